@@ -1,0 +1,49 @@
+# Everything a developer does, from a fresh clone on Debian or Ubuntu: `make test` needs nothing but
+# Python 3.11 with venv. PYTHON=… names the interpreter, WORKERS=… how many tests run at once.
+
+# Most tests wait for a process or a clock, so twice the cores; a Consul each bounds it.
+WORKERS ?= $(shell n=$$(($$(nproc) * 2)); echo $$((n > 16 ? 16 : n)))
+TESTS ?= tests
+PYTHON ?=
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup venv consul lint test mutants bench compiler clean
+
+help:
+	@echo "make test      set up whatever is missing, check style and types, run all tests"
+	@echo "               (TESTS=tests/core for some, WORKERS=1 for one after the other)"
+	@echo "make lint      style and types only"
+	@echo "make mutants   break each rule of the core once: its tests must notice"
+	@echo "make bench     measure on this machine: one table, every figure with its limit"
+	@echo "make setup     .venv and a Consul for the tests, nothing else"
+	@echo "make clean     remove whatever the above have made"
+
+setup: venv consul
+
+venv:
+	@tests/setup/make_venv.sh
+
+consul: venv
+	@.venv/bin/python tests/setup/get_consul.py
+
+lint: venv
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy --strict
+
+test: setup lint
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+
+mutants: setup
+	.venv/bin/python -m tests.mutants
+
+bench: compiler setup
+	.venv/bin/python -m bench
+
+compiler:
+	@command -v cc >/dev/null || { echo 'cannot measure: no C compiler for the stamp program; `apt install gcc libc6-dev` brings one.' >&2; exit 1; }
+
+clean:
+	rm -rf .venv .cache dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,25 @@
+"""consul-supervisor: hooks for this node's part in Consul elections.
+
+The map, one line a module. ``core`` imports only the standard library and itself;
+nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the world.
+
+    cli.py         commands and exit codes: the only module that prints
+    config/        YAML -> schema -> relations -> frozen settings; every refusal with its place
+    core/          decides: step(state, event, now) -> (state, actions); no I/O, no clock
+      settings.py    what the file asks for, as values
+      lease.py       the safety arithmetic: how long belief may outlive the last news
+      events.py      everything that can happen
+      actions.py     everything that can be decided, and the order that binds it
+      session.py     one Consul session: create, renew, acquire, release, destroy; forward only
+      tenure.py      acquire -> on_acquire -> holding -> on_lose -> ended
+      change.py      the lane of on_change
+      election.py    one key: what is known of it, and what is due
+      node.py        all machines of this process: routes events, one earliest deadline
+    daemon.py      the loop: event -> step -> actions; signals and stop
+    consul.py      an action as a request, a response as an outcome: knows the API, not sockets
+    transport/     requests' messages over asyncio: knows sockets, not Consul
+    hooks/         runs commands and webhooks: deadline, kill, outcome, output
+    log.py         one structured line for each event and action
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,70 @@
+"""The figures of a configuration's leases as text: what an operator may count on.
+
+The words are those of the documentation of the lease; the numbers come from ``core.lease`` alone.
+Returns text and prints nothing; a value that may be a secret does not occur in it.
+"""
+
+from collections.abc import Iterator
+
+from supervisor.config import Config
+from supervisor.config.durations import words
+from supervisor.core.lease import ROOM_MIN_S, Lease, lease_of, lose_terms
+from supervisor.core.settings import ElectionSettings
+
+_LABEL_WIDTH = 10
+
+
+def report(config: Config) -> str:
+    """One paragraph an election, then the warnings; lines end with a newline."""
+    paragraphs = [_paragraph(election) for election in config.elections]
+    if config.warnings:
+        paragraphs.append("".join(f"warning: {warning}\n" for warning in config.warnings))
+    return "\n".join(paragraphs)
+
+
+def _paragraph(election: ElectionSettings) -> str:
+    rows = [
+        ("key", election.key),
+        ("role", "contends" if election.contend else "observes: no session, no lease"),
+    ]
+    if election.contend:
+        rows += _lease_rows(election, lease_of(election))
+    lines = (f"  {label:<{_LABEL_WIDTH}}  {text}\n" for label, text in rows)
+    return f"{election.name}\n{''.join(lines)}"
+
+
+def _lease_rows(election: ElectionSettings, lease: Lease) -> Iterator[tuple[str, str]]:
+    yield "ttl", "none" if lease.ttl_s is None else words(lease.ttl_s)
+    yield "lock_delay", words(lease.lock_delay_s)
+    terms = " + ".join(f"{what} {words(length_s)}" for what, length_s in lose_terms(election))
+    yield "lose_time", f"{words(lease.lose_time_s)} = {terms}" if terms else words(0)
+    yield "room", _room(lease)
+    yield "silence", _silence(lease)
+    yield from (
+        ("failover" if index == 0 else "", text) for index, text in enumerate(_failover(election, lease))
+    )
+
+
+def _room(lease: Lease) -> str:
+    room_s = lease.lock_delay_s - lease.margin_s - lease.lose_time_s
+    parts = (lease.lock_delay_s, lease.margin_s, lease.lose_time_s)
+    text = "lock_delay {} - margin {} - lose_time {}".format(*map(words, parts))
+    if room_s < ROOM_MIN_S:
+        return f"{words(lease.room_s)} = ttl, for accept_overlap is true: {text} is {words(room_s)} only"
+    return f"{words(room_s)} = {text}"
+
+
+def _silence(lease: Lease) -> str:
+    silence_s, interval = words(max(0.0, lease.silence_s)), words(lease.interval_s)
+    return f"{silence_s} of Consul's silence are surely ridden out: room - 2 x interval {interval}"
+
+
+def _failover(election: ElectionSettings, lease: Lease) -> Iterator[str]:
+    if lease.failover_s is not None and lease.ttl_s is not None:
+        longest, more = words(lease.failover_s), words(2 * lease.ttl_s)
+        yield f"{longest} at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;"
+        yield f"else Consul's own election and {more} more"
+        return
+    yield "none after a crash: without a TTL the key stays taken until an operator frees it. Find the session"
+    yield f'named "{election.session.name}" in GET /v1/session/list, make sure that its node is down, then'
+    yield f"PUT /v1/session/destroy/ID; the key is free {words(lease.lock_delay_s)} (lock_delay) later"

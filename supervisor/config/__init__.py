@@ -1,0 +1,57 @@
+"""The configuration: YAML files to frozen settings, and every refusal with its place.
+
+    problems.py     what is wrong, where, and the remedy
+    source.py       a file, or a directory's files merged
+    tree.py         YAML to plain values, each with its place; nothing clever gets through
+    environment.py  ${NAME} in the few texts that may use it
+    schema.py       the JSON Schema and the defaults that it gives
+    validation.py   values against the schema
+    sentences.py    the validator's findings in plain words
+    build.py        values to settings, every default filled in
+    relations.py    what must hold between settings
+    consul.py       how Consul is reached: the file, else Consul's own variables
+    durations.py    500ms, 15s, 1h30m
+    settings.py     Config and its parts
+    loader.py       these steps in their order
+
+It reads files and nothing else: it asks Consul nothing and runs nothing. YAML and JSON Schema are
+imported when a file is loaded, for most commands need neither.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from supervisor.config import consul as _consul
+from supervisor.config.problems import ConfigError, Problem
+from supervisor.config.schema import Defaults as _Defaults
+from supervisor.config.schema import document as schema
+from supervisor.config.settings import Config, ConsulSettings, LogSettings
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "ConsulSettings",
+    "LogSettings",
+    "Problem",
+    "consul_settings",
+    "load",
+    "schema",
+]
+
+
+def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
+    """The configuration at ``path``, a file or a folder of drop-ins, complete and free of faults.
+
+    ``hostname`` is what ``${HOSTNAME}`` stands for. Raises ConfigError with every problem at once.
+    """
+    from supervisor.config import loader
+
+    return loader.load(path, environ, hostname, schema())
+
+
+def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
+    """How Consul is reached by the environment alone, for commands that read no file.
+
+    Raises ConfigError when a variable cannot be used.
+    """
+    return _consul.from_environment(_Defaults(schema()), environ)

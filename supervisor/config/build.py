@@ -1,0 +1,128 @@
+"""Plain values that the schema has accepted, as the frozen settings that the rest works with.
+
+What an election does not say comes from ``defaults``, and what that does not say from the schema.
+Nothing is refused here: the schema has accepted the shape, relations look at the result.
+"""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from supervisor.config import durations
+from supervisor.config.environment import Variables
+from supervisor.config.schema import Defaults
+from supervisor.config.settings import LogSettings
+from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings, Tls, Webhook
+
+_NAME = "<name>"  # in a default: the election's name
+_LOSE_LISTS = ("on_lose", "on_lose_failure")
+
+
+class Builder:
+    """Builds settings from the sections of one file."""
+
+    def __init__(self, data: dict[str, Any], defaults: Defaults, default_value: bytes) -> None:
+        self._default_value = default_value
+        self._log = {**defaults.of("log"), **data.get("log", {})}
+        given = data.get("defaults", {})
+        self._session = {
+            **defaults.of("session"),
+            **defaults.of("session_defaults"),
+            **given.get("session", {}),
+        }
+        hook = defaults.of("hook")
+        self._hook = {**hook, **defaults.of("hook_defaults"), **given.get("hook", {})}
+        self._lose_hook = {**hook, **defaults.of("lose_hook_defaults"), **given.get("lose_hook", {})}
+        self._run = defaults.of("run")
+        self._tls = defaults.of("tls")
+        self._election = defaults.of("election")
+
+    def log(self) -> LogSettings:
+        """The section ``log``."""
+        return LogSettings(**self._log)
+
+    def election(self, name: str, given: dict[str, Any]) -> ElectionSettings:
+        """One election, complete."""
+        full = {**self._election, **given}
+        return ElectionSettings(
+            name=name,
+            key=given["key"] if "key" in given else full["key"].replace(_NAME, name),
+            value=_encoded(given["value"]) if "value" in given else self._default_value,
+            session=self._session_settings(name, given.get("session", {})),
+            contend=full["contend"],
+            on_acquire=self._hooks("on_acquire", full["on_acquire"]),
+            on_lose=self._hooks("on_lose", full["on_lose"]),
+            on_change=self._hooks("on_change", full["on_change"]),
+            on_lose_failure=self._hooks("on_lose_failure", full["on_lose_failure"]),
+            run=self._run_settings(full["run"]) if "run" in full else None,
+            acquire_failure=full["acquire_failure"],
+            rejoin_delay_s=durations.seconds(full["rejoin_delay"]),
+            accept_overlap=full["accept_overlap"],
+        )
+
+    def _session_settings(self, name: str, given: dict[str, Any]) -> SessionSettings:
+        full = {**self._session, **given}
+        return SessionSettings(
+            name=given["name"] if "name" in given else full["name"].replace(_NAME, name),
+            ttl_s=None if full["ttl"] == "none" else durations.seconds(full["ttl"]),
+            lock_delay_s=durations.seconds(full["lock_delay"]),
+            behavior=full["behavior"],
+            node_checks=tuple(full["node_checks"]),
+            service_checks=tuple(check["id"] for check in full["service_checks"]),
+        )
+
+    def _hooks(self, list_name: str, hooks: list[dict[str, Any]]) -> tuple[Hook, ...]:
+        defaults = self._lose_hook if list_name in _LOSE_LISTS else self._hook
+        return tuple(
+            self._hook_settings(f"{list_name}[{index}]", {**defaults, **hook})
+            for index, hook in enumerate(hooks)
+        )
+
+    def _hook_settings(self, place: str, full: dict[str, Any]) -> Hook:
+        return Hook(
+            name=full.get("name", place),
+            call=self._webhook(full) if "webhook" in full else _hook_command(full),
+            timeout_s=durations.seconds(full["timeout"]),
+            retries=full["retries"],
+            retry_delay_s=durations.seconds(full["retry_delay"]),
+        )
+
+    def _webhook(self, full: dict[str, Any]) -> Webhook:
+        return Webhook(
+            url=full["webhook"],
+            method=full["method"],
+            headers=tuple(full["headers"].items()),
+            body=full.get("body"),
+            secret_file=full.get("secret_file"),
+            tls=Tls(**{**self._tls, **full.get("tls", {})}),
+        )
+
+    def _run_settings(self, given: dict[str, Any]) -> Run:
+        full = {**self._run, **given}
+        return Run(_command(full), durations.seconds(full["stop_timeout"]))
+
+
+def default_value(defaults: Defaults, variables: Variables) -> bytes:
+    """What a key holds when its election does not say."""
+    value = defaults.of("election")["value"]
+    return _encoded({key: variables.fill(text) for key, text in value.items()})
+
+
+def _encoded(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _hook_command(full: dict[str, Any]) -> Command:
+    return replace(_command(full), kill_after_s=durations.seconds(full["kill_after"]))
+
+
+def _command(full: dict[str, Any]) -> Command:
+    return Command(
+        argv=("/bin/sh", "-c", full["shell"]) if "shell" in full else tuple(full["exec"]),
+        env=tuple(full["env"].items()),
+        cwd=full.get("cwd"),
+        user=full.get("user"),
+        group=full.get("group"),
+    )

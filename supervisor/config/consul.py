@@ -1,0 +1,175 @@
+"""Where Consul is and how it is spoken to: the file's ``consul``, else Consul's own variables.
+
+The variables mean what they mean to Consul's command line. An empty one counts as unset.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from supervisor.config.problems import Place, Places, Report
+from supervisor.config.schema import Defaults
+from supervisor.config.settings import ConsulSettings
+from supervisor.core.settings import Tls
+
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")  # as Go's strconv.ParseBool
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+_TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
+_SOCKET_PATH_BYTES_MAX = 107  # sockaddr_un
+
+
+class _Resolver:
+    """Looks a setting up in the file, then in the environment; knows where to point."""
+
+    def __init__(
+        self, section: dict[str, Any], defaults: Defaults, environ: Mapping[str, str], report: Report
+    ) -> None:
+        self._section = section
+        self._tls = section.get("tls", {})
+        self._default_address: str = defaults.of("consul")["address"]
+        self._default_verify: bool = defaults.of("tls")["verify"]
+        self._environ = environ
+        self._report = report
+
+    def settings(self) -> ConsulSettings:
+        token, token_file = self._tokens()
+        address = self._address()
+        tls = self._tls_settings()
+        if self._tls and not address.startswith("https://"):
+            self._refuse("tls", "cannot be used with this address: begin it with https://")
+        return ConsulSettings(
+            address=address,
+            token=token,
+            token_file=token_file,
+            datacenter=self._section.get("datacenter"),
+            namespace=self._section.get("namespace") or self._variable("CONSUL_NAMESPACE"),
+            partition=self._section.get("partition") or self._variable("CONSUL_PARTITION"),
+            tls=tls,
+        )
+
+    def _tokens(self) -> tuple[str | None, str | None]:
+        if "token" in self._section or "token_file" in self._section:
+            return self._section.get("token"), self._section.get("token_file")
+        if token_file := self._variable("CONSUL_HTTP_TOKEN_FILE"):
+            return None, token_file
+        token = self._variable("CONSUL_HTTP_TOKEN")
+        if token and not _TOKEN.fullmatch(token):
+            self._refuse_variable("CONSUL_HTTP_TOKEN", "cannot be sent: it has blanks or control characters")
+        return token, None
+
+    def _address(self) -> str:
+        if "address" in self._section:
+            address, why = _checked_address(self._section["address"])
+            if why:
+                self._refuse("address", why)
+            return address
+        given = self._variable("CONSUL_HTTP_ADDR")
+        if given is None and not self._flag("CONSUL_HTTP_SSL", False):
+            return self._default_address
+        address, why = _checked_address(self._with_scheme(given or self._default_address))
+        if why:
+            self._refuse_variable("CONSUL_HTTP_ADDR", why)
+        return address
+
+    def _with_scheme(self, address: str) -> str:
+        """Consul's command line takes HOST:PORT too, and CONSUL_HTTP_SSL over http://."""
+        scheme, separator, rest = address.partition("://")
+        if not separator:
+            scheme, rest = "http", address
+        secure = scheme == "http" and self._flag("CONSUL_HTTP_SSL", False)
+        return f"{'https' if secure else scheme}://{rest}"
+
+    def _tls_settings(self) -> Tls:
+        cert_file = self._tls.get("cert_file") or self._variable("CONSUL_CLIENT_CERT")
+        key_file = self._tls.get("key_file") or self._variable("CONSUL_CLIENT_KEY")
+        if cert_file and not key_file:
+            self._refuse_variable(
+                "CONSUL_CLIENT_CERT", "cannot be used without CONSUL_CLIENT_KEY: set both or none"
+            )
+        if key_file and not cert_file:
+            self._refuse_variable(
+                "CONSUL_CLIENT_KEY", "cannot be used without CONSUL_CLIENT_CERT: set both or none"
+            )
+        verify = self._tls.get("verify")
+        return Tls(
+            ca_file=self._tls.get("ca_file") or self._variable("CONSUL_CACERT"),
+            cert_file=cert_file,
+            key_file=key_file,
+            server_name=self._tls.get("server_name") or self._variable("CONSUL_TLS_SERVER_NAME"),
+            verify=self._flag("CONSUL_HTTP_SSL_VERIFY", self._default_verify) if verify is None else verify,
+        )
+
+    def _variable(self, name: str) -> str | None:
+        return self._environ.get(name) or None
+
+    def _flag(self, name: str, default: bool) -> bool:
+        text = self._variable(name)
+        if text is not None and text not in _TRUE + _FALSE:
+            self._refuse_variable(name, "cannot be read: must be true or false")
+        return default if text is None else text in _TRUE
+
+    def _refuse(self, key: str, message: str) -> None:
+        self._report.refuse(("consul", key), message)
+
+    def _refuse_variable(self, name: str, message: str) -> None:
+        self._report.refuse_at(Place("environment", 0, 0), (name,), message)
+
+
+def resolve(
+    section: dict[str, Any], defaults: Defaults, environ: Mapping[str, str], report: Report
+) -> ConsulSettings:
+    """The settings of a file's ``consul`` that the schema has seen; what cannot be goes to the report."""
+    return _Resolver(section, defaults, environ, report).settings()
+
+
+def from_environment(defaults: Defaults, environ: Mapping[str, str]) -> ConsulSettings:
+    """The settings of the environment alone. Raises ConfigError."""
+    report = Report(Places("environment"))
+    settings = resolve({}, defaults, environ, report)
+    report.raise_if_any()
+    return settings
+
+
+def _checked_address(address: str) -> tuple[str, str]:
+    """The address in its usual form, and why it cannot be used (never showing it), or nothing."""
+    if address.startswith("unix://"):
+        path = address.removeprefix("unix://")
+        if not path.startswith("/") or "\0" in path:
+            return (
+                address,
+                "cannot be reached: a socket's path is absolute, as in unix:///run/consul/http.sock",
+            )
+        if len(path.encode("utf-8", "replace")) > _SOCKET_PATH_BYTES_MAX:
+            return address, f"cannot be reached: a socket's path has at most {_SOCKET_PATH_BYTES_MAX} bytes"
+        return address, ""
+    why = url_fault(address)
+    if not why and ("?" in address or address.rstrip("/").count("/") > 2):
+        why = "cannot have a path: write http://HOST:PORT or https://HOST:PORT alone"
+    return address.rstrip("/"), why
+
+
+def url_fault(url: str) -> str:
+    """Why a URL cannot be requested, never showing it; empty when it can."""
+    if not re.fullmatch(r"https?://[\x21-\x7e]+", url):
+        return "cannot be requested: must begin with http:// or https:// and be ASCII without blanks"
+    try:
+        parts = urlsplit(url)
+        if not parts.hostname or parts.port == 0:
+            return "cannot be requested: it names no host, or port 0"
+    except ValueError:
+        return "cannot be requested: its host or port is none, a port is 1 to 65535"
+    if "@" in parts.netloc:
+        return "cannot hold a user or password: send them in a header"
+    if "#" in url or "\\" in url:
+        return "cannot hold # or \\: they are not sent, remove them"
+    return ""
+
+
+def warn(settings: ConsulSettings, report: Report) -> None:
+    """What the operator should know although it works."""
+    if not settings.tls.verify and settings.address.startswith("https://"):
+        report.warn(
+            ("consul", "tls", "verify"),
+            "Consul's certificate is not verified: whoever is in between can read and change all",
+        )

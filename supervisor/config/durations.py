@@ -1,0 +1,28 @@
+"""Durations as Go and Consul write them: ``500ms``, ``15s``, ``1h30m``. Never a bare number.
+
+Units are h, m, s and ms; the pattern stands in the schema, which has seen every text before it
+comes here.
+"""
+
+import re
+
+_PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
+_DIVISORS = {"ms": 1000.0, "s": 1.0, "m": 1 / 60, "h": 1 / 3600}
+_PLAIN_SECONDS_MAX = 120.0  # above it minutes read better
+
+
+def seconds(text: str) -> float:
+    """The seconds that ``text`` stands for; ValueError when it is no duration."""
+    if not text or _PART.sub("", text):
+        raise ValueError("no duration")
+    return sum(float(number) / _DIVISORS[unit] for number, unit in _PART.findall(text))
+
+
+def words(length_s: float) -> str:
+    """The shortest usual text, to the hundredth of a second: ``0.5s``, ``21.5s``, ``2m10s``."""
+    if abs(length_s) < _PLAIN_SECONDS_MAX:
+        return f"{length_s:.2f}".rstrip("0").rstrip(".") + "s"
+    minutes, rest_s = divmod(round(length_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (rest_s, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number)

@@ -1,0 +1,93 @@
+"""``${NAME}`` in the few texts of a file that may use the environment.
+
+The result is always text and never looked at again: a variable cannot bring in YAML, another
+variable or a second value. ``shell`` and ``exec`` are never touched, for there ``$`` is the
+shell's. No message shows what a variable holds.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from supervisor.config.problems import KeyPath, Report
+
+FILLED_CHARS_MAX = 1024 * 1024  # in all, as much as a file may hold
+
+_HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
+_WEBHOOK_FIELDS = ("webhook", "headers", "body", "secret_file", "tls")
+_REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\})?")
+_UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")  # surrogates: bytes that were not UTF-8
+
+
+class CannotFill(Exception):
+    """A text refers to what cannot be filled in; the message says why, and the remedy."""
+
+
+class Variables:
+    """The environment and the host's name; HOSTNAME is always the latter."""
+
+    def __init__(self, environ: Mapping[str, str], hostname: str) -> None:
+        self._values = {**environ, "HOSTNAME": hostname}
+        self._chars_left = FILLED_CHARS_MAX
+
+    def fill(self, text: str) -> str:
+        """``text`` with every reference filled in. Raises CannotFill."""
+        return _REFERENCE.sub(self._value, text) if "$" in text else text
+
+    def _value(self, reference: re.Match[str]) -> str:
+        dollar, name = reference.groups()
+        if dollar:
+            return "$"
+        if name is None:
+            raise CannotFill("cannot hold a $ that begins no ${NAME}: write $$ for a dollar")
+        if name not in self._values:
+            raise CannotFill(f"cannot be filled in: the environment has no {name}, set it or write the value")
+        value = self._values[name]
+        if _UNSENDABLE.search(value):
+            raise CannotFill(f"cannot be filled in: {name} is not UTF-8 or has control characters")
+        self._chars_left -= len(value)
+        if self._chars_left < 0:
+            raise CannotFill(f"cannot be filled in: more than {FILLED_CHARS_MAX} characters in all")
+        return value
+
+
+def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
+    """Fill in the texts of ``consul``, of keys, values and webhooks, in place.
+
+    Nothing has checked ``data`` yet: what has not the expected shape is left for the schema to refuse.
+    """
+    filler = _Filler(variables, report)
+    filler.members(data, (), ("consul",))
+    elections = data.get("elections")
+    for name, election in elections.items() if isinstance(elections, dict) else ():
+        path = ("elections", name)
+        filler.members(election, path, ("key", "value"))
+        for list_name in _HOOK_LISTS if isinstance(election, dict) else ():
+            hooks = election.get(list_name)
+            for index, hook in enumerate(hooks) if isinstance(hooks, list) else ():
+                filler.members(hook, (*path, list_name, index), _WEBHOOK_FIELDS)
+
+
+class _Filler:
+    def __init__(self, variables: Variables, report: Report) -> None:
+        self._variables = variables
+        self._report = report
+
+    def members(self, mapping: Any, path: KeyPath, names: tuple[str, ...]) -> None:
+        """Fill in those members of ``mapping`` that are there."""
+        for name in names if isinstance(mapping, dict) else ():
+            if name in mapping:
+                mapping[name] = self._filled(mapping[name], (*path, name))
+
+    def _filled(self, value: Any, path: KeyPath) -> Any:
+        if isinstance(value, dict):
+            return {key: self._filled(member, (*path, key)) for key, member in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item, (*path, index)) for index, item in enumerate(value)]
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._variables.fill(value)
+        except CannotFill as error:
+            self._report.refuse(path, str(error))
+            return value

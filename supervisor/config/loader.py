@@ -1,0 +1,52 @@
+"""From a path to a Config, or to every reason why there is none.
+
+Each step leaves what it cannot use to the report and goes on, so that one run shows everything;
+what one step has refused is spared the later ones, which would only say it again.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from supervisor.config import consul, relations, source
+from supervisor.config.build import Builder, default_value
+from supervisor.config.environment import Variables, fill_in
+from supervisor.config.problems import Places, Report
+from supervisor.config.schema import Defaults
+from supervisor.config.settings import Config
+from supervisor.config.validation import validate
+
+
+def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Config:
+    """The configuration at ``path``, after the schema ``document``. Raises ConfigError."""
+    report = Report(Places(str(path)))
+    defaults = Defaults(document)
+    variables = Variables(environ, hostname)
+    value = default_value(defaults, variables)
+    read = source.read(path, report)
+    if read.complete and "elections" not in read.data:
+        report.refuse((), "cannot be used: it has no elections, declare at least one under elections")
+    fill_in(read.data, variables, report)
+    validate(read.data, document, report)
+
+    sound = _sound(read.data, report)
+    builder = Builder(sound, defaults, value)
+    elections = tuple(builder.election(name, given) for name, given in sound["elections"].items())
+    for settings in elections:
+        relations.check_election(settings, report)
+    relations.check_keys(read.data.get("elections"), report, defaults.of("election")["key"])
+    relations.check_doubtful(read.doubtful, report)
+    if not report.broken("consul"):
+        settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
+        consul.warn(settings_of_consul, report)
+    report.raise_if_any()
+    return Config(settings_of_consul, builder.log(), elections, tuple(sorted(report.warnings)))
+
+
+def _sound(data: dict[str, Any], report: Report) -> dict[str, Any]:
+    """The sections and elections that nothing speaks against; no election without sound defaults."""
+    sound = {key: section for key, section in data.items() if not report.broken(key)}
+    elections: dict[str, Any] = {} if report.broken("defaults") else data.get("elections", {})
+    named = elections.items() if isinstance(elections, dict) else ()
+    sound["elections"] = {name: given for name, given in named if not report.broken("elections", name)}
+    return sound

@@ -1,0 +1,138 @@
+"""What is wrong with a configuration, and where: values that say it, and their collector.
+
+A message says what cannot be and the remedy. It must never show a value that may be a secret: not
+a token, not a header, not a URL, nothing that was filled in from the environment.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+KeyPath = tuple[str | int, ...]
+"""From the root of the file to a value: ``("elections", "namenode", "on_lose", 0, "timeout")``."""
+
+PROBLEMS_MAX = 1000  # a person mends the first few and looks again
+QUOTED_CHARS_MAX = 60  # longer quotations hide what is said about them
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Place(NamedTuple):
+    """A place in a file, counted from 1; line 0 stands for the whole file."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        """As compilers write it, for editors to jump to."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing that is wrong, for the person who must mend it."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        """``consul.yaml:12:7: elections.namenode.on_lose[0].timeout: cannot ...: ...``."""
+        place = Place(self.file, self.line, self.column)
+        return ": ".join(part for part in (str(place), self.path, self.message) if part)
+
+
+class ConfigError(Exception):
+    """The operator's configuration cannot be used; ``problems`` holds every reason, by place."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class Places:
+    """Where keys and values stand. What has no place of its own has that of what it is in."""
+
+    def __init__(self, root: str) -> None:
+        self.root = Place(root, 0, 0)
+        self.keys: dict[KeyPath, Place] = {}
+        self.values: dict[KeyPath, Place] = {}
+
+    def of_value(self, path: KeyPath) -> Place:
+        """The place of a value; of the key before it if it is a mapping or a list."""
+        while path and path not in self.values:
+            path = path[:-1]
+        return self.values.get(path, self.root)
+
+    def of_key(self, path: KeyPath) -> Place:
+        """The place of a key."""
+        return self.keys.get(path) or self.of_value(path)
+
+
+class Report:
+    """Collects the problems of one configuration, and its warnings."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._broken: set[KeyPath] = set()
+
+    def refuse(self, path: KeyPath, message: str) -> None:
+        """The value at ``path`` cannot be used."""
+        self.refuse_at(self.places.of_value(path), path, message)
+
+    def refuse_key(self, path: KeyPath, message: str) -> None:
+        """The key at ``path`` cannot stand there, whatever its value."""
+        self.refuse_at(self.places.of_key(path), path, message)
+
+    def refuse_at(self, place: Place, path: KeyPath, message: str) -> None:
+        """As ``refuse``, for a place that ``places`` does not know. Raises ConfigError at the limit."""
+        self.problems.append(Problem(*place, dotted(path), message))
+        self._broken.update(path[:length] for length in range(len(path) + 1))
+        if len(self.problems) >= PROBLEMS_MAX:
+            self.raise_if_any()
+
+    def warn(self, path: KeyPath, message: str) -> None:
+        """The value at ``path`` can be used, and the operator should know what follows from it."""
+        self.warnings.append(Problem(*self.places.of_value(path), dotted(path), message))
+
+    def broken(self, *path: str | int) -> bool:
+        """Whether there is a problem at ``path`` or below it."""
+        return path in self._broken
+
+    def raise_if_any(self) -> None:
+        """Raise ConfigError with all problems, if there are any."""
+        if self.problems:
+            raise ConfigError(tuple(self.problems))
+
+
+def dotted(path: KeyPath) -> str:
+    """A path as people write it: ``elections.namenode.on_lose[0].timeout``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _PLAIN_KEY.fullmatch(step):
+            text += f".{step}"
+        else:
+            text += f"[{quoted(step)}]"
+    return text.removeprefix(".")
+
+
+def quoted(text: str) -> str:
+    """A text of the file within a message: one line, bounded, unprintable characters escaped."""
+    shown = text if len(text) <= QUOTED_CHARS_MAX else text[:QUOTED_CHARS_MAX] + "..."
+    escaped = shown.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in escaped) + '"'
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """The known name that ``name`` was probably meant to be."""
+    import difflib  # only a file with an error pays for it
+
+    matches = difflib.get_close_matches(name[:QUOTED_CHARS_MAX], known, n=1, cutoff=0.65)
+    return matches[0] if matches else None

@@ -1,0 +1,151 @@
+"""What no schema can say: what must hold between settings, or in a text once it is filled in.
+
+Each check looks at one finished election and reports what cannot be, with the path of the setting
+to change. The safety arithmetic is ``supervisor.core.lease``; here it is only put into words.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from supervisor.config.consul import url_fault
+from supervisor.config.durations import words
+from supervisor.config.problems import KeyPath, Report
+from supervisor.core.lease import (
+    LOCK_DELAY_MAX_S,
+    ROOM_MIN_S,
+    SILENCE_MIN_S,
+    lease_of,
+    lose_terms,
+    margin_of,
+    sufficient_lock_delay_s,
+)
+from supervisor.core.settings import ElectionSettings, Hook, Tls, Webhook
+
+VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB are the kernel's limit
+TTL_MIN_S = 10.0  # Consul's default session_ttl_min
+
+_OVERLAP = "or accept that both may act at once (accept_overlap: true)"
+_VALUE_DEPTH = 3  # elections.NAME.value
+_OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
+_SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
+
+
+def check_keys(elections: Any, report: Report, default_key: str) -> None:
+    """No two elections share a key. Looks at raw data, so that a fault elsewhere does not hide it."""
+    first: dict[str, str] = {}
+    for name, election in elections.items() if isinstance(elections, dict) else ():
+        key = election.get("key", default_key.replace("<name>", name)) if isinstance(election, dict) else None
+        if not isinstance(key, str):
+            continue
+        other = first.setdefault(key, name)
+        if other != name:
+            place = report.places.of_value(("elections", other, "key"))
+            message = f"cannot share its key with elections.{other} ({place}): give each its own"
+            report.refuse(("elections", name, "key"), message)
+
+
+def check_doubtful(doubtful: set[KeyPath], report: Report) -> None:
+    """Within a value's mapping or list nothing says that text is meant, so no scalar may be doubtful."""
+    for path in doubtful:
+        if path[0] == "elections" and path[2:3] == ("value",) and len(path) > _VALUE_DEPTH:
+            message = "cannot be left open: to some readers of YAML it is text, to others not, quote it"
+            report.refuse(path, message)
+
+
+def check_election(settings: ElectionSettings, report: Report) -> None:
+    """Everything that must hold within one election."""
+    path: KeyPath = ("elections", settings.name)
+    if "$" in settings.key:
+        report.refuse((*path, "key"), "cannot be a key of Consul: a $ cannot stand in it")
+    if len(settings.value) > VALUE_BYTES_MAX:
+        size = len(settings.value)
+        report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {VALUE_BYTES_MAX}")
+    _check_hook_names(settings, path, report)
+    for hook_path, hook in _hooks(settings, path):
+        if isinstance(hook.call, Webhook):
+            _check_webhook(hook.call, hook_path, report)
+    if settings.contend:
+        _check_lease(settings, path, report)
+
+
+def _hooks(settings: ElectionSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
+    for list_name in ("on_acquire", "on_lose", "on_change", "on_lose_failure"):
+        for index, hook in enumerate(getattr(settings, list_name)):
+            yield (*path, list_name, index), hook
+
+
+def _check_hook_names(settings: ElectionSettings, path: KeyPath, report: Report) -> None:
+    seen: Counter[str] = Counter()
+    for hook_path, hook in _hooks(settings, path):
+        seen[hook.name] += 1
+        if seen[hook.name] == 2:
+            report.refuse((*hook_path, "name"), "cannot name two hooks of one election: give each its own")
+
+
+def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:
+    if why := url_fault(webhook.url):
+        report.refuse((*path, "webhook"), why)
+    elif webhook.tls != Tls() and not webhook.url.startswith("https://"):
+        report.refuse((*path, "tls"), "cannot be used with this webhook: begin its URL with https://")
+    elif not webhook.tls.verify:
+        report.warn(
+            (*path, "tls", "verify"), "the certificate is not verified: whoever is in between reads all"
+        )
+    reserved = _OUR_HEADERS + (_SIGNATURE_HEADERS if webhook.secret_file else ())
+    seen: set[str] = set()
+    for name, _ in webhook.headers:
+        if name.lower() in reserved:
+            report.refuse_key((*path, "headers", name), "cannot be set: the request has its own, remove it")
+        if name.lower() in seen:
+            report.refuse_key(
+                (*path, "headers", name), "cannot be set twice: upper and lower case are the same"
+            )
+        seen.add(name.lower())
+
+
+def _check_lease(settings: ElectionSettings, path: KeyPath, report: Report) -> None:
+    session = settings.session
+    if session.ttl_s is None and settings.accept_overlap:
+        report.refuse((*path, "accept_overlap"), "cannot be true with ttl: none: give the session a TTL")
+        return
+    lease = lease_of(settings)
+    if lease.room_s < ROOM_MIN_S:
+        report.refuse((*path, "session", "lock_delay"), _no_room(settings))
+        return
+    if lease.silence_s < SILENCE_MIN_S:
+        report.warn((*path, "session", "lock_delay"), _little_silence(settings))
+    if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
+        message = f"below {words(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
+        report.warn((*path, "session", "ttl"), message)
+
+
+def _no_room(settings: ElectionSettings) -> str:
+    lease = lease_of(settings)
+    return (
+        f"cannot end on_lose before another node may hold the key: room would be {room_sum(settings)} "
+        f"= {words(lease.room_s)}, at least {words(ROOM_MIN_S)} are needed: {_roomier(lease.lose_time_s)}"
+    )
+
+
+def room_sum(settings: ElectionSettings) -> str:
+    """The room written out: lock_delay, less the margin, less every term of lose_time."""
+    lease = lease_of(settings)
+    terms = [("lock_delay", lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
+    return " - ".join(f"{what} {words(length_s)}" for what, length_s in terms)
+
+
+def _roomier(lose_time_s: float) -> str:
+    for lock_delay_s in range(1, int(LOCK_DELAY_MAX_S) + 1):
+        if lock_delay_s - margin_of(lock_delay_s) - lose_time_s >= ROOM_MIN_S:
+            return f"set lock_delay to {lock_delay_s}s or more, shorten the timeouts, {_OVERLAP}"
+    return f"no lock_delay up to {words(LOCK_DELAY_MAX_S)} is enough, shorten the timeouts, {_OVERLAP}"
+
+
+def _little_silence(settings: ElectionSettings) -> str:
+    enough_s = sufficient_lock_delay_s(settings)
+    remedy = (
+        f"set {enough_s}s to ride it out" if enough_s else "no lock_delay rides it out, shorten the timeouts"
+    )
+    silence = words(max(0.0, lease_of(settings).silence_s))
+    return f"Consul's silence is surely ridden out for {silence}, its change of leader takes 14s: {remedy}"

@@ -1,0 +1,210 @@
+"""What the validator found, in plain words: what cannot be, and the remedy.
+
+A value is quoted only where it cannot be a secret: a choice of few words, a duration, a name.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from supervisor.config.problems import KeyPath, nearest, quoted
+
+_KNOWN_SHOWN_MAX = 20
+_LIKE_BOOLEANS = [
+    "yes",
+    "no",
+    "on",
+    "off",
+    "Yes",
+    "No",
+    "On",
+    "Off",
+    "YES",
+    "NO",
+    "ON",
+    "OFF",
+    "True",
+    "False",
+]
+_QUOTABLE_TITLES = ("duration", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """Where ``value``, at ``path``, is not what the schema's ``keyword`` demands of it."""
+
+    path: KeyPath
+    value: Any
+    keyword: str
+    demand: Any  # what the keyword says
+    rule: dict[str, Any]  # the schema object in which the keyword stands
+    rule_path: KeyPath  # how the validator came to it
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong: with the value at ``path``, or with its key being there at all."""
+
+    path: KeyPath
+    message: str
+    at_key: bool = False
+
+
+def findings(found: Deviation, definitions: dict[str, Any]) -> Iterator[Finding]:
+    """What one deviation means to a person; nothing when another says it better."""
+    path = found.path
+    if found.keyword == "additionalProperties":
+        yield from _unknown_keys(found, path, definitions)
+    elif found.keyword == "dependentRequired":
+        message = f"cannot be used without {found.detail}: add it, or remove {path[-1]}"
+        yield Finding(path, message, at_key=True)
+    elif "propertyNames" in found.rule_path:
+        yield Finding((*path, found.value), _pattern(found, "this name"), at_key=True)
+    elif found.keyword == "not":
+        yield Finding(path, _excluded(found), at_key=True)
+    else:
+        message = _SENTENCES[found.keyword](found)
+        if message:
+            yield Finding(path, message)
+
+
+def _excluded(found: Deviation) -> str:
+    """A key that may not stand there: not yet, or not beside another key of its mapping."""
+    if not found.rule.get("x-available", True):
+        return "cannot be used: not available in this version, remove it"
+    rule = found.rule_path
+    if "then" in rule:
+        return "cannot be used with contend: false, an observer only has on_change: remove one of the two"
+    other = rule[rule.index("dependentSchemas") + 1]
+    return f"cannot be used together with {other}: remove one of the two"
+
+
+def _unknown_keys(found: Deviation, path: KeyPath, definitions: dict[str, Any]) -> Iterator[Finding]:
+    properties = found.rule["properties"]
+    for key in found.value:
+        if key not in properties:
+            yield Finding(
+                (*path, key), f"cannot be set here: {_guess(key, properties, definitions)}", at_key=True
+            )
+
+
+def _guess(key: str, properties: dict[str, Any], definitions: dict[str, Any]) -> str:
+    known = [name for name, rule in properties.items() if rule.get("x-available", True)]
+    if match := nearest(key, known):
+        return f"no such key, did you mean {match}?"
+    for name in known:
+        target = definitions.get(properties[name].get("$ref", "").removeprefix("#/$defs/"), {})
+        if key in target.get("properties", {}):
+            return f"no such key, did you mean {name}.{key}?"
+    more = ", ..." if len(known) > _KNOWN_SHOWN_MAX else ""
+    return f"no such key, known are {', '.join(known[:_KNOWN_SHOWN_MAX])}{more}"
+
+
+def _type(found: Deviation) -> str:
+    wanted = found.demand
+    kinds = [_KINDS[kind] for kind in ([wanted] if isinstance(wanted, str) else wanted)]
+    title = found.rule.get("title")
+    what = f"a {title}" if title else " or ".join(kinds)
+    if found.value is None:
+        return f"cannot be empty: must be {what}, or remove the key"
+    shown = quoted(found.value) if found.value in _LIKE_BOOLEANS else _kind(found.value)
+    return f"cannot be {shown}: {_type_remedy(found, what)}"
+
+
+def _type_remedy(found: Deviation, what: str) -> str:
+    value, wanted = found.value, found.demand
+    scalar = isinstance(value, bool | int | float)
+    if found.rule.get("title") == "duration" and scalar:
+        return "must be a duration with its unit, such as 500ms, 15s or 1h30m"
+    if wanted == "boolean" and isinstance(value, str):
+        return "must be true or false, without quotes"
+    if "string" in ([wanted] if isinstance(wanted, str) else wanted) and scalar:
+        return f"must be {what}, quote it"
+    if wanted == "array" and isinstance(value, str | dict):
+        return "must be a list, begin with a dash and a blank"
+    return f"must be {what}"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return "a bare number"
+    if isinstance(value, str):
+        return "text"
+    return "a mapping" if isinstance(value, dict) else "a list"
+
+
+def _enum(found: Deviation) -> str:
+    if not isinstance(found.value, str):
+        return ""  # its type is refused already
+    match = nearest(found.value, found.demand)
+    hint = f", did you mean {match}?" if match else ""
+    return f"cannot be {quoted(found.value)}: must be {_alternatives(found.demand)}{hint}"
+
+
+def _pattern(found: Deviation, it: str = "this text") -> str:
+    if found.value == "":
+        return f"cannot be empty: must {found.rule['patternErrorMessage']}"
+    quotable = found.rule.get("title") in _QUOTABLE_TITLES
+    what = quoted(found.value) if quotable else it
+    return f"cannot be {what}: must {found.rule['patternErrorMessage']}"
+
+
+def _one_of(found: Deviation) -> str:
+    if not isinstance(found.value, dict):
+        return ""  # its type is refused already
+    names = [branch["required"][0] for branch in found.demand]
+    given = [name for name in names if name in found.value]
+    if given:
+        return f"cannot have {' and '.join(given)} at once: keep exactly one of {_alternatives(names)}"
+    return f"cannot do anything: give exactly one of {_alternatives(names)}"
+
+
+def _alternatives(names: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _too_small(found: Deviation) -> str:
+    return f"cannot be {_shown(found)}: must be at least {found.demand}"
+
+
+def _too_large(found: Deviation) -> str:
+    return f"cannot be {_shown(found)}: must be at most {found.demand}"
+
+
+def _shown(found: Deviation) -> str:
+    return str(found.value)[:24]
+
+
+def _too_many(found: Deviation) -> str:
+    return f"cannot have {len(found.value)} entries: at most {found.demand}"
+
+
+_SENTENCES: dict[str, Callable[[Deviation], str]] = {
+    "type": _type,
+    "enum": _enum,
+    "pattern": _pattern,
+    "oneOf": _one_of,
+    "minimum": _too_small,
+    "maximum": _too_large,
+    "durationMinimum": _too_small,
+    "durationMaximum": _too_large,
+    "maxItems": _too_many,
+    "maxProperties": _too_many,
+    "minItems": lambda found: "cannot be empty: give at least one, or remove the key",
+    "minProperties": lambda found: "cannot be empty: give at least one",
+    "minLength": lambda found: "cannot be empty: fill it in, or remove the key",
+    "maxLength": lambda found: f"cannot be {len(found.value)} characters long: at most {found.demand}",
+    "uniqueItems": lambda found: "cannot name the same entry twice: remove one",
+    "required": lambda found: f"cannot be without {found.demand[0]}: add it",
+}
+
+_KINDS = {
+    "string": "text",
+    "object": "a mapping",
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+}

@@ -1,0 +1,41 @@
+"""What the file asks for beside its elections (those are ``supervisor.core.settings``)."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from supervisor.config.problems import Problem
+from supervisor.core.settings import ElectionSettings, Tls
+
+
+@dataclass(frozen=True, slots=True)
+class ConsulSettings:
+    """How Consul is reached. ``address`` is ``http(s)://HOST[:PORT]`` or ``unix:///PATH``.
+
+    At most one of ``token`` and ``token_file`` is set.
+    """
+
+    address: str
+    token: str | None = field(default=None, repr=False)
+    token_file: str | None = None
+    datacenter: str | None = None
+    namespace: str | None = None
+    partition: str | None = None
+    tls: Tls = Tls()
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is logged, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "console", "json"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A configuration without a fault; ``warnings`` are what its author should still know."""
+
+    consul: ConsulSettings
+    log: LogSettings
+    elections: tuple[ElectionSettings, ...]
+    warnings: tuple[Problem, ...] = ()

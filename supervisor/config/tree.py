@@ -1,0 +1,197 @@
+"""One file's YAML as plain values, with the place of every key and value.
+
+Only the harmless part of YAML is read: mappings with text keys, lists and scalars. Tags, anchors,
+aliases and merge keys are refused, depth and number are bounded, and no text is ever turned into
+something that its author may not have meant: a plain scalar is null, a boolean (``true`` or
+``false``), a JSON number, or text. What YAML 1.1 reads otherwise (``yes``, ``022``, ``22:22``, a
+date) is text, and remembered as *doubtful*, for places where no type says that text is meant.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from supervisor.config.problems import KeyPath, Place, Places, Report, quoted
+
+DEPTH_MAX = 32  # the schema needs 7; the rest is for a value's mapping
+NODES_MAX = 100_000  # of one file: 2,000 elections with 50 each
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_DOUBTFUL_IN_YAML_1_2 = re.compile(r"0o[0-7]+|[yYnN]")
+_CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
+
+_REMEDIES = (
+    ("found character", "a tab cannot indent, and a text that begins with @, ` or % needs quotes"),
+    ("mapping values are not allowed", 'quote a text that has ": " in it, and check the indentation'),
+    ("did not find expected key", "check the indentation and the quotes above"),
+    ("did not find expected ','", "close the brace, or quote a text that has one, such as ${NAME}"),
+    ("could not find expected ':'", "write KEY: VALUE, with a blank after the colon"),
+)
+
+
+class Unreadable(Exception):
+    """The rest of a file cannot be understood; the report says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What one file says. ``doubtful`` are the paths of plain scalars that others may not read as text."""
+
+    value: Any
+    places: Places
+    doubtful: set[KeyPath]
+
+
+def read_tree(file: str, text: str, report: Report) -> Tree:
+    """Read the only document of ``text``; what is wrong with it goes to the report.
+
+    Raises Unreadable, with the reason in the report, when what follows cannot be understood.
+    """
+    if found := _UNPRINTABLE.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        place = Place(file, line, found.start() - text.rfind("\n", 0, found.start()))
+        report.refuse_at(place, (), f"cannot hold the control character {quoted(found[0])}: remove it")
+        raise Unreadable
+    reader = _Reader(file, yaml.parse(text, Loader=_LOADER), report)
+    try:
+        return Tree(reader.document(), reader.places, reader.doubtful)
+    except yaml.MarkedYAMLError as error:
+        reader.refuse_syntax(error)
+        raise Unreadable from None
+
+
+class _Reader:
+    """Turns the parser's events of one file into values."""
+
+    def __init__(self, file: str, events: Iterator[Any], report: Report) -> None:
+        self.places = Places(file)
+        self.doubtful: set[KeyPath] = set()
+        self._file = file
+        self._events = events
+        self._report = report
+        self._nodes = 0
+
+    def document(self) -> Any:
+        next(self._events)  # the stream's start
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        first = next(self._events)
+        value = self._node(first, (), self._place(first))
+        next(self._events)  # the document's end
+        after = next(self._events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            message = "cannot hold a second document: remove the line ---"
+            self._report.refuse_at(self._place(after), (), message)
+        return value
+
+    def refuse_syntax(self, error: yaml.MarkedYAMLError) -> None:
+        mark = error.problem_mark or error.context_mark
+        place = Place(self._file, mark.line + 1, mark.column + 1) if mark else self.places.root
+        why = error.problem or "not valid"
+        remedy = next((f": {words}" for start, words in _REMEDIES if why.startswith(start)), "")
+        self._report.refuse_at(place, (), f"cannot be read as YAML: {why}{remedy}")
+
+    def _node(self, event: Any, path: KeyPath, place: Place) -> Any:
+        self.places.values.setdefault(path, place)
+        self._nodes += 1
+        if self._nodes > NODES_MAX:
+            raise self._unreadable(
+                place, path, f"cannot be read: more than {NODES_MAX} values; use several files"
+            )
+        if len(path) > DEPTH_MAX:
+            raise self._unreadable(place, path, f"cannot be nested deeper than {DEPTH_MAX} levels")
+        self._refuse_cleverness(event, path)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(path)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(path)
+        return self._scalar(event, path)
+
+    def _refuse_cleverness(self, event: Any, path: KeyPath) -> None:
+        place = self._place(event)
+        if isinstance(event, yaml.AliasEvent):
+            raise self._unreadable(place, path, "cannot be an alias (*): write the value out")
+        if event.anchor is not None:
+            self._report.refuse_at(place, path, "cannot have an anchor (&): remove it, aliases are not read")
+        if event.tag is not None:
+            self._report.refuse_at(
+                place, path, "cannot have a tag (!): remove it, and quote what must be text"
+            )
+
+    def _mapping(self, path: KeyPath) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for event in self._until(yaml.MappingEndEvent):
+            key_place = self._place(event)
+            key = self._key(event, path)
+            here = (*path, key)
+            member = next(self._events)
+            place = self._place(member) if isinstance(member, yaml.ScalarEvent) else key_place
+            if key in result:
+                first = self.places.of_key(here).line
+                self._report.refuse_at(
+                    key_place, here, f"cannot be set twice: line {first} sets it, remove one"
+                )
+                self._node(member, here, place)
+            else:
+                self.places.keys.setdefault(here, key_place)
+                result[key] = self._node(member, here, place)
+        return result
+
+    def _key(self, event: Any, path: KeyPath) -> str:
+        if not isinstance(event, yaml.ScalarEvent):
+            raise self._unreadable(
+                self._place(event), path, "cannot have a key that is no text: write KEY: VALUE"
+            )
+        self._refuse_cleverness(event, path)
+        if event.value == "<<" and event.implicit[0]:
+            raise self._unreadable(
+                self._place(event), path, "cannot have a merge key (<<): write the values out"
+            )
+        return str(event.value)
+
+    def _sequence(self, path: KeyPath) -> list[Any]:
+        items = enumerate(self._until(yaml.SequenceEndEvent))
+        return [self._node(event, (*path, index), self._place(event)) for index, event in items]
+
+    def _scalar(self, event: Any, path: KeyPath) -> Any:
+        text = str(event.value)
+        if not event.implicit[0]:
+            return text
+        if text in _CONSTANTS:
+            return _CONSTANTS[text]
+        number = _number(text)
+        if number is None and _doubtful(text):
+            self.doubtful.add(path)
+        return text if number is None else number
+
+    def _until(self, end: type) -> Iterator[Any]:
+        while not isinstance(event := next(self._events), end):
+            yield event
+
+    def _place(self, event: Any) -> Place:
+        mark = event.start_mark
+        return Place(self._file, mark.line + 1, mark.column + 1)
+
+    def _unreadable(self, place: Place, path: KeyPath, message: str) -> Unreadable:
+        self._report.refuse_at(place, path, message)
+        return Unreadable()
+
+
+def _number(text: str) -> int | float | None:
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    value = float(text) if found[2] or found[3] else int(text)
+    return value if math.isfinite(value) else None
+
+
+def _doubtful(text: str) -> bool:
+    """Whether some reader of YAML takes this plain scalar for something other than text."""
+    rules = yaml.SafeLoader.yaml_implicit_resolvers.get(text[0], [])
+    return any(rule.match(text) for _, rule in rules) or bool(_DOUBTFUL_IN_YAML_1_2.fullmatch(text))

@@ -1,0 +1,185 @@
+"""Everything that can be decided.
+
+An action is a plain value. The shell carries out the actions of one step in the order in which
+they stand, and begins none of a later step before. Each ``Request`` is answered by exactly one
+``Answered`` event and each ``StartHook``/``StartRun`` by exactly one ``HookEnded``/``RunEnded``,
+which carry the action that they complete: an answer is matched by identity, not by order.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from supervisor.core.settings import Hook, Run, SessionSettings
+
+
+class Role(StrEnum):
+    """What this node is in an election, as status and logs name it."""
+
+    OBSERVER = "observer"
+    WAITING = "waiting"
+    INELIGIBLE = "ineligible"
+    ACQUIRING = "acquiring"
+    HOLDING = "holding"
+    LOSING = "losing"
+    STUCK = "stuck"
+    STOPPED = "stopped"
+
+
+class Reason(StrEnum):
+    """Why a hook is called; the words are part of the contract with hooks."""
+
+    ACQUIRED = "acquired"
+    RELEASED_BY_OPERATOR = "released-by-operator"
+    SESSION_INVALIDATED = "session-invalidated"
+    KEY_DELETED = "key-deleted"
+    LEASE_EXPIRED = "lease-expired"
+    RUN_EXITED = "run-exited"
+    SHUTDOWN = "shutdown"
+    ACQUIRE_FAILED = "acquire-failed"
+    LOSE_FAILED = "lose-failed"
+    LEADER_CHANGED = "leader-changed"
+    VALUE_CHANGED = "value-changed"
+    INITIAL = "initial"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An exchange with Consul, begun at ``at`` (the send time that counts for the lease).
+
+    The exchange ends within ``timeout_s`` of ``at``, with an answer or with ``Unknown``.
+    """
+
+    election: str
+    at: float
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSession(Request):
+    """``PUT /v1/session/create``. Not idempotent: an unanswered one may leave a session to its TTL."""
+
+    settings: SessionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RenewSession(Request):
+    """``PUT /v1/session/renew/ID``."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class DestroySession(Request):
+    """``PUT /v1/session/destroy/ID``; idempotent."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSession(Request):
+    """``GET /v1/session/info/ID``, for its lock-delay only: it decides nothing about life."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire(Request):
+    """The transaction verb ``lock`` with our value: it tells a race from a lock-delay."""
+
+    key: str
+    session: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Request):
+    """The transaction verb ``unlock``; ``value`` is what the key keeps."""
+
+    key: str
+    session: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKey(Request):
+    """``GET /v1/kv/KEY?consistent``, answered at once."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchKey(Request):
+    """A blocking query on the key: answered when its index passes ``index`` or after ``wait_s``."""
+
+    key: str
+    index: int
+    wait_s: float
+    consistent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HookContext:
+    """What a hook is told, but for what only the shell knows (its node's name, the clock)."""
+
+    event: str  # acquire | lose | change | lose-failure
+    name: str
+    key: str
+    reason: Reason
+    transition: str  # unique; the same over the attempts and hooks of one transition
+    session: str = ""
+    lock_index: int = 0
+    fencing_token: int = 0
+    leader: bytes | None = None
+    previous_leader: bytes | None = None
+    rival_at: float | None = None  # lose: from when on a rival may hold
+
+
+@dataclass(frozen=True, slots=True)
+class StartHook:
+    """Run one attempt (1, 2, ...) of one hook; it ends within ``hook.attempt_s``."""
+
+    hook: Hook
+    attempt: int
+    context: HookContext
+
+
+@dataclass(frozen=True, slots=True)
+class KillHook:
+    """End an attempt early: TERM to its process group, KILL after kill_after. HookEnded follows."""
+
+    started: StartHook
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun:
+    """Start the child that lives while this node leads."""
+
+    run: Run
+    context: HookContext
+
+
+@dataclass(frozen=True, slots=True)
+class StopRun:
+    """End that child: TERM, KILL after stop_timeout. RunEnded follows."""
+
+    started: StartRun
+
+
+@dataclass(frozen=True, slots=True)
+class Became:
+    """For the log and status: the role changed. Nothing is to be done."""
+
+    election: str
+    role: Role
+    reason: str = field(default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The election has wound up after a stop. ``clean`` False: stuck, an operator is needed."""
+
+    election: str
+    clean: bool
+
+
+Action = Request | StartHook | KillHook | StartRun | StopRun | Became | Finished

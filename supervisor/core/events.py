@@ -1,0 +1,171 @@
+"""Everything that can happen.
+
+An answer of Consul is one of a few outcomes, decoded by the shell. "No answer" is an outcome of
+its own: a write without an answer may have been applied, now or seconds later.
+"""
+
+from dataclasses import dataclass
+
+from supervisor.core.actions import Reason, Request, StartHook, StartRun
+
+# --- outcomes of a request -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """No answer, or none that tells: refused, reset, timed out, 5xx, 429."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """403: the token's fault. No answer either, but loud."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Consul will not take it as configured: an unknown check, a TTL below session_ttl_min."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ineligible:
+    """A check that the session is bound to is critical: not now."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The session exists."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The session was renewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """The session does not exist (renew 404, or 500 ``invalid session``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Won:
+    """Our session holds the key; the indexes are of that moment."""
+
+    create_index: int
+    modify_index: int
+    lock_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockDelayed:
+    """Nobody holds the key, and nobody may take it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raced:
+    """Another session holds the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A release or destroy is done, or there is nothing left for it to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    """A key as one answer shows it; ``session`` is blank when nobody holds it.
+
+    An absent key has ``create_index`` 0 and no value. ``index`` is the answer's X-Consul-Index.
+    """
+
+    index: int
+    session: str = ""
+    value: bytes = b""
+    create_index: int = 0
+    modify_index: int = 0
+    lock_index: int = 0
+
+    @property
+    def present(self) -> bool:
+        """Whether the key exists."""
+        return self.create_index > 0
+
+    @property
+    def leader(self) -> bytes | None:
+        """The leader's value: whenever Session is blank there is none, whatever the value says."""
+        return self.value if self.session else None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """What ``session/info`` said; ``lock_delay_s`` is None when it showed no session."""
+
+    lock_delay_s: float | None
+
+
+Outcome = (
+    Unknown
+    | Denied
+    | Refused
+    | Ineligible
+    | Created
+    | Alive
+    | Dead
+    | Won
+    | LockDelayed
+    | Raced
+    | Done
+    | KeyView
+    | SessionInfo
+)
+
+# --- events -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed: the earliest deadline may have come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A request came to its end."""
+
+    request: Request
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class HookEnded:
+    """An attempt of a hook ended; nothing of its process group is left."""
+
+    started: StartHook
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run child ended, or could not be started; nothing of its process group is left."""
+
+    started: StartRun
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """Wind up in order: run on_lose where it is due, release, destroy, finish."""
+
+    reason: Reason = Reason.SHUTDOWN
+
+
+Event = Tick | Answered | HookEnded | RunEnded | StopAsked

@@ -1,0 +1,115 @@
+"""The safety arithmetic: how long belief in leadership may outlive the last news of it.
+
+``contact`` is the send time of the newest consistent read that showed our session on the key.
+However the session ends, Consul lets nobody else take the key before
+``rival = contact + lock_delay``. What must have ended by then is subtracted; what is left is
+the *room* in which silence is ridden out:
+
+    contact                                    contact + room               rival
+       |------------- silence is ridden out -------------|-- lose_time --|-margin-|
+
+Pure functions of the settings. This module must never look at a clock or at Consul's TTL to
+decide belief: only ``lock_delay`` is promised to us (Consul documents a TTL as a lower bound).
+"""
+
+from dataclasses import dataclass
+
+from supervisor.core.settings import ElectionSettings
+
+MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
+MARGIN_SHARE = 0.05  # clocks whose rates differ, many times what crystals do
+ROOM_MIN_S = 2.0  # below it a lost packet or two would be a failover
+SILENCE_MIN_S = 15.0  # a change of Consul's leader takes 14 s with its default settings
+LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
+INTERVAL_MIN_S = 1.0
+EXCHANGE_MAX_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The figures of one election, all in seconds; ``ttl_s`` is None for a session without TTL."""
+
+    ttl_s: float | None
+    lock_delay_s: float
+    margin_s: float
+    lose_time_s: float
+    room_s: float
+    interval_s: float
+    exchange_s: float
+
+    @property
+    def silence_s(self) -> float:
+        """The silence of Consul that is surely ridden out: two reads may just have failed."""
+        return self.room_s - 2 * self.interval_s
+
+    @property
+    def failover_s(self) -> float | None:
+        """Crash of the holder to a free key, while Consul keeps its leader; None: no TTL ends it.
+
+        Consul ends a session 2 x TTL after its last renewal, then the lock-delay runs.
+        """
+        return None if self.ttl_s is None else 2 * self.ttl_s + self.lock_delay_s
+
+    @property
+    def fresh_s(self) -> float:
+        """News older than this begins nothing: one interval and one exchange."""
+        return self.interval_s + self.exchange_s
+
+
+def lose_terms(settings: ElectionSettings) -> tuple[tuple[str, float], ...]:
+    """The terms of ``lose_time`` as (what, seconds), in the order in which they are spent."""
+    terms: list[tuple[str, float]] = []
+    if settings.on_acquire:
+        longest = max(hook.kill_after_s for hook in settings.on_acquire)
+        terms.append(("on_acquire kill_after", longest))
+    if settings.run is not None:
+        terms.append(("run stop_timeout", settings.run.stop_timeout_s))
+    for hook in (*settings.on_lose, *settings.on_lose_failure):
+        terms.append((hook.name, hook.attempt_s))
+    return tuple(terms)
+
+
+def lease_of(settings: ElectionSettings) -> Lease:
+    """The lease that these settings allow.
+
+    With ``accept_overlap`` and no room of at least ROOM_MIN_S, the room is the TTL. Otherwise a
+    room below ROOM_MIN_S is returned as it is: to refuse it is the loader's part.
+    """
+    session = settings.session
+    lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
+    return _lease(settings, session.lock_delay_s, lose_time_s)
+
+
+def sufficient_lock_delay_s(settings: ElectionSettings) -> int | None:
+    """The smallest whole lock-delay that rides out SILENCE_MIN_S; None when 60 s do not."""
+    lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
+    for lock_delay_s in range(1, int(LOCK_DELAY_MAX_S) + 1):
+        margin_s = margin_of(lock_delay_s)
+        room_s = lock_delay_s - margin_s - lose_time_s
+        if room_s >= ROOM_MIN_S and _lease(settings, lock_delay_s, lose_time_s).silence_s >= SILENCE_MIN_S:
+            return lock_delay_s
+    return None
+
+
+def margin_of(lock_delay_s: float) -> float:
+    """What is kept free between the end of on_lose and the first moment of a rival."""
+    return max(MARGIN_MIN_S, MARGIN_SHARE * lock_delay_s)
+
+
+def _lease(settings: ElectionSettings, lock_delay_s: float, lose_time_s: float) -> Lease:
+    ttl_s = settings.session.ttl_s
+    margin_s = margin_of(lock_delay_s)
+    room_s = lock_delay_s - margin_s - lose_time_s
+    if room_s < ROOM_MIN_S and settings.accept_overlap and ttl_s is not None:
+        room_s = ttl_s
+    shortest = room_s if ttl_s is None else min(ttl_s, room_s)
+    interval_s = max(INTERVAL_MIN_S, shortest / 3)
+    return Lease(
+        ttl_s=ttl_s,
+        lock_delay_s=lock_delay_s,
+        margin_s=margin_s,
+        lose_time_s=lose_time_s,
+        room_s=room_s,
+        interval_s=interval_s,
+        exchange_s=min(interval_s, EXCHANGE_MAX_S),
+    )

@@ -1,0 +1,70 @@
+"""All machines of this process: routes each event to its own, and knows the one earliest deadline.
+
+Elections never wait for each other and share no state. This module must never let the work of
+one step grow with the number of elections that the event does not concern.
+"""
+
+import heapq
+from collections.abc import Iterable
+
+from supervisor.core.actions import Action, Role
+from supervisor.core.election import Election, step
+from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsked, Tick
+from supervisor.core.lane import NEVER
+
+
+class Node:
+    """The elections by name, stepped one event at a time."""
+
+    def __init__(self, elections: Iterable[Election]) -> None:
+        self.elections = {election.settings.name: election for election in elections}
+        self._due = [(election.deadline, name) for name, election in self.elections.items()]
+        heapq.heapify(self._due)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether every election has wound up."""
+        return all(election.role is Role.STOPPED for election in self.elections.values())
+
+    def deadline(self) -> float:
+        """The earliest time at which a ``Tick`` has something to do."""
+        while self._due:
+            due_at, name = self._due[0]
+            if due_at == self.elections[name].deadline:
+                return due_at
+            heapq.heappop(self._due)
+        return NEVER
+
+    def step(self, event: Event, now: float) -> list[Action]:
+        """Everything that follows from this event, in order.
+
+        A ``Tick`` concerns all elections whose deadline has come, a ``StopAsked`` all of them.
+        """
+        actions: list[Action] = []
+        for name in self._concerned(event, now):
+            before = self.elections[name]
+            election, begun = step(before, event, now)
+            self.elections[name] = election
+            if isinstance(event, Tick) or election.deadline != before.deadline:
+                heapq.heappush(self._due, (election.deadline, name))
+            actions += begun
+        return actions
+
+    def _concerned(self, event: Event, now: float) -> Iterable[str]:
+        match event:
+            case Answered(request):
+                return (request.election,)
+            case HookEnded(started) | RunEnded(started):
+                return (started.context.name,)
+            case StopAsked():
+                return tuple(self.elections)
+            case Tick():
+                return self._take_due(now)
+
+    def _take_due(self, now: float) -> list[str]:
+        names: dict[str, None] = {}
+        while self._due and self._due[0][0] <= now:
+            due_at, name = heapq.heappop(self._due)
+            if due_at == self.elections[name].deadline:
+                names[name] = None
+        return list(names)

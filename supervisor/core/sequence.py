@@ -1,0 +1,80 @@
+"""A list of hooks that run one after the other, each with its retries.
+
+It knows which hook is next and from when on; whether a hook may begin is its owner's to say.
+Never two attempts at once.
+"""
+
+from dataclasses import dataclass, replace
+
+from supervisor.core.actions import HookContext, StartHook
+from supervisor.core.lane import NEVER
+from supervisor.core.settings import Hook
+
+RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here: later than this nobody expects a retry
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """``index``: the hook whose turn it is; ``attempts``: how many of it began; ``failed``: some
+    hook failed for good; ``ended_ok``: how the attempt ended that ``settle`` has not judged yet."""
+
+    index: int = 0
+    attempts: int = 0
+    running: StartHook | None = None
+    due_at: float = -NEVER
+    failed: bool = False
+    ended_ok: bool | None = None
+
+    @property
+    def deadline(self) -> float:
+        """When a retry wants to begin; NEVER while nothing waits for the clock."""
+        return NEVER if self.running is not None or self.due_at == -NEVER else self.due_at
+
+    def finished(self, hooks: tuple[Hook, ...]) -> bool:
+        """Whether the last attempt of the last hook is over."""
+        return self.running is None and self.index >= len(hooks)
+
+    def due(self, now: float) -> bool:
+        """Whether the next attempt may begin as far as this list is concerned."""
+        return self.running is None and self.due_at <= now
+
+    def start(self, hooks: tuple[Hook, ...], context: HookContext) -> tuple["Sequence", StartHook]:
+        """Begin the next attempt."""
+        assert self.running is None and self.ended_ok is None
+        start = StartHook(hooks[self.index], self.attempts + 1, context)
+        return replace(self, running=start, attempts=self.attempts + 1, due_at=-NEVER), start
+
+    def ended(self, ok: bool) -> "Sequence":
+        """The attempt under way is over."""
+        return replace(self, running=None, ended_ok=ok)
+
+    def settle(
+        self, hooks: tuple[Hook, ...], now: float, *, stop_at_failure: bool = False, end_by: float = NEVER
+    ) -> "Sequence":
+        """Judge the attempt that ended: go on, retry, or count the hook as failed.
+
+        A retry is granted only if it and the first attempts of all later hooks end by ``end_by``.
+        """
+        if self.ended_ok is not None:
+            return self._judge(hooks, now, stop_at_failure, end_by)
+        waiting = self.running is None and self.due_at > -NEVER
+        if waiting and not _fits(hooks, self.index, max(now, self.due_at), end_by):
+            return self._next(hooks, stop_at_failure, failed=True)
+        return replace(self, due_at=-NEVER) if waiting and self.due_at <= now else self
+
+    def _judge(self, hooks: tuple[Hook, ...], now: float, stop_at_failure: bool, end_by: float) -> "Sequence":
+        hook = hooks[self.index]
+        if self.ended_ok:
+            return self._next(hooks, stop_at_failure, failed=False)
+        begin_at = now + min(hook.retry_delay_s * 2 ** (self.attempts - 1), RETRY_DELAY_MAX_S)
+        if self.attempts <= hook.retries and _fits(hooks, self.index, begin_at, end_by):
+            return replace(self, due_at=begin_at, ended_ok=None)
+        return self._next(hooks, stop_at_failure, failed=True)
+
+    def _next(self, hooks: tuple[Hook, ...], stop_at_failure: bool, *, failed: bool) -> "Sequence":
+        index = len(hooks) if failed and stop_at_failure else self.index + 1
+        return Sequence(index=index, failed=self.failed or failed)
+
+
+def _fits(hooks: tuple[Hook, ...], index: int, begin_at: float, end_by: float) -> bool:
+    return begin_at + sum(hook.attempt_s for hook in hooks[index:]) <= end_by

@@ -1,0 +1,172 @@
+"""One Consul session, which serves one tenure: its writes only go forward.
+
+    ABSENT -> CREATING -> LIVE -> RELEASING -> DESTROYING -> ABSENT
+                           |  (acquire, any number of times, only here)
+                           +-> ABSENT  when Consul says that it is dead
+
+Consul may apply a write seconds after its client gave up on it. So an acquire is never sent
+after a release or a destroy, each write is repeated until it is answered, and the destroy, which
+no late acquire survives, closes the session's life. This module must never step backwards and
+never take silence for an answer.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from supervisor.core.actions import (
+    Acquire,
+    CreateSession,
+    DestroySession,
+    Release,
+    RenewSession,
+    Request,
+)
+from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Refused
+from supervisor.core.lane import NEVER, Lane
+from supervisor.core.settings import SessionSettings
+
+DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
+REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
+CREATE_SPACING_S = 1.0  # sessions that die at once (a flapping check) are not made in a tight loop
+RENEW_WITHOUT_TTL_S = 10.0  # not to keep it alive, but to learn that it is dead
+
+
+class Stage(StrEnum):
+    """How far a session has come."""
+
+    ABSENT = "absent"
+    CREATING = "creating"
+    LIVE = "live"
+    RELEASING = "releasing"
+    DESTROYING = "destroying"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What every exchange of one election has in common. ``retry_s``: pause after no answer."""
+
+    election: str
+    key: str
+    settings: SessionSettings
+    exchange_s: float
+    retry_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """``tried``: an acquire was sent, so the session holds the key or still may come to.
+
+    ``ending``: wanted gone as soon as it is there. ``last_try``: at the end of this process one
+    unanswered try of each write must do.
+    """
+
+    stage: Stage = Stage.ABSENT
+    id: str = ""
+    write: Lane = Lane()
+    renew: Lane = Lane()
+    tried: bool = False
+    ending: bool = False
+    last_try: bool = False
+
+    @property
+    def deadline(self) -> float:
+        """When this session wants a turn."""
+        return min(self.write.deadline, self.renew.deadline)
+
+    def wanted(self, at: float) -> "Session":
+        """A session is to be created at ``at``; changes nothing when there is one."""
+        if self.stage is not Stage.ABSENT or self.write.due_at != NEVER:
+            return self
+        return replace(self, write=self.write.at(at))
+
+    def end(self, now: float, *, last_try: bool) -> "Session":
+        """Give the session up: release what it may hold, then destroy it."""
+        if self.stage is Stage.ABSENT:
+            return Session()
+        ended = replace(self, ending=True, last_try=self.last_try or last_try)
+        return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
+
+    def dead(self) -> "Session":
+        """Consul said that it does not exist (any more)."""
+        return Session()
+
+    def acquire(self, request: Acquire) -> "Session":
+        """An acquire is under way."""
+        assert self.stage is Stage.LIVE and not self.ending, f"acquire while {self.stage}: {request}"
+        return replace(self, write=self.write.begin(request), tried=True)
+
+
+def begin_write(session: Session, terms: Terms, value: bytes, now: float) -> tuple[Session, Request | None]:
+    """The next create, release or destroy if it is due; ``value`` is what a release leaves."""
+    if not session.write.ready(now):
+        return session, None
+    match session.stage:
+        case Stage.ABSENT:
+            create = CreateSession(terms.election, now, terms.exchange_s, terms.settings)
+            return replace(session, stage=Stage.CREATING, write=session.write.begin(create)), create
+        case Stage.RELEASING:
+            release = Release(terms.election, now, terms.exchange_s, terms.key, session.id, value)
+            return replace(session, write=session.write.begin(release)), release
+        case Stage.DESTROYING:
+            destroy = DestroySession(terms.election, now, terms.exchange_s, session.id)
+            return replace(session, write=session.write.begin(destroy)), destroy
+        case Stage.CREATING | Stage.LIVE:
+            raise AssertionError(f"a write is due while {session.stage}")
+
+
+def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request | None]:
+    """The next renewal if it is due. A session that is being given up is not renewed."""
+    if session.stage is not Stage.LIVE or not session.renew.ready(now):
+        return session, None
+    renewal = RenewSession(terms.election, now, terms.exchange_s, session.id)
+    return replace(session, renew=session.renew.begin(renewal)), renewal
+
+
+def created(session: Session, terms: Terms, outcome: Outcome, now: float, every_s: float) -> Session:
+    """The answer to a create."""
+    if isinstance(outcome, Created):
+        renew = Lane(due_at=now + every_s)
+        live = replace(session, stage=Stage.LIVE, id=outcome.session, write=session.write.end(), renew=renew)
+        return _toward_end(live, now) if session.ending else live
+    if session.ending:
+        return Session()
+    pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
+    return Session(write=Lane(due_at=now + pause_s))
+
+
+def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, every_s: float) -> Session:
+    """The answer to a renewal, unless the session is dead (which its owner must hear first)."""
+    assert session.renew.pending is not None and not isinstance(outcome, Dead)
+    alive = isinstance(outcome, Alive)
+    due_at = session.renew.pending.at + every_s if alive else now + terms.retry_s
+    return replace(session, renew=session.renew.end(max(due_at, now)))
+
+
+def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
+    """The answer to an acquire, release or destroy; what an acquire won is its owner's to judge."""
+    if isinstance(outcome, Dead):
+        return session.dead()
+    answered = isinstance(outcome, Done)
+    session = replace(session, write=session.write.end())
+    match session.stage:
+        case Stage.LIVE:
+            return _toward_end(session, now) if session.ending else session
+        case Stage.RELEASING if answered or session.last_try:
+            return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
+        case Stage.DESTROYING if answered or session.last_try:
+            return session.dead()
+        case _:
+            return replace(session, write=session.write.at(now + terms.retry_s))
+
+
+def _toward_end(session: Session, now: float) -> Session:
+    """From LIVE on; waits for an acquire under way, for the writes of a session go one by one."""
+    if session.write.pending is not None:
+        return session
+    if not session.tried:
+        return _destroying(session, now)
+    return replace(session, stage=Stage.RELEASING, write=session.write.at(now), renew=Lane())
+
+
+def _destroying(session: Session, due_at: float) -> Session:
+    return replace(session, stage=Stage.DESTROYING, write=session.write.by(due_at), renew=Lane())

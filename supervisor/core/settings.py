@@ -1,0 +1,104 @@
+"""What the file asks for, as frozen values with every default filled in.
+
+The loader (``supervisor.config``) is the only maker of these values outside tests, and it has
+refused whatever cannot hold; the core trusts them. Nothing here reads a file, the environment
+or a clock. Fields that may carry a secret are kept out of ``repr``.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A child process: ``shell`` text has become ``("/bin/sh", "-c", text)``."""
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    cwd: str | None = None
+    user: str | None = None
+    group: str | None = None
+    kill_after_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How a peer is verified and how we prove ourselves; paths, never key material."""
+
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    server_name: str | None = None
+    verify: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """An HTTP request. ``body`` None stands for the event as JSON."""
+
+    url: str = field(repr=False)
+    method: str = "POST"
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: str | None = field(default=None, repr=False)
+    secret_file: str | None = None
+    tls: Tls = Tls()
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One hook and its limits. ``name`` is unique in its election, e.g. ``on_lose[0]``."""
+
+    name: str
+    call: Command | Webhook
+    timeout_s: float
+    retries: int = 0
+    retry_delay_s: float = 1.0
+
+    @property
+    def kill_after_s(self) -> float:
+        """The time between TERM and KILL; a webhook is dropped at once."""
+        return self.call.kill_after_s if isinstance(self.call, Command) else 0.0
+
+    @property
+    def attempt_s(self) -> float:
+        """The longest that one attempt can take, killing included."""
+        return self.timeout_s + self.kill_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The child that lives while this node leads."""
+
+    command: Command
+    stop_timeout_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """A Consul session as it is asked for. ``ttl_s`` None: no TTL."""
+
+    name: str
+    ttl_s: float | None = 10.0
+    lock_delay_s: float = 30.0
+    behavior: Literal["release", "delete"] = "release"
+    node_checks: tuple[str, ...] = ()
+    service_checks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionSettings:
+    """One election of the file."""
+
+    name: str
+    key: str
+    value: bytes
+    session: SessionSettings
+    contend: bool = True
+    on_acquire: tuple[Hook, ...] = ()
+    on_lose: tuple[Hook, ...] = ()
+    on_change: tuple[Hook, ...] = ()
+    on_lose_failure: tuple[Hook, ...] = ()
+    run: Run | None = None
+    acquire_failure: Literal["release", "keep"] = "release"
+    rejoin_delay_s: float = 10.0
+    accept_overlap: bool = False

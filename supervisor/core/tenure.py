@@ -1,0 +1,259 @@
+"""One tenure: from Consul's word that our session holds the lock to the end of the last on_lose.
+
+    ACQUIRING -> HOLDING -> CLEARING -> LOSING -> LOST
+        |                      ^          |
+        +----------------------+          +-> FAILING -> LOST or STUCK
+
+ACQUIRING runs on_acquire and starts the run child; CLEARING kills what is left of the two; LOSING
+runs on_lose, FAILING runs on_lose_failure. Never two hooks at once; on_lose once for a tenure
+whose on_acquire began and for no other; nothing begins on stale news. A tenure knows nothing of
+keys, prefixes or sessions' lives: elections and semaphores share it, and they alone decide when
+it begins and why it ends.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from supervisor.core.actions import (
+    Action,
+    HookContext,
+    KillHook,
+    Reason,
+    StartHook,
+    StartRun,
+    StopRun,
+)
+from supervisor.core.events import HookEnded, RunEnded
+from supervisor.core.lane import NEVER
+from supervisor.core.lease import Lease
+from supervisor.core.sequence import Sequence
+from supervisor.core.settings import ElectionSettings
+
+REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
+OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED)
+
+
+class Phase(StrEnum):
+    """How far a tenure has come."""
+
+    ACQUIRING = "acquiring"
+    HOLDING = "holding"
+    CLEARING = "clearing"
+    LOSING = "losing"
+    FAILING = "failing"
+    LOST = "lost"
+    STUCK = "stuck"
+
+
+BELIEVING = (Phase.ACQUIRING, Phase.HOLDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenure:
+    """``token`` is the fencing token: the key's ModifyIndex of the moment it was won.
+
+    ``contact``: send time of the newest consistent answer that showed us as holder.
+    ``taken_at``: since when a rival may hold for certain; None while Consul still guards the lock.
+    ``reason_by``: on_lose waits until then for a better reason than the one at hand.
+    """
+
+    session: str
+    token: int
+    create_index: int
+    lock_index: int
+    contact: float
+    leader: bytes
+    previous_leader: bytes | None
+    phase: Phase = Phase.ACQUIRING
+    began: bool = False
+    hooks: Sequence = Sequence()
+    run: StartRun | None = None
+    killing: bool = False
+    reason: Reason = Reason.ACQUIRED
+    reason_by: float = -NEVER
+    taken_at: float | None = None
+    next_leader: bytes | None = None
+    held_at: float | None = None
+
+    @property
+    def believes(self) -> bool:
+        """Whether this node still takes itself for the holder."""
+        return self.phase in BELIEVING
+
+    def expires_at(self, lease: Lease) -> float:
+        """When belief ends for want of news."""
+        return self.contact + lease.room_s if self.believes else NEVER
+
+    def rival_at(self, lease: Lease) -> float:
+        """From when on another may hold the lock."""
+        return self.contact + lease.lock_delay_s if self.taken_at is None else self.taken_at
+
+    def deadline(self, lease: Lease) -> float:
+        """When this tenure wants a turn."""
+        if self.phase is Phase.CLEARING and self.run is None and self.hooks.running is None:
+            return self.reason_by
+        return min(self.expires_at(lease), self.hooks.deadline)
+
+    def confirmed(self, at: float) -> "Tenure":
+        """A consistent answer to a question sent at ``at`` showed us as holder."""
+        return replace(self, contact=max(self.contact, at))
+
+    def lose(self, reason: Reason, now: float, *, reason_within_s: float = 0.0) -> "Tenure":
+        """Belief ends, for this reason or for a better one that comes within the given time."""
+        if not self.believes:
+            return self
+        if not self.began:
+            return replace(self, phase=Phase.LOST, reason=reason)
+        reason_by = now + reason_within_s if reason_within_s else -NEVER
+        return replace(self, phase=Phase.CLEARING, reason=reason, reason_by=reason_by)
+
+    def because(self, reason: Reason) -> "Tenure":
+        """The certain reason for a loss that on_lose has not been told yet."""
+        if self.phase is Phase.CLEARING and self.reason_by > -NEVER:
+            return replace(self, reason=reason, reason_by=-NEVER)
+        return self
+
+    def taken(self, now: float, next_leader: bytes | None) -> "Tenure":
+        """The key is not ours any more: a rival may hold it from now on."""
+        taken_at = now if self.taken_at is None else self.taken_at
+        return replace(self, taken_at=taken_at, next_leader=next_leader)
+
+    def guarded(self) -> "Tenure":
+        """The session ended without a release: Consul guards the lock for its lock-delay."""
+        return replace(self, taken_at=None)
+
+
+def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
+    """An attempt of a hook came to its end."""
+    if event.started != tenure.hooks.running:
+        return tenure
+    return replace(tenure, hooks=tenure.hooks.ended(event.ok), killing=False)
+
+
+def run_ended(tenure: Tenure, event: RunEnded, now: float) -> Tenure:
+    """The run child is gone: a loss when it was not asked to go."""
+    if event.started != tenure.run:
+        return tenure
+    return replace(tenure, run=None, killing=False).lose(Reason.RUN_EXITED, now)
+
+
+def advance(
+    tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float
+) -> tuple[Tenure, tuple[Action, ...]]:
+    """Begin whatever is due now; phases that have nothing to wait for are passed through."""
+    actions: list[Action] = []
+    while True:
+        before = tenure
+        tenure, begun = _PHASES[tenure.phase](tenure, settings, lease, now)
+        actions += begun
+        if tenure.phase is before.phase:
+            return tenure, tuple(actions)
+
+
+_Turn = tuple[Tenure, tuple[Action, ...]]
+
+
+def _acquiring(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+    sequence = tenure.hooks.settle(settings.on_acquire, now, stop_at_failure=True)
+    tenure = replace(tenure, hooks=sequence)
+    if sequence.running is not None:
+        return tenure, ()
+    if sequence.failed and settings.acquire_failure == "release":
+        return tenure.lose(Reason.ACQUIRE_FAILED, now), ()
+    if now - tenure.contact > lease.fresh_s:
+        return tenure, ()
+    if not sequence.finished(settings.on_acquire):
+        if not sequence.due(now):
+            return tenure, ()
+        return _start(replace(tenure, began=True), settings, lease)
+    if settings.run is None:
+        return replace(tenure, began=True, phase=Phase.HOLDING, held_at=now), ()
+    run = StartRun(settings.run, _context(tenure, settings, lease))
+    return replace(tenure, began=True, phase=Phase.HOLDING, held_at=now, run=run), (run,)
+
+
+def _clearing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+    waits = tenure.hooks.running is not None or tenure.run is not None
+    if waits and tenure.killing:
+        return tenure, ()
+    if tenure.hooks.running is not None:
+        return replace(tenure, killing=True), (KillHook(tenure.hooks.running),)
+    if tenure.run is not None:
+        return replace(tenure, killing=True), (StopRun(tenure.run),)
+    if now < tenure.reason_by:
+        return tenure, ()
+    return replace(tenure, phase=Phase.LOSING, hooks=Sequence()), ()
+
+
+def _losing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+    tenure, begun = _lose_side(tenure, settings, lease, now)
+    if begun or not tenure.hooks.finished(settings.on_lose):
+        return tenure, begun
+    if not tenure.hooks.failed:
+        return replace(tenure, phase=Phase.LOST), ()
+    if not settings.on_lose_failure:
+        return replace(tenure, phase=Phase.STUCK), ()
+    return replace(tenure, phase=Phase.FAILING, hooks=Sequence()), ()
+
+
+def _failing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+    tenure, begun = _lose_side(tenure, settings, lease, now)
+    if begun or not tenure.hooks.finished(settings.on_lose_failure):
+        return tenure, begun
+    return replace(tenure, phase=Phase.STUCK if tenure.hooks.failed else Phase.LOST), ()
+
+
+def _resting(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+    return tenure, ()
+
+
+_PHASES = {
+    Phase.ACQUIRING: _acquiring,
+    Phase.HOLDING: _resting,
+    Phase.CLEARING: _clearing,
+    Phase.LOSING: _losing,
+    Phase.FAILING: _failing,
+    Phase.LOST: _resting,
+    Phase.STUCK: _resting,
+}
+
+
+def _lose_side(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+    """The next attempt of on_lose or on_lose_failure, if one is due."""
+    hooks = settings.on_lose if tenure.phase is Phase.LOSING else settings.on_lose_failure
+    after_s = (
+        sum(hook.attempt_s for hook in settings.on_lose_failure) if tenure.phase is Phase.LOSING else 0.0
+    )
+    sequence = tenure.hooks.settle(hooks, now, end_by=tenure.rival_at(lease) - after_s)
+    tenure = replace(tenure, hooks=sequence)
+    if sequence.finished(hooks) or not sequence.due(now):
+        return tenure, ()
+    return _start(tenure, settings, lease)
+
+
+def _start(tenure: Tenure, settings: ElectionSettings, lease: Lease) -> _Turn:
+    hooks = {
+        Phase.ACQUIRING: settings.on_acquire,
+        Phase.LOSING: settings.on_lose,
+        Phase.FAILING: settings.on_lose_failure,
+    }[tenure.phase]
+    sequence, start = tenure.hooks.start(hooks, _context(tenure, settings, lease))
+    return replace(tenure, hooks=sequence), (start,)
+
+
+def _context(tenure: Tenure, settings: ElectionSettings, lease: Lease) -> HookContext:
+    acquiring = tenure.phase is Phase.ACQUIRING
+    event = "acquire" if acquiring else "lose" if tenure.phase is Phase.LOSING else "lose-failure"
+    return HookContext(
+        event=event,
+        name=settings.name,
+        key=settings.key,
+        reason=Reason.LOSE_FAILED if event == "lose-failure" else tenure.reason,
+        transition=f"{tenure.session}-{event}",
+        session=tenure.session,
+        lock_index=tenure.lock_index,
+        fencing_token=tenure.token,
+        leader=tenure.leader if acquiring else tenure.next_leader,
+        previous_leader=tenure.previous_leader if acquiring else tenure.leader,
+        rival_at=None if acquiring else tenure.rival_at(lease),
+    )

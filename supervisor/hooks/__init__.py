@@ -1,0 +1,182 @@
+"""Runs hooks: commands and webhooks, as the core decides, and reports how each attempt ended.
+
+It decides nothing about order or retries. It keeps what an action says: the attempt's deadline,
+TERM and then KILL for a process group, and exactly one end for each start, reported from the
+loop and never out of the call that started or killed it.
+
+    context.py     what a hook is told: environment, standard input, body
+    command.py     one process group, from its spawn to the end of its last process
+    group.py       whether anything of a process group still runs
+    privileges.py  as which user and group it runs
+    output.py      what it writes, as bounded lines
+    webhook.py     one HTTP request and its outcome
+    signature.py   how a webhook proves where it comes from
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Literal
+
+from supervisor.core.actions import KillHook, StartHook, StartRun, StopRun
+from supervisor.core.events import Event, HookEnded, RunEnded
+from supervisor.core.settings import Command, Webhook
+from supervisor.hooks.command import Child, keep_exit_statuses
+from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
+from supervisor.hooks.output import Allowance, HookLine, Lines
+from supervisor.hooks.privileges import Privileges, Refused
+from supervisor.hooks.webhook import Webhooks
+
+__all__ = ["HookLine", "Hooks"]
+
+Started = StartHook | StartRun
+UnderWay = Child | asyncio.Task[tuple[bool, str]] | None
+
+
+class Hooks:
+    """All hooks and run children of this process.
+
+    ``report`` gets each HookEnded and RunEnded, ``log_line`` what children write. ``environ`` is
+    the daemon's own environment, ``clock`` the core's clock in seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        report: Callable[[Event], None],
+        log_line: Callable[[HookLine], None],
+        environ: Mapping[str, str],
+        clock: Callable[[], float],
+    ) -> None:
+        keep_exit_statuses()
+        self._node = node
+        self._report = report
+        self._log_line = log_line
+        self._environ = base_environment(environ)
+        self._privileges = Privileges(environ)
+        self._clock = clock
+        self._webhooks = Webhooks()
+        # None: it could not be started, which is about to be reported.
+        self._under_way: dict[Started, UnderWay] = {}
+        self._idle = asyncio.Event()
+
+    @property
+    def running(self) -> int:
+        """How many starts have not been answered by an end yet."""
+        return len(self._under_way)
+
+    def start(self, action: StartHook) -> None:
+        """Begin an attempt; a command is being executed when this returns."""
+        assert action not in self._under_way, "an attempt is begun once"
+        hook = action.hook
+        if isinstance(hook.call, Webhook):
+            self._send(action, hook.call)
+        elif child := self._spawn(action, hook.call, hook.name, action.attempt):
+            child.terminate_after(hook.timeout_s, _timed_out(hook.timeout_s), hook.kill_after_s)
+
+    def kill(self, action: KillHook) -> None:
+        """End an attempt early: TERM, after kill_after KILL; nothing when it has ended."""
+        self._stop(action.started, action.started.hook.kill_after_s)
+
+    def start_run(self, action: StartRun) -> None:
+        """Start a run child; it is killed should this process end before it."""
+        assert action not in self._under_way, "a run child is started once"
+        self._spawn(action, action.run.command, "run", 1)
+
+    def stop_run(self, action: StopRun) -> None:
+        """End a run child: TERM, after stop_timeout KILL; nothing when it has ended."""
+        self._stop(action.started, action.started.run.stop_timeout_s)
+
+    def kill_all(self) -> None:
+        """End everything at once (KILL); each end is still reported."""
+        for under_way in self._under_way.values():
+            if isinstance(under_way, Child):
+                under_way.kill("stopped")
+            elif under_way is not None:
+                under_way.cancel()
+
+    async def close(self) -> None:
+        """Kill what is under way and return when every end has been reported, which takes at most
+        ``command.KILL_GRACE_S``. Nothing may be started meanwhile or afterwards."""
+        self.kill_all()
+        if self._under_way:
+            self._idle.clear()
+            await self._idle.wait()
+        await self._webhooks.close()
+
+    def _spawn(self, action: Started, command: Command, name: str, attempt: int) -> Child | None:
+        """The child, or None when it cannot be started: then that is reported from the loop."""
+        ended = partial(self._end, action)
+        told = self._facts(action, attempt)
+        try:
+            identity = self._privileges.identity(command, dies_with_us=isinstance(action, StartRun))
+            env = {**self._environ, **identity.env, **dict(command.env), **as_environment(told)}
+            child = Child(
+                command,
+                identity,
+                env=env,
+                stdin=as_json(told) + b"\n",
+                lines=self._lines(action, name),
+                ended=ended,
+            )
+        except (Refused, OSError, ValueError) as error:
+            self._under_way[action] = None
+            asyncio.get_running_loop().call_soon(ended, False, f"cannot start: {_reason(error)}")
+            return None
+        self._under_way[action] = child
+        return child
+
+    def _send(self, action: StartHook, webhook: Webhook) -> None:
+        told = self._facts(action, action.attempt)
+        task = asyncio.create_task(self._webhooks.send(webhook, told, action.hook.timeout_s))
+        self._under_way[action] = task
+        task.add_done_callback(partial(self._sent, action))
+
+    def _sent(self, action: StartHook, task: asyncio.Task[tuple[bool, str]]) -> None:
+        if task.cancelled():
+            self._end(action, False, "stopped")
+        elif (error := task.exception()) is None:
+            self._end(action, *task.result())
+        else:
+            self._end(action, False, f"cannot send: a bug: {type(error).__name__}")
+            raise error  # for the loop's exception handler
+
+    def _stop(self, started: Started, kill_after_s: float) -> None:
+        under_way = self._under_way.get(started)
+        if isinstance(under_way, Child):
+            under_way.terminate("stopped", kill_after_s)
+        elif under_way is not None:
+            under_way.cancel()
+
+    def _end(self, action: Started, ok: bool, detail: str) -> None:
+        del self._under_way[action]
+        if not self._under_way:
+            self._idle.set()
+        self._report(
+            HookEnded(action, ok, detail) if isinstance(action, StartHook) else RunEnded(action, detail)
+        )
+
+    def _facts(self, action: Started, attempt: int) -> dict[str, Fact]:
+        return facts(action.context, attempt=attempt, node=self._node, now=self._clock())
+
+    def _lines(self, action: Started, name: str) -> tuple[Lines, Lines]:
+        allowance = Allowance(self._clock)
+        election, transition = action.context.name, action.context.transition
+
+        def lines(stream: Literal["stdout", "stderr"]) -> Lines:
+            return Lines(
+                lambda text: self._log_line(HookLine(election, name, transition, stream, text)), allowance
+            )
+
+        return lines("stdout"), lines("stderr")
+
+
+def _timed_out(timeout_s: float) -> str:
+    return f"timed out after {timeout_s:g}s"
+
+
+def _reason(error: Refused | OSError | ValueError) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
+    return f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)

@@ -1,0 +1,204 @@
+"""Runs one command as a process group of its own, from its spawn to the end of its last process.
+
+Exits are read from a pidfd: no signal handler, no thread, no child watcher. Nothing here decides
+when a command is to run or what its end means. A group is signalled only while its leader is not
+reaped or a process of it was seen moments ago: its number must never have become somebody else's.
+
+How a group ends::
+
+    leader exits by itself      KILL for the rest                        -> told
+    terminate()                 TERM; all gone                           -> told
+                                TERM; kill_after_s pass; KILL; all gone  -> told
+    KILL does not end it        KILL_GRACE_S pass                        -> told, with a note
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import IO
+
+from supervisor.core.settings import Command
+from supervisor.hooks import group
+from supervisor.hooks.output import Drain, Lines
+from supervisor.hooks.privileges import Identity
+
+KILL_GRACE_S = 0.2  # the kernel ends a killed process in milliseconds, or not at all (state D)
+SWEEP_PAUSE_S = 0.005  # between looks whether the rest of a group has gone
+MFD_NOEXEC_SEAL = 0x8  # Linux 6.3; with the sysctl vm.memfd_noexec=2 there is no file without it
+CONVENTIONS = {126: "not executable, by convention", 127: "command not found, by convention"}
+
+
+def keep_exit_statuses() -> None:
+    """Undo an ignored SIGCHLD that our parent may have left us: the kernel would then reap our
+    children itself, and nobody would learn how they ended."""
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+class Child:
+    """A process group under way. Its end is told exactly once, by ``ended(ok, detail)``, from the
+    loop: never out of the constructor, ``terminate`` or ``kill``."""
+
+    def __init__(
+        self,
+        command: Command,
+        identity: Identity,
+        *,
+        env: Mapping[str, str],
+        stdin: bytes,
+        lines: tuple[Lines, Lines],
+        ended: Callable[[bool, str], None],
+    ) -> None:
+        """The command is being executed when this returns; ``lines`` take its stdout and stderr.
+
+        Raises OSError or ValueError when it cannot be (no such file, not executable, a NUL byte
+        in it, too large, no descriptors left). The loop waits for execve, as for every vfork.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._ended = ended
+        self._why = ""  # set once it is we who end it
+        self._notes: list[str] = []
+        self._code: int | None = None  # set once the leader is reaped
+        self._told = False
+        self._escalation: asyncio.TimerHandle | None = None
+        self._popen = _spawn([*identity.prefix, *command.argv], command.cwd, env, stdin)
+        self._pidfd = self._watch()
+        assert self._popen.stdout is not None and self._popen.stderr is not None
+        self._drains = (Drain(self._popen.stdout, lines[0]), Drain(self._popen.stderr, lines[1]))
+
+    def terminate(self, why: str, kill_after_s: float) -> None:
+        """Ask the group to end (TERM), and after ``kill_after_s`` end it (KILL)."""
+        if self._told or self._why or self._exited:
+            return
+        self._why = why
+        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)  # a stopped process acts on TERM only once it continues
+        self._escalate(kill_after_s, self._ignored_term)
+
+    def terminate_after(self, timeout_s: float, why: str, kill_after_s: float) -> None:
+        """The same, unless it has ended within ``timeout_s``."""
+        self._escalate(timeout_s, lambda: self.terminate(why, kill_after_s))
+
+    def kill(self, why: str) -> None:
+        """End the group at once (KILL)."""
+        if self._told or (not self._why and self._exited):
+            return
+        self._why = self._why or why
+        self._end_group()
+
+    @property
+    def _exited(self) -> bool:
+        """Whether the leader has ended; its status then counts, whatever was wanted meanwhile."""
+        if self._code is not None:
+            return True
+        return os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _watch(self) -> int:
+        try:
+            pidfd = os.pidfd_open(self._popen.pid)
+        except OSError:
+            self._signal(signal.SIGKILL)
+            with self._popen:  # closes the pipes and waits for what has just been killed
+                raise
+        self._loop.add_reader(pidfd, self._exit)
+        return pidfd
+
+    def _exit(self) -> None:
+        """The leader has ended."""
+        if not self._exited:
+            return  # a debugger is attached and has not seen the end yet
+        if not self._why:
+            self._end_group()
+        self._reap()
+        self._sweep(group.Remains(self._popen.pid, self._loop.time()))
+
+    def _reap(self) -> None:
+        # Not Popen's own wait: to it a status that somebody else took is a success.
+        _, status = os.waitpid(self._popen.pid, 0)
+        self._code = self._popen.returncode = os.waitstatus_to_exitcode(status)
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+
+    def _sweep(self, remains: group.Remains) -> None:
+        """Tell the end as soon as no process of the group is left."""
+        if self._told:
+            return
+        if remains.any(self._loop.time()):
+            self._loop.call_later(SWEEP_PAUSE_S, self._sweep, remains)
+        else:
+            self._tell()
+
+    def _end_group(self) -> None:
+        self._signal(signal.SIGKILL)
+        self._escalate(KILL_GRACE_S, self._ignored_kill)
+
+    def _ignored_term(self) -> None:
+        self._notes.append("ignored TERM")
+        self._end_group()
+
+    def _ignored_kill(self) -> None:
+        """It will still be reaped when it ends one day, but nobody waits for it any longer."""
+        if group.runs(self._popen.pid):
+            self._notes.append(f"processes of it are left {KILL_GRACE_S:g}s after KILL")
+        self._tell()
+
+    def _tell(self) -> None:
+        self._told = True
+        self._escalate(0, None)
+        for drain in self._drains:
+            drain.close()
+        code = -signal.SIGKILL if self._code is None else self._code
+        self._ended(code == 0 and not self._why, ", ".join([self._why or _described(code), *self._notes]))
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self._popen.pid, number)
+        except ProcessLookupError:
+            pass  # it has ended: that is what the signal was to bring about
+        except PermissionError:
+            self._notes.append(f"{number.name} not permitted: it runs as another user")
+
+    def _escalate(self, delay_s: float, step: Callable[[], None] | None) -> None:
+        """What happens next to a group that does not end; it replaces what was to happen."""
+        if self._escalation is not None:
+            self._escalation.cancel()
+        self._escalation = None if step is None else self._loop.call_later(delay_s, step)
+
+
+def _spawn(argv: list[str], cwd: str | None, env: Mapping[str, str], stdin: bytes) -> subprocess.Popen[bytes]:
+    with _in_memory(stdin) as document:
+        return subprocess.Popen(
+            argv,
+            bufsize=0,
+            stdin=document,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            cwd=cwd,
+            process_group=0,
+        )
+
+
+def _in_memory(content: bytes) -> IO[bytes]:
+    """A file in memory. Unlike a pipe it takes any size at once, whether or not a child reads it."""
+    try:
+        fd = os.memfd_create("event", os.MFD_CLOEXEC | MFD_NOEXEC_SEAL)
+    except OSError:  # EINVAL of an older kernel; any other reason comes again
+        fd = os.memfd_create("event", os.MFD_CLOEXEC)
+    file = open(fd, "w+b")
+    file.write(content)
+    file.seek(0)
+    return file
+
+
+def _described(code: int) -> str:
+    if code in CONVENTIONS:
+        return f"exit {code} ({CONVENTIONS[code]})"
+    if code >= 0:
+        return f"exit {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"

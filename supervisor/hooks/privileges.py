@@ -1,0 +1,93 @@
+"""With whose rights a command runs, as a prefix of its argv: util-linux's ``setpriv``.
+
+A wrapper, because the alternatives inside Python (``preexec_fn``, and ``user=`` of Popen) give up
+vfork and copy the daemon's page tables for every hook. It must never run a command with other
+rights than the file asks for: what cannot be done is refused.
+"""
+
+import grp
+import os
+import pwd
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from supervisor.core.settings import Command
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Refused(Exception):
+    """The operator asks for rights that cannot be had here; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """``prefix`` goes before argv; ``env`` is what a login as that user would set."""
+
+    prefix: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+
+
+class Privileges:
+    """Finds identities, and remembers those found: a user directory that hangs (LDAP) can delay
+    the first use of a user, but no later one."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._path = environ.get("PATH", SYSTEM_PATH)
+        self._known: dict[tuple[str | None, str | None, bool], Identity] = {}
+
+    def identity(self, command: Command, *, dies_with_us: bool = False) -> Identity:
+        """How to run the command as its user and group; ``dies_with_us``: KILL when we end.
+
+        With a user: its primary group unless another is given, and its supplementary groups.
+        With a group only: that group and no supplementary ones. Raises Refused.
+        """
+        asked = (command.user, command.group, dies_with_us)
+        if asked not in self._known:
+            self._known[asked] = self._identity(*asked)
+        return self._known[asked]
+
+    def _identity(self, user: str | None, group: str | None, dies_with_us: bool) -> Identity:
+        entry = None if user is None else _user(user)
+        gid = _group(group) if group is not None else entry.pw_gid if entry is not None else None
+        options = [*_ids(entry, gid), *(["--pdeathsig", "KILL"] if dies_with_us else [])]
+        prefix = (self._setpriv(), *options, "--") if options else ()
+        return Identity(prefix, {} if entry is None else _login(entry))
+
+    def _setpriv(self) -> str:
+        found = shutil.which("setpriv", path=self._path) or shutil.which("setpriv", path=SYSTEM_PATH)
+        if found is None:
+            raise Refused("setpriv is not installed, and run, user and group need it: install util-linux")
+        return found
+
+
+def _ids(entry: pwd.struct_passwd | None, gid: int | None) -> list[str]:
+    """setpriv's options to become that user and group; none when we are it already."""
+    if entry is None and gid is None:
+        return []
+    uid = os.geteuid() if entry is None else entry.pw_uid
+    if os.geteuid() == 0:
+        user = [] if entry is None else ["--reuid", str(uid)]
+        return [*user, "--regid", str(gid), "--clear-groups" if entry is None else "--init-groups"]
+    if (uid, gid) == (os.geteuid(), os.getegid()):
+        return []
+    raise Refused(f"only root may run a hook as another user or group: user id {uid}, group id {gid}")
+
+
+def _user(name: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        raise Refused(f"unknown user {name!r}") from None
+
+
+def _group(name: str) -> int:
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise Refused(f"unknown group {name!r}") from None
+
+
+def _login(entry: pwd.struct_passwd) -> dict[str, str]:
+    return {"USER": entry.pw_name, "LOGNAME": entry.pw_name, "HOME": entry.pw_dir, "SHELL": entry.pw_shell}

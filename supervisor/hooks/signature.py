@@ -1,0 +1,64 @@
+"""Signs a webhook after the Standard Webhooks specification, so that its receiver can trust it.
+
+The scheme is ``v1``: HMAC-SHA256 over ``id.timestamp.body``. A secret is read when it is used
+and kept nowhere; no error here may contain any part of it.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+
+SECRET_FILE_BYTES_MAX = 65_536  # some hundred secrets; stops a wrong path (a device, a log) early
+SECRET_PREFIX = b"whsec_"
+
+
+class SecretUnusable(Exception):
+    """The operator's secret_file cannot be used; the text says why and where."""
+
+
+def headers(secrets: tuple[bytes, ...], message_id: str, timestamp_s: int, body: bytes) -> dict[str, str]:
+    """The three headers of the specification. Several secrets give several signatures: while one
+    is being replaced, receivers with the old and with the new one both accept."""
+    signed = f"{message_id}.{timestamp_s}.".encode() + body
+    macs = [hmac.digest(secret, signed, hashlib.sha256) for secret in secrets]
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp_s),
+        "webhook-signature": " ".join("v1," + base64.b64encode(mac).decode() for mac in macs),
+    }
+
+
+def read_secrets(path: str) -> tuple[bytes, ...]:
+    """The secrets of a file, one a line: ``whsec_`` and base64, else the line's own bytes.
+
+    Raises SecretUnusable.
+    """
+    try:
+        with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
+            content = file.read(SECRET_FILE_BYTES_MAX + 1) or b""
+    except OSError as error:
+        raise SecretUnusable(f"cannot read secret_file: {error.strerror}: {path}") from None
+    if len(content) > SECRET_FILE_BYTES_MAX:
+        raise SecretUnusable(f"cannot use secret_file: more than {SECRET_FILE_BYTES_MAX} bytes: {path}")
+    secrets = tuple(_secret(line.strip(), path) for line in content.splitlines() if line.strip())
+    if not secrets:
+        raise SecretUnusable(f"cannot use secret_file: it is empty: {path}")
+    return secrets
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a named pipe would keep the loop waiting for a writer
+
+
+def _secret(line: bytes, path: str) -> bytes:
+    if not line.startswith(SECRET_PREFIX):
+        return line
+    try:
+        secret = base64.b64decode(line.removeprefix(SECRET_PREFIX), validate=True)
+    except binascii.Error:
+        secret = b""
+    if not secret:
+        raise SecretUnusable(f"cannot use secret_file: no base64 after whsec_: {path}")
+    return secret

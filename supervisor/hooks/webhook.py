@@ -1,0 +1,79 @@
+"""Sends webhooks: the event, or the operator's own body, signed when there is a secret.
+
+An outcome is a short text for the log. No path, query or user of the URL, no header, body or
+secret may ever be part of it: the path of a webhook's URL is often its password.
+"""
+
+import http
+import time
+from collections.abc import Mapping
+
+import requests
+from requests.structures import CaseInsensitiveDict
+
+from supervisor import __version__
+from supervisor.core.settings import Webhook
+from supervisor.hooks import signature
+from supervisor.hooks.context import Fact, as_json
+from supervisor.transport import Endpoint, ExchangeFailed, Transport
+
+ANSWER_BYTES_MAX = 1 << 20  # nobody reads it; a receiver that sends more is not the one meant
+
+
+class Webhooks:
+    """Sends webhooks, each over a connection of its own. What a receiver's name resolves to and
+    the loaded certificates are kept for its next one."""
+
+    def __init__(self) -> None:
+        self._transports: dict[Endpoint, Transport] = {}
+
+    async def send(self, webhook: Webhook, told: Mapping[str, Fact], timeout_s: float) -> tuple[bool, str]:
+        """Send it once; whether it was accepted (any 2xx), and the status or why there is none.
+
+        All of it ends within ``timeout_s``. A redirect is not followed: it is a refusal.
+        """
+        try:
+            request, transport = _prepared(webhook, told), self._transport(webhook)
+        except signature.SecretUnusable as error:
+            return False, str(error)
+        except (requests.RequestException, ValueError) as error:
+            # The texts of these quote the URL or the header that they complain about.
+            return False, f"cannot send: its url or a header is unusable ({type(error).__name__})"
+        try:
+            response = await transport.exchange(request, timeout_s=timeout_s, fresh=True)
+        except ExchangeFailed as error:
+            return False, str(error)
+        return 200 <= response.status_code < 300, _described(response.status_code)
+
+    async def close(self) -> None:
+        """Close all connections; nothing may be under way."""
+        for transport in self._transports.values():
+            await transport.close()
+        self._transports.clear()
+
+    def _transport(self, webhook: Webhook) -> Transport:
+        endpoint = Endpoint.of(webhook.url, webhook.tls)
+        if endpoint not in self._transports:
+            self._transports[endpoint] = Transport(endpoint, body_bytes_max=ANSWER_BYTES_MAX)
+        return self._transports[endpoint]
+
+
+def _prepared(webhook: Webhook, told: Mapping[str, Fact]) -> requests.PreparedRequest:
+    body = as_json(told) if webhook.body is None else webhook.body.encode()
+    headers = CaseInsensitiveDict(
+        {"User-Agent": f"consul-supervisor/{__version__}", "Content-Type": "application/json"}
+    )
+    headers.update(webhook.headers)
+    if webhook.secret_file is not None:
+        secrets = signature.read_secrets(webhook.secret_file)
+        headers.update(signature.headers(secrets, str(told["transition"]), int(time.time()), body))
+    return requests.Request(webhook.method, webhook.url, headers=headers, data=body).prepare()
+
+
+def _described(status: int) -> str:
+    """The status in our words, for the peer's own might quote what we sent."""
+    try:
+        phrase = f"{status} {http.HTTPStatus(status).phrase}"
+    except ValueError:
+        phrase = str(status)
+    return f"{phrase}: redirects are not followed" if 300 <= status < 400 else phrase

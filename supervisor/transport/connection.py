@@ -1,0 +1,231 @@
+"""One connection: bytes to h11 and back, one exchange at a time.
+
+A protocol and not a stream: an answer costs one callback and one future. It must never hold the
+loop for long whatever the peer sends, so one turn of it receives at most RECEIVE_BYTES_MAX. And it
+must never go on after anything but a complete answer: then it is aborted.
+"""
+
+import asyncio
+import socket
+from dataclasses import dataclass, field
+from typing import cast
+
+import h11
+import requests
+
+from supervisor.transport import messages
+from supervisor.transport.failure import ExchangeFailed, FailureKind, lost_failure, protocol_reason
+
+HEAD_BYTES_MAX = 32768  # twice h11's default; parsed in 8 ms at worst (8000 headers without a value)
+RECEIVE_BYTES_MAX = 8192  # one turn's; parsed in 8 ms at worst (1400 chunks of one byte)
+INFORMATIONAL_MAX = 8  # 100 and 103 come once or twice; a peer may not keep us busy with more
+TURNS_TO_READ = 2  # of the loop: one to see that a socket is readable, one to read it
+NOTHING = memoryview(b"")
+HTTP_TOO_LARGE = 431  # h11's hint on a head that outgrew HEAD_BYTES_MAX
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One connection. ``peer`` is how errors name the other side.
+
+    It adds itself to ``alive`` once it is established, and leaves it when its socket is closed.
+    """
+
+    def __init__(self, peer: str, sock: socket.socket, body_bytes_max: int, alive: set["Connection"]) -> None:
+        self.heard = False  # whether a byte has come since it was opened or parked
+        self.parked_at = 0.0
+        self._peer = peer
+        self._sock = sock
+        self._body_bytes_max = body_bytes_max
+        self._alive = alive
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
+        self._received = NOTHING
+        self._expiry: asyncio.TimerHandle | None = None  # set while parked
+        self._aborted = False
+        self._closed = False
+        self._lost: Exception | None = None
+        self._exchange: _Exchange | None = None
+
+    async def exchange(self, request: requests.PreparedRequest) -> requests.Response:
+        """Send the request, in one write, and await its whole answer.
+
+        Raises ExchangeFailed. Unless this returns an answer the connection is aborted, also when
+        the task is cancelled.
+        """
+        assert self._exchange is None and self._expiry is None
+        exchange = self._exchange = _Exchange(request, self._loop.create_future())
+        try:
+            encoded = messages.encode(self._http, request, self._peer)
+            await self._hear_out()
+            self._established.write(encoded)
+            self._read_on()  # a peer may have spoken, or hung up, before it was asked
+            return await exchange.answer
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._exchange = None
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another request may follow: the answer is complete and nothing came after it."""
+        return (
+            not self._established.is_closing()
+            and self._http.our_state is h11.DONE
+            and self._http.their_state is h11.DONE
+            and not self._http.trailing_data[0]
+            and not self._established.get_write_buffer_size()
+        )
+
+    def park(self, age_max_s: float) -> None:
+        """Wait for work; aborted after ``age_max_s``, or once the peer says anything or hangs up."""
+        if self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
+        self.heard = False
+        self.parked_at = self._loop.time()
+        self._expiry = self._loop.call_later(age_max_s, self.abort)
+
+    def unpark(self) -> bool:
+        """Back to work; if not, because the peer has said anything or hung up, it is aborted."""
+        assert self._expiry is not None
+        self._expiry.cancel()
+        self._expiry = None
+        if self._established.is_closing() or not self._is_quiet():
+            self.abort()
+            return False
+        return True
+
+    def abort(self) -> None:
+        """Close at once, or as soon as it is established: no farewell can keep the socket open."""
+        self._aborted = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- what asyncio calls ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is established."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._alive.add(self)
+        if self._aborted:
+            self._transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go; made for each turn, so that a waiting connection holds none."""
+        # A view: asyncio's TLS fills slices of it, and a slice of a bytearray would be a copy.
+        self._received = memoryview(bytearray(RECEIVE_BYTES_MAX))
+        return self._received
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes have come."""
+        if self._expiry is not None:
+            self.abort()
+            return
+        self.heard = True
+        self._http.receive_data(bytes(self._received[:nbytes]))
+        self._received = NOTHING
+        if nbytes == RECEIVE_BYTES_MAX:
+            self._rest()
+        self._read_on()
+
+    def eof_received(self) -> None:
+        """The peer will say no more; asyncio then closes the connection."""
+        self._http.receive_data(b"")
+        self._read_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is about to be closed, by either side."""
+        self._closed = True
+        self._lost = exc
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._alive.discard(self)
+        self._read_on()
+
+    @property
+    def _established(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def _rest(self) -> None:
+        # There is more: the others' turn first. asyncio's TLS would begin several reads in one turn.
+        self._established.pause_reading()
+        self._loop.call_soon(self._established.resume_reading)
+
+    # --- the answer ------------------------------------------------------------------------------
+
+    def _read_on(self) -> None:
+        exchange = self._exchange
+        if exchange is None or exchange.answer.done():
+            return
+        try:
+            while (event := self._http.next_event()) is not h11.NEED_DATA:
+                self._take(exchange, event)
+                if exchange.answer.done():
+                    return
+            if self._closed:
+                raise lost_failure(self._peer, self._lost, self.heard)
+        except h11.RemoteProtocolError as exc:
+            exchange.answer.set_exception(self._unreadable(exc))
+        except ExchangeFailed as failure:
+            exchange.answer.set_exception(failure)
+
+    def _take(self, exchange: "_Exchange", event: object) -> None:
+        match event:
+            case h11.Data():
+                exchange.body_bytes += len(event.data)
+                if exchange.body_bytes > self._body_bytes_max:
+                    raise self._too_large(f"its body has more than {self._body_bytes_max} bytes")
+                exchange.body.append(event.data)
+            case h11.EndOfMessage():
+                assert exchange.head is not None
+                body = b"".join(exchange.body)
+                exchange.answer.set_result(messages.decode(exchange.request, exchange.head, body))
+            case h11.Response():
+                exchange.head = event
+            case h11.InformationalResponse():
+                exchange.informational += 1
+                if exchange.informational > INFORMATIONAL_MAX:
+                    raise self._too_large(f"more than {INFORMATIONAL_MAX} interim answers before it")
+            case _:
+                raise AssertionError(f"h11 read {type(event).__name__} in an answer")
+
+    def _unreadable(self, exc: h11.RemoteProtocolError) -> ExchangeFailed:
+        if exc.error_status_hint == HTTP_TOO_LARGE:
+            return self._too_large(f"its head has more than {HEAD_BYTES_MAX} bytes")
+        if self._http.trailing_data[1]:
+            return lost_failure(self._peer, None, self.heard)
+        why = protocol_reason(str(exc))
+        return ExchangeFailed(FailureKind.PROTOCOL, f"the answer of {self._peer} is not HTTP: {why}")
+
+    def _too_large(self, why: str) -> ExchangeFailed:
+        return ExchangeFailed(FailureKind.TOO_LARGE, f"the answer of {self._peer} is too large: {why}")
+
+    async def _hear_out(self) -> None:
+        # What a peer said before it reset the connection, such as a TLS alert, is read first:
+        # writing would only meet the reset.
+        if not self._is_quiet():
+            for _ in range(TURNS_TO_READ):
+                await asyncio.sleep(0)
+
+    def _is_quiet(self) -> bool:
+        try:
+            self._sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+
+@dataclass(slots=True, eq=False)
+class _Exchange:
+    """What is known so far of one answer."""
+
+    request: requests.PreparedRequest
+    answer: "asyncio.Future[requests.Response]"
+    head: h11.Response | None = None
+    body: list[bytes] = field(default_factory=list)
+    body_bytes: int = 0
+    informational: int = 0

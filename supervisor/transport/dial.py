@@ -1,0 +1,133 @@
+"""A new connection: name, addresses, TLS.
+
+Whatever happens here has sent no request yet. It must never block: sockets are non-blocking from
+their first moment, and only addresses, never names, are given to them.
+"""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+
+from supervisor.transport.connection import Connection
+from supervisor.transport.endpoint import Endpoint
+from supervisor.transport.failure import ExchangeFailed, FailureKind, connect_failure
+from supervisor.transport.resolve import Address, Resolver
+from supervisor.transport.tls import TlsContext
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far an exchange has come: what to say when its deadline comes first."""
+
+    doing: str = "not begun"
+
+
+class Dialer:
+    """Connects to one endpoint; ``alive`` is where its connections keep themselves."""
+
+    def __init__(self, endpoint: Endpoint, body_bytes_max: int, alive: set[Connection]) -> None:
+        self._endpoint = endpoint
+        self._body_bytes_max = body_bytes_max
+        self._alive = alive
+        self._resolver = Resolver(endpoint.host, endpoint.port) if endpoint.scheme != "unix" else None
+        self._tls = TlsContext(endpoint.tls) if endpoint.scheme == "https" else None
+
+    async def dial(self, progress: Progress, deadline: float) -> Connection:
+        """A connection that nobody has used; by ``deadline`` (loop time) the caller cancels this.
+
+        Raises ExchangeFailed. Each address gets an equal share of the time that is left.
+        """
+        context = self._tls.current() if self._tls is not None else None
+        if self._resolver is None:
+            return await self._established(_unix_socket(self._endpoint), self._endpoint.peer, None)
+        progress.doing = f"looking up {self._endpoint.host}"
+        addresses = await self._resolver.addresses()
+        for position, address in enumerate(addresses, start=1):
+            left_s = deadline - asyncio.get_running_loop().time()
+            last = position == len(addresses)
+            share_s = None if last else left_s / (len(addresses) - position + 1)
+            try:
+                connection = await self._to_address(address, context, progress, share_s)
+            except ExchangeFailed:
+                if last:
+                    self._resolver.doubt()
+                    raise
+            else:
+                self._resolver.prefer(address)
+                return connection
+        raise AssertionError("a resolver names one address or more")
+
+    async def close(self) -> None:
+        """Kill a look-up that is under way."""
+        if self._resolver is not None:
+            await self._resolver.close()
+
+    async def _to_address(
+        self, address: Address, context: ssl.SSLContext | None, progress: Progress, share_s: float | None
+    ) -> Connection:
+        family, sockaddr = address
+        peer = self._endpoint.peer
+        if sockaddr[0] != self._endpoint.host:
+            peer = f"{peer} ({sockaddr[0]})"
+        try:
+            async with asyncio.timeout(share_s):
+                progress.doing = f"connecting to {peer}"
+                sock = await _tcp_socket(family, sockaddr, peer)
+                if context is not None:
+                    progress.doing = f"in the TLS handshake with {peer}"
+                return await self._established(sock, peer, context)
+        except TimeoutError:
+            text = f"cannot reach {peer}: no connection within {share_s:.1f} s"
+            raise ExchangeFailed(FailureKind.TIMEOUT, text) from None
+
+    async def _established(
+        self, sock: socket.socket, peer: str, context: ssl.SSLContext | None
+    ) -> Connection:
+        connection = Connection(peer, sock, self._body_bytes_max, self._alive)
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
+                sock=sock,
+                ssl=context,
+                server_hostname=self._endpoint.server_name if context else None,
+            )
+        except OSError as exc:
+            raise connect_failure(peer, exc) from exc
+        except asyncio.CancelledError:
+            connection.abort()  # asyncio may still be on its way to establish it
+            raise
+        return connection
+
+
+def _unix_socket(endpoint: Endpoint) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.connect(endpoint.path)  # at once or not at all
+    except BlockingIOError as exc:
+        sock.close()
+        text = f"cannot reach {endpoint.peer}: its queue of connections is full"
+        raise ExchangeFailed(FailureKind.REFUSED, text) from exc
+    except OSError as exc:
+        sock.close()
+        raise connect_failure(endpoint.peer, exc) from exc
+    return sock
+
+
+async def _tcp_socket(family: int, sockaddr: tuple[object, ...], peer: str) -> socket.socket:
+    try:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as exc:
+        raise connect_failure(peer, exc) from exc
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(sock, sockaddr)
+    except OSError as exc:
+        sock.close()
+        raise connect_failure(peer, exc) from exc
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,95 @@
+"""Why an exchange came to no answer.
+
+One error class for whatever can go wrong between a request and its answer, with a kind that tells
+who has to act. Its text is for logs: it must never contain a header, a body, a URL's path or
+anything else of a message, for those may be secret.
+"""
+
+import errno
+import os
+import re
+import ssl
+from enum import StrEnum
+
+
+class FailureKind(StrEnum):
+    """What went wrong, as far as a caller may want to tell it apart."""
+
+    LOCAL = "local"  # on our side: descriptors used up, no right to the socket, an unsendable request
+    RESOLVE = "resolve"  # the name has no address, or nobody said which
+    REFUSED = "refused"  # nobody listens there, or there is no way to it
+    TLS = "tls"  # one side does not trust the other: a fault of configuration
+    RESET = "reset"  # the peer closed or reset the connection before its answer was complete
+    TIMEOUT = "timeout"  # the deadline came first
+    PROTOCOL = "protocol"  # what came is not HTTP/1.1
+    TOO_LARGE = "too-large"  # the answer is larger than the limits
+
+
+class ExchangeFailed(Exception):
+    """The exchange came to no answer; whether the peer acted on the request is unknown.
+
+    Its text is one line that says what was tried, where, and why it failed.
+    """
+
+    def __init__(self, kind: FailureKind, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+LOCAL_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EACCES, errno.EPERM})
+RESET_ERRNOS = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN})
+
+
+def connect_failure(peer: str, exc: OSError) -> ExchangeFailed:
+    """The failure that a connect, or the TLS handshake after it, ended with."""
+    if isinstance(exc, ssl.SSLError) and not is_tls_eof(exc):
+        return ExchangeFailed(FailureKind.TLS, f"cannot reach {peer}: {tls_reason(exc)}")
+    if is_tls_eof(exc) or isinstance(exc, ConnectionResetError | ConnectionAbortedError):
+        return ExchangeFailed(FailureKind.RESET, f"cannot reach {peer}: it closed the connection at once")
+    if isinstance(exc, TimeoutError):
+        return ExchangeFailed(FailureKind.TIMEOUT, f"cannot reach {peer}: no answer to connect")
+    kind = FailureKind.LOCAL if exc.errno in LOCAL_ERRNOS else FailureKind.REFUSED
+    return ExchangeFailed(kind, f"cannot reach {peer}: {os_reason(exc)}")
+
+
+def lost_failure(peer: str, exc: Exception | None, heard: bool) -> ExchangeFailed:
+    """The failure of an exchange whose connection was lost; ``exc`` None: the peer closed it."""
+    if isinstance(exc, ssl.SSLError) and not is_tls_eof(exc):
+        return ExchangeFailed(FailureKind.TLS, f"no answer from {peer}: {tls_reason(exc)}")
+    when = "in the middle of its answer" if heard else "before it answered"
+    if isinstance(exc, TimeoutError):
+        return ExchangeFailed(FailureKind.TIMEOUT, f"{peer} stopped receiving {when}")
+    if isinstance(exc, OSError) and exc.errno not in RESET_ERRNOS and not is_tls_eof(exc):
+        return ExchangeFailed(
+            FailureKind.RESET, f"the connection to {peer} was lost {when}: {os_reason(exc)}"
+        )
+    verb = "closed" if exc is None or is_tls_eof(exc) else "reset"
+    return ExchangeFailed(FailureKind.RESET, f"{peer} {verb} the connection {when}")
+
+
+def is_tls_eof(exc: BaseException) -> bool:
+    """Whether this TLS error only says that the peer hung up."""
+    return isinstance(exc, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+
+
+def os_reason(exc: OSError) -> str:
+    """The system's words, without the addresses that asyncio adds to them."""
+    return os.strerror(exc.errno).lower() if exc.errno else str(exc)
+
+
+def tls_reason(exc: ssl.SSLError) -> str:
+    """OpenSSL's words, and which setting to look at where they point to one."""
+    if isinstance(exc, ssl.SSLCertVerificationError):
+        return f"TLS: its certificate is not trusted: {exc.verify_message} (see ca_file, server_name)"
+    words = (exc.reason or "handshake failed").lower().replace("_", " ")
+    if "wrong version" in words or "http request" in words:
+        return f"TLS: {words}: it does not speak TLS there (http:// instead of https://?)"
+    if "alert" in words:
+        return f"TLS: it turned us away: {words} (see cert_file, key_file)"
+    return f"TLS: {words}"
+
+
+def protocol_reason(text: str) -> str:
+    """h11's words without what they quote: a peer may echo what we sent."""
+    words = re.split(r"[:'\"{]|\bb['\"]|bytearray", text, maxsplit=1)[0].strip()
+    return words.replace("request line", "status line") or "malformed"

@@ -1,0 +1,71 @@
+"""A PreparedRequest as bytes, and what h11 reads as a Response.
+
+Pure: no socket, no clock. Nothing is decoded here, neither a charset nor a content coding: guessing
+a charset took 0.7 s on 8 MB, and a coding can be a bomb. So ``Response.text`` must not be used.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import h11
+import requests
+from requests.structures import CaseInsensitiveDict
+
+from supervisor.transport.failure import ExchangeFailed, FailureKind
+
+
+def encode(connection: h11.Connection, request: requests.PreparedRequest, peer: str) -> bytes:
+    """Head and body of the request, for one write; ``connection`` then awaits the answer.
+
+    Raises ExchangeFailed (local) for a request that HTTP does not allow.
+    """
+    assert request.method and request.url and "Transfer-Encoding" not in request.headers
+    body = request.body or b""
+    body = body.encode() if isinstance(body, str) else body
+    assert isinstance(body, bytes), "a body is bytes or text: its length must be known"
+    try:
+        head = h11.Request(method=request.method, target=request.path_url, headers=_headers(request))
+        sent = [connection.send(head)]
+        if body:
+            sent.append(connection.send(h11.Data(data=body)))
+        sent.append(connection.send(h11.EndOfMessage()))
+    except (h11.LocalProtocolError, UnicodeError):
+        # h11's words quote the header, which may be a token.
+        text = f"cannot send a request to {peer}: its target or a header has a character that HTTP forbids"
+        raise ExchangeFailed(FailureKind.LOCAL, text) from None
+    return b"".join(filter(None, sent))
+
+
+def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -> requests.Response:
+    """The answer as requests models it: ``content`` is there, no encoding is assumed."""
+    response = requests.Response()
+    response.status_code = head.status_code
+    response.reason = head.reason.decode("latin-1")
+    response.headers = CaseInsensitiveDict(_joined(head.headers))
+    response.url = request.url or ""
+    response.request = request
+    response._content = body
+    response._content_consumed = True  # type: ignore[attr-defined]  # not in the stubs
+    return response
+
+
+def _headers(request: requests.PreparedRequest) -> list[tuple[str, str]]:
+    headers = [(name, _text(value)) for name, value in request.headers.items()]
+    if "Host" not in request.headers:
+        headers.insert(0, ("Host", urlsplit(str(request.url)).netloc.rpartition("@")[2]))
+    if "Accept-Encoding" not in request.headers:
+        headers.append(("Accept-Encoding", "identity"))
+    return headers
+
+
+def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """As requests does: a header that came twice is one, with its values in a list."""
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1"), value.decode("latin-1")
+        joined[key] = f"{joined[key]}, {text}" if key in joined else text
+    return joined
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value

@@ -1,0 +1,152 @@
+"""Transport: which connection carries which exchange.
+
+Reads go over kept connections, each write over one that was never used: a kept connection may
+close just as a request is written, and then nobody knows whether it was acted on. So nothing is
+ever sent twice here, but a GET whose kept connection closed before a byte of the answer came.
+"""
+
+import asyncio
+
+import requests
+
+from supervisor.transport.connection import Connection
+from supervisor.transport.dial import Dialer, Progress
+from supervisor.transport.endpoint import Endpoint
+from supervisor.transport.failure import ExchangeFailed, FailureKind
+
+BODY_BYTES_MAX = 1 << 20  # Consul's largest value, 512 KiB, is 0.7 MiB as base64 in JSON
+IDLE_MAX = 200  # Consul closes what one address opens beyond (http_max_conns_per_client)
+IDLE_AGE_MAX_S = 60.0  # a firewall may forget what is silent for longer, and tell nobody
+SPARE_DIAL_S = 5.0  # a peer that takes longer would not be ready in time for a hand-over
+CLOSE_S = 1.0  # for a cancelled task to end
+CLOSE_TURNS = 3  # of the loop: asyncio tells a connection of its end in the next turn, then closes the socket
+
+
+class Transport:
+    """Exchanges with one endpoint, on one asyncio loop, as many at a time as are asked for."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        body_bytes_max: int = BODY_BYTES_MAX,
+        idle_age_max_s: float = IDLE_AGE_MAX_S,
+    ) -> None:
+        self._endpoint = endpoint
+        self._idle_age_max_s = idle_age_max_s
+        self._alive: set[Connection] = set()
+        self._dialer = Dialer(endpoint, body_bytes_max, self._alive)
+        self._idle: list[Connection] = []
+        self._spare: Connection | None = None
+        self._preparing: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def exchange(
+        self, request: requests.PreparedRequest, *, timeout_s: float, fresh: bool
+    ) -> requests.Response:
+        """Send ``request`` and return its answer, whatever its status, within ``timeout_s``.
+
+        ``fresh``: on a connection never used before, which is closed afterwards; never repeated.
+        Otherwise on a kept one if there is any, which is kept on; a GET is sent once more, on a new
+        connection, if a kept one closed before any byte of the answer came.
+
+        Raises ExchangeFailed when there is no complete answer; it may have been acted on. The
+        connection is then closed, as it is when the task is cancelled.
+        """
+        assert not self._closed, "the transport is closed"
+        progress = Progress()
+        try:
+            async with asyncio.timeout(timeout_s) as limit:
+                deadline = limit.when()
+                assert deadline is not None
+                return await self._exchange(request, fresh, progress, deadline)
+        except TimeoutError:
+            text = f"no answer from {self._endpoint.peer} within {timeout_s:g} s: still {progress.doing}"
+            raise ExchangeFailed(FailureKind.TIMEOUT, text) from None
+
+    @property
+    def prepared(self) -> bool:
+        """Whether a connection is ready for the next fresh exchange."""
+        return self._spare in self._alive
+
+    def prepare(self) -> None:
+        """Open a connection ahead, for the next fresh exchange, unless there is a young one.
+
+        Returns at once. If it cannot be opened the exchange itself will tell why.
+        """
+        young = self._idle_age_max_s / 2  # so that a caller who prepares now and then always has one
+        now = asyncio.get_running_loop().time()
+        if self._spare in self._alive and now - self._spare.parked_at < young:
+            return
+        if self._preparing is None and not self._closed:
+            self._preparing = asyncio.create_task(self._prepare())
+
+    async def close(self) -> None:
+        """Close every connection; exchanges under way fail. Returns when the sockets are closed."""
+        self._closed = True
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.wait([self._preparing], timeout=CLOSE_S)
+        await self._dialer.close()
+        for connection in tuple(self._alive):
+            connection.abort()
+        for _ in range(CLOSE_TURNS):
+            await asyncio.sleep(0)
+        assert not self._alive
+
+    async def _exchange(
+        self, request: requests.PreparedRequest, fresh: bool, progress: Progress, deadline: float
+    ) -> requests.Response:
+        connection = self._take_spare() if fresh else self._take_idle()
+        kept = connection is not None and not fresh
+        if connection is None:
+            connection = await self._dialer.dial(progress, deadline)
+        try:
+            return await self._over(connection, request, fresh, progress)
+        except ExchangeFailed as failure:
+            gone = failure.kind is FailureKind.RESET and not connection.heard
+            if not (kept and gone and request.method == "GET"):
+                raise
+        connection = await self._dialer.dial(progress, deadline)
+        return await self._over(connection, request, fresh, progress)
+
+    async def _over(
+        self, connection: Connection, request: requests.PreparedRequest, fresh: bool, progress: Progress
+    ) -> requests.Response:
+        progress.doing = "waiting for the answer"
+        response = await connection.exchange(request)
+        if not fresh and connection.reusable and self._has_room():
+            connection.park(self._idle_age_max_s)
+            self._idle.append(connection)
+        else:
+            connection.abort()
+        return response
+
+    def _has_room(self) -> bool:
+        if len(self._idle) >= IDLE_MAX:
+            self._idle = [connection for connection in self._idle if connection in self._alive]
+        return len(self._idle) < IDLE_MAX
+
+    async def _prepare(self) -> None:
+        try:
+            async with asyncio.timeout(SPARE_DIAL_S) as limit:
+                connection = await self._dialer.dial(Progress(), limit.when() or 0.0)
+        except (ExchangeFailed, TimeoutError):
+            return  # the exchange that needs one will meet the same, and tell
+        finally:
+            self._preparing = None
+        former, self._spare = self._spare, connection
+        connection.park(self._idle_age_max_s)
+        if former is not None:
+            former.abort()
+
+    def _take_spare(self) -> Connection | None:
+        connection, self._spare = self._spare, None
+        return connection if connection is not None and connection.unpark() else None
+
+    def _take_idle(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()  # the youngest, so that those beyond need grow old and close
+            if connection.unpark():
+                return connection
+        return None

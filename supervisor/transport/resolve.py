@@ -1,0 +1,166 @@
+"""A name's addresses, asked of a child that can be killed.
+
+``getaddrinfo`` blocks, in this thread or in another, for as long as the name servers please; so
+``getent ahosts NAME`` is asked, which answers as getaddrinfo would (hosts file, DNS, whatever
+nsswitch.conf says), and which can be killed. This module must never call getaddrinfo for a name.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+from typing import Any
+
+from supervisor.transport.failure import ExchangeFailed, FailureKind, os_reason
+
+Address = tuple[int, tuple[Any, ...]]  # family and what connect() takes
+
+ANSWER_FRESH_S = 10.0  # a child takes 1.6 ms: not one for each renewal, yet a moved name is soon noticed
+STALE_PATIENCE_S = 0.3  # with an old answer at hand; the shortest exchange has 1 s in all
+LOOK_UP_S = 20.0  # the resolver's own patience with two dead servers (resolv.conf: 5 s, 2 attempts)
+CLOSE_S = 1.0  # for a killed child to end; it takes under 1 ms
+ADDRESSES_MAX = 8  # more cannot all be tried within one deadline
+ANSWER_BYTES_MAX = 65536  # what a pipe holds: a child that says more blocks, and is killed
+GETENT_ENVIRONMENT = ("PATH", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES")  # no secret of ours
+
+
+def literal_addresses(host: str, port: int) -> tuple[Address, ...]:
+    """The address that ``host`` is, or nothing if it is a name; asks nobody."""
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    try:
+        found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM, flags=flags)
+    except socket.gaierror:
+        return ()
+    return tuple((family, sockaddr) for family, _, _, _, sockaddr in found)
+
+
+class Resolver:
+    """The addresses of one host, looked up at most once at a time whoever asks."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host = host
+        self._port = port
+        self._known = literal_addresses(host, port)
+        self._fresh_until = float("inf") if self._known else 0.0
+        self._failure: ExchangeFailed | None = None
+        self._look_up: asyncio.Task[None] | None = None
+
+    async def addresses(self) -> tuple[Address, ...]:
+        """One address or more, best first; the last good ones when a look-up fails or is slow.
+
+        Raises ExchangeFailed (resolve) if there never was an answer.
+        """
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._fresh_until:
+            return self._known
+        if self._look_up is None:
+            self._look_up = loop.create_task(self._renew())
+        await asyncio.wait([self._look_up], timeout=STALE_PATIENCE_S if self._known else None)
+        if not self._known:
+            assert self._failure is not None
+            raise ExchangeFailed(self._failure.kind, str(self._failure))
+        return self._known
+
+    def doubt(self) -> None:
+        """None of the addresses answered: look the name up anew before the next connection."""
+        if self._fresh_until != float("inf"):
+            self._fresh_until = 0.0
+
+    def prefer(self, address: Address) -> None:
+        """This one answered: try it first next time."""
+        if address != self._known[0] and address in self._known:
+            self._known = (address, *(other for other in self._known if other != address))
+
+    async def close(self) -> None:
+        """Kill a look-up that is under way."""
+        if self._look_up is not None:
+            self._look_up.cancel()
+            await asyncio.wait([self._look_up], timeout=CLOSE_S)
+
+    async def _renew(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_UP_S):
+                found = self._parse(await self._getent())
+            preferred = self._known[:1]
+            self._known = found
+            if preferred:
+                self.prefer(preferred[0])
+        except TimeoutError:
+            self._failure = self._failed(f"no answer within {LOOK_UP_S:g} s")
+        except ExchangeFailed as failure:
+            self._failure = failure
+        finally:
+            self._look_up = None
+            if self._known:
+                # After a failure too: an exchange must not wait for a dead name server each time.
+                self._fresh_until = asyncio.get_running_loop().time() + ANSWER_FRESH_S
+
+    async def _getent(self) -> bytes:
+        environment = {name: os.environ[name] for name in GETENT_ENVIRONMENT if name in os.environ}
+        try:
+            child = subprocess.Popen(
+                ["getent", "ahosts", self._host],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        except OSError as exc:
+            raise self._failed(f"cannot run getent: {os_reason(exc)}") from exc
+        assert child.stdout is not None
+        with child.stdout as answers:
+            try:
+                await _ended(child)
+            except OSError as exc:
+                raise self._failed(f"cannot watch getent: {os_reason(exc)}") from exc
+            if child.returncode != 0:
+                raise self._failed(f"the name is not known (getent exit {child.returncode})")
+            os.set_blocking(answers.fileno(), False)
+            return answers.read(ANSWER_BYTES_MAX) or b""
+
+    def _parse(self, answers: bytes) -> tuple[Address, ...]:
+        found: dict[Address, None] = {}
+        for line in answers.decode("ascii", "replace").splitlines():
+            match line.split():
+                case [host, "STREAM", *_]:
+                    found.update(dict.fromkeys(literal_addresses(host, self._port)))
+        if not found:
+            raise self._failed("getent named no address")
+        return tuple(found)[:ADDRESSES_MAX]
+
+    def _failed(self, why: str) -> ExchangeFailed:
+        return ExchangeFailed(FailureKind.RESOLVE, f"cannot look up {self._host}: {why}")
+
+
+async def _ended(child: "subprocess.Popen[bytes]") -> None:
+    """Wait for the child's end; killed if this is cancelled. Reaped in any case."""
+    try:
+        pidfd = os.pidfd_open(child.pid)
+    except OSError:
+        child.kill()
+        child.wait()
+        raise
+    try:
+        await _readable(pidfd)
+    finally:
+        if child.poll() is None:
+            child.kill()
+            await _readable(pidfd)
+            child.wait()
+        os.close(pidfd)
+
+
+async def _readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    readable: asyncio.Future[None] = loop.create_future()
+
+    def seen() -> None:
+        loop.remove_reader(fd)
+        if not readable.done():
+            readable.set_result(None)
+
+    loop.add_reader(fd, seen)
+    try:
+        await readable
+    finally:
+        loop.remove_reader(fd)

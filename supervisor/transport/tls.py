@@ -1,0 +1,81 @@
+"""An SSLContext that follows its files.
+
+A new connection uses the certificates that are on disk when it is made, so that rotated ones need
+no restart. Key material never leaves OpenSSL. It must never ask a terminal for a passphrase.
+"""
+
+import os
+import ssl
+
+from supervisor.core.settings import Tls
+from supervisor.transport.failure import ExchangeFailed, FailureKind, tls_reason
+
+Signature = tuple[tuple[int, int, int], ...]
+
+
+class TlsContext:
+    """One set of TLS settings. Loading a CA bundle blocks for some ms, once and after a change."""
+
+    def __init__(self, tls: Tls) -> None:
+        self._tls = tls
+        self._context: ssl.SSLContext | None = None
+        self._signature: Signature = ()
+
+    def current(self) -> ssl.SSLContext:
+        """The context of the files as they are now.
+
+        Raises ExchangeFailed (tls) that names the setting and the file which cannot be used.
+        """
+        signature = self._files_signature()
+        if self._context is None or signature != self._signature:
+            self._context = _context_of(self._tls)
+            self._signature = signature
+        return self._context
+
+    def _files_signature(self) -> Signature:
+        found = []
+        for setting in ("ca_file", "cert_file", "key_file"):
+            path = getattr(self._tls, setting)
+            if path is not None:
+                try:
+                    stat = os.stat(path)
+                except OSError as exc:
+                    raise _unusable(setting, path, exc) from exc
+                found.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+        return tuple(found)
+
+
+def _context_of(tls: Tls) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=tls.ca_file)
+    except OSError as exc:
+        raise _unusable("ca_file", tls.ca_file or "the system's", exc) from exc
+    # As Consul's own client, written in Go, verifies; Python's defaults differ from 3.13 on.
+    context.verify_flags &= ~ssl.VerifyFlags.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    context.set_alpn_protocols(["http/1.1"])
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.cert_file is not None:
+        _load_certificate(context, tls.cert_file, tls.key_file)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str | None) -> None:
+    for setting, path in (("cert_file", cert_file), ("key_file", key_file or cert_file)):
+        if not os.access(path, os.R_OK):
+            raise _unusable(setting, path, PermissionError(13, "Permission denied"))
+    try:
+        # A passphrase is given so that OpenSSL does not ask a terminal for one.
+        context.load_cert_chain(cert_file, key_file, password="")
+    except OSError as exc:
+        raise _unusable("cert_file and key_file", f"{cert_file}, {key_file or cert_file}", exc) from exc
+
+
+def _unusable(setting: str, path: str, exc: OSError) -> ExchangeFailed:
+    if isinstance(exc, ssl.SSLError):
+        why = tls_reason(exc)
+    else:
+        why = (exc.strerror or str(exc)).lower()
+    return ExchangeFailed(FailureKind.TLS, f"cannot use {setting} {path}: {why}")

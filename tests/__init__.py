@@ -1,0 +1,1 @@
+"""The tests; `make test` runs them. They mirror the tree of the package."""

@@ -1,0 +1,1 @@
+"""The configuration: what is accepted, what it means, and every refusal."""

@@ -1,0 +1,134 @@
+"""Where Consul is: the file first, else the variables of Consul's own command line."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import ConfigError, ConsulSettings, consul_settings, load
+from supervisor.core.settings import Tls
+
+
+def from_file(tmp_path: Path, section: str, environ: dict[str, str]) -> ConsulSettings:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"consul: {section}\nelections: {{app: {{}}}}\n")
+    return load(file, environ, "node1").consul
+
+
+def test_without_anything_consul_is_on_this_machine() -> None:
+    assert consul_settings({}) == ConsulSettings(address="http://127.0.0.1:8500")
+
+
+@pytest.mark.parametrize(
+    ("address", "ssl", "expected"),
+    [
+        ("consul:8500", "", "http://consul:8500"),
+        ("consul:8501", "true", "https://consul:8501"),
+        ("http://consul:8501/", "1", "https://consul:8501"),
+        ("http://consul:8500", "false", "http://consul:8500"),
+        ("https://consul", "", "https://consul"),
+        ("[::1]:8500", "", "http://[::1]:8500"),
+        ("unix:///run/consul.sock", "", "unix:///run/consul.sock"),
+        ("", "true", "https://127.0.0.1:8500"),
+        ("", "", "http://127.0.0.1:8500"),
+    ],
+)
+def test_the_address_is_read_as_consuls_command_line_reads_it(address: str, ssl: str, expected: str) -> None:
+    assert consul_settings({"CONSUL_HTTP_ADDR": address, "CONSUL_HTTP_SSL": ssl}).address == expected
+
+
+def test_every_variable_is_heard() -> None:
+    assert consul_settings(
+        {
+            "CONSUL_HTTP_ADDR": "https://consul:8501",
+            "CONSUL_HTTP_TOKEN": "hunter2",
+            "CONSUL_NAMESPACE": "team",
+            "CONSUL_PARTITION": "part",
+            "CONSUL_CACERT": "/ca",
+            "CONSUL_CLIENT_CERT": "/c",
+            "CONSUL_CLIENT_KEY": "/k",
+            "CONSUL_TLS_SERVER_NAME": "name",
+            "CONSUL_HTTP_SSL_VERIFY": "false",
+        }
+    ) == ConsulSettings(
+        address="https://consul:8501",
+        token="hunter2",
+        namespace="team",
+        partition="part",
+        tls=Tls("/ca", "/c", "/k", "name", False),
+    )
+
+
+def test_a_token_file_goes_before_a_token() -> None:
+    settings = consul_settings({"CONSUL_HTTP_TOKEN": "a", "CONSUL_HTTP_TOKEN_FILE": "/t"})
+    assert (settings.token, settings.token_file) == (None, "/t")
+
+
+def test_the_token_is_in_no_repr() -> None:
+    assert "hunter2" not in repr(consul_settings({"CONSUL_HTTP_TOKEN": "hunter2"}))
+
+
+def test_the_file_goes_before_the_environment(tmp_path: Path) -> None:
+    environ = {
+        "CONSUL_HTTP_ADDR": "nonsense://x y",
+        "CONSUL_HTTP_TOKEN_FILE": "/other",
+        "CONSUL_NAMESPACE": "other",
+        "CONSUL_HTTP_SSL_VERIFY": "false",
+        "CONSUL_CACERT": "/ca",
+        "TOKEN": "hunter2",
+    }
+    section = (
+        "{address: 'https://consul:8501/', token: '${TOKEN}', datacenter: dc1, namespace: n, partition: p,"
+        " tls: {verify: true}}"
+    )
+    assert from_file(tmp_path, section, environ) == ConsulSettings(
+        address="https://consul:8501",
+        token="hunter2",
+        datacenter="dc1",
+        namespace="n",
+        partition="p",
+        tls=Tls(ca_file="/ca", verify=True),
+    )
+
+
+def test_tls_of_the_environment_does_not_forbid_plain_http() -> None:
+    assert consul_settings({"CONSUL_CACERT": "/ca"}).address == "http://127.0.0.1:8500"
+
+
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        (
+            {"CONSUL_HTTP_ADDR": "ftp://hunter2"},
+            "CONSUL_HTTP_ADDR: cannot be requested: must begin with http:// or",
+        ),
+        (
+            {"CONSUL_HTTP_ADDR": "hunter2:port"},
+            "CONSUL_HTTP_ADDR: cannot be requested: its host or port is none",
+        ),
+        ({"CONSUL_HTTP_ADDR": "http://h/v1?x"}, "CONSUL_HTTP_ADDR: cannot have a path"),
+        (
+            {"CONSUL_HTTP_ADDR": "unix://sock"},
+            "CONSUL_HTTP_ADDR: cannot be reached: a socket's path is absolute",
+        ),
+        (
+            {"CONSUL_HTTP_ADDR": "unix:///" + "x" * 108},
+            "CONSUL_HTTP_ADDR: cannot be reached: a socket's path has",
+        ),
+        ({"CONSUL_HTTP_SSL": "hunter2"}, "CONSUL_HTTP_SSL: cannot be read: must be true or false"),
+        ({"CONSUL_HTTP_SSL_VERIFY": "no"}, "CONSUL_HTTP_SSL_VERIFY: cannot be read: must be true or false"),
+        ({"CONSUL_HTTP_TOKEN": "hunter2\n"}, "CONSUL_HTTP_TOKEN: cannot be sent: it has blanks or control"),
+        (
+            {"CONSUL_CLIENT_CERT": "/c"},
+            "CONSUL_CLIENT_CERT: cannot be used without CONSUL_CLIENT_KEY: set both",
+        ),
+        (
+            {"CONSUL_CLIENT_KEY": "/k"},
+            "CONSUL_CLIENT_KEY: cannot be used without CONSUL_CLIENT_CERT: set both",
+        ),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_refused(environ: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        consul_settings(environ)
+    assert str(refused.value).startswith(f"environment: {problem}")
+    assert "hunter2" not in str(refused.value)

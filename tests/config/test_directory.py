@@ -1,0 +1,121 @@
+"""A folder of drop-ins: merged in name order, nothing said twice, every fault with its file."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import ConfigError, load
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+
+
+def refusals(folder: Path) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        load(folder, {}, "node1")
+    return [str(problem).replace(f"{folder}{os.sep}", "") for problem in refused.value.problems]
+
+
+def test_elections_are_united_in_the_order_of_file_names(tmp_path: Path) -> None:
+    write(tmp_path, b="elections: {two: {}}", a="elections: {one: {}, zero: {}}", base="log: {level: debug}")
+    config = load(tmp_path, {}, "node1")
+    assert [election.name for election in config.elections] == ["one", "zero", "two"]
+    assert config.log.level == "debug"
+
+
+def test_defaults_of_one_file_count_for_the_elections_of_all(tmp_path: Path) -> None:
+    write(tmp_path, a="elections: {one: {}}", z="defaults: {session: {lock_delay: 40s}}")
+    assert load(tmp_path, {}, "node1").elections[0].session.lock_delay_s == 40.0
+
+
+def test_other_suffixes_and_hidden_files_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, a="elections: {one: {}}")
+    (tmp_path / "b.yml").write_text("elections: {two: {}}")
+    for name in ("c.yaml.bak", ".d.yaml", "README", ".#a.yaml"):
+        (tmp_path / name).write_text("not: [yaml")
+    (tmp_path / "sub").mkdir()
+    assert [election.name for election in load(tmp_path, {}, "node1").elections] == ["one", "two"]
+
+
+def test_the_same_name_twice_names_both_places(tmp_path: Path) -> None:
+    write(tmp_path, a="elections:\n  app: {}\n", b="elections:\n  other: {}\n  app: {}\n")
+    (problem,) = refusals(tmp_path)
+    assert problem == "b.yaml:3:3: elections.app: cannot be set twice: a.yaml:2:3 sets it, remove one"
+
+
+def test_the_same_key_twice_names_both_places(tmp_path: Path) -> None:
+    write(tmp_path, a="elections:\n  app: {key: x}\n", b="elections:\n  other: {key: x}\n")
+    (problem,) = refusals(tmp_path)
+    assert problem == (
+        "b.yaml:2:16: elections.other.key: cannot share its key with elections.app (a.yaml:2:14):"
+        " give each its own"
+    )
+
+
+def test_a_section_may_stand_in_one_file_only(tmp_path: Path) -> None:
+    write(tmp_path, a="log: {level: info}\nelections: {app: {}}\n", b="log: {format: json}\n")
+    assert refusals(tmp_path) == ["b.yaml:1:1: log: cannot be set twice: a.yaml:1:1 sets it, remove one"]
+
+
+def test_every_file_shows_all_its_faults(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        a="elections: {app: {key: 1}}",
+        b="elections: [1]",
+        c="elections: {x: {contend: {{",
+        d="- 1",
+        e="elections: {y: {contend: 2}}",
+        f="log: *it",
+    )
+    assert [problem.split(": ")[0] for problem in refusals(tmp_path)] == [
+        "a.yaml:1:24",
+        "b.yaml:1:1",
+        "c.yaml:1:27",
+        "d.yaml:1:1",
+        "e.yaml:1:26",
+        "f.yaml:1:6",
+    ]
+
+
+def test_a_file_that_is_no_mapping_of_elections_first(tmp_path: Path) -> None:
+    write(tmp_path, a="elections: 1", b="elections: {app: {}}")
+    assert [problem.split(": ")[0] for problem in refusals(tmp_path)] == ["a.yaml:1:12"]
+
+
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+    assert refusals(tmp_path) == [f"{tmp_path}: cannot be used: the folder has no file *.yaml or *.yml"]
+
+
+def test_a_folder_without_elections_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, a="log: {level: info}")
+    assert refusals(tmp_path) == [
+        f"{tmp_path}: cannot be used: it has no elections, declare at least one under elections"
+    ]
+
+
+def test_what_is_no_file_within_a_folder_is_refused_and_does_not_block(tmp_path: Path) -> None:
+    write(tmp_path, a="elections: {app: {}}")
+    (tmp_path / "b.yaml").mkdir()
+    os.mkfifo(tmp_path / "c.yaml")
+    (tmp_path / "d.yaml").symlink_to("nowhere")
+    assert refusals(tmp_path) == [
+        "b.yaml: cannot be read: it is no regular file",
+        "c.yaml: cannot be read: it is no regular file",
+        "d.yaml: cannot be read: No such file or directory",
+    ]
+
+
+def test_the_files_of_a_folder_are_bounded_together(tmp_path: Path) -> None:
+    padding = "#" + "x" * (1024 * 1024 - 100) + "\n"
+    write(tmp_path, **{name: f"elections: {{{name}: {{}}}}\n{padding}" for name in "abc"})
+    assert refusals(tmp_path) == [
+        "c.yaml: cannot be read: the folder's files have more than 2097152 bytes together"
+    ]
+
+
+def test_the_number_of_files_is_bounded(tmp_path: Path) -> None:
+    write(tmp_path, **{f"a{n}": f"elections: {{a{n}: {{}}}}" for n in range(513)})
+    assert refusals(tmp_path) == [f"{tmp_path}: cannot be used: 513 files, at most 512 are read"]

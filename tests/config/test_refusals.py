@@ -1,0 +1,132 @@
+"""Every refusal: its place, its path, what is wrong and the remedy, all of a file at once."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import ConfigError, load
+
+TABLE = (Path(__file__).parent / "bad_files.txt").read_text(encoding="utf-8")
+ENVIRON = {"SECRET": "hunter2", "SPACED": "hunter2 x", "TWO_LINES": "hunter2\nb", "EMPTY": ""}
+FILE = "consul.yaml"
+
+
+def cases() -> list[tuple[str, str, list[str]]]:
+    """Title, text of the file and expected problems of each entry of the table."""
+    found = []
+    for entry in TABLE.split("\n### ")[1:]:
+        title, *lines = entry.splitlines()
+        text = "\n".join(line for line in lines if not line.startswith(">>> "))
+        expected = [line.removeprefix(">>> ") for line in lines if line.startswith(">>> ")]
+        found.append((title, text + "\n", expected))
+    return found
+
+
+def refusals(path: Path, environ: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        load(path, ENVIRON if environ is None else environ, "node1")
+    assert str(refused.value) == "\n".join(map(str, refused.value.problems))
+    return [str(problem) for problem in refused.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [case[1:] for case in cases()], ids=[case[0] for case in cases()]
+)
+def test_a_bad_file_is_refused_with_place_path_and_remedy(
+    text: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(FILE).write_text(text)
+    problems = refusals(Path(FILE))
+    assert [problem.removeprefix(FILE).lstrip(": ") for problem in problems] == expected
+    assert "hunter2" not in "".join(problems)
+
+
+def test_the_table_is_large_and_each_entry_expects_something() -> None:
+    assert len(cases()) >= 90
+    assert all(expected for _, _, expected in cases())
+
+
+def test_problems_are_values_sorted_by_place(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("elections:\n  app:\n    rejoin_delay: 5\n    contend: 7\n")
+    with pytest.raises(ConfigError) as refused:
+        load(file, {}, "node1")
+    first, second = refused.value.problems
+    assert (first.file, first.line, first.column, first.path) == (
+        str(file),
+        3,
+        19,
+        "elections.app.rejoin_delay",
+    )
+    assert (second.line, second.path) == (4, "elections.app.contend")
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "words"),
+    [
+        (b"elections:\n  app: {key: \xff}\n", ":2:14", "not UTF-8"),
+        (b"a: 1\nb: \x07\n", ":2:4", 'control character "\\x07"'),
+        ("elections: {app: {}}\n".encode("utf-16"), ":1:1", "not UTF-8"),
+        (b"elections: {}\n#" + b"x" * 1024 * 1024, "", "larger than 1048576 bytes"),
+        (b"a: [" + b"1," * 100_001 + b"]", ":1:200001", "more than 100000 values"),
+    ],
+)
+def test_a_file_that_is_no_bounded_text_is_refused(
+    content: bytes, place: str, words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_bytes(content)
+    (problem,) = refusals(file)
+    assert problem.startswith(f"{file}{place}: ")
+    assert words in problem
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_bytes(b"\xef\xbb\xbfelections: {app: {}}\n")
+    assert load(file, {}, "node1").elections[0].name == "app"
+
+
+def test_a_path_without_a_readable_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.yaml"
+    assert refusals(missing) == [f"{missing}: cannot be read: No such file or directory"]
+    assert refusals(Path("/dev/zero")) == ["/dev/zero: cannot be read: it is no regular file"]
+    assert refusals(Path("a\0b")) == ["a\0b: cannot be read: no such file can be"]
+
+
+def test_problems_without_end_are_cut_off(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("elections: {app: {}}\n" + "".join(f"key{n}: 1\n" for n in range(5000)))
+    assert len(refusals(file)) == 1000
+
+
+def test_variables_cannot_fill_memory(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text('elections: {app: {value: "' + "${BIG}" * 20 + '"}}\n')
+    (problem,) = refusals(file, {"BIG": "x" * 100_000})
+    assert "more than 1048576 characters" in problem
+
+
+def test_a_value_that_hooks_could_not_be_given_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text('elections: {app: {value: "${BIG}"}}\n')
+    (problem,) = refusals(file, {"BIG": "x" * 65_537})
+    assert problem.endswith("elections.app.value: cannot be 65537 bytes long: at most 65536")
+
+
+@pytest.mark.parametrize("content", ["a\x00b", "a\x1bb", "\udcff"])
+def test_a_variable_that_is_no_text_is_refused(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text('elections: {app: {value: "${IT}"}}\n')
+    (problem,) = refusals(file, {"IT": content})
+    assert problem.endswith("cannot be filled in: IT is not UTF-8 or has control characters")
+
+
+def test_too_many_entries_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    hooks = ", ".join(['{shell: "true", timeout: 100ms, kill_after: 0s}'] * 33)
+    file.write_text(f"elections:\n  app: {{on_change: [{hooks}]}}\n")
+    assert refusals(file) == [f"{file}:2:9: elections.app.on_change: cannot have 33 entries: at most 32"]
+    file.write_text("elections:\n" + "".join(f"  a{n}: {{contend: false}}\n" for n in range(2001)))
+    assert refusals(file) == [f"{file}:1:1: elections: cannot have 2001 entries: at most 2000"]

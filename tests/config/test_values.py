@@ -1,0 +1,286 @@
+"""What a file means: values, defaults and where they come from, references to the environment."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import Config, load
+from supervisor.core.settings import (
+    Command,
+    ElectionSettings,
+    Hook,
+    Run,
+    SessionSettings,
+    Tls,
+    Webhook,
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "consul.yaml"
+
+
+def config(file: Path, text: str, environ: Mapping[str, str] | None = None) -> Config:
+    file.write_text(text)
+    return load(file, environ or {}, "node1")
+
+
+def election(file: Path, text: str, environ: Mapping[str, str] | None = None) -> ElectionSettings:
+    """The only election, app, given the text of its mapping (in flow style) or of the whole file."""
+    whole = text if text.startswith(("elections:", "defaults:")) else f"elections: {{app: {text}}}\n"
+    (only,) = config(file, whole, environ).elections
+    return only
+
+
+def test_an_empty_election_has_every_default(file: Path) -> None:
+    assert election(file, "{}") == ElectionSettings(
+        name="app",
+        key="service/app/leader",
+        value=b'{"Node":"node1"}',
+        session=SessionSettings(
+            name="consul-supervisor:app",
+            ttl_s=10.0,
+            lock_delay_s=30.0,
+            behavior="release",
+            node_checks=(),
+            service_checks=(),
+        ),
+        contend=True,
+        on_acquire=(),
+        on_lose=(),
+        on_change=(),
+        on_lose_failure=(),
+        run=None,
+        acquire_failure="release",
+        rejoin_delay_s=10.0,
+        accept_overlap=False,
+    )
+
+
+def test_hooks_of_losing_have_their_own_default_timeout(file: Path) -> None:
+    app = election(
+        file,
+        "{on_acquire: [{shell: a}], on_lose: [{shell: b}],"
+        " on_change: [{shell: c}], on_lose_failure: [{shell: d}]}",
+    )
+    hooks = (*app.on_acquire, *app.on_lose, *app.on_change, *app.on_lose_failure)
+    assert [hook.timeout_s for hook in hooks] == [30.0, 5.0, 30.0, 5.0]
+    assert [hook.name for hook in hooks] == [
+        "on_acquire[0]",
+        "on_lose[0]",
+        "on_change[0]",
+        "on_lose_failure[0]",
+    ]
+
+
+def test_a_hook_with_everything_a_command_can_have(file: Path) -> None:
+    app = election(
+        file,
+        """
+elections:
+  app:
+    on_acquire:
+      - name: promote
+        exec: [/bin/promote, --now, "${NOT_OURS}"]
+        timeout: 1m30s
+        retries: 3
+        retry_delay: 500ms
+        kill_after: 1.5s
+        env: {B: "2", A: "${NOR_THIS}"}
+        cwd: /srv
+        user: app
+        group: "1000"
+""".lstrip(),
+    )
+    assert app.on_acquire == (
+        Hook(
+            name="promote",
+            call=Command(
+                argv=("/bin/promote", "--now", "${NOT_OURS}"),
+                env=(("B", "2"), ("A", "${NOR_THIS}")),
+                cwd="/srv",
+                user="app",
+                group="1000",
+                kill_after_s=1.5,
+            ),
+            timeout_s=90.0,
+            retries=3,
+            retry_delay_s=0.5,
+        ),
+    )
+
+
+def test_shell_is_text_for_bin_sh(file: Path) -> None:
+    (hook,) = election(file, "{on_acquire: [{shell: 'echo $HOME ${X} $$'}]}").on_acquire
+    assert isinstance(hook.call, Command)
+    assert hook.call.argv == ("/bin/sh", "-c", "echo $HOME ${X} $$")
+
+
+def test_a_webhook_with_everything_it_can_have(file: Path) -> None:
+    app = election(
+        file,
+        """
+elections:
+  app:
+    on_change:
+      - webhook: https://${HOSTNAME}.example.net/${PART}
+        method: PUT
+        headers: {X-Token: "Bearer ${TOKEN}"}
+        body: '{"cost": "$$5", "by": "${PART}"}'
+        secret_file: /etc/${PART}.key
+        tls: {ca_file: /ca.pem, cert_file: /c.pem, key_file: /k.pem, server_name: x, verify: true}
+""".lstrip(),
+        {"PART": "app", "TOKEN": "hunter2"},
+    )
+    assert app.on_change[0].call == Webhook(
+        url="https://node1.example.net/app",
+        method="PUT",
+        headers=(("X-Token", "Bearer hunter2"),),
+        body='{"cost": "$5", "by": "app"}',
+        secret_file="/etc/app.key",
+        tls=Tls("/ca.pem", "/c.pem", "/k.pem", "x", True),
+    )
+    assert "hunter2" not in repr(app)
+
+
+def test_a_webhook_is_otherwise_a_post_of_the_event(file: Path) -> None:
+    (hook,) = election(file, "{on_change: [{webhook: 'http://h/'}]}").on_change
+    assert hook.call == Webhook(url="http://h/", method="POST", headers=(), body=None, secret_file=None)
+
+
+def test_defaults_fill_in_what_is_not_said(file: Path) -> None:
+    text = """
+defaults:
+  session:
+    {ttl: none, lock_delay: 40s, behavior: delete, node_checks: [serfHealth], service_checks: [{id: a}]}
+  hook: {timeout: 10s, retries: 1, retry_delay: 2s, kill_after: 3s, cwd: /a, user: u, group: g}
+  lose_hook: {timeout: 4s, user: v}
+elections:
+  app:
+    session: {lock_delay: 50s}
+    on_acquire: [{shell: a}, {shell: b, timeout: 1s, user: w}]
+    on_lose: [{shell: c}]
+    on_change: [{webhook: "http://h/"}]
+""".lstrip()
+    app = election(file, text)
+    assert app.session == SessionSettings(
+        "consul-supervisor:app", None, 50.0, "delete", ("serfHealth",), ("a",)
+    )
+    command = Command(("/bin/sh", "-c", "a"), (), "/a", "u", "g", 3.0)
+    assert app.on_acquire[0] == Hook("on_acquire[0]", command, 10.0, 1, 2.0)
+    assert (app.on_acquire[1].timeout_s, app.on_acquire[1].call.user) == (1.0, "w")  # type: ignore[union-attr]
+    assert app.on_lose[0] == Hook("on_lose[0]", Command(("/bin/sh", "-c", "c"), user="v"), 4.0)
+    assert app.on_change[0] == Hook("on_change[0]", Webhook("http://h/"), 10.0, 1, 2.0)
+
+
+def test_run_and_the_policies(file: Path) -> None:
+    app = election(
+        file,
+        "{run: {exec: [/bin/app], stop_timeout: 2s, env: {A: b}, cwd: /srv, user: u, group: g},"
+        " acquire_failure: keep, rejoin_delay: 1m, accept_overlap: true}",
+    )
+    assert app.run == Run(Command(("/bin/app",), (("A", "b"),), "/srv", "u", "g"), 2.0)
+    assert (app.acquire_failure, app.rejoin_delay_s, app.accept_overlap) == ("keep", 60.0, True)
+    assert election(file, "{run: {shell: app}}").run == Run(Command(("/bin/sh", "-c", "app")), 5.0)
+
+
+def test_an_observer_has_no_lease_to_make_room_for(file: Path) -> None:
+    app = election(file, "{contend: false, on_change: [{shell: a, timeout: 1h}]}")
+    assert not app.contend
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("plain text", b"plain text"),
+        ('""', b""),
+        ("yes", b"yes"),
+        ("022", b"022"),
+        ("'{\"a\": 1}'", b'{"a": 1}'),
+        ("{b: 1, a: [true, null, ~, 1.5, -3, x, '1']}", b'{"b":1,"a":[true,null,null,1.5,-3,"x","1"]}'),
+        ('["\\u00e4"]', '["ä"]'.encode()),
+        ("[]", b"[]"),
+        ("{Node: '${HOSTNAME}', Cost: '$$${N}'}", b'{"Node":"node1","Cost":"$8"}'),
+        ("'${N}'", b"8"),
+        ("{N: '${N}'}", b'{"N":"8"}'),
+        ("{on: 1, 022: 2, ~: 3}", b'{"on":1,"022":2,"~":3}'),
+    ],
+)  # fmt: skip
+def test_values_are_text_or_compact_json_in_their_order(value: str, expected: bytes, file: Path) -> None:
+    assert election(file, f"{{value: {value}}}", {"N": "8"}).value == expected
+
+
+@pytest.mark.parametrize("content", ["{a: b}", "true", "[1]", "a: b", "${HOSTNAME}", "*x", "null", "'"])
+def test_what_a_variable_holds_is_text_and_never_looked_at_again(content: str, file: Path) -> None:
+    assert election(file, "{value: '${IT}'}", {"IT": content}).value == content.encode()
+
+
+def test_hostname_is_the_hosts_own_whatever_the_environment_says(file: Path) -> None:
+    assert election(file, "{key: 'a/${HOSTNAME}'}", {"HOSTNAME": "other"}).key == "a/node1"
+
+
+@pytest.mark.parametrize(
+    ("text", "length_s"),
+    [
+        ("1s", 1),
+        ("1500ms", 1.5),
+        ("1.5s", 1.5),
+        ("1m30s", 90),
+        ("0.5h", 1800),
+        ("1h0m1s", 3601),
+        ("24h", 86400),
+    ],
+)
+def test_durations_are_read_as_go_reads_them(text: str, length_s: float, file: Path) -> None:
+    assert election(file, f"{{session: {{ttl: {text}}}}}").session.ttl_s == length_s
+
+
+@pytest.mark.parametrize("key", ["a", "a/b", "a/.lock", "..a/b..", "A,_-./x", "a/", "1"])
+def test_keys_that_consul_takes_are_taken(key: str, file: Path) -> None:
+    quoted = f'"{key}"'
+    assert election(file, f"{{key: {quoted}}}").key == key
+
+
+def test_the_log_is_as_asked_for(file: Path) -> None:
+    loaded = config(file, "log: {level: debug, format: json}\nelections: {app: {}}\n")
+    assert (loaded.log.level, loaded.log.format) == ("debug", "json")
+    default = config(file, "elections: {app: {}}\n").log
+    assert (default.level, default.format) == ("info", "auto")
+
+
+def test_warnings_say_what_the_operator_should_know(file: Path) -> None:
+    text = """
+consul: {address: "https://consul:8501", tls: {verify: false}}
+elections:
+  app:
+    session: {ttl: 5s}
+    on_acquire: [{shell: a}]
+    on_lose: [{shell: a, timeout: 6s}]
+    on_change: [{webhook: "https://h/", tls: {verify: false}}]
+  other:
+    session: {lock_delay: 60s}
+    on_lose: [{shell: a, timeout: 45s}]
+  third:
+    on_acquire: [{shell: a}]
+    on_lose: [{shell: a}]
+""".lstrip()
+    warnings = [str(warning).removeprefix(f"{file}:") for warning in config(file, text).warnings]
+    assert warnings == [
+        "1:56: consul.tls.verify: Consul's certificate is not verified:"
+        " whoever is in between can read and change all",
+        "4:20: elections.app.session.ttl: below 10s Consul refuses it unless its session_ttl_min allows it",
+        "7:55: elections.app.on_change[0].tls.verify: the certificate is not verified:"
+        " whoever is in between reads all",
+        "9:27: elections.other.session.lock_delay: Consul's silence is surely ridden out for 4.33s,"
+        " its change of leader takes 14s: no lock_delay rides it out, shorten the timeouts",
+        "11:3: elections.third.session.lock_delay: Consul's silence is surely ridden out for 14.83s,"
+        " its change of leader takes 14s: set 31s to ride it out",
+    ]
+
+
+def test_a_sound_file_has_no_warnings(file: Path) -> None:
+    assert (
+        config(file, "elections: {app: {session: {lock_delay: 45s}, on_lose: [{shell: a}]}}\n").warnings == ()
+    )

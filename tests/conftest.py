@@ -1,0 +1,35 @@
+"""Fixtures that every test may use. What only some tests need stands beside them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.consul import Agent
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    """A ``-dev`` agent of this test alone: it may stop, kill, freeze and fill it."""
+    with Agent(tmp_path / "consul") as running:
+        yield running
+
+
+@pytest.fixture
+def persistent_agent(tmp_path: Path) -> Iterator[Agent]:
+    """A server of this test alone that keeps its state over restarts."""
+    with Agent(tmp_path / "consul", persistent=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shared_agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """A ``-dev`` agent for all tests of this worker: use keys of your own (``unique``), never stop it."""
+    with Agent(tmp_path_factory.mktemp("shared") / "consul") as running:
+        yield running
+
+
+@pytest.fixture
+def unique(tmp_path: Path) -> str:
+    """A name for this test's keys and sessions on ``shared_agent``; it suits an election, too."""
+    return tmp_path.name.lower()

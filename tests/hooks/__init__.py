@@ -1,0 +1,1 @@
+"""Hooks against real processes and real sockets."""

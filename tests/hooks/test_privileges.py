@@ -1,0 +1,119 @@
+"""Users and groups: as root they are taken on; without root the refusal says so."""
+
+import asyncio
+import grp
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from supervisor.core.settings import Command
+from supervisor.hooks.privileges import Privileges, Refused
+from tests.hooks.trial import shell, trial
+
+NOBODY = pwd.getpwnam("nobody")
+DAEMON = grp.getgrnam("daemon")
+IS_ROOT = os.geteuid() == 0
+REFUSAL = "cannot start: only root may run a hook as another user or group"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"user": "nobody"}, [NOBODY.pw_uid, NOBODY.pw_gid, NOBODY.pw_gid]),
+        ({"user": "nobody", "group": "daemon"}, [NOBODY.pw_uid, DAEMON.gr_gid, NOBODY.pw_gid]),
+        ({"group": "daemon"}, [0, DAEMON.gr_gid]),
+    ],
+)
+def test_a_hook_runs_as_its_user_and_group_or_not_at_all(
+    settings: dict[str, str], expected: list[int]
+) -> None:
+    """User, group and supplementary groups, as the kernel has them."""
+
+    async def main() -> None:
+        async with trial() as one:
+            text = "id -u; id -g; sed -n 's/^Groups:[[:space:]]*//p' /proc/self/status"
+            ok, detail = await one.run(shell(text, **settings))
+        if IS_ROOT:
+            assert (ok, [int(number) for number in " ".join(one.text()).split()]) == (True, expected)
+        else:
+            assert not ok and detail.startswith(REFUSAL)
+
+    asyncio.run(main())
+
+
+def test_a_hook_with_a_user_sees_that_users_home_and_may_read_its_input() -> None:
+    call = shell('echo "$USER $LOGNAME $HOME $SHELL"; wc -c < /dev/stdin', user="nobody")
+
+    async def main() -> None:
+        async with trial() as one:
+            ok, detail = await one.run(call)
+        if IS_ROOT:
+            assert one.text()[0] == f"nobody nobody {NOBODY.pw_dir} {NOBODY.pw_shell}"
+            assert int(one.text()[1]) > 100
+        else:
+            assert not ok and detail.startswith(REFUSAL)
+
+    asyncio.run(main())
+
+
+def test_our_own_user_needs_no_rights_at_all() -> None:
+    ours = pwd.getpwuid(os.geteuid()).pw_name
+
+    async def main() -> None:
+        async with trial() as one:
+            await one.run(shell("id -un", user=ours))
+        assert one.text() == [ours]
+
+    asyncio.run(main())
+
+
+def test_an_unknown_user_or_group_is_refused_by_name() -> None:
+    async def main() -> None:
+        async with trial() as one:
+            assert await one.run(shell("true", user="no-such-user")) == (
+                False,
+                "cannot start: unknown user 'no-such-user'",
+            )
+            assert await one.run(shell("true", group="no-such-group")) == (
+                False,
+                "cannot start: unknown group 'no-such-group'",
+            )
+
+    asyncio.run(main())
+
+
+def test_without_setpriv_the_refusal_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.hooks.privileges.SYSTEM_PATH", str(tmp_path))
+    privileges = Privileges({"PATH": str(tmp_path)})
+    with pytest.raises(Refused, match="install util-linux"):
+        privileges.identity(Command(("/bin/true",)), dies_with_us=True)
+    assert privileges.identity(Command(("/bin/true",))).prefix == ()
+
+
+def test_without_root_another_user_is_refused_before_anything_runs() -> None:
+    """Run as nobody, for these tests may run as root."""
+    program = (
+        "import os, pwd\n"
+        "from supervisor.core.settings import Command\n"
+        "from supervisor.hooks.privileges import Privileges, Refused\n"
+        "if os.geteuid() == 0:\n"
+        "    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "print(Privileges(os.environ).identity(Command(('true',), user='nobody')).prefix)\n"
+        "try:\n"
+        "    print(Privileges(os.environ).identity(Command(('true',), user='root')))\n"
+        "except Refused as refused:\n"
+        "    print(refused)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment
+    )
+    assert ran.stdout == "()\nonly root may run a hook as another user or group: user id 0, group id 0\n", (
+        ran.stderr
+    )

@@ -1,0 +1,154 @@
+"""What the tests of hooks stand on: real Hooks whose ends and lines are kept, and a check that
+nothing outlives a test: no process, no descriptor, no thread."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+import psutil
+
+from supervisor.core.actions import HookContext, KillHook, Reason, StartHook, StartRun, StopRun
+from supervisor.core.events import Event, HookEnded, RunEnded
+from supervisor.core.settings import Command, Hook, Run, Webhook
+from supervisor.hooks import HookLine, Hooks
+
+T = TypeVar("T")
+PATIENCE_S = 20.0  # generous: what takes this long hangs
+CONTEXT = HookContext(
+    event="acquire",
+    name="namenode",
+    key="service/hdfs/leader",
+    reason=Reason.ACQUIRED,
+    transition="f3b1c5d0-0001",
+    session="8a2f6c1e-5d41-4b7b-9c55-0e6b8f3f0a11",
+    lock_index=7,
+    fencing_token=4711,
+    leader=b"node-1",
+    previous_leader=b"node-0",
+)
+
+
+class Trial:
+    """Hooks under test, with what they reported."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self.ends: list[HookEnded | RunEnded] = []
+        self.lines: list[HookLine] = []
+        self.inside_call = False  # an end that comes now came out of the call itself
+        self.hooks = Hooks(
+            node="node-1",
+            report=self._report,
+            log_line=self.lines.append,
+            environ=dict(os.environ) if environ is None else environ,
+            clock=lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
+        )
+
+    def start(
+        self, call: Command | Webhook | str, *, timeout_s: float = 10.0, **changes: object
+    ) -> StartHook:
+        """Start an attempt; text is for the shell. ``changes`` are of the context, but ``attempt``."""
+        attempt = int(str(changes.pop("attempt", 1)))
+        hook = Hook("on_acquire[0]", shell(call) if isinstance(call, str) else call, timeout_s)
+        action = StartHook(hook, attempt, replace(CONTEXT, **changes))  # type: ignore[arg-type]
+        self._call(lambda: self.hooks.start(action))
+        return action
+
+    def start_run(self, command: Command | str, *, stop_timeout_s: float = 5.0) -> StartRun:
+        """Start a run child; text is for the shell."""
+        call = shell(command) if isinstance(command, str) else command
+        action = StartRun(Run(call, stop_timeout_s), CONTEXT)
+        self._call(lambda: self.hooks.start_run(action))
+        return action
+
+    def kill(self, started: StartHook) -> None:
+        self._call(lambda: self.hooks.kill(KillHook(started)))
+
+    def stop_run(self, started: StartRun) -> None:
+        self._call(lambda: self.hooks.stop_run(StopRun(started)))
+
+    def kill_all(self) -> None:
+        self._call(self.hooks.kill_all)
+
+    async def end(self, started: StartHook | StartRun) -> HookEnded | RunEnded:
+        """The end of that start, once it was reported."""
+        return await self.until(lambda: next((end for end in self.ends if end.started == started), None))
+
+    async def outcome(self, started: StartHook) -> tuple[bool, str]:
+        """Its end as (ok, detail)."""
+        ended = await self.end(started)
+        assert isinstance(ended, HookEnded)
+        return ended.ok, ended.detail
+
+    async def run(self, call: Command | Webhook | str, **changes: object) -> tuple[bool, str]:
+        """Start an attempt and wait for its end."""
+        return await self.outcome(self.start(call, **changes))  # type: ignore[arg-type]
+
+    async def says(self, text: str) -> None:
+        """Wait until a child has written that line."""
+        await self.until(lambda: any(line.text == text for line in self.lines) or None)
+
+    async def until(self, look: Callable[[], T | None]) -> T:
+        """What ``look`` sees, once it sees anything."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (seen := look()) is None:
+                await asyncio.sleep(0.002)
+        return seen
+
+    def text(self, stream: str = "stdout") -> list[str]:
+        """The lines of one stream."""
+        return [line.text for line in self.lines if line.stream == stream]
+
+    def _call(self, call: Callable[[], None]) -> None:
+        self.inside_call = True
+        call()
+        self.inside_call = False
+
+    def _report(self, event: Event) -> None:
+        assert isinstance(event, HookEnded | RunEnded)
+        assert not self.inside_call, "an end is never reported out of a call"
+        assert all(end.started != event.started for end in self.ends), "an end is reported once"
+        self.ends.append(event)
+
+
+@contextlib.asynccontextmanager
+async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial]:
+    """A Trial, closed at the end; then nothing of it may be left."""
+    before = _possessions()
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: raised.append(what))
+    one = Trial(environ)
+    try:
+        yield one
+    finally:
+        one.inside_call = False
+        await one.hooks.close()
+        await asyncio.sleep(0.005)  # longer than any timer that should have been cancelled
+    assert raised == []
+    assert one.hooks.running == 0
+    assert _possessions() == before
+
+
+def shell(text: str, **settings: object) -> Command:
+    """The command that the loader makes of ``shell: text``."""
+    return Command(("/bin/sh", "-c", text), **settings)  # type: ignore[arg-type]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; the dead that nobody has reaped yet do not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _possessions() -> tuple[set[int], set[str], int]:
+    process = psutil.Process()
+    return (
+        {child.pid for child in process.children()},
+        set(os.listdir("/proc/self/fd")),
+        process.num_threads(),
+    )

@@ -1,0 +1,1 @@
+"""What ``make`` runs before there is a venv: POSIX shell, and Python's standard library alone."""

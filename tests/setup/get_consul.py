@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Give the tests a Consul: link ``.cache/consul/consul`` to one of at least 1.8, print the link.
+
+The one on PATH is taken when there is one; otherwise Debian's package of the suite *bullseye*,
+from a Debian mirror that this machine's own apt sources name, checked against the digest below
+and unpacked under ``.cache``. Runs before the venv exists, so: standard library only. It never
+installs anything, writes no address down, and never lets the tests run without a Consul.
+"""
+
+import hashlib
+import http.client
+import os
+import platform
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+VERSION_MIN = (1, 8)
+PACKAGE_VERSION = "1.8.7+dfsg1-2+b3"
+PACKAGE_BYTES_MAX = 32 * 2**20  # the packages have 14 MB
+BINARY_BYTES_MAX = 256 * 2**20  # the binary has 70 MB
+SILENCE_S = 30.0  # without a byte: the mirror is not answering
+DOWNLOAD_S = 300.0  # 14 MB at 50 kB/s
+VERSION_S = 20.0  # `consul version` on a loaded machine; it takes 30 ms on an idle one
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache" / "consul"
+LINK = CACHE / "consul"
+
+INSTALL = "install Consul 1.8 or newer so that `consul` is on PATH"
+
+
+class Package(NamedTuple):
+    """A package of the suite: where it lies on a mirror, and the digest of its bytes."""
+
+    path: str
+    sha256: str
+
+
+PACKAGES = {
+    "x86_64": Package(
+        f"pool/main/c/consul/consul_{PACKAGE_VERSION}_amd64.deb",
+        "e4e888bba104daba1d9161f49bfc52649a7e4efd45b1a7ead5bc54f2cb9c89d9",
+    ),
+    "aarch64": Package(
+        f"pool/main/c/consul/consul_{PACKAGE_VERSION}_arm64.deb",
+        "7318cfa77a7ba6f71dd096e44353279de246ffc6561216ace42353685dcf8255",
+    ),
+}
+
+
+class CannotGet(Exception):
+    """What stands in the way, as a sentence for the person at the terminal."""
+
+
+def main() -> int:
+    """Print the path of a usable Consul, or one sentence on stderr and 1; argv[1]: apt's folder."""
+    apt = Path(*sys.argv[1:2] or ["/etc/apt"])
+    try:
+        binary = on_path() or cached() or fetched(apt)
+        link_to(binary)
+    except (CannotGet, OSError, tarfile.TarError) as error:
+        print(f"cannot get Consul for the tests: {error}", file=sys.stderr)
+        return 1
+    print(LINK)
+    return 0
+
+
+def on_path() -> Path | None:
+    """The first `consul` of PATH that is new enough and runs."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        candidate = Path(folder, "consul")
+        if folder and os.access(candidate, os.X_OK) and usable(candidate):
+            return candidate.absolute()
+    return None
+
+
+def cached() -> Path | None:
+    """What an earlier run has unpacked."""
+    binary = unpacked_path()
+    return binary if binary.exists() and usable(binary) else None
+
+
+def fetched(apt: Path) -> Path:
+    """Download, check and unpack Debian's package; safe beside other runs that do the same."""
+    package = PACKAGES.get(platform.machine())
+    if package is None:
+        raise CannotGet(f"none on PATH, and no package is known for {platform.machine()}; {INSTALL}")
+    data = download(package, list(mirrors(apt)))
+    binary = unpacked_path()
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=binary.parent) as folder:
+        unpack(data, Path(folder))
+        Path(folder, "consul").replace(binary)
+    if not usable(binary):
+        raise CannotGet(f"the binary of Debian's package does not run here; {INSTALL}")
+    return binary
+
+
+def unpacked_path() -> Path:
+    """Where this version's binary lies once unpacked."""
+    return CACHE / PACKAGE_VERSION / "consul"
+
+
+def usable(binary: Path) -> bool:
+    """Whether it says that it is a Consul of at least VERSION_MIN."""
+    try:
+        said = subprocess.run(
+            [binary, "version"], check=False, capture_output=True, text=True, timeout=VERSION_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    found = re.match(r"Consul v(\d+)\.(\d+)", said.stdout)
+    return found is not None and (int(found[1]), int(found[2])) >= VERSION_MIN
+
+
+def link_to(binary: Path) -> None:
+    """Point LINK at the binary in one step, so that tests that are running never miss it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    if LINK.is_symlink() and os.readlink(LINK) == str(binary):
+        return
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        new = Path(folder, "consul")
+        new.symlink_to(binary)
+        new.replace(LINK)
+
+
+# --- the mirrors that apt's own files name ---------------------------------------------------------
+
+
+def mirrors(apt: Path) -> Iterator[str]:
+    """Each address from which apt takes packages of a component `main`, once, in apt's order.
+
+    Another distribution's mirror may be among them: it answers 404, and the digest decides.
+    """
+    files = [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]
+    seen = set()
+    for file in files:
+        if file.suffix not in READERS or not file.is_file():
+            continue
+        entries = READERS[file.suffix](file.read_text(encoding="utf-8", errors="replace"))
+        for address in (found for entry in entries for found in expanded(entry)):
+            if address not in seen:
+                seen.add(address)
+                yield address
+
+
+def one_line_entries(text: str) -> Iterator[str]:
+    """The addresses of `deb [options] ADDRESS SUITE COMPONENT...` lines with `main`."""
+    for line in text.splitlines():
+        words = re.sub(r"\[.*?\]", " ", line.split("#")[0]).split()
+        if len(words) > 3 and words[0] == "deb" and "main" in words[3:]:
+            yield words[1]
+
+
+def deb822_entries(text: str) -> Iterator[str]:
+    """The addresses of enabled deb822 stanzas of the type `deb` with `main`."""
+    text = re.sub(r"^#.*\n?", "", text, flags=re.MULTILINE)
+    for stanza in re.split(r"\n\s*\n", text):
+        # A line that starts with a blank goes on with the field of the line before it.
+        lines = re.sub(r"\n[ \t]+", " ", stanza).splitlines()
+        fields = {name.strip().lower(): value for name, _, value in (line.partition(":") for line in lines)}
+        enabled = fields.get("enabled", "yes").strip().lower() not in ("no", "false", "0")
+        if (
+            enabled
+            and "deb" in fields.get("types", "").split()
+            and "main" in fields.get("components", "").split()
+        ):
+            yield from fields.get("uris", "").split()
+
+
+READERS = {".list": one_line_entries, ".sources": deb822_entries}
+
+
+def expanded(address: str) -> Iterator[str]:
+    """The address, or for `mirror+file:` (Debian's cloud images) those of the file it names."""
+    if address.startswith(("http:", "https:", "file:")):
+        yield address.rstrip("/")
+    elif address.startswith("mirror+file:"):
+        listed = Path(urlsplit(address).path)
+        if listed.is_file():
+            for line in listed.read_text(encoding="utf-8", errors="replace").splitlines():
+                if line.strip() and not line.startswith("#"):
+                    yield from expanded(line.split()[0])
+
+
+# --- the package ------------------------------------------------------------------------------------
+
+
+def download(package: Package, addresses: list[str]) -> bytes:
+    """The package's bytes from the first mirror that has them; every failure is told."""
+    if not addresses:
+        raise CannotGet(
+            f"none on PATH, and this machine's apt sources name no mirror to take it from; {INSTALL}"
+        )
+    failures = []
+    for address in addresses:
+        try:
+            data = read(f"{address}/{package.path}")
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            failures.append(f"{address}: {error}")
+            continue
+        if hashlib.sha256(data).hexdigest() == package.sha256:
+            return data
+        failures.append(f"{address}: the package's bytes have another sha256 than Debian's")
+    told = "; ".join(failures)
+    raise CannotGet(
+        f"none on PATH, and no mirror in this machine's apt sources gave Debian's package ({told}); {INSTALL}"
+    )
+
+
+def read(url: str) -> bytes:
+    """The body, within DOWNLOAD_S and PACKAGE_BYTES_MAX; proxies as the environment names them."""
+    give_up_at = time.monotonic() + DOWNLOAD_S
+    parts = []
+    size = 0
+    with urllib.request.urlopen(url, timeout=SILENCE_S) as response:
+        while part := response.read(2**16):
+            size += len(part)
+            if size > PACKAGE_BYTES_MAX:
+                raise ValueError(f"more than {PACKAGE_BYTES_MAX} bytes")
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"not done after {DOWNLOAD_S:.0f} s")
+            parts.append(part)
+    return b"".join(parts)
+
+
+def unpack(data: bytes, folder: Path) -> None:
+    """Write the package's binary to folder/consul, executable."""
+    package = folder / "consul.deb"
+    package.write_bytes(data)
+    with (
+        subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as dpkg,
+        tarfile.open(fileobj=dpkg.stdout, mode="r|") as files,
+    ):
+        for member in files:
+            if member.name == "./usr/bin/consul" and member.size <= BINARY_BYTES_MAX:
+                source = files.extractfile(member)
+                assert source is not None, "a regular file has a content"
+                binary = folder / "consul"
+                with binary.open("wb") as target:
+                    while part := source.read(2**20):
+                        target.write(part)
+                binary.chmod(0o755)
+                return
+    raise CannotGet(f"Debian's package holds no /usr/bin/consul; {INSTALL}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,336 @@
+"""A real Consul agent for one test: its process, and a small client of the test's own.
+
+The client is synchronous and shares nothing with the product, so that a fault of the product's
+transport cannot hide itself. An agent never outlives its test: leaving the ``with`` block kills
+it, and PDEATHSIG does when the test process itself is killed.
+"""
+
+import base64
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlencode
+
+BINARY = Path(__file__).resolve().parents[2] / ".cache" / "consul" / "consul"
+HOST = "127.0.0.1"
+READY_S = 30.0  # a -dev agent takes 0.3 s, one with a data directory 1.8 s, on an idle machine
+STOP_S = 15.0  # SIGTERM takes 0.5 s, a client agent's leave 5 s
+CALL_S = 20.0
+LOG_TAIL = 3000  # characters
+START_TRIES = 5  # a port may be taken between its choice and Consul's bind
+PORTS = range(10_000, 32_000)  # below the kernel's ephemeral ports, so no outgoing connection takes one
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Consul's answer: the status, X-Consul-Index (0 when absent) and the body."""
+
+    status: int
+    index: int
+    text: str
+
+    def json(self) -> Any:
+        """The body, decoded."""
+        return json.loads(self.text)
+
+
+class Client:
+    """Consul's HTTP API as a test needs it: one connection a call, no retries.
+
+    The methods with a name raise AssertionError on a status that is not theirs, with the text
+    that Consul sent; ``call`` returns every answer as it is. OSError when there is no answer.
+    """
+
+    def __init__(self, host: str, port: int, token: str | None = None) -> None:
+        self.host = host
+        self.port = port
+        self.token = token
+
+    @property
+    def url(self) -> str:
+        """The address as the product's configuration takes it."""
+        return f"http://{self.host}:{self.port}"
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | object | None = None,
+        query: Mapping[str, str | int] | None = None,
+        timeout_s: float = CALL_S,
+    ) -> Answer:
+        """One exchange; a body that is not bytes is sent as JSON. ``path`` is without ``/v1``."""
+        target = f"/v1{path}"
+        if query:
+            target += ("&" if "?" in path else "?") + urlencode(query)
+        sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {} if self.token is None else {"X-Consul-Token": self.token}
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+        try:
+            connection.request(method, target, body=sent, headers=headers)
+            response = connection.getresponse()
+            text = response.read().decode()
+            return Answer(response.status, int(response.headers.get("X-Consul-Index") or 0), text)
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"{method} {target}: {error!r}") from error
+        finally:
+            connection.close()
+
+    def kv_get(self, key: str, consistent: bool = True) -> dict[str, Any] | None:
+        """The entry with Consul's own names, None when absent; Value is bytes, Session "" for none."""
+        answer = self.call("GET", f"/kv/{quote(key)}" + ("?consistent" if consistent else ""))
+        return _entry(_expect(answer, 200, 404).json()[0]) if answer.status != 404 else None
+
+    def kv_list(self, prefix: str) -> list[dict[str, Any]]:
+        """All entries below a prefix, each as ``kv_get`` gives it."""
+        answer = _expect(self.call("GET", f"/kv/{quote(prefix)}?recurse&consistent"), 200, 404)
+        return [_entry(entry) for entry in answer.json()] if answer.status == 200 else []
+
+    def kv_wait(self, key: str, index: int, wait_s: float = 10.0) -> Answer:
+        """A blocking query: answered when the key's index passes ``index``, or after the wait."""
+        query: dict[str, str | int] = {"index": index, "wait": f"{round(wait_s * 1000)}ms"}
+        return self.call("GET", f"/kv/{quote(key)}", query=query, timeout_s=wait_s + CALL_S)
+
+    def kv_put(self, key: str, value: bytes, **query: str | int) -> bool:
+        """A plain PUT, as an operator's; ``cas=…`` and ``flags=…`` as Consul takes them."""
+        return bool(_expect(self.call("PUT", f"/kv/{quote(key)}", value, query)).json())
+
+    def kv_delete(self, key: str) -> None:
+        """Delete the key, whoever holds it."""
+        _expect(self.call("DELETE", f"/kv/{quote(key)}"))
+
+    def acquire(self, key: str, session: str, value: bytes = b"") -> bool:
+        """Lock the key; False when it is held or in its lock-delay."""
+        return self.kv_put(key, value, acquire=session)
+
+    def release(self, key: str, session: str, value: bytes = b"") -> bool:
+        """Unlock the key; False when that session does not hold it."""
+        return self.kv_put(key, value, release=session)
+
+    def session_create(self, **fields: object) -> str:
+        """The id of a new session; the fields are Consul's (TTL="2s", LockDelay="0s", …).
+
+        Without NodeChecks it is bound to no check, unlike Consul's own default.
+        """
+        answer = _expect(self.call("PUT", "/session/create", {"NodeChecks": [], **fields}))
+        return str(answer.json()["ID"])
+
+    def session_destroy(self, session: str) -> None:
+        """End a session; to end one that is gone is no error."""
+        _expect(self.call("PUT", f"/session/destroy/{session}"))
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """All sessions of the datacenter, as Consul describes them."""
+        listed: list[dict[str, Any]] = _expect(self.call("GET", "/session/list?consistent")).json()
+        return listed
+
+    def txn(self, operations: Sequence[Mapping[str, object]]) -> Answer:
+        """A transaction; values in it are base64 already. 409 is an answer like 200."""
+        return self.call("PUT", "/txn", list(operations))
+
+
+class Agent(Client):
+    """One Consul agent: ``-dev`` (in memory), or with ``persistent`` a server that keeps its data.
+
+    Both allow sessions of one second (``session_ttl_min``) and listen on free loopback ports;
+    ``config`` is merged over ours, as Consul's JSON configuration. Once started it answers writes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        persistent: bool = False,
+        leave_on_terminate: bool = False,
+        config: Mapping[str, object] | None = None,
+        token: str | None = None,
+    ) -> None:
+        super().__init__(HOST, 0, token)
+        self.folder = folder
+        self._dev = not persistent
+        self._config: dict[str, object] = {
+            "bind_addr": HOST,
+            "node_name": f"test-{uuid.uuid4().hex[:12]}",
+            "performance": {"raft_multiplier": 1},
+            "session_ttl_min": "1s",
+            "leave_on_terminate": leave_on_terminate,
+            "disable_update_check": True,
+            "log_level": "warn",
+            **(config or {}),
+        }
+        if persistent:
+            self._config |= {"server": True, "bootstrap_expect": 1, "data_dir": str(folder / "data")}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def log_path(self) -> Path:
+        """What Consul wrote, over all its starts."""
+        return self.folder / "consul.log"
+
+    @property
+    def log(self) -> str:
+        """The text at ``log_path``."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running agent."""
+        assert self._process is not None, "the agent is not running"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, and return when a leader exists and writes are answered.
+
+        The first start chooses the ports; later ones (``restart``) keep them.
+        """
+        assert self._process is None, "the agent is running"
+        for _ in range(1 if self.port else START_TRIES):
+            if not self.port:
+                self._write_config()
+            self._spawn()
+            if self._ready():
+                return
+            self.kill()
+            if "address already in use" not in self.log:
+                break
+            self.port = 0
+        raise RuntimeError(f"Consul did not start; the end of its log:\n{self.log[-LOG_TAIL:]}")
+
+    def wait_ready(self) -> None:
+        """Return when writes are answered (again); for an agent that elects after a ``thaw``."""
+        if not self._ready():
+            raise RuntimeError(f"Consul does not answer; the end of its log:\n{self.log[-LOG_TAIL:]}")
+
+    def stop(self) -> None:
+        """SIGTERM, and wait until it has gone."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, also of a frozen or dead one."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Stop it if it runs, then start it on the same ports; only a persistent one remembers."""
+        self.stop()
+        self.start()
+
+    def freeze(self) -> None:
+        """SIGSTOP: connections are accepted by the kernel, and nothing is ever answered."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT. It may have lost its leadership to itself and answer 500 until ``wait_ready``."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _write_config(self) -> None:
+        http_port, server_port, serf_port = free_ports(3)
+        chosen = {"http": http_port, "server": server_port, "serf_lan": serf_port}
+        wanted = self._config.get("ports", {})
+        assert isinstance(wanted, Mapping), "ports is a mapping"
+        ports = {**chosen, "serf_wan": -1, "dns": -1, "grpc": -1, **wanted}
+        self.port = int(ports["http"])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "consul.json").write_text(json.dumps({**self._config, "ports": ports}))
+
+    def _spawn(self) -> None:
+        if not BINARY.exists():
+            raise FileNotFoundError(f"cannot start Consul: {BINARY} is not there; run `make setup`")
+        # setpriv rather than preexec_fn: nothing of Python runs between fork and exec.
+        argv = ["setpriv", "--pdeathsig", "KILL", str(BINARY), "agent"]
+        argv += ["-dev"] if self._dev else []
+        argv += ["-config-file", str(self.folder / "consul.json")]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for pytest, which then ends the agent
+            )
+
+    def _ready(self) -> bool:
+        """Whether a session could be made: that needs the leader, our node and its serfHealth.
+
+        Our node's name keeps apart another agent that has the port which ours could not bind.
+        """
+        assert self._process is not None, "spawned"
+        wanted = {"Node": self._config["node_name"], "TTL": "60s"}
+        give_up_at = time.monotonic() + READY_S
+        while time.monotonic() < give_up_at and self._process.poll() is None:
+            try:
+                made = self.call("PUT", "/session/create", wanted, timeout_s=READY_S)
+            except OSError:
+                time.sleep(0.01)
+                continue
+            if made.status == 200:
+                self.session_destroy(made.json()["ID"])
+                return True
+            if made.status == 403:  # access control is on: whoever set it makes its tokens next
+                return True
+            time.sleep(0.01)
+        return False
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(number)
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise
+        finally:
+            self._process = None
+
+
+def _expect(answer: Answer, *statuses: int) -> Answer:
+    assert answer.status in (statuses or (200,)), f"Consul answered {answer.status}: {answer.text}"
+    return answer
+
+
+def _entry(entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "Value": base64.b64decode(entry["Value"] or ""), "Session": entry.get("Session", "")}
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody has bound now; at random, so that parallel workers rarely meet."""
+    ports: list[int] = []
+    for port in random.SystemRandom().sample(PORTS, 200):
+        if _is_free(port, socket.SOCK_STREAM) and _is_free(port, socket.SOCK_DGRAM):
+            ports.append(port)
+            if len(ports) == count:
+                return ports
+    raise RuntimeError("cannot start Consul: no free port among 200 tried")
+
+
+def _is_free(port: int, kind: socket.SocketKind) -> bool:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,73 @@
+"""What ``check`` prints: the figures that an operator plans with, in words and by hand-made sums."""
+
+from pathlib import Path
+
+from supervisor.check import report
+from supervisor.config import load
+
+
+def printed(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    return report(load(file, {}, "node1")).replace(str(file), "c.yaml")
+
+
+def test_the_figures_of_an_election(tmp_path: Path) -> None:
+    text = """
+elections:
+  namenode:
+    key: service/hdfs/leader
+    session: {ttl: 10s, lock_delay: 45s}
+    on_acquire: [{shell: a}]
+    on_lose: [{shell: a, timeout: 8s, name: stop}, {webhook: "http://h/", timeout: 2s}]
+    on_lose_failure: [{shell: a, timeout: 3s}]
+    run: {exec: [a]}
+""".lstrip()
+    expected = """
+namenode
+  key         service/hdfs/leader
+  role        contends
+  ttl         10s
+  lock_delay  45s
+  lose_time   21s = on_acquire kill_after 1s + run stop_timeout 5s + stop 9s + on_lose[1] 2s + on_lose_failure[0] 4s
+  room        21.75s = lock_delay 45s - margin 2.25s - lose_time 21s
+  silence     15.08s of Consul's silence are surely ridden out: room - 2 x interval 3.33s
+  failover    65s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;
+              else Consul's own election and 20s more
+""".lstrip()  # noqa: E501
+    assert printed(tmp_path, text) == expected
+
+
+def test_an_observer_has_no_figures(tmp_path: Path) -> None:
+    assert printed(tmp_path, "elections: {app: {contend: false}}") == (
+        "app\n  key         service/app/leader\n  role        observes: no session, no lease\n"
+    )
+
+
+def test_without_a_ttl_it_says_how_to_free_the_key(tmp_path: Path) -> None:
+    text = printed(tmp_path, "elections: {app: {session: {ttl: none, lock_delay: 60s}}}")
+    assert "  ttl         none\n" in text
+    assert 'named "consul-supervisor:app" in GET /v1/session/list' in text
+    assert "PUT /v1/session/destroy/ID; the key is free 60s (lock_delay) later" in text
+
+
+def test_an_accepted_overlap_says_what_room_there_would_be(tmp_path: Path) -> None:
+    text = printed(tmp_path, "elections: {app: {accept_overlap: true, session: {lock_delay: 0s}}}")
+    assert (
+        "  room        10s = ttl, for accept_overlap is true: "
+        "lock_delay 0s - margin 0.5s - lose_time 0s is -0.5s only\n"
+    ) in text
+
+
+def test_warnings_come_last_with_their_place(tmp_path: Path) -> None:
+    text = printed(tmp_path, "elections: {app: {session: {ttl: 5s}}, other: {}}")
+    assert text.count("\n\n") == 2
+    assert text.endswith(
+        "\n\nwarning: c.yaml:1:34: elections.app.session.ttl: "
+        "below 10s Consul refuses it unless its session_ttl_min allows it\n"
+    )
+
+
+def test_long_times_read_as_minutes_and_hours(tmp_path: Path) -> None:
+    text = printed(tmp_path, "elections: {app: {session: {ttl: 1h}}}")
+    assert "  failover    2h30s at most after a crash" in text

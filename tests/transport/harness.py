@@ -1,0 +1,119 @@
+"""What the tests of the transport share: a transport for a while, and a loop that is watched."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from supervisor.core.settings import Tls
+from supervisor.transport import Endpoint, ExchangeFailed, Transport
+
+STALL_MAX_S = 0.05  # what the loop may stand still, whatever a peer does
+ROUNDS = 3  # a stall of ours is there in each round; one that the machine adds is not
+SLACK_S = 10.0  # on a busy machine; a hang would take for ever
+PATIENT_S = 20.0  # for exchanges that are to succeed
+BEAT_S = 0.002
+
+
+@asynccontextmanager
+async def transport(url: str, tls: Tls | None = None, **options: Any) -> AsyncIterator[Transport]:
+    """A transport to ``url`` that is closed in the end."""
+    made = Transport(Endpoint.of(url, tls or Tls()), **options)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def get(url: str) -> requests.PreparedRequest:
+    return requests.Request("GET", url).prepare()
+
+
+def put(url: str, body: bytes = b"value") -> requests.PreparedRequest:
+    return requests.Request("PUT", url, data=body).prepare()
+
+
+async def failure_of(exchange: Awaitable[requests.Response]) -> ExchangeFailed:
+    """The failure that this exchange must end with."""
+    try:
+        response = await exchange
+    except ExchangeFailed as failure:
+        return failure
+    raise AssertionError(f"it was answered: {response.status_code}")
+
+
+def ends_without_stall(scenario: Callable[[], Coroutine[Any, Any, Any]], within_s: float) -> Any:
+    """Run it; it must end within the time and some slack, and never hold the loop for STALL_MAX_S."""
+    stalls = []
+    for _ in range(ROUNDS):
+        began = time.monotonic()
+        result, stall_s = asyncio.run(_watched(scenario))
+        assert time.monotonic() - began < within_s + SLACK_S
+        if stall_s < STALL_MAX_S:
+            return result
+        stalls.append(round(stall_s, 3))
+    raise AssertionError(f"the loop stood still for {stalls} s, in each round")
+
+
+async def _watched(scenario: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Any, float]:
+    heartbeat = Heartbeat()
+    result = await scenario()
+    assert helper_threads() == []
+    return result, heartbeat.stop()
+
+
+class Heartbeat:
+    """The longest time between two turns of the loop, without what it waited for a processor."""
+
+    def __init__(self) -> None:
+        self._worst_s = 0.0
+        self._last = (time.monotonic(), waited_for_processor_s())
+        self._timer = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
+
+    def stop(self) -> float:
+        self._timer.cancel()
+        return self._measure()
+
+    def _beat(self) -> None:
+        self._measure()
+        self._timer = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
+
+    def _measure(self) -> float:
+        now = (time.monotonic(), waited_for_processor_s())
+        gap_s = (now[0] - self._last[0]) - (now[1] - self._last[1]) - BEAT_S
+        self._worst_s = max(self._worst_s, gap_s)
+        self._last = now
+        return self._worst_s
+
+
+def waited_for_processor_s() -> float:
+    """How long this thread stood in the run queue, ready to run (0 where the kernel does not say)."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
+
+
+def descriptors() -> int:
+    """How many this process has open (the one that counts them included)."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def helper_threads() -> list[str]:
+    """Those that asyncio starts for an executor or a child watcher; a runner of tests has its own."""
+    return [each.name for each in threading.enumerate() if each.name.startswith(("asyncio", "waitpid"))]
+
+
+def children() -> list[str]:
+    """The processes that this one has started and not reaped."""
+    listed = []
+    for task in os.listdir("/proc/self/task"):
+        with suppress(FileNotFoundError):  # a thread of the runner has just ended
+            listed += Path(f"/proc/self/task/{task}/children").read_text().split()
+    return listed
