@@ -4,18 +4,23 @@ The map, one line a module. ``core`` imports only the standard library and itsel
 nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the world.
 
     cli.py         commands and exit codes: the only module that prints
+    check.py       the figures of a configuration's leases, as text
+    lookup.py      one question to Consul, for commands without the daemon
     config/        YAML -> schema -> relations -> frozen settings; every refusal with its place
     core/          decides: step(state, event, now) -> (state, actions); no I/O, no clock
       settings.py    what the file asks for, as values
       lease.py       the safety arithmetic: how long belief may outlive the last news
       events.py      everything that can happen
       actions.py     everything that can be decided, and the order that binds it
+      lane.py        exchanges of one kind, one at a time
       session.py     one Consul session: create, renew, acquire, release, destroy; forward only
+      sequence.py    a list of hooks, one attempt at a time
       tenure.py      acquire -> on_acquire -> holding -> on_lose -> ended
       change.py      the lane of on_change
       election.py    one key: what is known of it, and what is due
       node.py        all machines of this process: routes events, one earliest deadline
     daemon.py      the loop: event -> step -> actions; signals and stop
+    token.py       Consul's token, read again when its file changes
     consul.py      an action as a request, a response as an outcome: knows the API, not sockets
     transport/     requests' messages over asyncio: knows sockets, not Consul
     hooks/         runs commands and webhooks: deadline, kill, outcome, output

@@ -79,7 +79,7 @@ def _check_hook_names(settings: ElectionSettings, path: KeyPath, report: Report)
     seen: Counter[str] = Counter()
     for hook_path, hook in _hooks(settings, path):
         seen[hook.name] += 1
-        if seen[hook.name] == 2:
+        if seen[hook.name] > 1:
             report.refuse((*hook_path, "name"), "cannot name two hooks of one election: give each its own")
 
 

@@ -10,22 +10,7 @@ from typing import Any
 from supervisor.config.problems import KeyPath, nearest, quoted
 
 _KNOWN_SHOWN_MAX = 20
-_LIKE_BOOLEANS = [
-    "yes",
-    "no",
-    "on",
-    "off",
-    "Yes",
-    "No",
-    "On",
-    "Off",
-    "YES",
-    "NO",
-    "ON",
-    "OFF",
-    "True",
-    "False",
-]
+_LIKE_BOOLEANS = ("yes", "no", "on", "off", "True", "False")  # what YAML 1.1 takes for one
 _QUOTABLE_TITLES = ("duration", "name")
 
 
@@ -108,7 +93,8 @@ def _type(found: Deviation) -> str:
     what = f"a {title}" if title else " or ".join(kinds)
     if found.value is None:
         return f"cannot be empty: must be {what}, or remove the key"
-    shown = quoted(found.value) if found.value in _LIKE_BOOLEANS else _kind(found.value)
+    like_boolean = isinstance(found.value, str) and found.value in _LIKE_BOOLEANS
+    shown = quoted(found.value) if like_boolean else _kind(found.value)
     return f"cannot be {shown}: {_type_remedy(found, what)}"
 
 

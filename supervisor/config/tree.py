@@ -61,7 +61,7 @@ def read_tree(file: str, text: str, report: Report) -> Tree:
     reader = _Reader(file, yaml.parse(text, Loader=_LOADER), report)
     try:
         return Tree(reader.document(), reader.places, reader.doubtful)
-    except yaml.MarkedYAMLError as error:
+    except yaml.YAMLError as error:
         reader.refuse_syntax(error)
         raise Unreadable from None
 
@@ -90,10 +90,12 @@ class _Reader:
             self._report.refuse_at(self._place(after), (), message)
         return value
 
-    def refuse_syntax(self, error: yaml.MarkedYAMLError) -> None:
-        mark = error.problem_mark or error.context_mark
-        place = Place(self._file, mark.line + 1, mark.column + 1) if mark else self.places.root
-        why = error.problem or "not valid"
+    def refuse_syntax(self, error: yaml.YAMLError) -> None:
+        place, why = self.places.root, "not valid"
+        if isinstance(error, yaml.MarkedYAMLError):
+            mark = error.problem_mark or error.context_mark
+            place = Place(self._file, mark.line + 1, mark.column + 1) if mark else place
+            why = error.problem or why
         remedy = next((f": {words}" for start, words in _REMEDIES if why.startswith(start)), "")
         self._report.refuse_at(place, (), f"cannot be read as YAML: {why}{remedy}")
 

@@ -19,7 +19,6 @@ from supervisor.core.actions import (
     HookContext,
     KillHook,
     Reason,
-    StartHook,
     StartRun,
     StopRun,
 )

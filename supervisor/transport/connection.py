@@ -50,16 +50,18 @@ class Connection(asyncio.BufferedProtocol):
     async def exchange(self, request: requests.PreparedRequest) -> requests.Response:
         """Send the request, in one write, and await its whole answer.
 
-        Raises ExchangeFailed. Unless this returns an answer the connection is aborted, also when
-        the task is cancelled.
+        A peer that answers before it is asked (as one with too many connections does) is not sent
+        anything. Raises ExchangeFailed. Unless this returns an answer the connection is aborted,
+        also when the task is cancelled.
         """
         assert self._exchange is None and self._expiry is None
         exchange = self._exchange = _Exchange(request, self._loop.create_future())
         try:
             encoded = messages.encode(self._http, request, self._peer)
             await self._hear_out()
-            self._established.write(encoded)
-            self._read_on()  # a peer may have spoken, or hung up, before it was asked
+            self._read_on()  # a peer may have answered, or hung up, before it was asked
+            if not exchange.answer.done():
+                self._established.write(encoded)
             return await exchange.answer
         except BaseException:
             self.abort()
@@ -151,7 +153,11 @@ class Connection(asyncio.BufferedProtocol):
     def _rest(self) -> None:
         # There is more: the others' turn first. asyncio's TLS would begin several reads in one turn.
         self._established.pause_reading()
-        self._loop.call_soon(self._established.resume_reading)
+        self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        if not self._closed:
+            self._established.resume_reading()
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -164,6 +170,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._take(exchange, event)
                 if exchange.answer.done():
                     return
+            if self._aborted:
+                text = f"the connection to {self._peer} was closed on this side"
+                raise ExchangeFailed(FailureKind.LOCAL, text)
             if self._closed:
                 raise lost_failure(self._peer, self._lost, self.heard)
         except h11.RemoteProtocolError as exc:

@@ -16,6 +16,7 @@ from supervisor.transport.failure import ExchangeFailed, FailureKind, os_reason
 Address = tuple[int, tuple[Any, ...]]  # family and what connect() takes
 
 ANSWER_FRESH_S = 10.0  # a child takes 1.6 ms: not one for each renewal, yet a moved name is soon noticed
+ANSWER_REST_S = 1.0  # as long holds one that says or leads to nothing: no child for each retry either
 STALE_PATIENCE_S = 0.3  # with an old answer at hand; the shortest exchange has 1 s in all
 LOOK_UP_S = 20.0  # the resolver's own patience with two dead servers (resolv.conf: 5 s, 2 attempts)
 CLOSE_S = 1.0  # for a killed child to end; it takes under 1 ms
@@ -41,7 +42,7 @@ class Resolver:
         self._host = host
         self._port = port
         self._known = literal_addresses(host, port)
-        self._fresh_until = float("inf") if self._known else 0.0
+        self._fresh_until = float("inf") if self._known else 0.0  # loop time
         self._failure: ExchangeFailed | None = None
         self._look_up: asyncio.Task[None] | None = None
 
@@ -51,20 +52,20 @@ class Resolver:
         Raises ExchangeFailed (resolve) if there never was an answer.
         """
         loop = asyncio.get_running_loop()
-        if loop.time() < self._fresh_until:
-            return self._known
-        if self._look_up is None:
-            self._look_up = loop.create_task(self._renew())
-        await asyncio.wait([self._look_up], timeout=STALE_PATIENCE_S if self._known else None)
+        if loop.time() >= self._fresh_until:
+            if self._look_up is None:
+                self._look_up = loop.create_task(self._renew())
+            await asyncio.wait([self._look_up], timeout=STALE_PATIENCE_S if self._known else None)
         if not self._known:
             assert self._failure is not None
             raise ExchangeFailed(self._failure.kind, str(self._failure))
         return self._known
 
     def doubt(self) -> None:
-        """None of the addresses answered: look the name up anew before the next connection."""
+        """None of the addresses answered: look the name up anew, though not more than once a second."""
         if self._fresh_until != float("inf"):
-            self._fresh_until = 0.0
+            rested = asyncio.get_running_loop().time() + ANSWER_REST_S
+            self._fresh_until = min(self._fresh_until, rested)
 
     def prefer(self, address: Address) -> None:
         """This one answered: try it first next time."""
@@ -91,9 +92,9 @@ class Resolver:
             self._failure = failure
         finally:
             self._look_up = None
-            if self._known:
-                # After a failure too: an exchange must not wait for a dead name server each time.
-                self._fresh_until = asyncio.get_running_loop().time() + ANSWER_FRESH_S
+            # After a failure too: an exchange must not wait for a dead name server each time.
+            fresh_s = ANSWER_FRESH_S if self._known else ANSWER_REST_S
+            self._fresh_until = asyncio.get_running_loop().time() + fresh_s
 
     async def _getent(self) -> bytes:
         environment = {name: os.environ[name] for name in GETENT_ENVIRONMENT if name in os.environ}

@@ -7,7 +7,13 @@ import pytest
 from supervisor.config import ConfigError, load
 
 TABLE = (Path(__file__).parent / "bad_files.txt").read_text(encoding="utf-8")
-ENVIRON = {"SECRET": "hunter2", "SPACED": "hunter2 x", "TWO_LINES": "hunter2\nb", "EMPTY": ""}
+ENVIRON = {
+    "SECRET": "hunter2",
+    "SPACED": "hunter2 x",
+    "TWO_LINES": "hunter2\nb",
+    "REFERENCE": "${SECRET}",
+    "EMPTY": "",
+}
 FILE = "consul.yaml"
 
 

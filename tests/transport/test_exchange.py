@@ -426,7 +426,7 @@ def test_close_ends_what_is_under_way() -> None:
                 it.prepare()
             assert harness.descriptors() == before
             failure = await failure_of(waiting)
-            assert failure.kind is FailureKind.RESET
+            assert str(failure) == f"the connection to 127.0.0.1:{peer.port} was closed on this side"
 
         asyncio.run(scenario())
 

@@ -137,6 +137,21 @@ def test_a_look_up_that_does_not_end_is_killed(getent: Getent, lines: str) -> No
     assert str(failure) == "no answer from consul.test:1 within 0.3 s: still looking up consul.test"
 
 
+def test_an_unknown_name_is_not_looked_up_for_every_retry(getent: Getent, tmp_path: Path) -> None:
+    """A hundred elections that retry each second make no hundred children."""
+    getent("exit 2")
+
+    async def scenario() -> None:
+        async with transport("http://consul.test:1") as it:
+            for _ in range(5):
+                request = get("http://consul.test:1")
+                failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=False))
+                assert failure.kind is FailureKind.RESOLVE
+
+    asyncio.run(scenario())
+    assert len(calls(tmp_path)) == 1
+
+
 @pytest.mark.parametrize("later", ["exit 2", "exec sleep 60"])
 def test_the_last_good_answer_serves_when_a_look_up_fails_or_hangs(
     getent: Getent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str
@@ -158,8 +173,8 @@ def test_the_last_good_answer_serves_when_a_look_up_fails_or_hangs(
     assert len(calls(tmp_path)) >= 2
 
 
-def test_a_name_that_moved_is_looked_up_anew_after_a_failure(getent: Getent, tmp_path: Path) -> None:
-    """An answer that leads nowhere is not trusted for the rest of its time."""
+def test_a_name_that_moved_is_looked_up_anew_after_a_failure(getent: Getent) -> None:
+    """An answer that leads nowhere is not trusted for the rest of its time, only for a second."""
     getent(says("127.0.0.2"))
     with Peer(SERVES) as peer:
 
@@ -170,6 +185,7 @@ def test_a_name_that_moved_is_looked_up_anew_after_a_failure(getent: Getent, tmp
                 assert moved.kind is FailureKind.REFUSED
                 assert str(moved) == (f"cannot reach consul.test:{peer.port} (127.0.0.2): connection refused")
                 getent(says("127.0.0.1"))
+                await asyncio.sleep(1.1)
                 return await read(it, peer.port)
 
         assert asyncio.run(scenario()) == b"one"

@@ -1,0 +1,199 @@
+"""Commands, options and exit codes: the only module that prints.
+
+It dispatches and does no work itself; what a command needs is imported when it runs, so that
+``--help`` stays quick. Whoever is at fault gets one line on standard error and a code: the
+operator 2 or 78, the peer 69, we ourselves 70 (with the trace that a report of the bug needs).
+"""
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from supervisor import __version__
+
+DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION = 0, 1, 2, 69, 70, 78
+DEFAULT_CONFIG = Path("/etc/consul-supervisor")
+
+_EXAMPLES = """\
+examples:
+  consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
+  consul-supervisor run /etc/consul-supervisor        take part in its elections (what systemd starts)
+  consul-supervisor leader namenode                   who leads, asked of Consul
+  consul-supervisor schema > config.schema.json       for editors
+
+exit codes: 0 done, 1 negative answer, 2 usage, 69 Consul not reachable, 70 a bug of ours, 78 configuration
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.command(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough
+        return DONE
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # noqa: BLE001 - the one place that turns a bug of ours into its exit code
+        traceback.print_exc()
+        return _fail(BUG, "cannot go on: a bug in consul-supervisor; please report the lines above")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="consul-supervisor",
+        description="Takes part in Consul leader elections as a YAML file declares them, "
+        "and runs hooks when this node acquires or loses.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"consul-supervisor {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    run = _command(
+        commands, "run", _run, "take part in the elections until stopped", "run /etc/consul-supervisor"
+    )
+    run.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
+    check = _command(
+        commands, "check", _check, "check a configuration and print its figures", "check hdfs.yaml"
+    )
+    check.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
+    leader = _command(commands, "leader", _leader, "print the current leader's value", "leader namenode")
+    which = leader.add_mutually_exclusive_group(required=True)
+    which.add_argument("name", nargs="?", metavar="NAME", help="an election of the configuration")
+    which.add_argument("--key", metavar="KEY", help="a key in Consul, without any configuration")
+    leader.add_argument(
+        "--config",
+        type=Path,
+        default=DEFAULT_CONFIG,
+        metavar="PATH",
+        help="configuration (default: %(default)s)",
+    )
+    _command(
+        commands,
+        "schema",
+        _schema,
+        "print the JSON Schema of the configuration",
+        "schema > config.schema.json",
+    )
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    command: object,
+    summary: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example: consul-supervisor {example}",
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _fail(code: int, text: str) -> int:
+    print(f"consul-supervisor: {text}", file=sys.stderr)
+    return code
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> int:
+    from supervisor.config import ConfigError, load
+
+    node_name = socket.gethostname()
+    try:
+        config = load(options.path, os.environ, node_name)
+    except ConfigError as error:
+        return _refuse(error)
+    from supervisor.daemon import Daemon, boottime
+    from supervisor.log import Log
+    from supervisor.token import TokenError
+
+    log = Log(config.log.level, config.log.format, boottime)
+    for warning in config.warnings:
+        log.line("warning", "configuration", why=str(warning))
+
+    async def daemon() -> int:
+        return await Daemon(config, node_name, os.environ, log).run()
+
+    try:
+        return asyncio.run(daemon())
+    except TokenError as error:
+        return _fail(CONFIGURATION, str(error))
+
+
+def _check(options: argparse.Namespace) -> int:
+    from supervisor.check import report
+    from supervisor.config import ConfigError, load
+
+    try:
+        config = load(options.path, os.environ, socket.gethostname())
+    except ConfigError as error:
+        return _refuse(error)
+    print(report(config))
+    return DONE
+
+
+def _leader(options: argparse.Namespace) -> int:
+    from supervisor.config import ConfigError, consul_settings, load
+    from supervisor.lookup import LookupFailed, leader_of
+    from supervisor.token import TokenError
+
+    try:
+        if options.key is not None:
+            settings, key = consul_settings(os.environ), options.key
+        else:
+            config = load(options.config, os.environ, socket.gethostname())
+            settings = config.consul
+            keys = {election.name: election.key for election in config.elections}
+            if options.name not in keys:
+                known = ", ".join(sorted(keys))
+                return _fail(
+                    USAGE, f"cannot find election {options.name} in {options.config}: it has {known}"
+                )
+            key = keys[options.name]
+        value = asyncio.run(leader_of(settings, key))
+    except ConfigError as error:
+        return _refuse(error)
+    except TokenError as error:
+        return _fail(CONFIGURATION, str(error))
+    except LookupFailed as error:
+        return _fail(UNREACHABLE, str(error))
+    if value is None:
+        return _fail(NEGATIVE, f"no leader: nobody holds {key}")
+    sys.stdout.buffer.write(value + b"\n")
+    return DONE
+
+
+def _schema(options: argparse.Namespace) -> int:
+    import json
+
+    from supervisor.config import schema
+
+    print(json.dumps(schema(), indent=2, ensure_ascii=False))
+    return DONE
+
+
+def _refuse(error: Exception) -> int:
+    print(error, file=sys.stderr)
+    return CONFIGURATION
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+"""Consul's HTTP API: an action as a request, a response as an outcome.
+
+It knows paths, bodies and error texts (taken from Consul 1.8.7 and checked against it by the
+tests); it never opens a socket and never decides what an outcome means for a tenure. Whatever it
+does not recognise is ``Unknown``: a proxy's 404 or a captive portal's 200 must not end or begin
+anything.
+"""
+
+import base64
+import json
+from binascii import Error as Base64Error
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import requests
+
+from supervisor.config import ConsulSettings
+from supervisor.core.actions import (
+    Acquire,
+    CreateSession,
+    DestroySession,
+    ReadKey,
+    ReadSession,
+    Release,
+    RenewSession,
+    Request,
+    WatchKey,
+)
+from supervisor.core.events import (
+    Alive,
+    Created,
+    Dead,
+    Denied,
+    Done,
+    Ineligible,
+    KeyView,
+    LockDelayed,
+    Outcome,
+    Raced,
+    Refused,
+    SessionInfo,
+    Unknown,
+    Won,
+)
+from supervisor.core.settings import SessionSettings
+from supervisor.token import Token
+
+LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
+WHY_CHARS_MAX = 200  # an error text goes into log lines and status
+_CONFIGURATION_FAULTS = (
+    "Invalid Session TTL",
+    "Session TTL",
+    "Invalid Behavior",
+    "Missing check",
+    "Missing node",
+    "Must provide Node",
+)
+
+
+class Unreadable(Exception):
+    """The peer's answer is not what Consul answers; the text says in what."""
+
+
+class Consul:
+    """Encodes and decodes for one Consul agent. ``base_url`` is ``http(s)://HOST:PORT``."""
+
+    def __init__(self, settings: ConsulSettings, base_url: str, token: Token) -> None:
+        self._base_url = base_url
+        self._token = token
+        scope = {"dc": settings.datacenter, "ns": settings.namespace, "partition": settings.partition}
+        self._scope = {name: value for name, value in scope.items() if value is not None}
+        self._template = requests.Request("GET", base_url).prepare()
+
+    def encode(self, action: Request) -> requests.PreparedRequest:
+        """The request for this action, with the token of this moment."""
+        match action:
+            case CreateSession(settings=settings):
+                return self._put("session/create", _session_body(settings))
+            case RenewSession(session=session):
+                return self._put(f"session/renew/{session}")
+            case DestroySession(session=session):
+                return self._put(f"session/destroy/{session}")
+            case ReadSession(session=session):
+                return self._request("GET", f"session/info/{session}")
+            case Acquire(key=key, session=session, value=value):
+                return self._put("txn", _lock_operation("lock", key, session, value))
+            case Release(key=key, session=session, value=value):
+                return self._put("txn", _lock_operation("unlock", key, session, value))
+            case ReadKey(key=key):
+                return self._request("GET", f"kv/{quote(key)}", {"consistent": ""})
+            case WatchKey(key=key):
+                query = {"index": str(action.index), "wait": f"{action.wait_s:g}s"}
+                if action.consistent:
+                    query["consistent"] = ""
+                return self._request("GET", f"kv/{quote(key)}", query)
+        raise AssertionError(f"no such request: {action}")
+
+    def decode(self, action: Request, response: requests.Response) -> Outcome:
+        """What this answer says; never raises for anything that a peer can send."""
+        status = response.status_code
+        if status == 403:
+            return Denied(_why(response))
+        try:
+            match action:
+                case CreateSession():
+                    return _created(response)
+                case RenewSession(session=session):
+                    return _renewed(response, session)
+                case DestroySession() if status == 200 and response.content.strip() == b"true":
+                    return Done()
+                case ReadSession(session=session) if status == 200:
+                    return _session_info(response, session)
+                case Acquire(session=session) if status == 200:
+                    return _won(response, session)
+                case Release() if status == 200:
+                    _json(response, dict)
+                    return Done()
+                case Acquire() | Release() if status in (409, 500):
+                    return _refused_lock(response)
+                case ReadKey(key=key) | WatchKey(key=key) if status in (200, 404):
+                    return _key_view(response, key)
+        except Unreadable as error:
+            return Unknown(f"not an answer of Consul: {error}")
+        return Unknown(_why(response))
+
+    def _put(self, path: str, body: object | None = None) -> requests.PreparedRequest:
+        data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+        request = self._request("PUT", path)
+        request.body = data
+        # A body without Content-Length is ignored by Consul: it would make a session without TTL.
+        request.headers["Content-Length"] = str(len(data))
+        request.headers["Content-Type"] = "application/json"
+        return request
+
+    def _request(
+        self, method: str, path: str, query: dict[str, str] | None = None
+    ) -> requests.PreparedRequest:
+        request = self._template.copy()
+        parameters = urlencode({**self._scope, **(query or {})})
+        request.method = method
+        request.url = f"{self._base_url}/v1/{path}" + (f"?{parameters}" if parameters else "")
+        token = self._token.value()
+        if token is not None:
+            request.headers["X-Consul-Token"] = token
+        return request
+
+
+def _session_body(settings: SessionSettings) -> dict[str, object]:
+    """The checks are always sent, for Consul adds serfHealth where they are absent."""
+    return {
+        "Name": settings.name,
+        "TTL": "" if settings.ttl_s is None else _go_duration(settings.ttl_s),
+        "LockDelay": _go_duration(settings.lock_delay_s),
+        "Behavior": settings.behavior,
+        "NodeChecks": list(settings.node_checks),
+        "ServiceChecks": [{"ID": check} for check in settings.service_checks],
+    }
+
+
+def _go_duration(seconds: float) -> str:
+    """As text, for Consul takes a number below 1000 for seconds and one above for nanoseconds."""
+    return f"{round(seconds * 1000)}ms"
+
+
+def _lock_operation(verb: str, key: str, session: str, value: bytes) -> list[dict[str, object]]:
+    operation = {
+        "Verb": verb,
+        "Key": key,
+        "Value": base64.b64encode(value).decode(),
+        "Flags": LOCK_FLAGS,
+        "Session": session,
+    }
+    return [{"KV": operation}]
+
+
+def _created(response: requests.Response) -> Outcome:
+    why = _why(response)
+    if response.status_code == 200:
+        return Created(_text(_json(response, dict), "ID"))
+    if response.status_code == 400 or _text_of(response).startswith(_CONFIGURATION_FAULTS):
+        return Refused(why)
+    if _text_of(response).startswith("Check ") and "critical" in why:
+        return Ineligible(why)
+    return Unknown(why)
+
+
+def _renewed(response: requests.Response, session: str) -> Outcome:
+    if response.status_code == 404 and session in _text_of(response):
+        return Dead()
+    if response.status_code == 200:
+        renewed = _json(response, list)
+        if not renewed or _text(renewed[0], "ID") != session:
+            raise Unreadable("a renewal of another session")
+        return Alive()
+    return Unknown(_why(response))
+
+
+def _session_info(response: requests.Response, session: str) -> Outcome:
+    for info in _json(response, list):
+        if _text(info, "ID") == session:
+            return SessionInfo(_number(info, "LockDelay") / 1e9)
+    return SessionInfo(None)
+
+
+def _won(response: requests.Response, session: str) -> Outcome:
+    results = _json(response, dict).get("Results")
+    if not isinstance(results, list) or not results or not isinstance(results[0], dict):
+        raise Unreadable("a transaction without results")
+    entry = results[0].get("KV")
+    if _text(entry, "Session") != session:
+        raise Unreadable("a lock of another session")
+    return Won(_number(entry, "CreateIndex"), _number(entry, "ModifyIndex"), _number(entry, "LockIndex"))
+
+
+def _refused_lock(response: requests.Response) -> Outcome:
+    text = _text_of(response)
+    if "due to lock delay" in text:
+        return LockDelayed()
+    if "lock is already held" in text:
+        return Raced()
+    if "lock isn't held" in text:
+        return Done()
+    if "invalid session" in text:
+        return Dead()
+    if "Permission denied" in text:
+        return Denied(_why(response))
+    return Unknown(_why(response))
+
+
+def _key_view(response: requests.Response, key: str) -> Outcome:
+    index_text = response.headers.get("X-Consul-Index", "")
+    if not index_text.isascii() or not index_text.isdecimal() or len(index_text) > 20:
+        raise Unreadable("no X-Consul-Index")
+    index = int(index_text)
+    if response.status_code == 404:
+        return KeyView(index)
+    entries = _json(response, list)
+    if len(entries) != 1 or _text(entries[0], "Key") != key:
+        raise Unreadable("another key than was asked for")
+    entry = entries[0]
+    return KeyView(
+        index=index,
+        session=_text(entry, "Session", ""),
+        value=_value(entry.get("Value")),
+        create_index=_number(entry, "CreateIndex"),
+        modify_index=_number(entry, "ModifyIndex"),
+        lock_index=_number(entry, "LockIndex"),
+    )
+
+
+def _value(encoded: object) -> bytes:
+    if encoded is None:
+        return b""
+    try:
+        return base64.b64decode(str(encoded), validate=True)
+    except (Base64Error, ValueError):
+        raise Unreadable("a value that is not base64") from None
+
+
+def _json(response: requests.Response, kind: type) -> Any:
+    try:
+        value = json.loads(response.content)
+    except (ValueError, RecursionError):
+        raise Unreadable("no JSON") from None
+    if not isinstance(value, kind):
+        raise Unreadable(f"JSON of another shape than {kind.__name__}")
+    return value
+
+
+def _text(entry: object, name: str, default: str | None = None) -> str:
+    value = entry.get(name, default) if isinstance(entry, dict) else None
+    if not isinstance(value, str):
+        raise Unreadable(f"no {name}")
+    return value
+
+
+def _number(entry: object, name: str) -> int:
+    value = entry.get(name) if isinstance(entry, dict) else None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Unreadable(f"no {name}")
+    return value
+
+
+def _text_of(response: requests.Response) -> str:
+    """The head of the body; requests' own ``text`` would guess a charset, at great length."""
+    return response.content[: 4 * WHY_CHARS_MAX].decode("utf-8", "replace")
+
+
+def _why(response: requests.Response) -> str:
+    text = " ".join(_text_of(response).split())[:WHY_CHARS_MAX]
+    return f"{response.status_code} {text}".rstrip()

@@ -1,0 +1,205 @@
+"""The loop: an event goes to the core, the actions that come back are carried out, in order.
+
+The only module that knows both the core and the world. It decides nothing about elections: it
+tells the core what happened and when, and does what the core says. One process, one thread, one
+asyncio loop; ``dispatch`` is synchronous to its end, and nothing it starts may call it back
+before it has returned.
+"""
+
+import asyncio
+import os
+import random
+import secrets
+import signal
+import time
+import traceback
+from collections.abc import Callable, Mapping
+
+from supervisor.config import Config
+from supervisor.consul import Consul
+from supervisor.core.actions import (
+    Acquire,
+    Action,
+    CreateSession,
+    DestroySession,
+    Finished,
+    KillHook,
+    Release,
+    Request,
+    StartHook,
+    StartRun,
+    StopRun,
+    WatchKey,
+)
+from supervisor.core.election import new_election
+from supervisor.core.events import Answered, Event, Outcome, StopAsked, Tick, Unknown
+from supervisor.core.lane import NEVER
+from supervisor.core.node import Node
+from supervisor.hooks import Hooks
+from supervisor.log import Log
+from supervisor.token import Token
+from supervisor.transport import Endpoint, ExchangeFailed, Transport
+
+EXIT_DONE = 0
+EXIT_NOT_CLEAN = 1
+EXIT_BUG = 70
+SLEEP_MAX_S = 3600.0  # asyncio's timers take no more than a day; an early Tick does no harm
+WRITES = (Acquire, CreateSession, DestroySession, Release)
+
+
+def boottime() -> float:
+    """Seconds of CLOCK_BOOTTIME, which goes on while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Daemon:
+    """One running supervisor. ``run`` returns the exit code."""
+
+    def __init__(self, config: Config, node_name: str, environ: Mapping[str, str], log: Log) -> None:
+        """Raises TokenError when the token file cannot be used."""
+        self._log = log
+        token = Token(config.consul, warn=lambda text: log.line("error", "token-file", why=text))
+        endpoint = Endpoint.of(config.consul.address, config.consul.tls)
+        self._consul = Consul(config.consul, endpoint.base_url, token)
+        self._transport = Transport(endpoint)
+        self._hooks = Hooks(
+            node=node_name, report=self.dispatch, log_line=log.output, environ=environ, clock=boottime
+        )
+        instance, spread = secrets.token_hex(8), random.random()
+        self._node = Node(
+            new_election(election, spread=spread, instance=instance) for election in config.elections
+        )
+        self._exchanges: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = NEVER
+        self._ended = asyncio.Event()
+        self._clean = True
+        self._stopping = False
+        self._interrupted = False
+        self._carry_out: dict[type[Action], Callable[..., None]] = {
+            StartHook: self._start_hook,
+            KillHook: self._hooks.kill,
+            StartRun: self._hooks.start_run,
+            StopRun: self._hooks.stop_run,
+            Finished: self._finished,
+        }
+
+    async def run(self) -> int:
+        """Take part in all elections until a signal says stop; 0 when all wound up in order."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._bug)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
+        self._log.line("info", "started", elections=len(self._node.elections), pid=os.getpid())
+        self.dispatch(Tick())
+        await self._ended.wait()
+        await self._close()
+        clean = self._clean and not self._interrupted
+        self._log.line("info", "stopped", clean=clean)
+        return EXIT_DONE if clean else EXIT_NOT_CLEAN
+
+    def dispatch(self, event: Event) -> None:
+        """Let the core decide, do what it says, then write about it."""
+        if self._ended.is_set():
+            return
+        actions = self._node.step(event, boottime())
+        for action in actions:
+            if isinstance(action, Request):
+                self._request(action)
+            elif (carry_out := self._carry_out.get(type(action))) is not None:
+                carry_out(action)
+        self._arm()
+        self._log.event(event)
+        for action in actions:
+            self._log.action(action)
+        if self._node.stopped:
+            self._ended.set()
+
+    # --- exchanges -------------------------------------------------------------------------------
+
+    def _request(self, request: Request) -> None:
+        task = asyncio.get_running_loop().create_task(self._exchange(request))
+        self._exchanges.add(task)
+        task.add_done_callback(self._exchanged)
+        if isinstance(request, WatchKey):
+            self._transport.prepare()  # a connection for the acquire that its answer may call for
+
+    async def _exchange(self, request: Request) -> None:
+        self.dispatch(Answered(request, await self._outcome(request)))
+
+    def _exchanged(self, task: asyncio.Task[None]) -> None:
+        self._exchanges.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._bug(asyncio.get_running_loop(), {"message": "an exchange failed", "exception": error})
+
+    async def _outcome(self, request: Request) -> Outcome:
+        timeout_s = max(0.0, request.at + request.timeout_s - boottime())
+        fresh = isinstance(request, WRITES)
+        prepared = self._consul.encode(request)
+        try:
+            response = await self._transport.exchange(prepared, timeout_s=timeout_s, fresh=fresh)
+        except ExchangeFailed as failure:
+            return Unknown(str(failure))
+        return self._consul.decode(request, response)
+
+    # --- hooks -----------------------------------------------------------------------------------
+
+    def _start_hook(self, start: StartHook) -> None:
+        self._hooks.start(start)
+        if start.context.event == "lose":
+            self._transport.prepare()  # for the release that follows
+
+    # --- time ------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """One timer, at the earliest deadline of all elections."""
+        deadline = self._node.deadline()
+        if deadline == self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        if deadline == NEVER:
+            self._timer = None
+            return
+        delay_s = min(max(0.0, deadline - boottime()), SLEEP_MAX_S)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, self._timer_at = None, NEVER
+        self.dispatch(Tick())
+
+    # --- stopping --------------------------------------------------------------------------------
+
+    def _stop(self) -> None:
+        if not self._stopping:
+            self._stopping = True
+            self.dispatch(StopAsked())
+            return
+        self._log.line("error", "interrupted", why="a second signal: hooks are killed, locks may stay")
+        self._interrupted = True
+        self._hooks.kill_all()
+        self._ended.set()
+
+    def _finished(self, finished: Finished) -> None:
+        self._clean = self._clean and finished.clean
+
+    async def _close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in tuple(self._exchanges):
+            task.cancel()
+        await self._hooks.close()
+        await self._transport.close()
+        await asyncio.gather(*self._exchanges, return_exceptions=True)
+
+    def _refuse_reload(self) -> None:
+        self._log.line("warning", "reload", why="not available in this version: restart to read the file")
+
+    def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon."""
+        error = context.get("exception")
+        trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
+        self._log.line("error", "bug", what=str(context.get("message")), trace=trace)
+        os._exit(EXIT_BUG)

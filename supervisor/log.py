@@ -1,0 +1,171 @@
+"""One structured line for each thing worth knowing, at one point of the shell.
+
+Lines go to standard error: text on a terminal, JSON elsewhere. What repeats (an outage, a denied
+token) is said once, then at most once in REPEAT_S with a count, and its end is said too. No line
+may carry a secret: fields are chosen here one by one, and values of keys are not among them.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import structlog
+
+from supervisor.core.actions import (
+    Action,
+    Became,
+    DestroySession,
+    Finished,
+    HookContext,
+    KillHook,
+    Release,
+    Request,
+    Role,
+    StartHook,
+    StartRun,
+    StopRun,
+)
+from supervisor.core.events import (
+    Answered,
+    Denied,
+    Event,
+    HookEnded,
+    Ineligible,
+    LockDelayed,
+    Outcome,
+    Raced,
+    Refused,
+    RunEnded,
+    StopAsked,
+    Unknown,
+)
+from supervisor.hooks import HookLine
+
+REPEAT_S = 60.0  # an outage of an hour is sixty lines an election, not seven thousand
+
+Level = str  # debug | info | warning | error
+_PRIORITY = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+@dataclass(slots=True)
+class _Repeated:
+    why: str
+    said_at: float
+    unsaid: int = 0
+
+
+class Log:
+    """The daemon's log. ``clock`` in seconds, for the bound on repetition."""
+
+    def __init__(
+        self, level: str, form: str, clock: Callable[[], float], stream: TextIO | None = None
+    ) -> None:
+        self._least = _PRIORITY[level]
+        self._clock = clock
+        self._logger = _logger(form, sys.stderr if stream is None else stream)
+        self._repeated: dict[tuple[str, str], _Repeated] = {}
+
+    def line(self, level: Level, event: str, **fields: Any) -> None:
+        """One line; fields that are None or empty are left out."""
+        if _PRIORITY[level] >= self._least:
+            kept = {name: value for name, value in fields.items() if value is not None and value != ""}
+            getattr(self._logger, level)(event, **kept)
+
+    def event(self, event: Event) -> None:
+        """What happened, if it is worth a line."""
+        match event:
+            case Answered(request, outcome):
+                self._answered(request, outcome)
+            case HookEnded(started, ok=ok, detail=detail):
+                fields = _hook_fields(started.context) | {
+                    "hook": started.hook.name,
+                    "attempt": started.attempt,
+                }
+                name = "hook-succeeded" if ok else "hook-failed"
+                self.line("info" if ok else "error", name, **fields, detail=detail)
+            case RunEnded(started, detail=detail):
+                self.line("info", "run-ended", **_hook_fields(started.context), detail=detail)
+            case StopAsked(reason):
+                self.line("info", "stopping", reason=reason)
+
+    def action(self, action: Action) -> None:
+        """What was decided, if it is worth a line."""
+        match action:
+            case StartHook(hook, attempt, context):
+                self.line("info", "hook-started", **_hook_fields(context), hook=hook.name, attempt=attempt)
+            case KillHook(started):
+                self.line("info", "hook-killed", **_hook_fields(started.context), hook=started.hook.name)
+            case StartRun(context=context):
+                self.line("info", "run-started", **_hook_fields(context))
+            case StopRun(started):
+                self.line("info", "run-stopping", **_hook_fields(started.context))
+            case Became(election, role, reason):
+                level = "error" if role is Role.STUCK else "info"
+                self.line(level, "role", election=election, role=role, reason=reason)
+            case Finished(election, clean=clean):
+                if not clean:
+                    self.line("error", "finished-stuck", election=election, remedy=_STUCK_REMEDY)
+            case Release() | DestroySession():
+                name = "releasing" if isinstance(action, Release) else "destroying"
+                self.line("debug", name, election=action.election, session=action.session)
+            case Request():
+                self.line("debug", "request", election=action.election, kind=type(action).__name__)
+
+    def output(self, line: HookLine) -> None:
+        """A line that a hook wrote."""
+        fields = {"election": line.election, "hook": line.hook, "transition": line.transition}
+        self.line("info", "hook-output", **fields, stream=line.stream, text=line.text)
+
+    def _answered(self, request: Request, outcome: Outcome) -> None:
+        kind = type(request).__name__
+        about = (request.election, kind)
+        match outcome:
+            case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why):
+                level = "warning" if isinstance(outcome, Unknown | Ineligible) else "error"
+                self._repeat(level, _TROUBLE[type(outcome)], about, why)
+                return
+            case LockDelayed() | Raced():
+                reason = "lock-delay" if isinstance(outcome, LockDelayed) else "held by another"
+                self.line("debug", "acquire-refused", election=request.election, reason=reason)
+        if self._repeated.pop(about, None) is not None:
+            self.line("info", "consul-answers", election=request.election, kind=kind)
+
+    def _repeat(self, level: Level, event: str, about: tuple[str, str], why: str) -> None:
+        now = self._clock()
+        last = self._repeated.get(about)
+        if last is not None and last.why == why and now - last.said_at < REPEAT_S:
+            last.unsaid += 1
+            return
+        unsaid = last.unsaid if last is not None and last.unsaid else None
+        self._repeated[about] = _Repeated(why, now)
+        election, kind = about
+        self.line(level, event, election=election, kind=kind, why=why, times_unsaid=unsaid)
+
+
+_TROUBLE: dict[type[Outcome], str] = {
+    Unknown: "consul-silent",
+    Denied: "consul-denied",
+    Refused: "consul-refused",
+    Ineligible: "not-eligible",
+}
+_STUCK_REMEDY = "on_lose failed: see that nothing of it still acts, then start again"
+
+
+def _hook_fields(context: HookContext) -> dict[str, Any]:
+    fields = {"election": context.name, "event_kind": context.event, "reason": context.reason}
+    return fields | {"transition": context.transition}
+
+
+def _logger(form: str, stream: TextIO) -> Any:
+    console = form == "console" or (form == "auto" and stream.isatty())
+    renderer: Any = structlog.processors.JSONRenderer()
+    if console:
+        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    return structlog.wrap_logger(
+        structlog.PrintLogger(stream),
+        processors=[structlog.processors.add_log_level, stamp, renderer],
+        wrapper_class=structlog.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

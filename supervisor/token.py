@@ -1,0 +1,56 @@
+"""Consul's ACL token: from the settings, or from a file that is read again when it changes.
+
+The token must never appear in a log line, an error or a repr: this object has none of its own.
+"""
+
+import os
+from collections.abc import Callable
+
+from supervisor.config import ConsulSettings
+
+TOKEN_BYTES_MAX = 4096  # a UUID has 36; anything longer than this is another file
+
+
+class TokenError(Exception):
+    """The token file cannot be used; the text names the file and the remedy, never its content."""
+
+
+class Token:
+    """The token to send. ``warn`` is called once for each new fault of the file."""
+
+    def __init__(self, settings: ConsulSettings, warn: Callable[[str], None] = lambda text: None) -> None:
+        """Raises TokenError when the file cannot be used at the start."""
+        self._path = settings.token_file
+        self._warn = warn
+        self._value = settings.token
+        self._stamp: tuple[int, int, int] | None = None
+        self._fault = ""
+        if self._path is not None:
+            self._refresh(self._path)
+
+    def value(self) -> str | None:
+        """The token as of now; the last good one while its file cannot be read."""
+        if self._path is not None:
+            try:
+                self._refresh(self._path)
+                self._fault = ""
+            except TokenError as error:
+                if str(error) != self._fault:
+                    self._fault = str(error)
+                    self._warn(f"{error}; the last token read stays in use")
+        return self._value
+
+    def _refresh(self, path: str) -> None:
+        try:
+            status = os.stat(path)
+            stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
+            if stamp == self._stamp:
+                return
+            with open(path, "rb") as file:
+                raw = file.read(TOKEN_BYTES_MAX + 1)
+        except OSError as error:
+            raise TokenError(f"cannot read the token file {path}: {error.strerror}") from None
+        token = raw.strip()
+        if not token or len(raw) > TOKEN_BYTES_MAX or not token.isascii() or len(token.split()) != 1:
+            raise TokenError(f"cannot use the token file {path}: it must hold one token and nothing else")
+        self._value, self._stamp = token.decode(), stamp

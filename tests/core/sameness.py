@@ -1,0 +1,184 @@
+"""Which states of a walk are one: those that no rule of the core can tell apart.
+
+The key of a state leaves out what hooks and logs are merely told, counts times from now, forgets
+times that are older than any rule looks back, and names sessions by the order in which they
+appear. Whatever is not named here is part of the key, so a new field can make the walks longer
+but never blind.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from math import ceil, inf
+from typing import Any
+
+from supervisor.core import actions as a
+from supervisor.core.election import Election
+from supervisor.core.events import KeyView
+from supervisor.core.lane import Lane
+from supervisor.core.sequence import Sequence
+from supervisor.core.session import Session
+from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
+
+Key = tuple[Any, ...]
+
+GRID_S = 1.0  # events happen at whole multiples only, so a wish for 0.5 is a wish for 1
+FREE_NEWS_OLD_S = 1.0
+
+
+class Naming:
+    """One election seen from ``now``; gives the sessions of this process their canonical names."""
+
+    def __init__(self, election: Election, now: float) -> None:
+        self.now = now
+        self.settings = election.settings
+        self.lease = election.lease
+        self.tenure = election.tenure
+        self.retries = any(
+            hook.retries for hook in (*self.settings.on_lose, *self.settings.on_lose_failure)
+        )
+        self._sessions: dict[str, int | str] = {"": "", "rival": "rival"}
+
+    def session(self, name: str) -> int | str:
+        """The canonical name of a session."""
+        return self._sessions.setdefault(name, len(self._sessions))
+
+    def due(self, at: float) -> float:
+        """A wish that is only ever compared with the clock."""
+        return at if at == inf else float(max(0, ceil(round((at - self.now) / GRID_S, 6)))) if at > -inf else 0.0
+
+    def age(self, at: float, oldest_s: float) -> float:
+        """A time in the past, of interest until it is older than ``oldest_s``."""
+        if at in (inf, -inf):
+            return at
+        since = round(at - self.now, 6)
+        return since if since >= -oldest_s else -inf
+
+
+def key_of(election: Election, now: float, *extra: Any) -> Key:
+    """Equal for two elections (each at its own time) that no event can make differ."""
+    naming = Naming(election, now)
+    return (_election(election, naming), extra)
+
+
+def _election(election: Election, naming: Naming) -> Key:
+    return _part(election, naming)  # type: ignore[no-any-return]
+
+
+def _part(value: Any, naming: Naming) -> Any:
+    if value is None or isinstance(value, bool | int | float | bytes | Enum):
+        return value
+    plan = _plan(type(value))
+    return tuple([how(getattr(value, name), value, naming) for name, how in plan])
+
+
+How = Callable[[Any, Any, Naming], Any]
+
+
+@lru_cache(maxsize=None)
+def _plan(kind: type) -> tuple[tuple[str, How], ...]:
+    assert is_dataclass(kind), kind
+    plan = [(field.name, _HOW.get((kind, field.name), _whole)) for field in fields(kind)]
+    if issubclass(kind, a.Request):
+        plan = [(name, _REQUEST.get(name, _whole)) for name, _ in plan]
+        plan.insert(0, ("timeout_s", lambda value, request, naming: type(request).__name__))
+    return tuple((name, how) for name, how in plan if how is not _left_out)
+
+
+def _whole(value: Any, owner: Any, naming: Naming) -> Any:
+    return _part(value, naming)
+
+
+def _left_out(value: Any, owner: Any, naming: Naming) -> None:
+    raise AssertionError("not part of the key")
+
+
+def _session(value: str, owner: Any, naming: Naming) -> Any:
+    return naming.session(value)
+
+
+def _due(value: float, owner: Any, naming: Naming) -> float:
+    return naming.due(value)
+
+
+def _exact_due(value: float, owner: Any, naming: Naming) -> float:
+    return naming.age(value, 0.0)
+
+
+def _contact(value: float, owner: Tenure, naming: Naming) -> float:
+    """After belief it matters for retries alone, which must end before a rival's time."""
+    if not owner.believes and not naming.retries:
+        return 0.0
+    return naming.age(value, naming.lease.lock_delay_s)
+
+
+def _taken_at(value: float | None, owner: Tenure, naming: Naming) -> float | None:
+    if value is None or not naming.retries:
+        return value and 0.0
+    return naming.age(value, 0.0)
+
+
+def _asked_at(value: float, owner: a.Request, naming: Naming) -> float:
+    """Up to the exchange's end; of a watch only what it may add to the contact."""
+    if not isinstance(owner, a.WatchKey):
+        return naming.age(value, inf)
+    if not owner.consistent:
+        return 0.0
+    contact = naming.tenure.contact if naming.tenure is not None else naming.now - naming.lease.room_s
+    return naming.age(max(value, contact), inf)
+
+
+def _change(value: Any, owner: Election, naming: Naming) -> Any:
+    return _part(value, naming) if naming.settings.on_change else None
+
+
+def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
+    return None if value is None else (naming.session(value.session), value.leader)
+
+
+def _holder_delay(value: tuple[str, float] | None, owner: Election, naming: Naming) -> Any:
+    return None if value is None else (naming.session(value[0]), value[1])
+
+
+_HOW: dict[tuple[type, str], How] = {
+    (Election, "settings"): _left_out,
+    (Election, "lease"): _left_out,
+    (Election, "spread"): _left_out,
+    (Election, "change"): _change,
+    (Election, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
+    (Election, "free_since"): lambda at, _, naming: naming.age(at, naming.settings.session.lock_delay_s),
+    (Election, "try_at"): _exact_due,
+    (Election, "holder_delay"): _holder_delay,
+    (Election, "own_losses"): lambda losses, _, naming: min(losses, 1),
+    (Election, "rejoin_at"): _due,
+    (Session, "id"): _session,
+    (Lane, "due_at"): _due,
+    (Sequence, "due_at"): _exact_due,
+    (KeyView, "index"): _left_out,
+    (KeyView, "session"): _session,
+    (Tenure, "session"): _session,
+    (Tenure, "token"): _left_out,
+    (Tenure, "contact"): _contact,
+    (Tenure, "leader"): _left_out,
+    (Tenure, "previous_leader"): _left_out,
+    (Tenure, "next_leader"): _left_out,
+    (Tenure, "reason"): lambda reason, _, naming: reason in OUR_OWN_MAKING,
+    (Tenure, "reason_by"): _due,
+    (Tenure, "taken_at"): _taken_at,
+    (Tenure, "held_at"): lambda at, _, naming: at is not None,
+    (a.StartHook, "hook"): lambda hook, _, naming: hook.name,
+    (a.StartHook, "context"): _left_out,
+    (a.StartRun, "run"): _left_out,
+    (a.StartRun, "context"): _left_out,
+}
+_REQUEST: dict[str, How] = {
+    "election": _left_out,
+    "at": _asked_at,
+    "timeout_s": _left_out,
+    "session": _session,
+    "settings": _left_out,
+    "key": _left_out,
+    "value": _left_out,
+    "wait_s": _left_out,
+}
