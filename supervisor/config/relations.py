@@ -110,7 +110,7 @@ def _check_lease(settings: ElectionSettings, path: KeyPath, report: Report) -> N
         report.refuse((*path, "accept_overlap"), "cannot be true with ttl: none: give the session a TTL")
         return
     lease = lease_of(settings)
-    if lease.room_s < ROOM_MIN_S:
+    if lease.room_s < ROOM_MIN_S and not settings.accept_overlap:
         report.refuse((*path, "session", "lock_delay"), _no_room(settings))
         return
     if lease.silence_s < SILENCE_MIN_S:

@@ -264,7 +264,7 @@ elections:
     on_lose: [{shell: a, timeout: 45s}]
   third:
     on_acquire: [{shell: a}]
-    on_lose: [{shell: a}]
+    on_lose: [{shell: a, timeout: 6s}]
 """.lstrip()
     warnings = [str(warning).removeprefix(f"{file}:") for warning in config(file, text).warnings]
     assert warnings == [
@@ -275,7 +275,7 @@ elections:
         " whoever is in between reads all",
         "9:27: elections.other.session.lock_delay: Consul's silence is surely ridden out for 4.33s,"
         " its change of leader takes 14s: no lock_delay rides it out, shorten the timeouts",
-        "11:3: elections.third.session.lock_delay: Consul's silence is surely ridden out for 14.83s,"
+        "11:3: elections.third.session.lock_delay: Consul's silence is surely ridden out for 13.83s,"
         " its change of leader takes 14s: set 31s to ride it out",
     ]
 

@@ -14,6 +14,7 @@ from math import ceil, inf
 from typing import Any
 
 from supervisor.core import actions as a
+from supervisor.core.change import Change
 from supervisor.core.election import Election
 from supervisor.core.events import KeyView
 from supervisor.core.lane import Lane
@@ -69,8 +70,9 @@ def _election(election: Election, naming: Naming) -> Key:
 def _part(value: Any, naming: Naming) -> Any:
     if value is None or isinstance(value, bool | int | float | bytes | Enum):
         return value
-    plan = _plan(type(value))
-    return tuple([how(getattr(value, name), value, naming) for name, how in plan])
+    kind = type(value)
+    parts = [how(getattr(value, name), value, naming) for name, how in _plan(kind)]
+    return (kind.__name__, *parts) if isinstance(value, a.Request) else tuple(parts)
 
 
 How = Callable[[Any, Any, Naming], Any]
@@ -82,7 +84,6 @@ def _plan(kind: type) -> tuple[tuple[str, How], ...]:
     plan = [(field.name, _HOW.get((kind, field.name), _whole)) for field in fields(kind)]
     if issubclass(kind, a.Request):
         plan = [(name, _REQUEST.get(name, _whole)) for name, _ in plan]
-        plan.insert(0, ("timeout_s", lambda value, request, naming: type(request).__name__))
     return tuple((name, how) for name, how in plan if how is not _left_out)
 
 
@@ -152,6 +153,12 @@ _HOW: dict[tuple[type, str], How] = {
     (Election, "holder_delay"): _holder_delay,
     (Election, "own_losses"): lambda losses, _, naming: min(losses, 1),
     (Election, "rejoin_at"): _due,
+    (Change, "instance"): _left_out,
+    (Change, "told"): _told,
+    (Change, "past_leader"): _left_out,
+    (Change, "newest"): _told,
+    (Change, "context"): lambda context, _, naming: context is not None,
+    (Change, "count"): _left_out,
     (Session, "id"): _session,
     (Lane, "due_at"): _due,
     (Sequence, "due_at"): _exact_due,

@@ -139,19 +139,20 @@ def test_the_terms_of_lose_time_are_named_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("hooks", "run", "ttl_s", "enough_s"),
     [
-        # room - 2 x 10/3 >= 15: 0.95 x lock_delay >= 21.667 + lose_time
-        (0, False, 10.0, 24),  # lose_time 1: 23.86
-        (1, False, 10.0, 31),  # 7: 30.18
-        (2, False, 10.0, 37),  # 13: 36.49
-        (3, True, 10.0, 49),  # 24: 48.07
-        (5, False, 10.0, 56),  # 31: 55.44
-        (5, True, 10.0, None),  # 36: 60.70
-        # ttl above room: room / 3 >= 15, so 0.95 x lock_delay >= 45 + lose_time
-        (0, False, None, 49),  # 1: 48.42
-        (1, False, None, 55),  # 7: 54.74
-        (2, False, None, None),  # 13: 61.05
-        # interval at its least: room - 2 >= 15
-        (0, False, 1.0, 19),  # 1: 18.95
+        # room - 2 x 10/3 >= 14.5: 0.95 x lock_delay >= 21.167 + lose_time
+        (0, False, 10.0, 24),  # lose_time 1: 23.33
+        (1, False, 10.0, 30),  # 7: 29.65
+        (2, False, 10.0, 36),  # 13: 35.96
+        (3, True, 10.0, 48),  # 24: 47.54
+        (5, False, 10.0, 55),  # 31: 54.91
+        (5, True, 10.0, None),  # 36: 60.18
+        # ttl above room: room / 3 >= 14.5, so 0.95 x lock_delay >= 43.5 + lose_time
+        (0, False, None, 47),  # 1: 46.84
+        (1, False, None, 54),  # 7: 53.16
+        (2, False, None, 60),  # 13: 59.47
+        (3, False, None, None),  # 19: 65.79
+        # interval at its least: room - 2 >= 14.5
+        (0, False, 1.0, 19),  # 1: 18.42
     ],
 )
 def test_the_lock_delay_that_would_do_is_the_smallest(

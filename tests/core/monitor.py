@@ -1,0 +1,245 @@
+"""An onlooker who holds an election to its promises, from events and actions alone.
+
+It counts the contact with Consul by itself, knows which hooks run and until when they may, which
+requests are under way and how far the writes of the session went. It looks at every step.
+"""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.election import Election
+from supervisor.core.session import Stage
+from supervisor.core.tenure import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A hook or run child that lives, and when it is gone at the latest."""
+
+    started: a.StartHook | a.StartRun
+    ends_by: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """``contact_at``: send time of the newest consistent answer that showed us as holder.
+
+    ``create_index``: of the key that the tenure began with. ``owed``: on_acquire or run began and
+    on_lose has not come to its end. ``lose_began``: its first attempt did. ``exposed``: Consul
+    itself has said in this tenure that the key is not ours, so a rival may act at once.
+    ``written``: the last kind of write of the session. ``stop_writes``: those since the stop.
+    """
+
+    hook: Running | None = None
+    change: Running | None = None
+    run: Running | None = None
+    contact_at: float = -inf
+    create_index: int = 0
+    owed: bool = False
+    lose_began: bool = False
+    exposed: bool = False
+    written: tuple[str, int] = ("", 0)
+    stop_writes: frozenset[str] = frozenset()
+    pending: tuple[a.Request, ...] = ()
+
+    @property
+    def running(self) -> tuple[Running, ...]:
+        """Every hook and child that lives."""
+        return tuple(running for running in (self.hook, self.change, self.run) if running is not None)
+
+
+def watch_step(
+    monitor: Monitor,
+    before: Election,
+    event: e.Event,
+    after: Election,
+    begun: tuple[a.Action, ...],
+    now: float,
+) -> Monitor:
+    """What the onlooker knows after this step; AssertionError when a promise was broken."""
+    monitor = _happened(monitor, before, event)
+    for action in begun:
+        monitor = _begun(monitor, after, action, now)
+    monitor = _held_to_its_word(monitor, before, after, now)
+    _matches(monitor, after)
+    assert after.deadline > now, f"a deadline of {after.deadline} is not met at {now}"
+    return monitor
+
+
+# --- what happened ------------------------------------------------------------------------------
+
+
+def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
+    match event:
+        case e.Answered(request, outcome):
+            pending = tuple(other for other in monitor.pending if other != request)
+            assert len(pending) == len(monitor.pending) - 1, "an answer to a question that nobody asked"
+            return _news(replace(monitor, pending=pending), before, request, outcome)
+        case e.HookEnded(started) if started.context.event == "change":
+            return replace(monitor, change=None)
+        case e.HookEnded():
+            return replace(monitor, hook=None)
+        case e.RunEnded():
+            return replace(monitor, run=None)
+    return monitor
+
+
+def _news(monitor: Monitor, before: Election, request: a.Request, outcome: e.Outcome) -> Monitor:
+    """What the answer says of the key, taken by the letter of the promise."""
+    ours = before.tenure.session if before.tenure is not None else before.session.id
+    match request, outcome:
+        case a.Acquire(), e.Won(create_index, _, _):
+            return _contact(monitor, before, request.at, create_index)
+        case (a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView(session=session) if session != ours:
+            return replace(monitor, exposed=before.tenure is not None)
+        case (a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView() if ours:
+            recreated = before.tenure is not None and outcome.create_index != monitor.create_index
+            if not recreated and outcome.lock_index <= 1:
+                return _contact(monitor, before, request.at, outcome.create_index)
+            return replace(monitor, exposed=before.tenure is not None)
+    return monitor
+
+
+def _contact(monitor: Monitor, before: Election, at: float, create_index: int) -> Monitor:
+    if before.tenure is None:
+        return replace(monitor, contact_at=at, create_index=create_index)
+    return replace(monitor, contact_at=max(monitor.contact_at, at))
+
+
+# --- what was begun ------------------------------------------------------------------------------
+
+
+def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> Monitor:
+    match action:
+        case a.StartHook() if action.context.event == "change":
+            assert monitor.change is None, "two on_change at once"
+            return replace(monitor, change=Running(action, now + action.hook.attempt_s))
+        case a.StartHook():
+            return _hook_begun(monitor, after, action, now)
+        case a.StartRun():
+            assert monitor.run is None and monitor.hook is None, "run started beside another"
+            assert now - monitor.contact_at <= after.lease.fresh_s, "run started on stale news"
+            return replace(monitor, run=Running(action), owed=True)
+        case a.KillHook(started):
+            return _hook_killed(monitor, started, now)
+        case a.StopRun(started):
+            assert monitor.run is not None and started == monitor.run.started, "no such run child"
+            stopped = replace(monitor.run, ends_by=now + started.run.stop_timeout_s)
+            return replace(monitor, run=stopped)
+        case a.Request():
+            return _asked(monitor, after, action, now)
+        case a.Finished(clean=clean):
+            assert not monitor.running, "finished under a running hook"
+            assert not (clean and _lose_is_due(monitor, after)), "finished without on_lose"
+            assert not clean or after.session.stage is Stage.ABSENT, "a session is left behind"
+            assert clean or after.tenure is not None, "not clean, and nothing to recover"
+    return monitor
+
+
+def _hook_begun(monitor: Monitor, after: Election, start: a.StartHook, now: float) -> Monitor:
+    assert monitor.hook is None, "two hooks at once"
+    assert monitor.run is None, "a hook is started beside the run child"
+    context, settings = start.context, after.settings
+    running = Running(start, now + start.hook.attempt_s)
+    if context.event == "acquire":
+        assert not monitor.lose_began, "on_acquire after on_lose"
+        assert now - monitor.contact_at <= after.lease.fresh_s, "on_acquire on stale news"
+        return replace(monitor, hook=running, owed=True)
+    assert monitor.owed, "on_lose without an on_acquire that began"
+    again = context.event == "lose" and start.attempt == 1 and start.hook == settings.on_lose[0]
+    assert not (again and monitor.lose_began), "on_lose runs twice"
+    if start.attempt > 1:
+        assert now + _still_to_run_s(start, after) <= _rival_at(monitor, after, now), (
+            "a retry reaches into a rival's time"
+        )
+    return replace(monitor, hook=running, lose_began=True)
+
+
+def _still_to_run_s(start: a.StartHook, after: Election) -> float:
+    """This attempt, the first ones of what follows, and on_lose_failure."""
+    settings = after.settings
+    if start.context.event == "lose":
+        hooks = (*settings.on_lose, *settings.on_lose_failure)
+    else:
+        hooks = settings.on_lose_failure
+    return sum(hook.attempt_s for hook in hooks[hooks.index(start.hook) :])
+
+
+def _hook_killed(monitor: Monitor, started: a.StartHook, now: float) -> Monitor:
+    lane = "change" if started.context.event == "change" else "hook"
+    running: Running | None = getattr(monitor, lane)
+    assert running is not None and started == running.started, "a hook is killed that does not run"
+    running = replace(running, ends_by=min(running.ends_by, now + started.hook.kill_after_s))
+    return replace(monitor, change=running) if lane == "change" else replace(monitor, hook=running)
+
+
+_RANK: dict[type[a.Request], int] = {a.Acquire: 1, a.Release: 2, a.DestroySession: 3}
+
+
+def _asked(monitor: Monitor, after: Election, request: a.Request, now: float) -> Monitor:
+    assert request.at == now, "a request that claims another time"
+    rank = _RANK.get(type(request), 0)
+    if rank:
+        assert isinstance(request, a.Acquire | a.Release | a.DestroySession)
+        seen, written = monitor.written
+        assert request.session != seen or rank >= written, "a write of a session goes backwards"
+        assert rank == 1 or not _lose_is_due(monitor, after), "released before on_lose ran"
+        assert rank == 1 or (monitor.hook is None and monitor.run is None), "released under a hook"
+        assert rank > 1 or after.tenure is None, "an acquire during a tenure"
+        monitor = replace(monitor, written=(request.session, rank))
+    if after.stopping and after.tenure is None:
+        name = type(request).__name__
+        assert name not in monitor.stop_writes, f"{name} is tried twice after the stop"
+        monitor = replace(monitor, stop_writes=monitor.stop_writes | {name})
+    return replace(monitor, pending=(*monitor.pending, request))
+
+
+# --- what must hold after every step --------------------------------------------------------------
+
+
+def _held_to_its_word(monitor: Monitor, before: Election, after: Election, now: float) -> Monitor:
+    tenure = after.tenure
+    if tenure is not None and tenure.believes:
+        assert now < monitor.contact_at + after.lease.room_s, "belief outlives the room"
+        assert not after.stopping, "belief after a stop was asked for"
+        assert not monitor.exposed, "belief against Consul's word"
+    acts = monitor.hook is not None or monitor.run is not None
+    if acts and not after.settings.accept_overlap:
+        assert now <= _rival_at(monitor, after, now), "a hook or child of ours in a rival's time"
+    if tenure is not None and tenure.phase is Phase.HOLDING:
+        monitor = replace(monitor, owed=True)
+    if tenure is None:
+        if before.tenure is not None:
+            assert not _lose_is_due(monitor, after), "a tenure ended without its on_lose"
+        assert not acts, "a hook or child without a tenure"
+        monitor = replace(monitor, owed=False, lose_began=False, contact_at=-inf, exposed=False, create_index=0)
+    if monitor.written[0] not in ("", after.session.id):
+        monitor = replace(monitor, written=("", 0))
+    return monitor
+
+
+def _rival_at(monitor: Monitor, after: Election, now: float) -> float:
+    """When a rival may hold; exposed by an operator's hand: nothing can be promised any more."""
+    return inf if monitor.exposed else monitor.contact_at + after.lease.lock_delay_s
+
+
+def _lose_is_due(monitor: Monitor, election: Election) -> bool:
+    return monitor.owed and not monitor.lose_began and bool(election.settings.on_lose)
+
+
+def _matches(monitor: Monitor, after: Election) -> None:
+    """The election awaits exactly what is under way (and answers of sessions that are dead)."""
+    tenure, session = after.tenure, after.session
+    awaited = [lane.pending for lane in (after.watch, after.read, after.info, session.write, session.renew)]
+    for request in awaited:
+        assert request is None or request in monitor.pending, f"waits for an answer to {request}"
+    lanes = [(type(request), getattr(request, "session", "")) for request in monitor.pending]
+    assert len(lanes) == len(set(lanes)), f"two exchanges of one kind at once: {lanes}"
+    hook = monitor.hook.started if monitor.hook is not None else None
+    run = monitor.run.started if monitor.run is not None else None
+    change = monitor.change.started if monitor.change is not None else None
+    assert hook == (tenure.hooks.running if tenure is not None else None), "it lost track of a hook"
+    assert run == (tenure.run if tenure is not None else None), "it lost track of the run child"
+    assert change == after.change.hooks.running, "it lost track of on_change"
