@@ -113,7 +113,7 @@ class Daemon:
         self._log.event(event)
         for action in actions:
             self._log.action(action)
-        if self._node.stopped:
+        if self._stopping and self._node.stopped:
             self._ended.set()
 
     # --- exchanges -------------------------------------------------------------------------------

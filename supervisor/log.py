@@ -6,7 +6,7 @@ may carry a secret: fields are chosen here one by one, and values of keys are no
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -157,15 +157,20 @@ def _hook_fields(context: HookContext) -> dict[str, Any]:
     return fields | {"transition": context.transition}
 
 
+def _in_order(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Who reads raw lines finds when, how bad and what at their beginning."""
+    return {"time": fields["time"], "level": fields["level"], "event": fields["event"]} | dict(fields)
+
+
 def _logger(form: str, stream: TextIO) -> Any:
     console = form == "console" or (form == "auto" and stream.isatty())
     renderer: Any = structlog.processors.JSONRenderer()
     if console:
         renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
-    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp" if console else "time")
     return structlog.wrap_logger(
         structlog.PrintLogger(stream),
-        processors=[structlog.processors.add_log_level, stamp, renderer],
+        processors=[structlog.processors.add_log_level, stamp, *([] if console else [_in_order]), renderer],
         wrapper_class=structlog.BoundLogger,
         cache_logger_on_first_use=True,
     )

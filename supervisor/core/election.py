@@ -355,7 +355,9 @@ def _next_try_at(election: Election, now: float) -> float:
 
 
 def _begin_tenure(election: Election, view: KeyView, contact: float, now: float) -> Election:
-    """Consul itself says that our session holds the key."""
+    """Consul itself says that our session holds the key; when that is old news, ask anew."""
+    if now >= contact + election.lease.room_s:
+        return replace(election, free_at=-NEVER, read=election.read.by(now))
     tenure = Tenure(
         session=view.session,
         token=view.modify_index,

@@ -75,7 +75,6 @@ class Connection(asyncio.BufferedProtocol):
         return (
             not self._established.is_closing()
             and self._http.our_state is h11.DONE
-            and self._http.their_state is h11.DONE
             and not self._http.trailing_data[0]
             and not self._established.get_write_buffer_size()
         )

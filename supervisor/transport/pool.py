@@ -51,7 +51,8 @@ class Transport:
         connection, if a kept one closed before any byte of the answer came.
 
         Raises ExchangeFailed when there is no complete answer; it may have been acted on. The
-        connection is then closed, as it is when the task is cancelled.
+        connection is then closed, as it is when the task is cancelled; so are the kept ones, which
+        lead to the same peer: the next try is on a new connection.
         """
         assert not self._closed, "the transport is closed"
         progress = Progress()
@@ -60,7 +61,11 @@ class Transport:
                 deadline = limit.when()
                 assert deadline is not None
                 return await self._exchange(request, fresh, progress, deadline)
+        except ExchangeFailed:
+            self._drop_idle()
+            raise
         except TimeoutError:
+            self._drop_idle()
             text = f"no answer from {self._endpoint.peer} within {timeout_s:g} s: still {progress.doing}"
             raise ExchangeFailed(FailureKind.TIMEOUT, text) from None
 
@@ -139,6 +144,11 @@ class Transport:
         connection.park(self._idle_age_max_s)
         if former is not None:
             former.abort()
+
+    def _drop_idle(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.abort()
 
     def _take_spare(self) -> Connection | None:
         connection, self._spare = self._spare, None

@@ -64,8 +64,10 @@ def _context_of(tls: Tls) -> ssl.SSLContext:
 
 def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str | None) -> None:
     for setting, path in (("cert_file", cert_file), ("key_file", key_file or cert_file)):
-        if not os.access(path, os.R_OK):
-            raise _unusable(setting, path, PermissionError(13, "Permission denied"))
+        try:
+            open(path, "rb").close()  # OpenSSL would not say which of the two it cannot read
+        except OSError as exc:
+            raise _unusable(setting, path, exc) from exc
     try:
         # A passphrase is given so that OpenSSL does not ask a terminal for one.
         context.load_cert_chain(cert_file, key_file, password="")

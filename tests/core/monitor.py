@@ -26,10 +26,12 @@ class Running:
 class Monitor:
     """``contact_at``: send time of the newest consistent answer that showed us as holder.
 
-    ``create_index``: of the key that the tenure began with. ``owed``: on_acquire or run began and
+    ``create_index``: of the key that the tenure began with; ``lock_index``: as last seen.
+    ``owed``: on_acquire or run began and
     on_lose has not come to its end. ``lose_began``: its first attempt did. ``exposed``: Consul
     itself has said in this tenure that the key is not ours, so a rival may act at once.
     ``written``: the last kind of write of the session. ``stop_writes``: those since the stop.
+    ``before_tenure``: what was asked before the tenure began can confirm it, but not contradict.
     """
 
     hook: Running | None = None
@@ -37,12 +39,14 @@ class Monitor:
     run: Running | None = None
     contact_at: float = -inf
     create_index: int = 0
+    lock_index: int = 0
     owed: bool = False
     lose_began: bool = False
     exposed: bool = False
     written: tuple[str, int] = ("", 0)
     stop_writes: frozenset[str] = frozenset()
     pending: tuple[a.Request, ...] = ()
+    before_tenure: tuple[a.Request, ...] = ()
 
     @property
     def running(self) -> tuple[Running, ...]:
@@ -60,6 +64,8 @@ def watch_step(
 ) -> Monitor:
     """What the onlooker knows after this step; AssertionError when a promise was broken."""
     monitor = _happened(monitor, before, event)
+    if before.tenure is None:
+        monitor = replace(monitor, before_tenure=monitor.pending)
     for action in begun:
         monitor = _begun(monitor, after, action, now)
     monitor = _held_to_its_word(monitor, before, after, now)
@@ -89,23 +95,28 @@ def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
 def _news(monitor: Monitor, before: Election, request: a.Request, outcome: e.Outcome) -> Monitor:
     """What the answer says of the key, taken by the letter of the promise."""
     ours = before.tenure.session if before.tenure is not None else before.session.id
+    early = before.tenure is not None and request in monitor.before_tenure
+    contradicts = before.tenure is not None and not early
+    if early and isinstance(request, a.WatchKey):
+        return monitor  # it says nothing that the next one, from the tenure's index on, would not
     match request, outcome:
         case a.Acquire(), e.Won(create_index, _, _):
-            return _contact(monitor, before, request.at, create_index)
+            return _contact(monitor, before, request.at, create_index, 1)
         case (a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView(session=session) if session != ours:
-            return replace(monitor, exposed=before.tenure is not None)
+            return replace(monitor, exposed=monitor.exposed or contradicts)
         case (a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView() if ours:
             recreated = before.tenure is not None and outcome.create_index != monitor.create_index
-            if not recreated and outcome.lock_index <= 1:
-                return _contact(monitor, before, request.at, outcome.create_index)
-            return replace(monitor, exposed=before.tenure is not None)
+            relocked = before.tenure is not None and outcome.lock_index > monitor.lock_index
+            if not recreated and not relocked:
+                return _contact(monitor, before, request.at, outcome.create_index, outcome.lock_index)
+            return replace(monitor, exposed=monitor.exposed or contradicts)
     return monitor
 
 
-def _contact(monitor: Monitor, before: Election, at: float, create_index: int) -> Monitor:
-    if before.tenure is None:
-        return replace(monitor, contact_at=at, create_index=create_index)
-    return replace(monitor, contact_at=max(monitor.contact_at, at))
+def _contact(monitor: Monitor, before: Election, at: float, create_index: int, lock_index: int) -> Monitor:
+    if before.tenure is not None:
+        at = max(monitor.contact_at, at)
+    return replace(monitor, contact_at=at, create_index=create_index, lock_index=lock_index)
 
 
 # --- what was begun ------------------------------------------------------------------------------
@@ -151,9 +162,9 @@ def _hook_begun(monitor: Monitor, after: Election, start: a.StartHook, now: floa
     again = context.event == "lose" and start.attempt == 1 and start.hook == settings.on_lose[0]
     assert not (again and monitor.lose_began), "on_lose runs twice"
     if start.attempt > 1:
-        assert now + _still_to_run_s(start, after) <= _rival_at(monitor, after, now), (
-            "a retry reaches into a rival's time"
-        )
+        ends_at = now + _still_to_run_s(start, after)
+        assert ends_at <= monitor.contact_at + after.lease.lock_delay_s, "a retry reaches into a rival's time"
+        assert not monitor.exposed or not after.session.id, "a retry beside a rival"
     return replace(monitor, hook=running, lose_began=True)
 
 
@@ -189,8 +200,8 @@ def _asked(monitor: Monitor, after: Election, request: a.Request, now: float) ->
         assert rank == 1 or (monitor.hook is None and monitor.run is None), "released under a hook"
         assert rank > 1 or after.tenure is None, "an acquire during a tenure"
         monitor = replace(monitor, written=(request.session, rank))
-    if after.stopping and after.tenure is None:
-        name = type(request).__name__
+    name = type(request).__name__
+    if after.stopping and after.tenure is None and (rank or isinstance(request, a.CreateSession)):
         assert name not in monitor.stop_writes, f"{name} is tried twice after the stop"
         monitor = replace(monitor, stop_writes=monitor.stop_writes | {name})
     return replace(monitor, pending=(*monitor.pending, request))
@@ -207,7 +218,7 @@ def _held_to_its_word(monitor: Monitor, before: Election, after: Election, now: 
         assert not monitor.exposed, "belief against Consul's word"
     acts = monitor.hook is not None or monitor.run is not None
     if acts and not after.settings.accept_overlap:
-        assert now <= _rival_at(monitor, after, now), "a hook or child of ours in a rival's time"
+        assert now <= _rival_at(monitor, after), "a hook or child of ours in a rival's time"
     if tenure is not None and tenure.phase is Phase.HOLDING:
         monitor = replace(monitor, owed=True)
     if tenure is None:
@@ -220,7 +231,7 @@ def _held_to_its_word(monitor: Monitor, before: Election, after: Election, now: 
     return monitor
 
 
-def _rival_at(monitor: Monitor, after: Election, now: float) -> float:
+def _rival_at(monitor: Monitor, after: Election) -> float:
     """When a rival may hold; exposed by an operator's hand: nothing can be promised any more."""
     return inf if monitor.exposed else monitor.contact_at + after.lease.lock_delay_s
 

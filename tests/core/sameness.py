@@ -36,9 +36,9 @@ class Naming:
         self.settings = election.settings
         self.lease = election.lease
         self.tenure = election.tenure
-        self.retries = any(
-            hook.retries for hook in (*self.settings.on_lose, *self.settings.on_lose_failure)
-        )
+        lose_side = (*self.settings.on_lose, *self.settings.on_lose_failure)
+        self.retries = any(hook.retries for hook in lose_side) and election.role is not a.Role.STUCK
+        self.contact_matters = self.tenure is None or self.tenure.believes or self.retries
         self._sessions: dict[str, int | str] = {"": "", "rival": "rival"}
 
     def session(self, name: str) -> int | str:
@@ -109,7 +109,7 @@ def _exact_due(value: float, owner: Any, naming: Naming) -> float:
 
 def _contact(value: float, owner: Tenure, naming: Naming) -> float:
     """After belief it matters for retries alone, which must end before a rival's time."""
-    if not owner.believes and not naming.retries:
+    if not naming.contact_matters:
         return 0.0
     return naming.age(value, naming.lease.lock_delay_s)
 
@@ -124,7 +124,7 @@ def _asked_at(value: float, owner: a.Request, naming: Naming) -> float:
     """Up to the exchange's end; of a watch only what it may add to the contact."""
     if not isinstance(owner, a.WatchKey):
         return naming.age(value, inf)
-    if not owner.consistent:
+    if not owner.consistent or not naming.contact_matters:
         return 0.0
     contact = naming.tenure.contact if naming.tenure is not None else naming.now - naming.lease.room_s
     return naming.age(max(value, contact), inf)

@@ -3,7 +3,7 @@
 It stands on a port of its own and passes everything through until a rule says otherwise. A rule
 catches exchanges by method, part of the target and part of the body, either on their way to Consul
 (``request``) or on the way back (``answer``: Consul has done its work, and the client does not
-hear of it), and holds them or resets their connection. A request that is held reaches Consul when
+hear of it), and holds them, resets their connection or answers in Consul's place. A request that is held reaches Consul when
 it is let go even if its client has gone meanwhile: that is how a late write looks.
 
 The test stays synchronous: one thread of the test's process runs an event loop for the proxy.
@@ -49,7 +49,8 @@ class Rule:
     path: str
     body: bytes
     times: int | None
-    reset: bool
+    reset: bool = False
+    reply: bytes = b""
     for_s: float | None = None
     released: asyncio.Event = field(default_factory=asyncio.Event)
     _caught: list[Exchange] = field(default_factory=list)
@@ -150,13 +151,21 @@ class Proxy:
         ``path`` and ``body`` are parts of the target (query included) and of the body; with
         ``times`` only the first so many are caught, with ``for_s`` each is held that long at most.
         """
-        return self._add(Rule(self, stage, method, path, body, times, reset=False, for_s=for_s))
+        return self._add(Rule(self, stage, method, path, body, times, for_s=for_s))
 
     def reset(
         self, stage: Stage, method: str = "", path: str = "", body: bytes = b"", times: int | None = None
     ) -> Rule:
         """Reset the connection (TCP RST) of matching exchanges, before or after Consul has seen them."""
         return self._add(Rule(self, stage, method, path, body, times, reset=True))
+
+    def answer(
+        self, status: str, text: str = "", method: str = "", path: str = "", times: int | None = None
+    ) -> Rule:
+        """Answer matching requests with this status and body; Consul does not hear of them."""
+        body = text.encode()
+        reply = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        return self._add(Rule(self, "request", method, path, b"", times, reply=reply))
 
     @contextmanager
     def silence(self) -> Iterator[None]:
@@ -232,7 +241,7 @@ class Proxy:
         up_reader, up_writer = await asyncio.open_connection(*self._upstream)
         exchanges: list[Exchange] = []
         answers = asyncio.create_task(self._pass_answers(up_reader, writer, exchanges))
-        requests = asyncio.create_task(self._pass_requests(reader, up_writer, exchanges))
+        requests = asyncio.create_task(self._pass_requests(reader, writer, up_writer, exchanges))
         try:
             done, _ = await asyncio.wait((answers, requests), return_when=asyncio.FIRST_COMPLETED)
             if answers not in done and requests.exception() is None and exchanges:
@@ -249,7 +258,11 @@ class Proxy:
             task.result()
 
     async def _pass_requests(
-        self, reader: asyncio.StreamReader, up_writer: asyncio.StreamWriter, exchanges: list[Exchange]
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        up_writer: asyncio.StreamWriter,
+        exchanges: list[Exchange],
     ) -> None:
         while True:
             try:
@@ -259,7 +272,11 @@ class Proxy:
             exchange = await _exchange(head, reader)
             self.exchanges.append(exchange)
             exchanges.append(exchange)
-            await self._gate("request", exchange)
+            if reply := await self._gate("request", exchange):
+                exchange.answered.set()
+                writer.write(reply)
+                await writer.drain()
+                continue
             up_writer.write(head + exchange.body)
             await up_writer.drain()
 
@@ -275,14 +292,20 @@ class Proxy:
             writer.write(part)
             await writer.drain()
 
-    async def _gate(self, stage: Stage, exchange: Exchange) -> None:
-        """Return when no rule stands in the way of this exchange; ConnectionResetError to break it."""
+    async def _gate(self, stage: Stage, exchange: Exchange) -> bytes:
+        """Return when no rule stands in the way of this exchange; ConnectionResetError to break it.
+
+        What is returned, if anything, is to be the answer instead of Consul's.
+        """
         for rule in tuple(self.rules):
             if rule.catches(stage, exchange):
                 if rule.reset:
                     raise ConnectionResetError(f"the test breaks {exchange.method} {exchange.target}")
+                if rule.reply:
+                    return rule.reply
                 with suppress(TimeoutError):
                     await asyncio.wait_for(rule.released.wait(), rule.for_s)
+        return b""
 
 
 async def _exchange(head: bytes, reader: asyncio.StreamReader) -> Exchange:

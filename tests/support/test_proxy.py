@@ -114,6 +114,19 @@ def test_a_reset_comes_before_or_after_consul_has_seen_the_request(
     assert client.kv_put(unique, b"again")
 
 
+def test_an_answer_in_consuls_place_is_one_that_consul_has_not_seen(
+    proxy: Proxy, client: Client, shared_agent: Agent, unique: str
+) -> None:
+    proxy.answer("429 Too Many Requests", "slow down", "PUT", unique, times=1)
+    with opened(proxy) as connection:
+        connection.request("PUT", f"/v1/kv/{unique}", body="1")
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (429, b"slow down")
+        assert value(shared_agent, unique) is None
+        connection.request("PUT", f"/v1/kv/{unique}", body="2")
+        assert connection.getresponse().read().strip() == b"true"
+
+
 def test_silence_swallows_a_query_that_was_waiting_and_lets_all_go_on_afterwards(
     proxy: Proxy, client: Client, shared_agent: Agent, unique: str
 ) -> None:

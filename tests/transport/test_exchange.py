@@ -2,22 +2,26 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import requests
 
-from supervisor.transport import ExchangeFailed, FailureKind, Transport
+from supervisor.core.settings import Tls
+from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
+from supervisor.transport.dial import Dialer, Progress
 from tests.transport import harness
 from tests.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.transport.peer import AGAIN, CLOSE, HOLD, READ, RESET, Peer, Step, answer, send
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 SERVES = [READ, answer(b"one"), AGAIN]
-Use = Callable[[Transport], Awaitable[requests.Response]]
+Use = Callable[[Transport], Coroutine[Any, Any, requests.Response]]
 
 
 def only_answer(script: list[Step], method: str = "GET") -> requests.Response:
@@ -237,7 +241,7 @@ def test_a_put_on_a_kept_connection_is_never_repeated() -> None:
     """It may have been acted on."""
     with Peer([READ, answer(b"one"), READ, CLOSE], SERVES) as peer:
 
-        def kept_put(it: Transport) -> Awaitable[requests.Response]:
+        def kept_put(it: Transport) -> Coroutine[Any, Any, requests.Response]:
             return it.exchange(put(peer.url + "/renew"), timeout_s=PATIENT_S, fresh=False)
 
         with pytest.raises(ExchangeFailed) as caught:
@@ -248,8 +252,9 @@ def test_a_put_on_a_kept_connection_is_never_repeated() -> None:
 
 @pytest.mark.parametrize("script", [[READ, CLOSE], [READ, RESET], [READ, send(b"HTTP/1.1"), CLOSE]])
 @pytest.mark.parametrize("prepared", [False, True])
-def test_a_write_is_never_repeated(script: list[Step], prepared: bool) -> None:
-    """Neither on a new connection nor on one that was opened ahead."""
+@pytest.mark.parametrize("method", ["PUT", "GET"])
+def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: bool, method: str) -> None:
+    """Neither on a new connection nor on one that was opened ahead, whatever its method."""
     with Peer(script, SERVES) as peer:
 
         async def scenario() -> ExchangeFailed:
@@ -257,10 +262,11 @@ def test_a_write_is_never_repeated(script: list[Step], prepared: bool) -> None:
                 if prepared:
                     it.prepare()
                     await ready(it)
-                return await failure_of(writes(peer.url)(it))
+                request = requests.Request(method, peer.url).prepare()
+                return await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
 
         assert asyncio.run(scenario()).kind is FailureKind.RESET
-        assert peer.seen() == [(0, "PUT /write")]
+        assert peer.seen() == [(0, f"{method} /")]
 
 
 @pytest.mark.parametrize(
@@ -286,6 +292,23 @@ def test_a_connection_that_cannot_be_kept_is_not_used_again(script: list[Step]) 
 
         asyncio.run(scenario())
         assert peer.seen() == [(0, "GET /"), (1, "GET /")]
+
+
+def test_after_a_failure_no_kept_connection_is_used_again() -> None:
+    """They lead to the same peer over the same network: the next try is on a new connection."""
+    with Peer([READ, answer(b"one"), HOLD], [READ, answer(b"one"), READ, HOLD], SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url) as it:
+                await asyncio.gather(
+                    *(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(2))
+                )
+                for timeout_s in (0.3, PATIENT_S):
+                    with suppress(ExchangeFailed):
+                        await it.exchange(get(peer.url), timeout_s=timeout_s, fresh=False)
+
+        asyncio.run(scenario())
+        assert max(number for number, _ in peer.seen()) == 2
 
 
 def test_a_failed_exchange_is_followed_by_one_on_a_new_connection() -> None:
@@ -353,6 +376,48 @@ def test_a_spare_whose_peer_left_or_spoke_is_not_used(script: list[Step]) -> Non
 
         assert asyncio.run(scenario()).content == b"one"
         assert peer.seen() == [(1, "PUT /write")]
+
+
+def test_a_spare_that_closed_a_moment_ago_is_not_used() -> None:
+    """Even when the loop had no turn to hear of it: the socket itself is asked."""
+
+    async def scenario(listener: socket.socket) -> requests.Response:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        loop = asyncio.get_running_loop()
+        async with transport(url) as it:
+            it.prepare()
+            spare, _ = await loop.sock_accept(listener)
+            await ready(it)
+            accepting = loop.create_task(loop.sock_accept(listener))
+            await asyncio.sleep(0)
+            spare.close()
+            writing = asyncio.create_task(writes(url)(it))
+            sock, _ = await accepting
+            with sock:
+                await loop.sock_recv(sock, 1000)
+                await loop.sock_sendall(sock, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                return await writing
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        assert asyncio.run(scenario(listener)).status_code == 200
+
+
+def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
+    """It has refused; what it would still read it might act on."""
+    with Peer([answer(b"too many", "429 Too Many Requests"), READ, HOLD]) as peer:
+
+        async def scenario() -> int:
+            dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set())
+            connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
+            await asyncio.sleep(0.1)
+            response = await connection.exchange(put(peer.url))
+            connection.abort()
+            await asyncio.sleep(0.01)
+            return response.status_code
+
+        assert asyncio.run(scenario()) == 429
+        assert peer.seen() == []
 
 
 def test_a_spare_grows_old_and_is_closed() -> None:

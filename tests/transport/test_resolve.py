@@ -152,6 +152,22 @@ def test_an_unknown_name_is_not_looked_up_for_every_retry(getent: Getent, tmp_pa
     assert len(calls(tmp_path)) == 1
 
 
+def test_closing_kills_a_look_up(getent: Getent, tmp_path: Path) -> None:
+    """No child of ours is left when close returns."""
+    getent("exec sleep 60")
+
+    async def scenario() -> None:
+        async with transport("http://consul.test:1") as it:
+            it.prepare()
+            while not (tmp_path / "calls").exists():
+                await asyncio.sleep(0.01)
+            assert len(harness.children()) == before + 1
+        assert len(harness.children()) == before
+
+    before = len(harness.children())
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("later", ["exit 2", "exec sleep 60"])
 def test_the_last_good_answer_serves_when_a_look_up_fails_or_hangs(
     getent: Getent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str

@@ -4,6 +4,8 @@ import asyncio
 import dataclasses
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.transport.conftest import Pki
 from tests.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.transport.peer import AGAIN, READ, Peer, TlsFiles, answer
 
+NOBODY = 65534
 SERVES = [READ, answer(b"one"), AGAIN]
 
 
@@ -146,16 +149,21 @@ def test_a_file_that_cannot_be_used_is_named(pki: Pki, tmp_path: Path, setting: 
     assert text.startswith("cannot use ") and setting in text and file in text
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 def test_a_file_that_may_not_be_read_is_named(pki: Pki, tmp_path: Path) -> None:
-    key = shutil.copy(pki.client_key, tmp_path / "key.pem")
-    os.chmod(key, 0)
-    text = refusal("https://127.0.0.1:1", Tls(ca_file=pki.ca, cert_file=pki.client_cert, key_file=str(key)))
-    assert text == f"cannot use key_file {key}: permission denied"
+    file = str(shutil.copy(pki.client_cert, tmp_path / "client.pem"))
+    os.chmod(file, 0)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)  # root may read every file
+        text = refusal("https://127.0.0.1:1", Tls(cert_file=file, key_file=file))
+    finally:
+        os.seteuid(user)
+    assert text == f"cannot use cert_file {file}: permission denied"
 
 
 def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(pki: Pki, tmp_path: Path) -> None:
-    """A daemon has no terminal; and on one it would stand still."""
+    """On a terminal that would stand still for ever; so this has one."""
     from cryptography.hazmat.primitives import serialization
 
     key = serialization.load_pem_private_key(Path(pki.client_key).read_bytes(), None)
@@ -167,8 +175,33 @@ def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(pki: Pki,
             serialization.BestAvailableEncryption(b"passphrase"),
         )
     )
-    text = refusal("https://127.0.0.1:1", Tls(cert_file=pki.client_cert, key_file=str(locked)))
-    assert str(locked) in text
+    program = """
+import fcntl, sys, termios
+from supervisor.core.settings import Tls
+from supervisor.transport import ExchangeFailed
+from supervisor.transport.tls import TlsContext
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+try:
+    TlsContext(Tls(cert_file=sys.argv[1], key_file=sys.argv[2])).current()
+except ExchangeFailed as failure:
+    print(failure.kind, failure)
+"""
+    keyboard, terminal = os.openpty()
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", program, pki.client_cert, str(locked)],
+            stdin=terminal,
+            capture_output=True,
+            start_new_session=True,
+            timeout=20,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
+    assert ended.stderr == ""
+    assert ended.stdout.startswith("tls cannot use cert_file and key_file") and str(locked) in ended.stdout
 
 
 def test_rotated_files_are_used_for_the_next_connection(tmp_path: Path) -> None:

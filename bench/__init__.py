@@ -1,0 +1,21 @@
+"""Measures consul-supervisor on this machine, beside `consul lock` and the floor: one table.
+
+It promises figures that can be made again: real processes, a real Consul, a compiled stamp program
+as hook and child, whose first instruction is what counts. It must never measure from inside the
+product, and never leave a process or a file behind. A new row is a function in a module of its
+own, named in ROWS of __main__.py.
+
+    __main__.py    python -m bench [NAME ...] [--quick] [--markdown]
+    figures.py     a figure, its limit and its verdict; the table
+    lab.py         what all rows share: folder, stamp program, agents, clean-up
+    stamp.c        the hook and the child: writes the time at its first instruction and at its end
+    stamps.py      reads what it wrote
+    contender.py   a process that contends for a lock: ours, `consul lock`, the floor
+    floor.py       the least program that does the same: raw blocking sockets and posix_spawn
+    reaction.py    row: a session is destroyed; on_lose here, on_acquire there
+    handover.py    row: end of the old on_lose to start of the next on_acquire
+    resources.py   row: memory, threads and idle CPU
+    load.py        row: requests to Consul at rest
+    start.py       row: process start to first on_acquire
+    exchange.py    row: CPU time of one HTTP exchange
+"""

@@ -1,0 +1,86 @@
+"""python -m bench: measure, print one table, name what misses its limit and then exit 1."""
+
+import argparse
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+from bench import exchange, handover, load, reaction, resources, start
+from bench.figures import Figure, markdown_table, plain_table
+from bench.lab import CannotMeasure, Lab
+from tests.support.consul import BINARY
+
+ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
+    "reaction": reaction.measure,
+    "handover": handover.measure,
+    "resources": resources.measure,
+    "load": load.measure,
+    "start": start.measure,
+    "exchange": exchange.measure,
+}
+DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the rows that are asked for; the exit code."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    figures: list[Figure] = []
+    began = time.monotonic()
+    try:
+        machine = _machine()
+        with Lab(quick=options.quick) as lab:
+            for name in options.rows or ROWS:
+                figures += ROWS[name](lab)
+    except CannotMeasure as error:
+        print(f"bench: cannot measure: {error}", file=sys.stderr)
+        return NOT_MEASURED
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    table = markdown_table(figures) if options.markdown else plain_table(figures)
+    took_s = time.monotonic() - began
+    few = ", quick: few samples, no verdict to rely on" if options.quick else ""
+    print(f"{machine}; measured in {took_s:.0f} s{few}\n\n{table}")
+    return _verdict(figures)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, epilog=f"rows: {', '.join(ROWS)}", allow_abbrev=False
+    )
+    parser.add_argument("rows", nargs="*", metavar="NAME", choices=[[], *ROWS], help="default: all rows")
+    parser.add_argument("--quick", action="store_true", help="few samples: whether it works, not how well")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    return parser
+
+
+def _machine() -> str:
+    if not BINARY.exists():
+        raise CannotMeasure(f"{BINARY} is not there; run `make setup`")
+    said = subprocess.run([str(BINARY), "version"], capture_output=True, text=True, check=True).stdout
+    return (
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"{said.splitlines()[0]}, {platform.system()} {platform.release()}"
+    )
+
+
+def _verdict(figures: Sequence[Figure]) -> int:
+    missed = [figure for figure in figures if figure.missed]
+    for figure in missed:
+        row, what, value, unit, limit, _ = figure.cells
+        print(f"MISSED: {row}: {what}: {value} {unit}, limit {limit}")
+    return MISSED if missed else DONE
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""A process that contends for a lock: consul-supervisor, `consul lock`, or the floor.
+
+All three run the same stamp program, under the same terms of their session, and are started and
+stopped the same way, so that what differs is theirs.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.support.consul import BINARY
+
+if TYPE_CHECKING:
+    from bench.lab import Scene
+
+STOP_S = 20.0
+LOG_TAIL = 2000  # characters
+EQUAL_TERMS = {"ttl": "15s", "lock_delay": "15s", "node_checks": ["serfHealth"]}
+"""The session of `consul lock`, which cannot be told otherwise."""
+
+
+class Contender:
+    """One process, which may be started again once it has ended; killed at the end of its ``with``."""
+
+    def __init__(
+        self, name: str, argv: Sequence[str], environ: Mapping[str, str], folder: Path, log_path: Path
+    ) -> None:
+        self.name = name
+        self._argv = ["setpriv", "--pdeathsig", "KILL", *argv]
+        self._environ = environ
+        self._folder = folder
+        self._log_path = log_path
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)  # with the child of a `consul lock`
+            self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it; its output goes to its log."""
+        assert self._process is None, f"{self.name} is running"
+        with self._log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._argv,
+                cwd=self._folder,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def terminate(self) -> None:
+        """SIGTERM, as systemd or an operator would."""
+        os.kill(self.pid, signal.SIGTERM)
+
+    def wait_gone(self) -> None:
+        """Return when it has ended; RuntimeError with the end of its log when it did not end well."""
+        assert self._process is not None
+        code = self._process.wait(STOP_S)
+        self._process = None
+        if code != 0:
+            tail = self._log_path.read_text(errors="replace")[-LOG_TAIL:]
+            raise RuntimeError(f"{self.name} ended with {code}; the end of its log:\n{tail}")
+
+
+Maker = Callable[["Scene", str, str, str], Contender]
+"""(scene, address of Consul, folder of the key, name) -> a contender for FOLDER/.lock."""
+
+
+def consul_supervisor(scene: "Scene", url: str, folder: str, name: str) -> Contender:
+    """One election on the terms of `consul lock`."""
+    election = {
+        "key": f"{folder}/.lock",
+        "session": {**EQUAL_TERMS, "name": folder},
+        **stamping_hooks(scene, name),
+    }
+    return supervisor_of(scene, url, name, {"bench": election})
+
+
+def supervisor_of(scene: "Scene", url: str, name: str, elections: Mapping[str, Any]) -> Contender:
+    """The daemon with these elections, and otherwise its defaults."""
+    path = scene.folder / f"{name}.yaml"
+    path.write_text(json.dumps({"consul": {"address": url}, "elections": elections}))  # JSON is YAML
+    return scene.contender(name, [sys.executable, "-m", "supervisor", "run", str(path)])
+
+
+def stamping_hooks(scene: "Scene", name: str) -> dict[str, Any]:
+    """on_acquire and on_lose as stamps."""
+    return {
+        "on_acquire": [{"exec": scene.stamping(name, "acquire")}],
+        "on_lose": [{"exec": scene.stamping(name, "lose")}],
+    }
+
+
+def consul_lock(scene: "Scene", url: str, folder: str, name: str) -> Contender:
+    """`consul lock` without a shell in between."""
+    child = scene.stamping(name, "child", "wait")
+    return scene.contender(name, [str(BINARY), "lock", f"-http-addr={url}", "-shell=false", folder, *child])
+
+
+def floor(scene: "Scene", url: str, folder: str, name: str) -> Contender:
+    """The least program that can do it."""
+    child = scene.stamping(name, "child", "wait")
+    argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("floor.py")), url, folder, *child]
+    return scene.contender(name, argv)

@@ -1,0 +1,69 @@
+"""A figure, its limit and its verdict, and the table that shows them. Pure: it measures nothing."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+HEADINGS = ("row", "figure", "value", "unit", "limit", "verdict")
+_RIGHT = ("value", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table; ``limit`` None: reported only. At most the limit is good."""
+
+    row: str
+    what: str
+    value: float
+    unit: str
+    limit: float | None = None
+
+    @property
+    def missed(self) -> bool:
+        """Whether the value is beyond its limit."""
+        return self.limit is not None and not self.value <= self.limit
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As text, in the order of HEADINGS."""
+        limit = "" if self.limit is None else f"≤ {self.limit:g}"
+        verdict = "" if self.limit is None else "MISSED" if self.missed else "ok"
+        return (self.row, self.what, _number(self.value), self.unit, limit, verdict)
+
+
+def median_and_p95(row: str, what: str, samples: Sequence[float], unit: str) -> list[Figure]:
+    """Both figures of one series, without limits."""
+    return [
+        Figure(row, f"{what}, median of {len(samples)}", statistics.median(samples), unit),
+        Figure(row, f"{what}, p95", p95(samples), unit),
+    ]
+
+
+def p95(samples: Sequence[float]) -> float:
+    """The smallest sample that at least 95 % of them do not exceed."""
+    ordered = sorted(samples)
+    return ordered[-(-95 * len(ordered) // 100) - 1]
+
+
+def plain_table(figures: Iterable[Figure]) -> str:
+    """Columns padded with blanks, for a terminal."""
+    rows = [HEADINGS, *(figure.cells for figure in figures)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def markdown_table(figures: Iterable[Figure]) -> str:
+    """The same as a Markdown table, to be pasted into a document."""
+    ruler = ("---:" if heading in _RIGHT else "---" for heading in HEADINGS)
+    rows = [HEADINGS, tuple(ruler), *(figure.cells for figure in figures)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    padded = zip(HEADINGS, row, widths, strict=True)
+    return [text.rjust(width) if heading in _RIGHT else text.ljust(width) for heading, text, width in padded]
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:.2f}"

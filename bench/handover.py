@@ -1,0 +1,114 @@
+"""Row: hand-over, from the end of the old on_lose to the first instruction of the next on_acquire.
+
+Three kinds of contender stand side by side on one agent, two of each: consul-supervisor,
+`consul lock` (from its child's end to the next child's start) and the floor. In each round every
+kind hands over once, in turning order; then the three that left are started again, and all rest.
+A hand-over of ours is a SIGTERM to the holder, whose on_lose stamps its end.
+"""
+
+import statistics
+import time
+from dataclasses import dataclass, field
+
+from bench.contender import Contender, Maker, consul_lock, consul_supervisor, floor
+from bench.figures import Figure, median_and_p95, p95
+from bench.lab import Lab, Scene, wait_until
+from tests.support.consul import Agent
+
+LIMIT = 1.2  # times `consul lock`, medians of one run
+ROUNDS, ROUNDS_QUICK = 50, 8
+SETTLE_S = 0.7  # after the last waiter's session is there: its watch is on, and nothing else goes on
+BREATH_S = 0.15  # between two hand-overs of a round
+CANDIDATES = 2
+OURS, THEIRS, FLOOR = "consul-supervisor", "consul lock", "floor"
+KINDS: tuple[tuple[str, str, Maker], ...] = (
+    (OURS, "bench/ours", consul_supervisor),
+    (THEIRS, "bench/theirs", consul_lock),
+    (FLOOR, "bench/floor", floor),
+)
+
+
+@dataclass(eq=False)
+class Side:
+    """The contenders of one kind; ``folder`` holds their key and is found in their sessions' names."""
+
+    kind: str
+    folder: str
+    contenders: list[Contender]
+    holder: Contender
+    left: Contender | None = None
+    samples_ms: list[float] = field(default_factory=list)
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Both kinds of agent, one after the other."""
+    figures: list[Figure] = []
+    for agent, persistent in (("-dev", False), ("data directory", True)):
+        lab.say(f"hand-over, agent: {agent}")
+        samples = hand_overs(lab, persistent=persistent, candidates=CANDIDATES)
+        figures += _figures(f"hand-over, {agent}", samples)
+    return figures
+
+
+def hand_overs(lab: Lab, *, persistent: bool, candidates: int) -> dict[str, list[float]]:
+    """Milliseconds by kind."""
+    rounds = lab.samples(ROUNDS, ROUNDS_QUICK)
+    with lab.scene() as scene:
+        agent = scene.agent(persistent=persistent)
+        sides = [_side(scene, agent, *kind, candidates) for kind in KINDS]
+        for turn in range(rounds):
+            _all_wait(agent, sides)
+            time.sleep(SETTLE_S)
+            for position in range(len(sides)):
+                _hand_over(scene, sides[(turn + position) % len(sides)])
+                time.sleep(BREATH_S)
+            for side in sides:
+                assert side.left is not None
+                side.left.start()
+        return {side.kind: side.samples_ms for side in sides}
+
+
+def _side(scene: Scene, agent: Agent, kind: str, folder: str, maker: Maker, candidates: int) -> Side:
+    short = folder.rpartition("/")[2]
+    names = (f"{short}-{number}" for number in range(candidates))
+    contenders = [maker(scene, agent.url, folder, name) for name in names]
+    first = contenders[0]
+    mark = scene.stamps.mark()
+    first.start()
+    scene.stamps.wait(mark, lambda stamp: stamp.who == first.name)
+    for contender in contenders[1:]:
+        contender.start()
+    return Side(kind, folder, contenders, first)
+
+
+def _all_wait(agent: Agent, sides: list[Side]) -> None:
+    def all_have_sessions() -> bool:
+        names = [session["Name"] for session in agent.sessions()]
+        return all(sum(side.folder in name for name in names) == len(side.contenders) for side in sides)
+
+    wait_until(all_have_sessions, "a session for each contender")
+
+
+def _hand_over(scene: Scene, side: Side) -> None:
+    old = side.holder
+    mark = scene.stamps.mark()
+    old.terminate()
+    begin = scene.stamps.wait(mark, lambda stamp: stamp.who != old.name and stamp.edge == "begin")
+    end = scene.stamps.wait(mark, lambda stamp: stamp.who == old.name and stamp.edge == "end")
+    side.samples_ms.append((begin.at_ns - end.at_ns) / 1e6)
+    old.wait_gone()
+    side.left = old
+    side.holder = next(contender for contender in side.contenders if contender.name == begin.who)
+
+
+def _figures(row: str, samples: dict[str, list[float]]) -> list[Figure]:
+    ours, theirs = samples[OURS], samples[THEIRS]
+    figures: list[Figure] = []
+    for kind, series in samples.items():
+        figures += median_and_p95(row, kind, series, "ms")
+    ratio = statistics.median(ours) / statistics.median(theirs)
+    return [
+        *figures,
+        Figure(row, f"{OURS} / {THEIRS}, medians", ratio, "×", LIMIT),
+        Figure(row, f"{OURS} / {THEIRS}, p95", p95(ours) / p95(theirs), "×"),
+    ]

@@ -1,0 +1,129 @@
+"""What all rows share: a temporary folder, the stamp program, agents. Leaving it ends everything.
+
+Processes get SIGKILL from the kernel should this program itself be killed (setpriv --pdeathsig),
+and a session of their own, so that Ctrl-C reaches this program alone, which then unwinds.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.contender import Contender
+from bench.stamps import PATIENCE_S, Stamps
+from tests.support.consul import Agent
+from tests.support.proxy import Proxy
+
+ROOT = Path(__file__).resolve().parents[1]
+LOOK_EVERY_S = 0.05
+
+
+class CannotMeasure(Exception):
+    """Something that measuring needs is not there; the text says what and how to get it."""
+
+
+class Lab:
+    """``with Lab(quick=…) as lab:``. ``quick``: fewer samples, for a look rather than a verdict."""
+
+    def __init__(self, *, quick: bool) -> None:
+        self.quick = quick
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Self:
+        with self._exits:
+            self.folder = Path(self._exits.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+            self.stamp = _compiled(self.folder)
+            self._exits = self._exits.pop_all()
+        self._count = 0
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exits.close()
+
+    def samples(self, full: int, quick: int) -> int:
+        """How many, as this run asks for."""
+        return quick if self.quick else full
+
+    def say(self, text: str) -> None:
+        """Progress, on standard error: the table alone goes to standard output."""
+        print(f"bench: {text}", file=sys.stderr, flush=True)
+
+    def scene(self) -> "Scene":
+        """A folder of its own in which one measurement starts its processes."""
+        self._count += 1
+        folder = self.folder / str(self._count)
+        folder.mkdir()
+        return Scene(folder, self.stamp)
+
+
+class Scene:
+    """The processes of one measurement; all are ended, youngest first, when its ``with`` is left."""
+
+    def __init__(self, folder: Path, stamp: Path) -> None:
+        self.folder = folder
+        self.stamps = Stamps(folder / "stamps")
+        self._stamp = stamp
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exits.close()
+
+    def agent(self, *, persistent: bool = False) -> Agent:
+        """A Consul agent that is ready: in memory, or with a data directory."""
+        return self._exits.enter_context(Agent(self.folder / "consul", persistent=persistent))
+
+    def proxy(self, agent: Agent) -> Proxy:
+        """A proxy that counts what goes to the agent."""
+        return self._exits.enter_context(Proxy(agent.host, agent.port))
+
+    def contender(
+        self, name: str, argv: Sequence[str], environ: Mapping[str, str] | None = None
+    ) -> Contender:
+        """A process that is not started yet."""
+        environment = {**os.environ, **(environ or {})}
+        log = self.folder / f"{name}.log"
+        return self._exits.enter_context(Contender(name, argv, environment, ROOT, log))
+
+    def stamping(self, who: str, what: str, *more: str) -> list[str]:
+        """The command line of the stamp program."""
+        return [str(self._stamp), str(self.stamps.path), who, what, *more]
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Return when it holds; TimeoutError when it does not come to."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > give_up_at:
+            raise TimeoutError(f"cannot measure: not within {PATIENCE_S:g} s: {what}")
+        time.sleep(LOOK_EVERY_S)
+
+
+def _compiled(folder: Path) -> Path:
+    """The stamp program; static where the C library can be, for a dynamic linker takes 0.4 ms."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise CannotMeasure("no C compiler for the stamp program: `apt install gcc libc6-dev` brings one")
+    program = folder / "stamp"
+    source = Path(__file__).with_name("stamp.c")
+    said = ""
+    for options in (["-static"], []):
+        argv = [compiler, "-O2", "-Wall", *options, "-o", str(program), str(source)]
+        result = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if result.returncode == 0:
+            return program
+        said = result.stderr.strip()
+    raise CannotMeasure(f"the stamp program does not compile: {said}")

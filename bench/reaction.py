@@ -1,0 +1,103 @@
+"""Row: an operator destroys the holder's session.
+
+Counted from the moment before the destroy is sent: on_lose's first instruction; and, from the end
+of the lock-delay, the next leader: its on_acquire's first instruction, and the key with a session
+as a blocking query of ours sees it.
+"""
+
+import statistics
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.contender import stamping_hooks, supervisor_of
+from bench.figures import Figure
+from bench.lab import Lab, Scene, wait_until
+from tests.support.consul import Agent
+
+LIMIT_MS = 50.0
+LOCK_DELAYS_S = (0, 1, 5)
+ROUNDS, ROUNDS_QUICK = 9, 3
+SETTLE_S = 0.7  # after both sessions are there
+KEY = "bench/reaction"
+NAMES = ("left", "right")
+
+
+@dataclass(slots=True)
+class Lateness:
+    """Milliseconds, one of each a round."""
+
+    lost: list[float] = field(default_factory=list)
+    acquired: list[float] = field(default_factory=list)
+    seen: list[float] = field(default_factory=list)
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Each lock-delay, one after the other."""
+    figures: list[Figure] = []
+    for lock_delay_s in LOCK_DELAYS_S:
+        lab.say(f"reaction, lock-delay {lock_delay_s} s")
+        late = _rounds(lab, lock_delay_s)
+        row = f"reaction, lock-delay {lock_delay_s} s"
+        figures += _figures(row, "destroyed → on_lose", late.lost)
+        figures += _figures(row, "lock-delay over → on_acquire", late.acquired)
+        figures += _figures(row, "lock-delay over → Session seen", late.seen)
+    return figures
+
+
+def _figures(row: str, what: str, samples: list[float]) -> list[Figure]:
+    return [
+        Figure(row, f"{what}, median of {len(samples)}", statistics.median(samples), "ms", LIMIT_MS),
+        Figure(row, f"{what}, worst", max(samples), "ms"),
+    ]
+
+
+def _rounds(lab: Lab, lock_delay_s: int) -> Lateness:
+    late = Lateness()
+    with lab.scene() as scene:
+        agent = scene.agent()
+        for name in NAMES:
+            election = {**_election(lock_delay_s), **stamping_hooks(scene, name)}
+            supervisor_of(scene, agent.url, name, {"bench": election}).start()
+        holder = scene.stamps.wait(0, lambda stamp: stamp.what == "acquire").who
+        for _ in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
+            wait_until(lambda: len(agent.sessions()) == len(NAMES), "a session for each supervisor")
+            time.sleep(SETTLE_S)
+            holder = _round(scene, agent, lock_delay_s, holder, late)
+    return late
+
+
+def _election(lock_delay_s: int) -> dict[str, Any]:
+    """So short a lock-delay leaves no room: the belief then lasts for the TTL."""
+    return {
+        "key": KEY,
+        "session": {"ttl": "10s", "lock_delay": f"{lock_delay_s}s"},
+        "accept_overlap": True,
+    }
+
+
+def _round(scene: Scene, agent: Agent, lock_delay_s: int, holder: str, late: Lateness) -> str:
+    """One loss; who holds now. The former holder may be it, once it has a new session."""
+    entry = agent.kv_get(KEY)
+    assert entry is not None and entry["Session"]
+    mark = scene.stamps.mark()
+    destroyed_ns = time.monotonic_ns()
+    agent.session_destroy(entry["Session"])
+    seen_ns = _seen_ns(agent, entry["ModifyIndex"], entry["Session"])
+    lost = scene.stamps.wait(mark, lambda stamp: stamp.who == holder and stamp.what == "lose")
+    acquired = scene.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
+    over_ns = destroyed_ns + lock_delay_s * 1_000_000_000
+    late.lost.append((lost.at_ns - destroyed_ns) / 1e6)
+    late.acquired.append((acquired.at_ns - over_ns) / 1e6)
+    late.seen.append((seen_ns - over_ns) / 1e6)
+    return acquired.who
+
+
+def _seen_ns(agent: Agent, index: int, former: str) -> int:
+    """When a blocking query first showed another session on the key."""
+    while True:
+        answer = agent.kv_wait(KEY, index)
+        seen_ns = time.monotonic_ns()
+        if answer.json()[0].get("Session", former) != former:
+            return seen_ns
+        index = answer.index

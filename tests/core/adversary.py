@@ -1,0 +1,165 @@
+"""What can happen next: the clock, the hooks, the operator, and a Consul that may say anything.
+
+Whatever was asked of a hostile Consul may be answered with every outcome that its kind of request
+can have, whether or not a sane Consul would, at any time until the exchange's own time-out. A sane
+one answers at once, and nobody else acts on it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.election import Election
+from supervisor.core.lane import NEVER
+from tests.core.monitor import Monitor
+from tests.core.sameness import GRID_S, Key, key_of
+
+FREE = e.KeyView(index=7)
+FELL = e.KeyView(index=3)
+RIVAL = e.KeyView(7, "rival", b"rival", 3, 6, 2)
+OURS = e.KeyView(7, "", b"me", 3, 7, 1)
+
+Hostile = frozenset[type]
+NOBODY: Hostile = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One state of a walk, as it was first reached."""
+
+    election: Election
+    monitor: Monitor
+    now: float = 0.0
+    sessions: int = 0
+
+    @property
+    def key(self) -> Key:
+        """Equal for two worlds that no event can make differ."""
+        monitor, now, tenure = self.monitor, self.now, self.election.tenure
+        if self.election.role is a.Role.STOPPED:
+            return (tenure is None,)
+        matters = tenure is not None and (tenure.believes or monitor.running)
+        oldest = -self.election.lease.lock_delay_s - GRID_S
+        onlooker = (
+            max(monitor.contact_at - now, oldest) if matters else 0.0,
+            tuple(running.ends_by - now for running in monitor.running),
+            (monitor.owed, monitor.lose_began, monitor.exposed, monitor.create_index, monitor.lock_index),
+            monitor.written[1],
+            monitor.stop_writes,
+        )
+        return key_of(self.election, now, onlooker)
+
+
+def may_happen(world: World, hostile: Hostile, *, stop: bool) -> Iterator[tuple[e.Event, float]]:
+    """Every event that may be the next one, and when."""
+    monitor, now = world.monitor, world.now
+    for request in monitor.pending:
+        if type(request) in hostile:
+            for outcome in every_answer(world, request):
+                yield e.Answered(request, outcome), now
+    for running in (monitor.hook, monitor.change):
+        if running is not None and a.StartHook in hostile:
+            assert isinstance(running.started, a.StartHook)
+            yield e.HookEnded(running.started, ok=True), now
+            yield e.HookEnded(running.started, ok=False), now
+    if monitor.run is not None:
+        assert isinstance(monitor.run.started, a.StartRun)
+        yield e.RunEnded(monitor.run.started), now
+    if stop and not world.election.stopping:
+        yield e.StopAsked(), now
+    later = _later(world, hostile)
+    if later is not None:
+        yield e.Tick(), later
+
+
+def settles(world: World, hostile: Hostile, *, silent: bool = False) -> e.Event | None:
+    """What happens before anything else can: a sane answer, the good end of a hook."""
+    monitor = world.monitor
+    for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
+        if type(request) not in hostile:
+            outcome = e.Unknown("silence") if silent else sane_answer(world, request)
+            if outcome is not None:
+                return e.Answered(request, outcome)
+    for running in (monitor.hook, monitor.change):
+        if running is not None and a.StartHook not in hostile:
+            assert isinstance(running.started, a.StartHook)
+            return e.HookEnded(running.started, ok=True)
+    if monitor.run is not None and monitor.run.ends_by < NEVER and a.StartHook not in hostile:
+        assert isinstance(monitor.run.started, a.StartRun)
+        return e.RunEnded(monitor.run.started)
+    return None
+
+
+def sane_answer(world: World, request: a.Request) -> e.Outcome | None:
+    """None: a watch that has no news waits on."""
+    tenure, view = world.election.tenure, world.election.view
+    match request:
+        case a.CreateSession():
+            return e.Created(f"s{world.sessions}")
+        case a.RenewSession():
+            return e.Alive()
+        case a.Acquire():
+            return e.Won(OURS.create_index, OURS.modify_index, OURS.lock_index)
+        case a.ReadSession():
+            return e.SessionInfo(2.0)
+        case a.ReadKey() | a.WatchKey():
+            now = FREE if tenure is None else replace(OURS, session=tenure.session)
+            news = view is None or replace(view, index=now.index) != now
+            asks = isinstance(request, a.ReadKey) or request.index == 0
+            return now if news or asks else None
+        case _:
+            return e.Done()
+
+
+def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
+    """All outcomes of this kind of request."""
+    yield e.Unknown("silence")
+    match request:
+        case a.CreateSession():
+            yield from (e.Created(f"s{world.sessions}"), e.Refused(""), e.Ineligible(""), e.Denied(""))
+        case a.RenewSession():
+            yield from (e.Alive(), e.Dead(), e.Denied(""))
+        case a.Acquire():
+            yield from (e.Won(3, 7, 1), e.LockDelayed(), e.Raced(), e.Dead(), e.Denied(""))
+        case a.Release() | a.DestroySession():
+            yield from (e.Done(), e.Denied(""))
+        case a.ReadSession():
+            yield from (e.SessionInfo(2.0), e.SessionInfo(None), e.Denied(""))
+        case a.ReadKey() | a.WatchKey():
+            yield from (FREE, RIVAL, e.Denied(""))
+            if isinstance(request, a.WatchKey):
+                yield FELL
+            yield from _our_views(world.election, watch=isinstance(request, a.WatchKey))
+
+
+def _our_views(election: Election, *, watch: bool) -> Iterator[e.KeyView]:
+    """Two ways of a change each: one would do for both but for the number of states."""
+    tenure = election.tenure
+    if tenure is not None:
+        ours = replace(OURS, session=tenure.session)
+        yield ours
+        if watch:
+            yield replace(ours, value=b"put over", modify_index=8, lock_index=0)
+            yield replace(ours, create_index=8, modify_index=8)
+        else:
+            yield replace(ours, modify_index=8, lock_index=2)
+    elif election.session.id and election.session.tried:
+        yield replace(OURS, session=election.session.id)
+
+
+def _later(world: World, hostile: Hostile) -> float | None:
+    """The next point of the grid at which something is due; None while something must end first."""
+    monitor, now = world.monitor, world.now
+    ends = [
+        request.at + request.timeout_s
+        for request in monitor.pending
+        if type(request) in hostile or not isinstance(request, a.WatchKey)
+    ]
+    ends += [running.ends_by for running in monitor.running]
+    due_at = min([world.election.deadline, *ends])
+    if due_at == NEVER or world.election.role is a.Role.STOPPED:
+        return None
+    later = max(now + GRID_S, ceil(round(due_at / GRID_S, 6)) * GRID_S)
+    return later if later <= min([*ends, NEVER]) else None

@@ -1,0 +1,136 @@
+"""The walks: for each part of the protocol, the settings and the exchanges that put it to the test.
+
+A full product of all hostilities is too large; whatever two of them do together is walked by the
+LONG ones. The spans are small and meet on the walks' grid: ttl, room and lock-delay still differ.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.lease import lose_terms, margin_of
+from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings
+from tests.core.adversary import Hostile
+
+ROOM_S = 3.0
+
+
+@dataclass(frozen=True)
+class Walk:
+    """``shows``: classes of events, outcomes and actions that must occur in this walk."""
+
+    name: str
+    settings: ElectionSettings
+    hostile: Hostile
+    shows: frozenset[type] = frozenset()
+    stop: bool = True
+
+
+def hook(name: str, *, retries: int = 0, kill_after_s: float = 0.0) -> Hook:
+    """A hook of one second: it ends on the grid."""
+    return Hook(name, Command(("true",), kill_after_s=kill_after_s), 1.0, retries, 1.0)
+
+
+def election(
+    *, lock_delay_s: float | None = None, ttl_s: float | None = 3.0, **more: Any
+) -> ElectionSettings:
+    """Settings with a lock-delay that leaves ROOM_S, unless another is asked for."""
+    base: dict[str, Any] = {"name": "n", "key": "k", "value": b"me", "rejoin_delay_s": 1.0, **more}
+    settings = ElectionSettings(session=SessionSettings("n"), **base)
+    if lock_delay_s is None:
+        lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
+        lock_delay_s = ROOM_S + lose_time_s + margin_of(ROOM_S + lose_time_s)
+    return ElectionSettings(session=SessionSettings("n", ttl_s=ttl_s, lock_delay_s=lock_delay_s), **base)
+
+
+def two(name: str, *, retries: int = 0) -> tuple[Hook, ...]:
+    return (hook(f"{name} 1", retries=retries), hook(f"{name} 2"))
+
+
+UP, DOWN, OFF = (hook("up"),), (hook("down"),), (hook("off"),)
+HOOKS: dict[str, Any] = {"on_acquire": UP, "on_lose": DOWN}
+RUN = Run(Command(("true",)), stop_timeout_s=1.0)
+
+
+def walk(name: str, *hostile: type, shows: tuple[type, ...] = (), stop: bool = True, **more: Any) -> Walk:
+    return Walk(name, election(**more), frozenset(hostile), frozenset(shows), stop=stop)
+
+
+WALKS = (
+    walk(
+        "observer",
+        a.WatchKey,
+        a.StartHook,
+        contend=False,
+        on_change=(hook("told", retries=1),),
+        shows=(a.KillHook, a.WatchKey, e.Tick),
+    ),
+    walk(
+        "sessions",
+        a.CreateSession,
+        a.RenewSession,
+        shows=(a.CreateSession, a.RenewSession, e.Created, e.Refused, e.Ineligible, e.Alive, e.Dead),
+    ),
+    walk(
+        "tries",
+        a.Acquire,
+        a.ReadKey,
+        shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.Raced, e.Unknown, e.Denied),
+    ),
+    walk("delays", a.Acquire, a.ReadKey, a.ReadSession, stop=False, shows=(a.ReadSession, e.SessionInfo)),
+    walk("watched tries", a.Acquire, a.WatchKey, stop=False),
+    walk(
+        "writes",
+        a.Acquire,
+        a.Release,
+        a.DestroySession,
+        a.StartHook,
+        **HOOKS,
+        shows=(a.Release, a.DestroySession, e.Done, e.StopAsked, a.Finished, a.Became),
+    ),
+    walk("reads", a.ReadKey, a.StartHook, **HOOKS, shows=(e.KeyView, e.HookEnded, a.StartHook)),
+    walk("watch", a.WatchKey, a.StartHook, **HOOKS, stop=False),
+    walk("renewals", a.RenewSession, a.StartHook, **HOOKS),
+    walk("reads and renewals", a.ReadKey, a.RenewSession, **HOOKS, stop=False),
+    walk("run", a.ReadKey, a.StartHook, **HOOKS, run=RUN, shows=(a.StartRun, a.StopRun, e.RunEnded)),
+    walk("run, renewals", a.RenewSession, a.StartHook, **HOOKS, run=RUN),
+    walk("keep", a.ReadKey, a.StartHook, **HOOKS, run=RUN, acquire_failure="keep"),
+    walk("two hooks", a.ReadKey, a.StartHook, on_acquire=two("up"), on_lose=two("down")),
+    walk(
+        "slow kill",
+        a.ReadKey,
+        a.StartHook,
+        on_acquire=(hook("up", retries=1, kill_after_s=1.0),),
+        on_lose=DOWN,
+    ),
+    walk("lose failure", a.ReadKey, a.StartHook, on_lose=DOWN, on_lose_failure=OFF),
+    walk("retries", a.RenewSession, a.StartHook, on_lose=two("down", retries=1), on_lose_failure=OFF),
+    walk("no lock-delay", a.ReadKey, a.StartHook, **HOOKS, lock_delay_s=0.0, accept_overlap=True),
+    walk(
+        "shortest ttl",
+        a.ReadKey,
+        a.Acquire,
+        a.StartHook,
+        **HOOKS,
+        ttl_s=1.0,
+        lock_delay_s=0.0,
+        accept_overlap=True,
+    ),
+    walk("no ttl", a.ReadKey, a.StartHook, **HOOKS, ttl_s=None),
+)
+LONG: tuple[Walk, ...] = (
+    walk("long: reads, renewals", a.ReadKey, a.RenewSession, a.StartHook, **HOOKS),
+    walk("long: watch, renewals", a.WatchKey, a.RenewSession, a.StartHook, **HOOKS, stop=False),
+    walk("long: watch, stop", a.WatchKey, a.StartHook, **HOOKS),
+    walk("long: tries, watch, delays", a.Acquire, a.ReadSession, a.WatchKey),
+    walk(
+        "long: retries",
+        a.ReadKey,
+        a.RenewSession,
+        a.StartHook,
+        on_lose=two("down", retries=1),
+        on_lose_failure=OFF,
+    ),
+    walk("long: no ttl", a.ReadKey, a.RenewSession, a.StartHook, **HOOKS, ttl_s=None),
+)

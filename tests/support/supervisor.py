@@ -1,0 +1,176 @@
+"""A real supervisor process for one test: its file, its log, its end.
+
+The process is the installed command in all but name (``python -m supervisor run FILE``) and is
+spoken to as an operator does: by its configuration, signals, exit code and log. It never outlives
+its test: PDEATHSIG ends it when the test process is killed, ``close`` when the test is over.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-m", "supervisor")
+PATIENCE_S = 30.0  # until a test is told that what it waits for does not happen; no figure of the product
+POLL_S = 0.01
+TAIL_CHARS = 6000
+FAULTS = ("Traceback", '"event": "bug"', "Task exception", "was never awaited", "ResourceWarning")
+ENVIRON = {"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", "PYTHONASYNCIODEBUG": ""}
+
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], what: str, within_s: float = PATIENCE_S) -> T:
+    """The first true value of the condition; AssertionError with ``what`` when it does not come."""
+    give_up_at = time.monotonic() + within_s
+    while not (value := condition()):
+        assert time.monotonic() < give_up_at, f"this did not happen within {within_s:g} s: {what}"
+        time.sleep(POLL_S)
+    return value
+
+
+def command(
+    *arguments: str, environ: Mapping[str, str] | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """A command that ends by itself, with its exit code, standard output and standard error."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        input=stdin,
+        cwd=ROOT,
+        env={**ENVIRON, **(environ or {})},
+        timeout=PATIENCE_S,
+    )
+
+
+class Supervisor:
+    """One ``consul-supervisor run``; ``config`` is the content of its file."""
+
+    def __init__(
+        self, folder: Path, config: Mapping[str, object], environ: Mapping[str, str] | None = None
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.config_path = folder / "config.yaml"
+        self.config_path.write_text(yaml.safe_dump(dict(config), sort_keys=False))
+        self.log_path = folder / "log"
+        self._environ = {**ENVIRON, **(environ or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it (again); its log goes on in the same file."""
+        assert not self.running, "it is running"
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                # setpriv rather than preexec_fn: nothing of Python runs between fork and exec.
+                ["setpriv", "--pdeathsig", "KILL", *COMMAND, "run", str(self.config_path)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env=self._environ,
+                start_new_session=True,  # Ctrl-C is for pytest, which then ends it
+            )
+
+    @property
+    def running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running supervisor."""
+        assert self._process is not None, "it was not started"
+        return self._process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self.running, f"it has ended:\n{self.log_tail()}"
+        os.kill(self.pid, number)
+
+    def wait(self, within_s: float = PATIENCE_S) -> int:
+        """Its exit code, once it has ended; negative for a signal."""
+        assert self._process is not None, "it was not started"
+        try:
+            return self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end within {within_s:g} s:\n{self.log_tail()}") from None
+
+    def stop(self, within_s: float = PATIENCE_S) -> int:
+        """SIGTERM, and its exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait(within_s)
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash looks like."""
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def close(self) -> None:
+        """The test is over: end it whatever it does."""
+        if self.running:
+            self.kill()
+
+    @property
+    def log_text(self) -> str:
+        """What it wrote, over all its starts."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def log_tail(self) -> str:
+        """The end of its log, for the text of a failure."""
+        return f"--- {self.log_path}\n{self.log_text[-TAIL_CHARS:]}"
+
+    def lines(self, event: str = "", **fields: object) -> list[dict[str, Any]]:
+        """The lines of its log with this event and these fields, oldest first."""
+        texts = self.log_text.splitlines(keepends=True)
+        decoded = [json.loads(text) for text in texts if text.startswith("{") and text.endswith("\n")]
+        return [
+            line
+            for line in decoded
+            if event in ("", line["event"]) and fields.items() <= line.items()
+        ]
+
+    def wait_line(self, event: str, within_s: float = PATIENCE_S, **fields: object) -> dict[str, Any]:
+        """The first such line; AssertionError when it does not come or the process ends without."""
+
+        def line() -> dict[str, Any] | None:
+            ended = not self.running
+            found = self.lines(event, **fields)
+            assert found or not ended, f"it ended without {event} {fields}:\n{self.log_tail()}"
+            return found[0] if found else None
+
+        found = until(line, f"{event} {fields} in\n{self.log_tail()}", within_s)
+        assert found is not None
+        return found
+
+    def assert_no_fault(self) -> None:
+        """No trace, no bug and no warning of Python's in its log."""
+        text = self.log_text
+        faults = [fault for fault in FAULTS if fault in text]
+        assert not faults, f"{faults} in {self.log_tail()}"
+
+
+def processes_of(mark: str) -> list[psutil.Process]:
+    """All processes that have this text in their environment or command line, but ours."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            words = [*process.cmdline(), *process.environ().values()]
+        except psutil.Error:
+            continue  # it has ended, or is another user's
+        if any(mark in word for word in words):
+            found.append(process)
+    return found
