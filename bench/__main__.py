@@ -30,13 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the rows that are asked for; the exit code."""
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
-    figures: list[Figure] = []
     began = time.monotonic()
     try:
         machine = _machine()
         with Lab(quick=options.quick) as lab:
-            for name in options.rows or ROWS:
-                figures += ROWS[name](lab)
+            figures, failed = _measure(lab, options.rows or list(ROWS))
     except CannotMeasure as error:
         print(f"bench: cannot measure: {error}", file=sys.stderr)
         return NOT_MEASURED
@@ -47,17 +45,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     took_s = time.monotonic() - began
     few = ", quick: few samples, no verdict to rely on" if options.quick else ""
     print(f"{machine}; measured in {took_s:.0f} s{few}\n\n{table}")
-    return _verdict(figures)
+    return _verdict(figures, failed)
+
+
+def _measure(lab: Lab, names: Sequence[str]) -> tuple[list[Figure], list[str]]:
+    """The figures of these rows, and what went wrong with those that came to none."""
+    figures: list[Figure] = []
+    failed: list[str] = []
+    for name in names:
+        try:
+            figures += ROWS[name](lab)
+        except (TimeoutError, RuntimeError) as error:
+            failed.append(f"{name}: {error}")
+    return figures, failed
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=__doc__, epilog=f"rows: {', '.join(ROWS)}", allow_abbrev=False
     )
-    parser.add_argument("rows", nargs="*", metavar="NAME", choices=[[], *ROWS], help="default: all rows")
+    parser.add_argument("rows", nargs="*", type=_row, metavar="NAME", help="default: all rows")
     parser.add_argument("--quick", action="store_true", help="few samples: whether it works, not how well")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     return parser
+
+
+def _row(name: str) -> str:
+    if name not in ROWS:
+        raise argparse.ArgumentTypeError(f"no row is named {name}: there are {', '.join(ROWS)}")
+    return name
 
 
 def _machine() -> str:
@@ -66,16 +82,19 @@ def _machine() -> str:
     said = subprocess.run([str(BINARY), "version"], capture_output=True, text=True, check=True).stdout
     return (
         f"{os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"{said.splitlines()[0]}, {platform.system()} {platform.release()}"
+        f"{said.splitlines()[0]}, {platform.system()} {platform.release()}, "
+        f"load average {os.getloadavg()[0]:.1f} before"
     )
 
 
-def _verdict(figures: Sequence[Figure]) -> int:
+def _verdict(figures: Sequence[Figure], failed: Sequence[str]) -> int:
     missed = [figure for figure in figures if figure.missed]
     for figure in missed:
         row, what, value, unit, limit, _ = figure.cells
         print(f"MISSED: {row}: {what}: {value} {unit}, limit {limit}")
-    return MISSED if missed else DONE
+    for why in failed:
+        print(f"MISSED: {why}")
+    return MISSED if missed or failed else DONE
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

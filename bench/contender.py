@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from bench.lab import Scene
 
 STOP_S = 20.0
-LOG_TAIL = 2000  # characters
 EQUAL_TERMS = {"ttl": "15s", "lock_delay": "15s", "node_checks": ["serfHealth"]}
 """The session of `consul lock`, which cannot be told otherwise."""
 
@@ -73,13 +72,15 @@ class Contender:
         os.kill(self.pid, signal.SIGTERM)
 
     def wait_gone(self) -> None:
-        """Return when it has ended; RuntimeError with the end of its log when it did not end well."""
+        """Return when it has ended; RuntimeError when it did not end well."""
         assert self._process is not None
-        code = self._process.wait(STOP_S)
+        try:
+            code = self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{self.name} did not end within {STOP_S:g} s of SIGTERM") from None
         self._process = None
         if code != 0:
-            tail = self._log_path.read_text(errors="replace")[-LOG_TAIL:]
-            raise RuntimeError(f"{self.name} ended with {code}; the end of its log:\n{tail}")
+            raise RuntimeError(f"{self.name} ended with {code}")
 
 
 Maker = Callable[["Scene", str, str, str], Contender]

@@ -23,6 +23,7 @@ from tests.support.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parents[1]
 LOOK_EVERY_S = 0.05
+LOG_TAIL = 2000  # characters
 
 
 class CannotMeasure(Exception):
@@ -81,6 +82,9 @@ class Scene:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._exits.close()
+        if isinstance(error, Exception):
+            for log in sorted(self.folder.glob("*.log")):
+                print(f"bench: the end of {log.name}:\n{log.read_text()[-LOG_TAIL:]}", file=sys.stderr)
 
     def agent(self, *, persistent: bool = False) -> Agent:
         """A Consul agent that is ready: in memory, or with a data directory."""
@@ -108,7 +112,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
     give_up_at = time.monotonic() + PATIENCE_S
     while not holds():
         if time.monotonic() > give_up_at:
-            raise TimeoutError(f"cannot measure: not within {PATIENCE_S:g} s: {what}")
+            raise TimeoutError(f"not within {PATIENCE_S:g} s: {what}")
         time.sleep(LOOK_EVERY_S)
 
 

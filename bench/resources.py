@@ -48,7 +48,7 @@ def _process(lab: Lab, count: int) -> list[Figure]:
         while (won := scene.stamps.since(0)) == [] or sum(s.edge == "begin" for s in won) < count:
             threads = max(threads, _threads(supervisor))
             if time.monotonic_ns() - began_ns > PATIENCE_S * 1e9:
-                raise TimeoutError(f"cannot measure: {count} elections are not won in {PATIENCE_S:g} s")
+                raise TimeoutError(f"not won within {PATIENCE_S:g} s: {count} elections")
             time.sleep(LOOK_EVERY_S)
         all_won_s = (max(stamp.at_ns for stamp in won) - began_ns) / 1e9
         time.sleep(SETTLE_S)

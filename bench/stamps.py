@@ -44,7 +44,7 @@ class Stamps:
             if found := next(filter(wanted, self.since(mark)), None):
                 return found
             time.sleep(LOOK_EVERY_S)
-        raise TimeoutError(f"cannot measure: what is awaited did not come within {PATIENCE_S:g} s")
+        raise TimeoutError(f"no stamp within {PATIENCE_S:g} s")
 
 
 def _words(line: bytes) -> list[str]:

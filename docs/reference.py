@@ -23,6 +23,7 @@ SECTIONS = (  # title and definition, in the order in which a file is written
     ("consul", "consul"),
     ("consul.tls, and tls of a webhook", "tls"),
     ("log", "log"),
+    ("defaults", "defaults"),
     ("defaults.session", "session_defaults"),
     ("defaults.hook", "hook_defaults"),
     ("defaults.lose_hook", "lose_hook_defaults"),
@@ -92,11 +93,18 @@ def _kind(rule: Rule) -> str:
     words = {
         "string": "text",
         "object": "mapping",
-        "array": "list",
+        "array": f"list of {_item(rule.get('items', {}))}",
         "boolean": "`true` or `false`",
         "integer": f"number, {rule.get('minimum')} to {rule.get('maximum')}",
     }
     return " or ".join(words[kind] for kind in kinds)
+
+
+def _item(rule: Rule) -> str:
+    if rule.get("$ref") == "#/$defs/hook":
+        return "hooks"
+    members = rule.get("required")
+    return "text" if members is None else "mappings with `" + "`, `".join(members) + "`"
 
 
 def _default(rule: Rule) -> str:

@@ -182,15 +182,14 @@ def _leader(options: argparse.Namespace) -> int:
 
 
 def _schema(options: argparse.Namespace) -> int:
-    import json
+    from supervisor.config import schema_text
 
-    from supervisor.config import schema
-
-    print(json.dumps(schema(), indent=2, ensure_ascii=False))
+    print(schema_text(), end="")
     return DONE
 
 
 def _refuse(error: Exception) -> int:
+    sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a file's name may be any bytes
     print(error, file=sys.stderr)
     return CONFIGURATION
 

@@ -76,7 +76,7 @@ def test_the_settings_are_these_and_no_others() -> None:
 
 
 def test_every_setting_has_its_reason_above_it() -> None:
-    """Type, Description and WantedBy speak for themselves where they stand first; the others do not."""
+    """A comment right above it, or above the lines that it belongs with."""
     lines = UNIT.read_text().splitlines()
     for number, line in enumerate(lines):
         if "=" not in line or line.startswith("#") or line.startswith(("Description=", "WantedBy=")):

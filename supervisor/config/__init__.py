@@ -25,6 +25,7 @@ from supervisor.config import consul as _consul
 from supervisor.config.problems import ConfigError, Problem
 from supervisor.config.schema import Defaults as _Defaults
 from supervisor.config.schema import document as schema
+from supervisor.config.schema import text as schema_text
 from supervisor.config.settings import Config, ConsulSettings, LogSettings
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "consul_settings",
     "load",
     "schema",
+    "schema_text",
 ]
 
 

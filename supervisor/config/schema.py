@@ -8,10 +8,14 @@ from importlib import resources
 from typing import Any
 
 
-def document() -> dict[str, Any]:
+def text() -> str:
     """The schema as it is shipped."""
-    file = resources.files("supervisor").joinpath("schemas/config.schema.json")
-    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return resources.files("supervisor").joinpath("schemas/config.schema.json").read_text(encoding="utf-8")
+
+
+def document() -> dict[str, Any]:
+    """The schema as values."""
+    loaded: dict[str, Any] = json.loads(text())
     return loaded
 
 

@@ -91,7 +91,7 @@ elections:
         env: {B: "2", A: "${NOR_THIS}"}
         cwd: /srv
         user: app
-        group: "1000"
+        group: "adm"
 """.lstrip(),
     )
     assert app.on_acquire == (
@@ -102,7 +102,7 @@ elections:
                 env=(("B", "2"), ("A", "${NOR_THIS}")),
                 cwd="/srv",
                 user="app",
-                group="1000",
+                group="adm",
                 kill_after_s=1.5,
             ),
             timeout_s=90.0,

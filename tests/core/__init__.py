@@ -1,0 +1,1 @@
+"""The functional core, event by event."""

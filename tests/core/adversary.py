@@ -21,8 +21,7 @@ FELL = e.KeyView(index=3)
 RIVAL = e.KeyView(7, "rival", b"rival", 3, 6, 2)
 OURS = e.KeyView(7, "", b"me", 3, 7, 1)
 
-Hostile = frozenset[type]
-NOBODY: Hostile = frozenset()
+NOBODY: frozenset[type] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class World:
         return key_of(self.election, now, onlooker)
 
 
-def may_happen(world: World, hostile: Hostile, *, stop: bool) -> Iterator[tuple[e.Event, float]]:
+def may_happen(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[tuple[e.Event, float]]:
     """Every event that may be the next one, and when."""
     monitor, now = world.monitor, world.now
     for request in monitor.pending:
@@ -74,7 +73,7 @@ def may_happen(world: World, hostile: Hostile, *, stop: bool) -> Iterator[tuple[
         yield e.Tick(), later
 
 
-def settles(world: World, hostile: Hostile, *, silent: bool = False) -> e.Event | None:
+def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> e.Event | None:
     """What happens before anything else can: a sane answer, the good end of a hook."""
     monitor = world.monitor
     for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
@@ -149,7 +148,7 @@ def _our_views(election: Election, *, watch: bool) -> Iterator[e.KeyView]:
         yield replace(OURS, session=election.session.id)
 
 
-def _later(world: World, hostile: Hostile) -> float | None:
+def _later(world: World, hostile: frozenset[type]) -> float | None:
     """The next point of the grid at which something is due; None while something must end first."""
     monitor, now = world.monitor, world.now
     ends = [

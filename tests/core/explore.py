@@ -12,19 +12,20 @@ walks all of them, the long ones too, and prints a table.
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from supervisor.core import actions as a
 from supervisor.core import election as rules
 from supervisor.core import events as e
 from supervisor.core.election import new_election, step
 from supervisor.core.lane import NEVER
-from supervisor.core.settings import ElectionSettings
-from tests.core.adversary import NOBODY, Hostile, World, every_answer, may_happen, settles
+from tests.core.adversary import NOBODY, World, every_answer, may_happen, settles
 from tests.core.monitor import Monitor, watch_step
 from tests.core.sameness import GRID_S, Key
+from tests.core.walks import LONG, WALKS, Walk
 
 STATES_MAX = 200_000
 SETTLE_STEPS_MAX = 40  # more at one instant would be a storm of requests
@@ -41,8 +42,7 @@ class Walked:
 
     states: int = 0
     steps: int = 0
-    kinds: set[type] = field(default_factory=set)
-    roles: set[a.Role] = field(default_factory=set)
+    kinds: set[object] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,19 @@ class Link:
     told: str
 
 
-def explore(settings: ElectionSettings, hostile: Hostile, *, stop: bool = True) -> Walked:
-    """Walk through every reachable state; raises BrokenPromise with the way to the first fault.
-
-    Exchanges of the ``hostile`` kinds may end in every way at every time, the others end well and
-    at once; with StartHook among them so may hooks and the run child.
-    """
-    walk = _Walk(hostile, stop)
-    first = World(new_election(settings, spread=0.0, instance="i"), Monitor())
+def explore(walk: Walk) -> Walked:
+    """Go to every state within the walk; raises BrokenPromise with the way to the first fault."""
+    explorer = _Explorer(walk)
+    steps = count() if walk.steps_max is None else range(walk.steps_max)
+    first = World(new_election(walk.settings, spread=0.0, instance="i"), Monitor())
     with _counting_to(1):
-        frontier = [walk.arrive(first, e.Tick(), 0.0, None)]
-        while frontier:
-            frontier = [found for world, link in filter(None, frontier) for found in walk.onward(world, link)]
-        walk.ways_on()
-    return walk.walked
+        frontier = list(explorer.begin(first))
+        for _ in steps:
+            frontier = [found for world, link in frontier for found in explorer.onward(world, link)]
+            if not frontier:
+                break
+        explorer.ways_on()
+    return explorer.walked
 
 
 @contextmanager
@@ -79,23 +78,31 @@ def _counting_to(wakes: int) -> Iterator[None]:
         rules.IDLE_WAKES_MAX = usual
 
 
-class _Walk:
-    def __init__(self, hostile: Hostile, stop: bool) -> None:
-        self.hostile = hostile
-        self.stop = stop
+class _Explorer:
+    def __init__(self, walk: Walk) -> None:
+        self.walk = walk
         self.walked = Walked()
         self.came: dict[Key, tuple[World, Link]] = {}
 
-    def onward(self, world: World, link: Link) -> Iterable[tuple[World, Link] | None]:
-        """The new states one event away."""
-        for event, now in may_happen(world, self.hostile, stop=self.stop):
-            yield self.arrive(world, event, now, link)
+    def begin(self, first: World) -> Iterator[tuple[World, Link]]:
+        """The first state, or the holder that it becomes while nobody is hostile yet."""
+        world, link = self.move(first, e.Tick(), first.now, None)
+        while self.walk.as_holder and (event := settles(world, NOBODY)) is not None:
+            world, link = self.move(world, event, world.now, link)
+        yield from self.arrive(world, e.Tick(), world.now, link)
 
-    def arrive(self, world: World, event: e.Event, now: float, link: Link | None) -> tuple[World, Link] | None:
-        """Where this event leads, or None when the walk has been there."""
+    def onward(self, world: World, link: Link) -> Iterator[tuple[World, Link]]:
+        """The new states one event away."""
+        for event, now in may_happen(world, self.walk.hostile, stop=self.walk.stop):
+            yield from self.arrive(world, event, now, link)
+
+    def arrive(
+        self, world: World, event: e.Event, now: float, link: Link | None
+    ) -> Iterator[tuple[World, Link]]:
+        """Where this event leads, if nobody has been there before."""
         for _ in range(SETTLE_STEPS_MAX):
             world, link = self.move(world, event, now, link)
-            settling = settles(world, self.hostile)
+            settling = settles(world, self.walk.hostile)
             if settling is None:
                 break
             event = settling
@@ -103,13 +110,12 @@ class _Walk:
             raise BrokenPromise(f"more than {SETTLE_STEPS_MAX} exchanges at one instant\n{_way(link)}")
         key = world.key
         if key in self.came:
-            return None
+            return
+        assert len(self.came) < STATES_MAX, f"{STATES_MAX} states: something grows without bound"
         self.came[key] = (world, link)
         self.walked.states += 1
-        self.walked.roles.add(world.election.role)
-        if len(self.came) > STATES_MAX:
-            raise AssertionError(f"more than {STATES_MAX} states: something grows without bound")
-        return world, link
+        self.walked.kinds.add(world.election.role)
+        yield world, link
 
     def move(self, world: World, event: e.Event, now: float, link: Link | None) -> tuple[World, Link]:
         """One step, looked at by the onlooker."""
@@ -139,7 +145,7 @@ class _Walk:
                     self._way_on(key, world, link, good, silent)
 
     def _way_on(self, key: Key, world: World, link: Link, good: set[Key], silent: bool) -> None:
-        passed = []
+        passed: list[Key] = []
         for _ in range(ROUNDS_MAX):
             if key in good or _arrived(world):
                 good.update(passed)
@@ -218,17 +224,21 @@ def _short(value: object) -> str:
     return type(value).__name__
 
 
-if __name__ == "__main__":
-    from tests.core.walks import LONG, WALKS
-
-    print(f"{'walk':24}{'states':>9}{'steps':>10}{'seconds':>9}")
+def main() -> None:
+    """The table; names as arguments pick some."""
+    names = sys.argv[1:]
+    print(f"{'walk':24}{'states':>9}{'steps':>10}{'seconds':>9}", flush=True)
     for walk in (*WALKS, *LONG):
-        if len(sys.argv) > 1 and walk.name not in sys.argv[1:]:
+        if names and walk.name not in names:
             continue
-        began = time.process_time()
+        began_at = time.process_time()
         try:
-            walked = explore(walk.settings, walk.hostile, stop=walk.stop)
+            walked = explore(walk)
         except AssertionError as broken:
             sys.exit(f"{walk.name}: {broken}")
-        seconds = time.process_time() - began
+        seconds = time.process_time() - began_at
         print(f"{walk.name:24}{walked.states:9}{walked.steps:10}{seconds:9.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -102,9 +102,9 @@ def _news(monitor: Monitor, before: Election, request: a.Request, outcome: e.Out
     match request, outcome:
         case a.Acquire(), e.Won(create_index, _, _):
             return _contact(monitor, before, request.at, create_index, 1)
-        case (a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView(session=session) if session != ours:
+        case ((a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView(session=session)) if session != ours:
             return replace(monitor, exposed=monitor.exposed or contradicts)
-        case (a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView() if ours:
+        case ((a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView()) if ours:
             recreated = before.tenure is not None and outcome.create_index != monitor.create_index
             relocked = before.tenure is not None and outcome.lock_index > monitor.lock_index
             if not recreated and not relocked:
@@ -225,7 +225,9 @@ def _held_to_its_word(monitor: Monitor, before: Election, after: Election, now: 
         if before.tenure is not None:
             assert not _lose_is_due(monitor, after), "a tenure ended without its on_lose"
         assert not acts, "a hook or child without a tenure"
-        monitor = replace(monitor, owed=False, lose_began=False, contact_at=-inf, exposed=False, create_index=0)
+        monitor = replace(
+            monitor, owed=False, lose_began=False, contact_at=-inf, exposed=False, create_index=0
+        )
     if monitor.written[0] not in ("", after.session.id):
         monitor = replace(monitor, written=("", 0))
     return monitor

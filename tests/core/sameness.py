@@ -9,7 +9,7 @@ but never blind.
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 from math import ceil, inf
 from typing import Any
 
@@ -47,7 +47,9 @@ class Naming:
 
     def due(self, at: float) -> float:
         """A wish that is only ever compared with the clock."""
-        return at if at == inf else float(max(0, ceil(round((at - self.now) / GRID_S, 6)))) if at > -inf else 0.0
+        return (
+            at if at == inf else float(max(0, ceil(round((at - self.now) / GRID_S, 6)))) if at > -inf else 0.0
+        )
 
     def age(self, at: float, oldest_s: float) -> float:
         """A time in the past, of interest until it is older than ``oldest_s``."""
@@ -60,25 +62,22 @@ class Naming:
 def key_of(election: Election, now: float, *extra: Any) -> Key:
     """Equal for two elections (each at its own time) that no event can make differ."""
     naming = Naming(election, now)
-    return (_election(election, naming), extra)
-
-
-def _election(election: Election, naming: Naming) -> Key:
-    return _part(election, naming)  # type: ignore[no-any-return]
+    return (_part(election, naming), extra)
 
 
 def _part(value: Any, naming: Naming) -> Any:
     if value is None or isinstance(value, bool | int | float | bytes | Enum):
         return value
     kind = type(value)
-    parts = [how(getattr(value, name), value, naming) for name, how in _plan(kind)]
+    plan = _plan(kind)  # type: ignore[arg-type]  # mypy: a class of anything were not hashable
+    parts = [how(getattr(value, name), value, naming) for name, how in plan]
     return (kind.__name__, *parts) if isinstance(value, a.Request) else tuple(parts)
 
 
 How = Callable[[Any, Any, Naming], Any]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _plan(kind: type) -> tuple[tuple[str, How], ...]:
     assert is_dataclass(kind), kind
     plan = [(field.name, _HOW.get((kind, field.name), _whole)) for field in fields(kind)]

@@ -4,27 +4,35 @@ A full product of all hostilities is too large; whatever two of them do together
 LONG ones. The spans are small and meet on the walks' grid: ttl, room and lock-delay still differ.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core.actions import Role
 from supervisor.core.lease import lose_terms, margin_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings
-from tests.core.adversary import Hostile
 
 ROOM_S = 3.0
 
 
 @dataclass(frozen=True)
 class Walk:
-    """``shows``: classes of events, outcomes and actions that must occur in this walk."""
+    """Exchanges of the ``hostile`` kinds end in every way at any time, the others well and at once.
+
+    With StartHook among them that goes for hooks and the run child, too. ``shows``: roles and
+    classes of events, outcomes and actions that must occur. ``stop``: a stop may be asked for at
+    any time. ``steps_max``: only so many events from the start; None: until nothing new is found.
+    ``as_holder``: the start is where sane answers lead.
+    """
 
     name: str
     settings: ElectionSettings
-    hostile: Hostile
-    shows: frozenset[type] = frozenset()
+    hostile: frozenset[type]
+    shows: frozenset[object] = frozenset()
     stop: bool = True
+    steps_max: int | None = None
+    as_holder: bool = False
 
 
 def hook(name: str, *, retries: int = 0, kill_after_s: float = 0.0) -> Hook:
@@ -53,84 +61,62 @@ HOOKS: dict[str, Any] = {"on_acquire": UP, "on_lose": DOWN}
 RUN = Run(Command(("true",)), stop_timeout_s=1.0)
 
 
-def walk(name: str, *hostile: type, shows: tuple[type, ...] = (), stop: bool = True, **more: Any) -> Walk:
-    return Walk(name, election(**more), frozenset(hostile), frozenset(shows), stop=stop)
+def walk(
+    name: str,
+    *hostile: type,
+    shows: tuple[object, ...] = (),
+    stop: bool = True,
+    steps_max: int | None = None,
+    as_holder: bool = False,
+    **more: Any,
+) -> Walk:
+    return Walk(name, election(**more), frozenset(hostile), frozenset(shows), stop, steps_max, as_holder)
 
 
+EVERYTHING = (*a.Request.__subclasses__(), a.StartHook)
+ALL_HOOKS = {**HOOKS, "on_change": (hook("told"),), "on_lose_failure": OFF, "run": RUN}
+# fmt: off
 WALKS = (
-    walk(
-        "observer",
-        a.WatchKey,
-        a.StartHook,
-        contend=False,
-        on_change=(hook("told", retries=1),),
-        shows=(a.KillHook, a.WatchKey, e.Tick),
-    ),
-    walk(
-        "sessions",
-        a.CreateSession,
-        a.RenewSession,
-        shows=(a.CreateSession, a.RenewSession, e.Created, e.Refused, e.Ineligible, e.Alive, e.Dead),
-    ),
-    walk(
-        "tries",
-        a.Acquire,
-        a.ReadKey,
-        shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.Raced, e.Unknown, e.Denied),
-    ),
+    walk("observer", a.WatchKey, a.StartHook, contend=False, on_change=(hook("told", retries=1),),
+         shows=(a.WatchKey, a.KillHook, e.Tick, Role.OBSERVER)),
+    walk("sessions", a.CreateSession, a.RenewSession,
+         shows=(a.CreateSession, a.RenewSession, e.Created, e.Refused, e.Ineligible, e.Alive, e.Dead,
+                Role.INELIGIBLE)),
+    walk("tries", a.Acquire, a.ReadKey,
+         shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.Raced, e.Unknown, e.Denied, Role.WAITING)),
     walk("delays", a.Acquire, a.ReadKey, a.ReadSession, stop=False, shows=(a.ReadSession, e.SessionInfo)),
     walk("watched tries", a.Acquire, a.WatchKey, stop=False),
-    walk(
-        "writes",
-        a.Acquire,
-        a.Release,
-        a.DestroySession,
-        a.StartHook,
-        **HOOKS,
-        shows=(a.Release, a.DestroySession, e.Done, e.StopAsked, a.Finished, a.Became),
-    ),
-    walk("reads", a.ReadKey, a.StartHook, **HOOKS, shows=(e.KeyView, e.HookEnded, a.StartHook)),
+    walk("writes", a.Acquire, a.Release, a.DestroySession, a.StartHook, **HOOKS,
+         shows=(a.Release, a.DestroySession, e.Done, e.StopAsked, a.Finished, a.Became, Role.STOPPED)),
+    walk("reads", a.ReadKey, a.StartHook, **HOOKS,
+         shows=(e.Answered, e.KeyView, e.HookEnded, a.StartHook, Role.ACQUIRING, Role.HOLDING, Role.LOSING)),
     walk("watch", a.WatchKey, a.StartHook, **HOOKS, stop=False),
-    walk("renewals", a.RenewSession, a.StartHook, **HOOKS),
+    walk("renewals", a.RenewSession, a.StartHook, **HOOKS, shows=(Role.STUCK,)),
     walk("reads and renewals", a.ReadKey, a.RenewSession, **HOOKS, stop=False),
     walk("run", a.ReadKey, a.StartHook, **HOOKS, run=RUN, shows=(a.StartRun, a.StopRun, e.RunEnded)),
-    walk("run, renewals", a.RenewSession, a.StartHook, **HOOKS, run=RUN),
+    walk("run and renewals", a.RenewSession, a.StartHook, **HOOKS, run=RUN),
     walk("keep", a.ReadKey, a.StartHook, **HOOKS, run=RUN, acquire_failure="keep"),
     walk("two hooks", a.ReadKey, a.StartHook, on_acquire=two("up"), on_lose=two("down")),
-    walk(
-        "slow kill",
-        a.ReadKey,
-        a.StartHook,
-        on_acquire=(hook("up", retries=1, kill_after_s=1.0),),
-        on_lose=DOWN,
-    ),
+    walk("slow kill", a.ReadKey, a.StartHook,
+         on_acquire=(hook("up", retries=1, kill_after_s=1.0),), on_lose=DOWN),
     walk("lose failure", a.ReadKey, a.StartHook, on_lose=DOWN, on_lose_failure=OFF),
     walk("retries", a.RenewSession, a.StartHook, on_lose=two("down", retries=1), on_lose_failure=OFF),
     walk("no lock-delay", a.ReadKey, a.StartHook, **HOOKS, lock_delay_s=0.0, accept_overlap=True),
-    walk(
-        "shortest ttl",
-        a.ReadKey,
-        a.Acquire,
-        a.StartHook,
-        **HOOKS,
-        ttl_s=1.0,
-        lock_delay_s=0.0,
-        accept_overlap=True,
-    ),
+    walk("shortest ttl", a.ReadKey, a.Acquire, a.StartHook, **HOOKS,
+         ttl_s=1.0, lock_delay_s=0.0, accept_overlap=True),
     walk("no ttl", a.ReadKey, a.StartHook, **HOOKS, ttl_s=None),
+    walk("everything", *EVERYTHING, **ALL_HOOKS, steps_max=5),
+    walk("everything as holder", *EVERYTHING, **ALL_HOOKS, steps_max=4, as_holder=True),
 )
 LONG: tuple[Walk, ...] = (
+    walk("long: everything", *EVERYTHING, **ALL_HOOKS, steps_max=7, stop=False),
+    walk("long: holder", *EVERYTHING, **ALL_HOOKS, steps_max=6, as_holder=True),
     walk("long: reads, renewals", a.ReadKey, a.RenewSession, a.StartHook, **HOOKS),
-    walk("long: watch, renewals", a.WatchKey, a.RenewSession, a.StartHook, **HOOKS, stop=False),
+    walk("long: watch, renewals", a.WatchKey, a.RenewSession, **HOOKS, stop=False),
     walk("long: watch, stop", a.WatchKey, a.StartHook, **HOOKS),
-    walk("long: tries, watch, delays", a.Acquire, a.ReadSession, a.WatchKey),
-    walk(
-        "long: retries",
-        a.ReadKey,
-        a.RenewSession,
-        a.StartHook,
-        on_lose=two("down", retries=1),
-        on_lose_failure=OFF,
-    ),
+    walk("long: tries, watch", a.Acquire, a.ReadSession, a.WatchKey, stop=False),
+    walk("long: retries", a.ReadKey, a.RenewSession, a.StartHook,
+         on_lose=two("down", retries=1), on_lose_failure=OFF),
     walk("long: no ttl", a.ReadKey, a.RenewSession, a.StartHook, **HOOKS, ttl_s=None),
 )
+# fmt: on

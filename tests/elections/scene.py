@@ -47,6 +47,11 @@ class Scene:
         env = {"RECORDS": str(self._records), "NODE": node, "HOOK": label}
         return {"exec": ["/bin/sh", str(SCRIPT), body], "env": env, **base, **limits}
 
+    def run(self, node: str, body: str) -> dict[str, object]:
+        """A run child that records its begin and end as ``run`` and does ``body`` between."""
+        hook = self.hook(node, "run", body)
+        return {"exec": hook["exec"], "env": hook["env"], "stop_timeout": "600ms"}
+
     def election(self, node: str, **changes: object) -> dict[str, object]:
         """An election whose hooks do nothing but record; None as a change leaves a key out."""
         session = {"ttl": TTL, "lock_delay": LOCK_DELAY, "name": f"{self.name}-{node}"}
@@ -154,7 +159,7 @@ class Scene:
 
     def wait_told(self, node: str, what: str) -> None:
         """Return when on_change was told this on that node."""
-        until(lambda: what in self.told(node), f"{node} is told {what}, only {self.told(node)}")
+        until(lambda: what in self.told(node), f"{node} is told {what}")
 
     def wait_leader(self, but: str = "", within_s: float = 30.0) -> str:
         """The node whose on_acquire has ended and that holds the key, if it is not ``but``."""
@@ -163,7 +168,7 @@ class Scene:
             entry = self.agent.kv_get(self.key)
             if entry is None or not entry["Session"]:
                 return ""
-            done = self.records(session=entry["Session"], event="acquire", stage="end")
+            done = self.records(session=entry["Session"], event="acquire", stage="end", exit=0)
             return done[0].node if done and done[0].node != but else ""
 
         return until(leading, f"a leader other than {but!r}\n{shown(self.records())}", within_s)

@@ -124,6 +124,7 @@ def lose_by_failing(scene: Scene, **changes: object) -> Supervisor:
 def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_nobody(scene: Scene, stage: str) -> None:
     rule = scene.proxy.hold("request" if stage == "request" else "answer", **UNLOCK, times=1)
     lose_by_failing(scene)
+    rule.wait_caught()
     scene.node("b")
     assert scene.wait_leader() == "b"
     until(lambda: not scene.session_of("a"), "a's session is destroyed")

@@ -234,7 +234,9 @@ class Proxy:
             writer.close()
             await writer.wait_closed()
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            writer.transport.abort()  # a rule says so, Consul has gone, or the test is over
+            pass  # a rule says so, Consul has gone, or the test is over
+        finally:
+            writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass one exchange after the other; the answers' framing is Consul's and the client's affair."""

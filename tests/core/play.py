@@ -1,0 +1,208 @@
+"""A play: one election, told what happens; each line is checked against what it does then.
+
+    play.on(0.1, CREATE, e.Created("s"))          # the answer to the request of that kind
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+
+Times are seconds from the start. The figures of ``contender``: ttl 9, so it renews every 4.5 s
+while it waits and every 3 s while it holds; interval and exchange 3 s, so news is fresh for 6 s;
+lock-delay 30, margin 1.5, on_lose 5: belief ends 23.5 s after the last news.
+"""
+
+from typing import Any
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.election import Election, new_election, step
+from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings
+
+CREATE, RENEW, DESTROY, INFO = a.CreateSession, a.RenewSession, a.DestroySession, a.ReadSession
+ACQUIRE, RELEASE, READ, WATCH = a.Acquire, a.Release, a.ReadKey, a.WatchKey
+SILENCE = e.Unknown("no answer")
+FORBIDDEN = e.Denied("Permission denied")
+FREE = e.KeyView(5, "", b"last", 3, 5, 1)
+ABSENT = e.KeyView(6)
+OURS = e.KeyView(7, "s", b"me", 3, 7, 2)
+WON = e.Won(3, 7, 2)
+RIVAL = e.KeyView(9, "rival", b"them", 3, 9, 3)
+ROOM_S, LOCK_DELAY_S = 23.5, 30.0
+
+
+def hook(name: str, timeout_s: float = 5.0, *, retries: int = 0, kill_after_s: float = 0.0) -> Hook:
+    return Hook(name, Command(("true",), kill_after_s=kill_after_s), timeout_s, retries)
+
+
+UP, DOWN = hook("up"), hook("down")
+RUN = Run(Command(("true",)), stop_timeout_s=5.0)
+
+
+def contender(*, ttl_s: float | None = 9.0, lock_delay_s: float = LOCK_DELAY_S, **more: Any) -> ElectionSettings:
+    hooks = {"on_acquire": (UP,), "on_lose": (DOWN,)}
+    session = SessionSettings("ours", ttl_s=ttl_s, lock_delay_s=lock_delay_s)
+    return ElectionSettings("n", "k", b"me", session, **{**hooks, **more})
+
+
+class Play:
+    """An election on the stage. ``log``: every action ever begun, with its time."""
+
+    def __init__(self, settings: ElectionSettings) -> None:
+        self.election: Election = new_election(settings, spread=0.0, instance="i")
+        self.log: list[tuple[float, a.Action]] = []
+        self.under_way: list[a.Request] = []
+        self.now = 0.0
+
+    # --- what happens -------------------------------------------------------------------------
+
+    def does(self, now: float, *line: Any) -> None:
+        """``line``: a kind of request and its outcome (or nothing: time passes), then what is done."""
+        *happens, expected = line
+        event = e.Answered(self.pending(happens[0]), happens[1]) if happens else e.Tick()
+        self._expect(self.happens(now, event), expected)
+
+    def on(self, now: float, kind: type[a.Request], outcome: e.Outcome) -> list[a.Action]:
+        """The answer to the newest request of this kind."""
+        return self.happens(now, e.Answered(self.pending(kind), outcome))
+
+    def ends(self, now: float, expected: str, *, ok: bool = True) -> None:
+        """The hook of the tenure that runs comes to its end."""
+        started = self.last(a.StartHook)
+        self._expect(self.happens(now, e.HookEnded(started, ok)), expected)
+
+    def hears(self, now: float, event: e.Event, expected: str) -> None:
+        """Any event, and what is done."""
+        self._expect(self.happens(now, event), expected)
+
+    def happens(self, now: float, event: e.Event) -> list[a.Action]:
+        """Any event; gives what is begun."""
+        assert now >= self.now, "time runs backwards"
+        self.now = now
+        self.election, begun = step(self.election, event, now)
+        if isinstance(event, e.Answered):
+            self.under_way.remove(event.request)
+        self.under_way += [action for action in begun if isinstance(action, a.Request)]
+        self.log += [(now, action) for action in begun]
+        return list(begun)
+
+    def passes(self, until: float, *, silent: bool = False) -> None:
+        """Time goes by, turn by turn; a Consul to which nothing happens answers at once, or never."""
+        while True:
+            ends = [r.at + r.timeout_s if silent else r.at for r in self.under_way if not isinstance(r, WATCH)]
+            now = max(min([self.election.deadline, *ends]), self.now)
+            if now > until:
+                return
+            if ends and now == max(min(ends), self.now):
+                request = self.under_way[[not isinstance(r, WATCH) for r in self.under_way].index(True)]
+                self.happens(now, e.Answered(request, SILENCE if silent else self._sane(request)))
+            else:
+                self.happens(now, e.Tick())
+
+    def _sane(self, request: a.Request) -> e.Outcome:
+        tenure = self.election.tenure
+        match request:
+            case a.CreateSession():
+                return e.Created("s")
+            case a.RenewSession():
+                return e.Alive()
+            case a.Acquire():
+                return WON
+            case a.ReadSession():
+                return e.SessionInfo(15.0)
+            case a.ReadKey():
+                return self.election.view or ABSENT if tenure is not None else FREE
+            case _:
+                return e.Done()
+
+    # --- what is seen --------------------------------------------------------------------------
+
+    def pending(self, kind: type[a.Request]) -> a.Request:
+        """The newest request of this kind."""
+        request: a.Request = self.last(kind)
+        return request
+
+    def last(self, kind: type[Any]) -> Any:
+        """The newest action of this kind."""
+        return next(action for _, action in reversed(self.log) if isinstance(action, kind))
+
+    def times(self, kind: type[Any]) -> list[float]:
+        """When actions of this kind were begun."""
+        return [now for now, action in self.log if isinstance(action, kind)]
+
+    @property
+    def role(self) -> a.Role:
+        return self.election.role
+
+    @property
+    def deadline(self) -> float:
+        return self.election.deadline
+
+    @staticmethod
+    def says(actions: list[a.Action]) -> str:
+        """What was begun, in words."""
+        return ", ".join(map(text, actions))
+
+    @staticmethod
+    def _expect(actions: list[a.Action], expected: str) -> None:
+        begun = Play.says(actions)
+        assert begun == expected, f"it did: {begun!r}, not: {expected!r}"
+
+
+def text(action: a.Action) -> str:
+    """An action in a few words."""
+    match action:
+        case a.WatchKey(index=index, consistent=consistent):
+            return f"watch {index}{' consistently' if consistent else ''}"
+        case a.ReadKey():
+            return "read"
+        case a.CreateSession():
+            return "create"
+        case a.ReadSession(session=session):
+            return f"info {session}"
+        case a.RenewSession(session=s) | a.DestroySession(session=s) | a.Acquire(session=s) | a.Release(session=s):
+            return f"{type(action).__name__.removesuffix('Session').lower()} {s}"
+        case a.StartHook(hook, attempt, context):
+            return f"start {hook.name}#{attempt}: {context.reason}"
+        case a.KillHook(started):
+            return f"kill {started.hook.name}"
+        case a.StartRun():
+            return "start run"
+        case a.StopRun():
+            return "stop run"
+        case a.Became(role=role):
+            return str(role)
+        case a.Finished(clean=clean):
+            return "finished" if clean else "finished, not clean"
+        case _:
+            raise AssertionError(action)
+
+
+def waiting(**more: Any) -> Play:
+    """Started at 0; the session is there at 0.1, and the watch of index 0 waits for its answer."""
+    play = Play(contender(**more))
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, CREATE, e.Created("s"), "")
+    return play
+
+
+def behind(**more: Any) -> Play:
+    """The rival holds; its lock-delay is 15 s."""
+    play = waiting(**more)
+    play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
+    play.does(0.3, INFO, e.SessionInfo(15.0), "")
+    return play
+
+
+def acquiring(**more: Any) -> Play:
+    """Won by the acquire that was sent at 0.2: the contact. The first hook, if any, runs since 0.3."""
+    play = waiting(**more)
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play.on(0.3, ACQUIRE, WON)
+    return play
+
+
+def holding(**more: Any) -> Play:
+    """Holder since 1.0 at the latest, its watch consistent; the contact is still 0.2."""
+    play = acquiring(**more)
+    if play.role is a.Role.ACQUIRING:
+        play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.does(1.0, WATCH, OURS, "watch 7 consistently")
+    assert play.role is a.Role.HOLDING
+    return play

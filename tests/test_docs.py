@@ -1,0 +1,184 @@
+"""docs/ is true: the reference is made from the schema, tables and figures are the program's own,
+snippets run, links lead somewhere."""
+
+import asyncio
+import json
+import re
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from docs import reference
+from supervisor.config import load
+from supervisor.config import source as config_source
+from supervisor.core.actions import HookContext, Reason, StartHook
+from supervisor.core.lease import LOCK_DELAY_MAX_S, MARGIN_MIN_S, MARGIN_SHARE, ROOM_MIN_S
+from supervisor.core.settings import Hook, Webhook
+from supervisor.hooks import Hooks, output
+from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
+from tests.support.pages import DOCS, HOOKS, PAGES, README, ROOT, anchors, blocks, first_codes, name, rows
+from tests.support.supervisor import PATIENCE_S
+
+# --- configuration.md ---------------------------------------------------------------------------------
+
+
+def test_the_snippets_of_the_docs_load(tmp_path: Path) -> None:
+    for page in DOCS:
+        for snippet in blocks(page, "yaml"):
+            election = yaml.safe_load(snippet) or {}
+            file = tmp_path / "c.yaml"
+            file.write_text(yaml.safe_dump({"elections": {"app": election}}))
+            assert load(file, {}, "node1").warnings == ()
+
+
+def test_the_reference_is_made_from_the_schema() -> None:
+    """Otherwise: python -m docs.reference --write"""
+    page = reference.PAGE.read_text()
+    assert reference.page(page) == page
+    assert f"\n{reference.reference()}\n" in page
+
+
+def test_the_reference_has_every_key_of_the_schema() -> None:
+    schema = json.loads((ROOT / "schemas" / "config.schema.json").read_text())
+    for rule in [schema, *schema["$defs"].values()]:
+        for key in rule.get("properties", {}):
+            assert re.search(rf"`(elections\.NAME\.)?{key}`", reference.reference()), key
+
+
+def test_the_variables_of_consul_are_those_that_are_read() -> None:
+    read = set(re.findall(r'"(CONSUL_[A-Z_]+)"', (ROOT / "supervisor/config/consul.py").read_text()))
+    documented = {
+        variable
+        for _, cell in rows(reference.PAGE, "key | variable")
+        for variable in re.findall(r"`(CONSUL_[A-Z_]+)`", cell)
+    }
+    assert documented == read
+
+
+# --- hooks.md ------------------------------------------------------------------------------------------
+
+
+def all_facts() -> dict[str, Any]:
+    """What a hook can be told at most."""
+    context = HookContext("lose", "app", "service/app/leader", Reason.SHUTDOWN, "id", rival_at=1.0)
+    return facts(context, attempt=1, node="node1", now=0.0)
+
+
+@pytest.mark.parametrize("page", [README, HOOKS], ids=name)
+def test_the_table_of_variables_is_what_hooks_get(page: Path) -> None:
+    assert first_codes(page, "variable") == list(as_environment(all_facts()))
+
+
+def test_the_names_in_json_stand_beside_the_variables() -> None:
+    for variable, in_json, _ in rows(HOOKS, "variable"):
+        assert variable.strip("`") == PREFIX + in_json.strip("`").upper()
+
+
+def test_every_reason_is_explained() -> None:
+    assert sorted(first_codes(HOOKS, "reason")) == sorted(Reason)
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Keeps the headers and body of each request in ``seen``, of its server."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen.append(({key.lower(): value for key, value in self.headers.items()}, body))  # type: ignore[attr-defined]
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the test's output is not a log."""
+
+
+def sent_webhook(tmp_path: Path, secret: str) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a webhook that was really sent and signed."""
+    (tmp_path / "secret").write_text(secret)
+    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
+        server.seen = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+
+        async def send() -> None:
+            ended = asyncio.Event()
+            hooks = Hooks(
+                node="node1",
+                report=lambda _: ended.set(),
+                log_line=lambda _: None,
+                environ={},
+                clock=time.monotonic,
+            )
+            context = HookContext("change", "app", "k", Reason.INITIAL, "id")
+            call = Webhook(url, secret_file=str(tmp_path / "secret"))
+            hooks.start(StartHook(Hook("tell", call, PATIENCE_S), 1, context))
+            await asyncio.wait_for(ended.wait(), PATIENCE_S)
+            await hooks.close()
+
+        asyncio.run(send())
+        thread.join()
+        ((headers, body),) = server.seen  # type: ignore[attr-defined]
+        return headers, body
+
+
+@pytest.mark.parametrize("secret", ["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "a plain one"])
+def test_the_receivers_snippet_knows_a_genuine_webhook(tmp_path: Path, secret: str) -> None:
+    (snippet,) = blocks(HOOKS, "python")
+    scope: dict[str, Any] = {}
+    exec(compile(snippet, "hooks.md", "exec"), scope)
+    is_genuine = scope["is_genuine"]
+    headers, body = sent_webhook(tmp_path, secret)
+    assert is_genuine(headers, body, secret)
+    assert not is_genuine(headers, body + b" ", secret)
+    assert not is_genuine(headers, body, "another")
+    assert not is_genuine({**headers, "webhook-id": "other"}, body, secret)
+    assert not is_genuine(headers, body, secret, tolerance_s=-1)
+    two = {**headers, "webhook-signature": f"v1,bm8= {headers['webhook-signature']}"}
+    assert is_genuine(two, body, secret)
+
+
+# --- figures ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("docs/hooks.md", f"A line is cut at {output.LINE_BYTES_MAX // 1024} KiB"),
+        (
+            "docs/hooks.md",
+            f"More than {output.LINES_MAX:,}\nlines in {output.LINES_WINDOW_S:g} s are dropped",
+        ),
+        ("docs/hooks.md", f"too long for an environment ({ENV_STRING_BYTES_MAX // 1024} KiB)"),
+        ("docs/configuration.md", f"A file has at most {config_source.FILE_BYTES_MAX >> 20} MiB"),
+        (
+            "docs/configuration.md",
+            f"a directory {config_source.FILES_MAX} files and {config_source.FILES_BYTES_MAX >> 20} MiB",
+        ),
+        (
+            "docs/safety.md",
+            f"{MARGIN_SHARE:.0%}".replace("%", " %") + f" of `lock_delay`, at least {MARGIN_MIN_S:g} s",
+        ),
+        ("docs/safety.md", f"`room` is under {ROOM_MIN_S:g} s"),
+        ("docs/safety.md", f"{LOCK_DELAY_MAX_S:g} s is the most that Consul applies"),
+    ],
+)
+def test_a_figure_in_words_is_the_programs(page: str, words: str) -> None:
+    assert words in (ROOT / page).read_text()
+
+
+# --- links
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\((?!https?://)([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
