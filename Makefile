@@ -8,11 +8,12 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint test mutants bench compiler clean
+.PHONY: help setup venv consul lint demo test mutants bench compiler clean
 
 help:
 	@echo "make test      set up whatever is missing, check style and types, run all tests"
 	@echo "               (TESTS=tests/core for some, WORKERS=1 for one after the other)"
+	@echo "make demo      set up whatever is missing, then watch an election and a failover"
 	@echo "make lint      style and types only"
 	@echo "make mutants   break each rule of the core once: its tests must notice"
 	@echo "make bench     measure on this machine: one table, every figure with its limit"
@@ -34,6 +35,9 @@ lint: venv
 
 test: setup lint
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+
+demo: venv
+	@.venv/bin/consul-supervisor demo
 
 mutants: setup
 	.venv/bin/python -m tests.mutants

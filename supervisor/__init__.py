@@ -20,6 +20,8 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       election.py    one key: what is known of it, and what is due
       node.py        all machines of this process: routes events, one earliest deadline
     daemon.py      the loop: event -> step -> actions; signals and stop
+    demo.py        three supervisors and the embedded agent: an election and a failover to watch
+    devagent/      the embedded agent: a pure model of Consul and a server around it
     token.py       Consul's token, read again when its file changes
     consul.py      an action as a request, a response as an outcome: knows the API, not sockets
     transport/     requests' messages over asyncio: knows sockets, not Consul

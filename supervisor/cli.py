@@ -24,6 +24,7 @@ examples:
   consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
   consul-supervisor run /etc/consul-supervisor        take part in its elections (what systemd starts)
   consul-supervisor leader namenode                   who leads, asked of Consul
+  consul-supervisor demo                              watch a failover, without any Consul
   consul-supervisor schema > config.schema.json       for editors
 
 exit codes: 0 done, 1 negative answer, 2 usage, 69 Consul not reachable, 70 a bug of ours, 78 configuration
@@ -77,6 +78,22 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="configuration (default: %(default)s)",
     )
+    _command(commands, "demo", _demo, "watch an election and a failover, in half a minute", "demo")
+    agent = _command(
+        commands,
+        "dev-agent",
+        _dev_agent,
+        "run an in-memory Consul agent, for trying out only",
+        "dev-agent --port 8500",
+    )
+    agent.add_argument("--port", type=int, default=8500, metavar="N", help="0 for any (default: %(default)s)")
+    agent.add_argument(
+        "--session-ttl-min",
+        type=_duration_s,
+        default="1s",
+        metavar="DURATION",
+        help="the shortest TTL that it allows (default: %(default)s; a real Consul's is 10s)",
+    )
     _command(
         commands,
         "schema",
@@ -85,6 +102,15 @@ def _parser() -> argparse.ArgumentParser:
         "schema > config.schema.json",
     )
     return parser
+
+
+def _duration_s(text: str) -> float:
+    from supervisor.config.durations import seconds
+
+    try:
+        return seconds(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no duration: write 500ms, 1s or 1m30s") from None
 
 
 def _command(
@@ -179,6 +205,33 @@ def _leader(options: argparse.Namespace) -> int:
         return _fail(NEGATIVE, f"no leader: nobody holds {key}")
     sys.stdout.buffer.write(value + b"\n")
     return DONE
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from supervisor.demo import DemoFailed, demo
+
+    try:
+        asyncio.run(demo(_say, colours=sys.stdout.isatty(), environ=os.environ))
+    except DemoFailed as failed:
+        return _fail(NEGATIVE, f"cannot finish the demo: {failed}")
+    return DONE
+
+
+def _dev_agent(options: argparse.Namespace) -> int:
+    from supervisor.devagent.agent import run
+    from supervisor.devagent.api import Settings
+
+    settings = Settings(session_ttl_min_s=options.session_ttl_min)
+    try:
+        asyncio.run(run("127.0.0.1", options.port, settings, _say))
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        return _fail(NEGATIVE, f"cannot listen on 127.0.0.1:{options.port}: {why}")
+    return DONE
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -36,4 +36,4 @@ def merged_by(keys: Iterable[bytes], removed: bytes) -> bytes | None:
 
 
 def _node_below(keys: Iterable[bytes], path: bytes) -> bytes:
-    return os.path.commonprefix([key for key in keys if key.startswith(path)])
+    return os.path.commonprefix([key for key in keys if key.startswith(path)]) or b""

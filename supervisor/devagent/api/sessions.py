@@ -94,7 +94,7 @@ def _wanted(body: Any, node: str) -> Session:
     """The session that a body describes. Raises ValueError with the words of Go's decoder."""
     fields = Fields(body, "", "struct { LockDelay interface {}; *structs.Alias }")
     node_checks, checks = _node_checks(fields)
-    services = fields.objects("ServiceChecks", "structs.ServiceCheck")
+    services = fields.objects("ServiceChecks", "ServiceCheck.ServiceChecks", "structs.ServiceCheck")
     given = isinstance(fields.any("ServiceChecks"), list)
     return Session(
         id="",
@@ -155,5 +155,3 @@ def _checked(wanted: Session, settings: Settings) -> Session:
         bounds = f"[{format_duration(ttl_min_ns)}={format_duration(TTL_MAX_NS)}]"
         raise Refused(f"Invalid Session TTL '{ttl_ns}', must be between {bounds}")
     return replace(wanted, ttl_ns=ttl_ns)
-
-
