@@ -105,10 +105,11 @@ def supervisor_of(scene: "Scene", url: str, name: str, elections: Mapping[str, A
 
 
 def stamping_hooks(scene: "Scene", name: str) -> dict[str, Any]:
-    """on_acquire and on_lose as stamps."""
+    """on_acquire and on_lose as stamps; on_lose lasts 20 ms, for one that ends while its start is
+    still being carried out would measure that start."""
     return {
         "on_acquire": [{"exec": scene.stamping(name, "acquire")}],
-        "on_lose": [{"exec": scene.stamping(name, "lose")}],
+        "on_lose": [{"exec": scene.stamping(name, "lose", "rest")}],
     }
 
 

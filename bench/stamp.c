@@ -1,8 +1,9 @@
-/* The hook and the child of every measurement: stamp FILE WHO WHAT [wait]
+/* The hook and the child of every measurement: stamp FILE WHO WHAT [wait|rest]
  *
  * Its first deed is to read the clock, its last but for leaving is to read it again; each reading
  * becomes one line, "WHO WHAT begin|end NANOSECONDS", by one write(2) to the end of FILE. With
- * "wait" it waits for SIGTERM in between, at most an hour, so that a forgotten one goes by itself.
+ * "wait" it waits for SIGTERM in between, at most an hour, so that a forgotten one goes by itself;
+ * with "rest" it sleeps 20 ms, which is short for a hook and long for what its start leaves to do.
  * The clock is CLOCK_MONOTONIC: the same for all processes, and Python's time.monotonic_ns().
  */
 #define _GNU_SOURCE
@@ -35,9 +36,12 @@ int main(int argc, char **argv)
     sigaddset(&term, SIGTERM);
     sigprocmask(SIG_BLOCK, &term, NULL);
     note(argv, "begin", &now);
-    if (argc > 4 && strcmp(argv[4], "wait") == 0) {
-        struct timespec hour = {3600, 0};
-        sigtimedwait(&term, NULL, &hour);
+    if (argc > 4) {
+        struct timespec hour = {3600, 0}, rest = {0, 20000000};
+        if (strcmp(argv[4], "wait") == 0)
+            sigtimedwait(&term, NULL, &hour);
+        else
+            nanosleep(&rest, NULL);
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
     note(argv, "end", &now);

@@ -112,9 +112,8 @@ class Consul:
                     return _session_info(response, session)
                 case Acquire(session=session) if status == 200:
                     return _won(response, session)
-                case Release() if status == 200:
-                    _json(response, dict)
-                    return Done()
+                case Release(key=key) if status == 200:
+                    return _released(response, key)
                 case Acquire() | Release() if status in (409, 500):
                     return _refused_lock(response)
                 case ReadKey(key=key) | WatchKey(key=key) if status in (200, 404):
@@ -203,13 +202,25 @@ def _session_info(response: requests.Response, session: str) -> Outcome:
 
 
 def _won(response: requests.Response, session: str) -> Outcome:
-    results = _json(response, dict).get("Results")
-    if not isinstance(results, list) or not results or not isinstance(results[0], dict):
-        raise Unreadable("a transaction without results")
-    entry = results[0].get("KV")
+    entry = _transacted(response)
     if _text(entry, "Session") != session:
         raise Unreadable("a lock of another session")
     return Won(_number(entry, "CreateIndex"), _number(entry, "ModifyIndex"), _number(entry, "LockIndex"))
+
+
+def _released(response: requests.Response, key: str) -> Outcome:
+    entry = _transacted(response)
+    if _text(entry, "Key") != key or _text(entry, "Session", ""):
+        raise Unreadable("a release that did not release")
+    return Done()
+
+
+def _transacted(response: requests.Response) -> object:
+    """The key as the transaction's only operation left it."""
+    results = _json(response, dict).get("Results")
+    if not isinstance(results, list) or len(results) != 1 or not isinstance(results[0], dict):
+        raise Unreadable("a transaction without its result")
+    return results[0].get("KV")
 
 
 def _refused_lock(response: requests.Response) -> Outcome:

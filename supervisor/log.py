@@ -43,6 +43,7 @@ from supervisor.core.events import (
 from supervisor.hooks import HookLine
 
 REPEAT_S = 60.0  # an outage of an hour is sixty lines an election, not seven thousand
+REASONS_MAX = 4  # in REPEAT_S: reasons take turns (refused, timed out) or carry a changing number
 
 Level = str  # debug | info | warning | error
 _PRIORITY = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -50,8 +51,8 @@ _PRIORITY = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 @dataclass(slots=True)
 class _Repeated:
-    why: str
-    said_at: float
+    since: float
+    reasons: set[str]
     unsaid: int = 0
 
 
@@ -134,11 +135,15 @@ class Log:
     def _repeat(self, level: Level, event: str, about: tuple[str, str], why: str) -> None:
         now = self._clock()
         last = self._repeated.get(about)
-        if last is not None and last.why == why and now - last.said_at < REPEAT_S:
+        unsaid = None
+        if last is None or now - last.since >= REPEAT_S:
+            unsaid = last.unsaid or None if last is not None else None
+            self._repeated[about] = _Repeated(now, {why})
+        elif why in last.reasons or len(last.reasons) >= REASONS_MAX:
             last.unsaid += 1
             return
-        unsaid = last.unsaid if last is not None and last.unsaid else None
-        self._repeated[about] = _Repeated(why, now)
+        else:
+            last.reasons.add(why)
         election, kind = about
         self.line(level, event, election=election, kind=kind, why=why, times_unsaid=unsaid)
 

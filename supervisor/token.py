@@ -4,11 +4,13 @@ The token must never appear in a log line, an error or a repr: this object has n
 """
 
 import os
+import re
 from collections.abc import Callable
 
 from supervisor.config import ConsulSettings
 
 TOKEN_BYTES_MAX = 4096  # a UUID has 36; anything longer than this is another file
+_SENDABLE = re.compile(rb"[\x21-\x7e]+")  # what a header can carry, without blanks
 
 
 class TokenError(Exception):
@@ -51,6 +53,6 @@ class Token:
         except OSError as error:
             raise TokenError(f"cannot read the token file {path}: {error.strerror}") from None
         token = raw.strip()
-        if not token or len(raw) > TOKEN_BYTES_MAX or not token.isascii() or len(token.split()) != 1:
+        if len(raw) > TOKEN_BYTES_MAX or not _SENDABLE.fullmatch(token):
             raise TokenError(f"cannot use the token file {path}: it must hold one token and nothing else")
         self._value, self._stamp = token.decode(), stamp

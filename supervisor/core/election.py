@@ -246,6 +246,8 @@ def _watch_answered(election: Election, request: WatchKey, outcome: Outcome, now
     election = replace(election, index=0 if fell else outcome.index)
     if fell and not request.consistent:
         return election  # a server that lags behind; the next one asks anew, consistently
+    if changed:
+        election = replace(election, read=election.read.aged())
     return _see(election, outcome, request.at, now, fresh_at=now, consistent=request.consistent)
 
 
@@ -285,11 +287,12 @@ def _see(
     """An answer about the key, asked for at ``at``, that was true at ``fresh_at`` or later."""
     tenure = election.tenure
     if tenure is None:
-        return _see_waiting(election, view, at, now, fresh_at=fresh_at, consistent=consistent)
+        return _see_waiting(election, view, at, now, fresh_at=fresh_at, consistent=consistent, old=old)
     if not consistent:
         return election
     if _is_ours(election, tenure, view):
-        return _note(replace(election, tenure=tenure.confirmed(at)), view, now, fresh_at)
+        election = replace(election, tenure=tenure.confirmed(at))
+        return election if old else _note(election, view, now, fresh_at)
     if old:
         return election
     election = _note(election, view, now, fresh_at)
@@ -303,9 +306,18 @@ def _see(
 
 
 def _see_waiting(
-    election: Election, view: KeyView, at: float, now: float, *, fresh_at: float, consistent: bool
+    election: Election,
+    view: KeyView,
+    at: float,
+    now: float,
+    *,
+    fresh_at: float,
+    consistent: bool,
+    old: bool,
 ) -> Election:
     session = election.session
+    if old:
+        return replace(election, read=election.read.by(now))
     if not session.id or view.session != session.id:
         return _note(election, view, now, fresh_at)
     if session.stage is not Stage.LIVE or session.ending:
@@ -318,12 +330,10 @@ def _see_waiting(
 
 def _is_ours(election: Election, tenure: Tenure, view: KeyView) -> bool:
     """A LockIndex that grew tells of another holder in between; a plain PUT sets it to 0."""
-    known = election.view.lock_index if election.view is not None else tenure.lock_index
-    return (
-        view.session == tenure.session
-        and view.create_index == tenure.create_index
-        and view.lock_index <= known
-    )
+    known = election.view
+    assert known is not None
+    relocked = view.lock_index > known.lock_index and view.modify_index > known.modify_index
+    return view.session == tenure.session and view.create_index == tenure.create_index and not relocked
 
 
 def _note(election: Election, view: KeyView, now: float, fresh_at: float) -> Election:

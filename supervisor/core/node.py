@@ -18,8 +18,10 @@ class Node:
 
     def __init__(self, elections: Iterable[Election]) -> None:
         self.elections = {election.settings.name: election for election in elections}
-        self._due = [(election.deadline, name) for name, election in self.elections.items()]
-        heapq.heapify(self._due)
+        self._due: list[tuple[float, str]] = []
+        self._queued: set[tuple[float, str]] = set()
+        for name in self.elections:
+            self._queue(name)
 
     @property
     def stopped(self) -> bool:
@@ -32,7 +34,7 @@ class Node:
             due_at, name = self._due[0]
             if due_at == self.elections[name].deadline:
                 return due_at
-            heapq.heappop(self._due)
+            self._unqueue()
         return NEVER
 
     def step(self, event: Event, now: float) -> list[Action]:
@@ -46,7 +48,7 @@ class Node:
             election, begun = step(before, event, now)
             self.elections[name] = election
             if isinstance(event, Tick) or election.deadline != before.deadline:
-                heapq.heappush(self._due, (election.deadline, name))
+                self._queue(name)
             actions += begun
         return actions
 
@@ -64,7 +66,19 @@ class Node:
     def _take_due(self, now: float) -> list[str]:
         names: dict[str, None] = {}
         while self._due and self._due[0][0] <= now:
-            due_at, name = heapq.heappop(self._due)
+            due_at, name = self._unqueue()
             if due_at == self.elections[name].deadline:
                 names[name] = None
         return list(names)
+
+    def _queue(self, name: str) -> None:
+        """Each once: a deadline may move there and back a million times before it comes."""
+        due = (self.elections[name].deadline, name)
+        if due[0] != NEVER and due not in self._queued:
+            self._queued.add(due)
+            heapq.heappush(self._due, due)
+
+    def _unqueue(self) -> tuple[float, str]:
+        due = heapq.heappop(self._due)
+        self._queued.remove(due)
+        return due

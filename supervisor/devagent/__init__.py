@@ -2,25 +2,26 @@
 
 The map, one line a module; each imports only those above it.
 
-    messages.py  what goes in and comes out: Request, Answer, Waiting
-    gotext.py    Go's ways with numbers, durations, UUIDs and JSON
-    radix.py     whom a write wakes who waits for a key that does not exist
-    kv.py        the table of keys: write, check-and-set, lock, delete, tombstones
-    delays.py    lock-delay, and what a restart makes of it
-    sessions.py  the table of sessions, and when each ends
-    catalog.py   nodes and their checks, as far as sessions are bound to them
-    store.py     all tables and every write to them: one raft index a write
-    txn.py       transactions on keys
-    shapes.py    the tables' values as JSON
-    queries.py   what can be read and waited for, and what wakes who waits
-    api/         Consul's HTTP API over the store
-    model.py     requests, events and time in; answers out. Pure
-    server.py    an HTTP/1.1 server on asyncio: knows no Consul
-    agent.py     the model on a real clock, behind that server
+    messages.py   what goes in and comes out: Request, Answer, Waiting
+    gotext.py     Go's ways with numbers, durations, UUIDs and JSON
+    radix.py      whom a write wakes who waits for a key that does not exist
+    kv.py         the table of keys: write, check-and-set, lock, delete, tombstones
+    delays.py     lock-delay, and what a restart makes of it
+    sessions.py   the table of sessions, and when each ends
+    catalog.py    nodes and their checks, as far as sessions are bound to them
+    store.py      all tables and every write to them: one raft index a write
+    txn.py        transactions on keys
+    shapes.py     the tables' values as JSON
+    queries.py    what can be read and waited for, and what wakes who waits
+    api/          Consul's HTTP API over the store
+    model.py      requests, events and time in; answers out. Pure
+    connection.py one client of an HTTP/1.1 server: limits, framing, one request at a time
+    server.py     that server, on asyncio: knows no Consul
+    agent.py      the model on a real clock, behind that server
 
-What is in ``server`` and ``agent`` does I/O; the rest is a pure model: time is an argument, ids come
-from a seed, the same calls give the same answers. Its behaviour is that of Consul 1.8.7, and the tests
-ask both the same and compare; where the two differ on purpose is said in NOT_CONSUL, each with why.
+What is in ``connection``, ``server`` and ``agent`` does I/O; the rest is a pure model: time is an
+argument, ids come from a seed, the same calls give the same answers. Its behaviour is that of Consul
+1.8.7: the tests ask both the same and compare. Where the two differ on purpose is said in NOT_CONSUL.
 This package must never be asked to keep anything: it is no production store.
 """
 

@@ -20,6 +20,7 @@ from supervisor.devagent.store import NEVER, Store
 
 JITTER_SHARE = 1 / 16  # a wait is longer by up to this, so that not all return at once
 HOLD_S = 7.0  # rpc_hold_timeout: a request that finds no leader is kept for one
+NO_LEADER = text(500, "No cluster leader")
 RAW: Headers = (
     ("Content-Type", "text/plain"),
     ("Content-Security-Policy", "sandbox"),
@@ -29,10 +30,14 @@ RAW: Headers = (
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """One who waits; ``ask`` None: for a leader."""
+    """One who waits; ``ask`` None: for a leader. ``answer`` is what the end of the wait brings.
+
+    For a read that is what it found when it last looked: it does not look again at the end.
+    """
 
     waiting: Waiting
-    ask: Ask | None
+    answer: Answer
+    ask: Ask | None = None
     watch: Watch = Watch()
 
 
@@ -150,26 +155,34 @@ class Model:
             self._wake()
             for pending in tuple(self._pending.values()):
                 if pending.waiting.until <= at:
-                    self._time_out(pending)
+                    self._finish(pending, pending.answer)
 
     def _handle(self, request: Request, now: float) -> Answer | Waiting:
         try:
             response = respond(request, self.store, self.settings, now, self.has_leader)
         except NoLeader:
-            return self._wait(request, now + HOLD_S, None)
+            return self._wait(_Pending(self._promise(request, now + HOLD_S), NO_LEADER))
         if isinstance(response, Answer):
             return response
         if response.index and self._index(response) <= response.index:
             jitter_s = self.store.source.random() * response.wait_s * JITTER_SHARE
-            return self._wait(request, now + response.wait_s + jitter_s, response)
+            promise = self._promise(request, now + response.wait_s + jitter_s)
+            return self._wait(self._look(_Pending(promise, NO_LEADER, response)))
         return self._result(response)
 
-    def _wait(self, request: Request, until: float, ask: Ask | None) -> Waiting:
+    def _promise(self, request: Request, until: float) -> Waiting:
         self._number += 1
-        waiting = Waiting(self._number, request, until)
-        watch = ask.query.watch(self.store) if ask is not None else Watch()
-        self._pending[waiting.number] = _Pending(waiting, ask, watch)
-        return waiting
+        return Waiting(self._number, request, until)
+
+    def _wait(self, pending: _Pending) -> Waiting:
+        self._pending[pending.waiting.number] = pending
+        return pending.waiting
+
+    def _look(self, pending: _Pending) -> _Pending:
+        """What it finds now, and what would change that."""
+        assert pending.ask is not None, "it reads"
+        watch = pending.ask.query.watch(self.store)
+        return replace(pending, answer=self._result(pending.ask), watch=watch)
 
     def _wake(self) -> None:
         """Whose watch was touched looks again: it is answered if the index has grown."""
@@ -181,8 +194,7 @@ class Model:
             if self._index(ask) > ask.index:
                 self._finish(pending, self._result(ask))
             else:
-                watch = ask.query.watch(self.store)
-                self._pending[pending.waiting.number] = replace(pending, watch=watch)
+                self._wait(self._look(pending))
 
     def _retry(self, pending: _Pending, now: float) -> None:
         """A held request begins anew; if it waits again, then under its old number."""
@@ -195,10 +207,6 @@ class Model:
         self._pending[pending.waiting.number] = replace(
             begun, waiting=replace(pending.waiting, until=response.until)
         )
-
-    def _time_out(self, pending: _Pending) -> None:
-        answer = text(500, "No cluster leader") if pending.ask is None else self._result(pending.ask)
-        self._finish(pending, answer)
 
     def _finish(self, pending: _Pending, answer: Answer) -> None:
         del self._pending[pending.waiting.number]

@@ -43,8 +43,15 @@ class World:
         oldest = -self.election.lease.lock_delay_s - GRID_S
         onlooker = (
             max(monitor.contact_at - now, oldest) if matters else 0.0,
-            tuple(running.ends_by - now for running in monitor.running),
-            (monitor.owed, monitor.lose_began, monitor.exposed, monitor.create_index, monitor.lock_index),
+            tuple((running.ends_by - now, running.asked_to_end) for running in monitor.running),
+            (
+                monitor.owed,
+                monitor.lose_began,
+                monitor.exposed,
+                monitor.create_index,
+                monitor.modify_index,
+                monitor.lock_index,
+            ),
             monitor.written[1],
             monitor.stop_writes,
         )

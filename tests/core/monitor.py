@@ -20,18 +20,21 @@ class Running:
 
     started: a.StartHook | a.StartRun
     ends_by: float = inf
+    asked_to_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
     """``contact_at``: send time of the newest consistent answer that showed us as holder.
 
-    ``create_index``: of the key that the tenure began with; ``lock_index``: as last seen.
+    ``create_index``: of the key that the tenure began with; ``modify_index``, ``lock_index``: as
+    last seen.
     ``owed``: on_acquire or run began and
     on_lose has not come to its end. ``lose_began``: its first attempt did. ``exposed``: Consul
     itself has said in this tenure that the key is not ours, so a rival may act at once.
     ``written``: the last kind of write of the session. ``stop_writes``: those since the stop.
-    ``before_tenure``: what was asked before the tenure began can confirm it, but not contradict.
+    ``overtaken``: what was asked before the tenure began, or before the watch told of a change;
+    the answer can confirm but not contradict.
     """
 
     hook: Running | None = None
@@ -39,6 +42,7 @@ class Monitor:
     run: Running | None = None
     contact_at: float = -inf
     create_index: int = 0
+    modify_index: int = 0
     lock_index: int = 0
     owed: bool = False
     lose_began: bool = False
@@ -46,7 +50,7 @@ class Monitor:
     written: tuple[str, int] = ("", 0)
     stop_writes: frozenset[str] = frozenset()
     pending: tuple[a.Request, ...] = ()
-    before_tenure: tuple[a.Request, ...] = ()
+    overtaken: tuple[a.Request, ...] = ()
 
     @property
     def running(self) -> tuple[Running, ...]:
@@ -65,7 +69,10 @@ def watch_step(
     """What the onlooker knows after this step; AssertionError when a promise was broken."""
     monitor = _happened(monitor, before, event)
     if before.tenure is None:
-        monitor = replace(monitor, before_tenure=monitor.pending)
+        monitor = replace(monitor, overtaken=monitor.pending)
+    elif _tells_of_a_change(monitor, before, event):
+        reads = tuple(request for request in monitor.pending if isinstance(request, a.ReadKey))
+        monitor = replace(monitor, overtaken=(*monitor.overtaken, *reads))
     for action in begun:
         monitor = _begun(monitor, after, action, now)
     monitor = _held_to_its_word(monitor, before, after, now)
@@ -92,31 +99,51 @@ def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
     return monitor
 
 
+def _tells_of_a_change(monitor: Monitor, before: Election, event: e.Event) -> bool:
+    match event:
+        case e.Answered(a.WatchKey() as request, e.KeyView() as view) if request not in monitor.overtaken:
+            return before.view is None or replace(view, index=0) != replace(before.view, index=0)
+    return False
+
+
 def _news(monitor: Monitor, before: Election, request: a.Request, outcome: e.Outcome) -> Monitor:
     """What the answer says of the key, taken by the letter of the promise."""
     ours = before.tenure.session if before.tenure is not None else before.session.id
-    early = before.tenure is not None and request in monitor.before_tenure
+    early = before.tenure is not None and request in monitor.overtaken
     contradicts = before.tenure is not None and not early
     if early and isinstance(request, a.WatchKey):
         return monitor  # it says nothing that the next one, from the tenure's index on, would not
     match request, outcome:
-        case a.Acquire(), e.Won(create_index, _, _):
-            return _contact(monitor, before, request.at, create_index, 1)
+        case a.Acquire(), e.Won() if before.tenure is None:
+            return _contact(monitor, before, request.at, outcome)
         case ((a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView(session=session)) if session != ours:
             return replace(monitor, exposed=monitor.exposed or contradicts)
         case ((a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView()) if ours:
             recreated = before.tenure is not None and outcome.create_index != monitor.create_index
-            relocked = before.tenure is not None and outcome.lock_index > monitor.lock_index
+            relocked = before.tenure is not None and (
+                outcome.lock_index > monitor.lock_index and outcome.modify_index > monitor.modify_index
+            )
             if not recreated and not relocked:
-                return _contact(monitor, before, request.at, outcome.create_index, outcome.lock_index)
+                return _contact(monitor, before, request.at, outcome, early=early)
             return replace(monitor, exposed=monitor.exposed or contradicts)
     return monitor
 
 
-def _contact(monitor: Monitor, before: Election, at: float, create_index: int, lock_index: int) -> Monitor:
+def _contact(
+    monitor: Monitor, before: Election, at: float, shown: e.Won | e.KeyView, *, early: bool = False
+) -> Monitor:
     if before.tenure is not None:
-        at = max(monitor.contact_at, at)
-    return replace(monitor, contact_at=at, create_index=create_index, lock_index=lock_index)
+        monitor = replace(monitor, contact_at=max(monitor.contact_at, at))
+        if early:
+            return monitor
+    else:
+        monitor = replace(monitor, contact_at=at)
+    return replace(
+        monitor,
+        create_index=shown.create_index,
+        modify_index=shown.modify_index,
+        lock_index=shown.lock_index,
+    )
 
 
 # --- what was begun ------------------------------------------------------------------------------
@@ -137,7 +164,9 @@ def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> M
             return _hook_killed(monitor, started, now)
         case a.StopRun(started):
             assert monitor.run is not None and started == monitor.run.started, "no such run child"
-            stopped = replace(monitor.run, ends_by=now + started.run.stop_timeout_s)
+            assert not monitor.run.asked_to_end, "the run child is stopped twice"
+            ends_by = now + started.run.stop_timeout_s
+            stopped = replace(monitor.run, ends_by=ends_by, asked_to_end=True)
             return replace(monitor, run=stopped)
         case a.Request():
             return _asked(monitor, after, action, now)
@@ -182,7 +211,9 @@ def _hook_killed(monitor: Monitor, started: a.StartHook, now: float) -> Monitor:
     lane = "change" if started.context.event == "change" else "hook"
     running: Running | None = getattr(monitor, lane)
     assert running is not None and started == running.started, "a hook is killed that does not run"
-    running = replace(running, ends_by=min(running.ends_by, now + started.hook.kill_after_s))
+    assert not running.asked_to_end, "a hook is killed twice"
+    ends_by = min(running.ends_by, now + started.hook.kill_after_s)
+    running = replace(running, ends_by=ends_by, asked_to_end=True)
     return replace(monitor, change=running) if lane == "change" else replace(monitor, hook=running)
 
 

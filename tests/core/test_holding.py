@@ -1,7 +1,5 @@
 """How a holder learns that it holds no more: what is a loss, why, and when a rival may hold."""
 
-from math import inf
-
 import pytest
 
 from supervisor.core import actions as a
@@ -10,7 +8,6 @@ from tests.core.play import (
     ACQUIRE,
     CREATE,
     DESTROY,
-    DOWN,
     FORBIDDEN,
     FREE,
     OURS,
@@ -19,14 +16,13 @@ from tests.core.play import (
     RENEW,
     RIVAL,
     ROOM_S,
+    RUN,
     SILENCE,
-    UP,
     WATCH,
     WON,
     Play,
     acquiring,
     holding,
-    hook,
     waiting,
 )
 
@@ -73,9 +69,9 @@ def test_the_renewal_waits_for_no_read_and_the_read_for_no_renewal() -> None:
 def test_belief_ends_one_room_after_the_last_contact_and_nothing_sooner() -> None:
     play = holding()
     play.passes(CONTACT + ROOM_S - 0.01, silent=True)
-    assert play.role is a.Role.HOLDING
+    assert play.role == "holding"
     play.passes(CONTACT + ROOM_S, silent=True)
-    assert play.role is a.Role.LOSING
+    assert play.role == "losing"
     assert lose_context(play).reason == "lease-expired"
     assert lose_context(play).rival_at == pytest.approx(CONTACT + 30.0)
 
@@ -85,9 +81,9 @@ def test_a_contact_counts_from_when_it_was_asked_for() -> None:
     play.does(3.2, "read")
     play.on(5.9, READ, OURS)
     play.passes(3.2 + ROOM_S - 0.01, silent=True)
-    assert play.role is a.Role.HOLDING
+    assert play.role == "holding"
     play.passes(3.2 + ROOM_S, silent=True)
-    assert play.role is a.Role.LOSING
+    assert play.role == "losing"
 
 
 def test_renewals_keep_the_session_and_no_belief() -> None:
@@ -97,7 +93,7 @@ def test_renewals_keep_the_session_and_no_belief() -> None:
         for request in [r for r in play.under_way if not isinstance(r, WATCH)]:
             outcome = e.Alive() if isinstance(request, RENEW) else SILENCE
             play.happens(play.now, e.Answered(request, outcome))
-    assert play.role is a.Role.HOLDING
+    assert play.role == "holding"
     play.happens(CONTACT + ROOM_S, e.Tick())
     assert lose_context(play).reason == "lease-expired"
 
@@ -113,16 +109,26 @@ def test_a_watch_that_need_not_be_consistent_is_no_contact() -> None:
     play = acquiring(on_acquire=())
     play.does(2.0, WATCH, OURS, "watch 7 consistently")
     play.passes(CONTACT + ROOM_S, silent=True)
-    assert play.role is a.Role.LOSING
+    assert play.role == "losing"
 
 
 def test_a_consistent_watch_is_a_contact() -> None:
     play = holding()
     play.on(20.0, WATCH, OURS)
     play.passes(1.0 + ROOM_S - 0.01, silent=True)
-    assert play.role is a.Role.HOLDING
+    assert play.role == "holding"
     play.passes(1.0 + ROOM_S, silent=True)
-    assert play.role is a.Role.LOSING
+    assert play.role == "losing"
+
+
+def test_an_answer_to_an_older_question_takes_no_contact_back() -> None:
+    """The watch was armed at 1.0, the read asked at 3.2."""
+    play = holding()
+    play.does(3.2, "read")
+    play.on(3.3, READ, OURS)
+    play.on(3.4, WATCH, e.KeyView(8, "s", b"put", 3, 8, 0))
+    play.passes(3.2 + ROOM_S - 0.01, silent=True)
+    assert play.role == "holding"
 
 
 def test_after_the_silence_the_lock_is_released_and_tried_for_again() -> None:
@@ -136,7 +142,7 @@ def test_after_the_silence_the_lock_is_released_and_tried_for_again() -> None:
 def test_without_a_ttl_silence_ends_belief_too() -> None:
     play = holding(ttl_s=None)
     play.passes(CONTACT + ROOM_S, silent=True)
-    assert play.role is a.Role.LOSING
+    assert play.role == "losing"
 
 
 # --- Consul says that the key is not ours -------------------------------------------------------------
@@ -207,7 +213,7 @@ def test_ours_again_is_not_ours_still(view: e.KeyView) -> None:
     """Somebody else may have held it in between."""
     play = holding()
     play.on(2.0, WATCH, view)
-    assert play.role is a.Role.LOSING
+    assert play.role == "losing"
 
 
 def test_a_plain_put_over_the_key_is_no_loss() -> None:
@@ -216,7 +222,7 @@ def test_a_plain_put_over_the_key_is_no_loss() -> None:
     play.does(2.0, WATCH, e.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
     play.does(3.2, "read")
     play.does(3.3, READ, e.KeyView(9, "s", b"them", 3, 9, 0), "renew s")
-    assert play.role is a.Role.HOLDING
+    assert play.role == "holding"
 
 
 def test_an_answer_overtaken_by_that_of_a_plain_put_is_no_loss() -> None:
@@ -225,7 +231,15 @@ def test_an_answer_overtaken_by_that_of_a_plain_put_is_no_loss() -> None:
     play.does(3.2, "read")
     play.does(3.25, WATCH, e.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
     play.does(3.3, READ, OURS, "renew s")
-    assert play.role is a.Role.HOLDING
+    assert play.role == "holding"
+
+
+def test_nor_is_one_of_the_watch_that_a_read_has_overtaken() -> None:
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.25, READ, e.KeyView(9, "s", b"them", 3, 9, 0), "")
+    play.does(3.3, WATCH, OURS, "renew s, watch 7 consistently")
+    assert play.role == "holding"
 
 
 def test_a_question_from_before_the_tenure_cannot_contradict_it() -> None:
@@ -237,7 +251,7 @@ def test_a_question_from_before_the_tenure_cannot_contradict_it() -> None:
     play.does(5.3, RENEW, e.Alive(), "read")
     play.does(5.4, ACQUIRE, WON, "start up#1: acquired, acquiring")
     play.does(5.5, READ, FREE, "read")
-    assert play.role is a.Role.ACQUIRING
+    assert play.role == "acquiring"
 
 
 # --- the session dies -----------------------------------------------------------------------------------
@@ -261,21 +275,46 @@ def test_what_is_not_said_of_the_session_is_no_loss() -> None:
         play.happens(max(play.deadline, play.now), e.Tick())
         for request in [r for r in play.under_way if not isinstance(r, WATCH)]:
             play.happens(play.now, e.Answered(request, outcome))
-    assert play.role is a.Role.HOLDING
+    assert play.role == "holding"
 
 
 # --- back-off --------------------------------------------------------------------------------------------
 
 
-def fails_to_acquire(play: Play, now: float) -> float:
-    """on_acquire fails; gives how long it then takes until the node contends again."""
-    play.passes(now)
-    assert play.role is a.Role.ACQUIRING
+def next_create(play: Play, lost_at: float) -> float:
+    """How long after the loss the node contends again; then it holds, and on_acquire runs."""
+    play.passes(lost_at + 1.0)
+    while play.election.view != RELEASED:
+        play.on(play.now, WATCH, RELEASED)
+    play.passes(lost_at + 301.0)
+    assert play.role == "acquiring"
+    return min(at for at in play.times(CREATE) if at > lost_at) - lost_at
+
+
+def fail_to_acquire(play: Play) -> float:
     play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=False))
-    failed_at = play.now
-    play.on(failed_at, RELEASE, e.Done())
-    play.passes(failed_at + 0.1)
-    play.passes(play.deadline) if play.deadline < inf else None
-    while play.last(CREATE).at < failed_at:
-        play.passes(play.deadline)
-    return float(play.last(CREATE).at - failed_at)
+    return next_create(play, play.now)
+
+
+def test_after_a_failed_on_acquire_it_waits_longer_each_time_up_to_five_minutes() -> None:
+    play = acquiring(on_lose=())
+    delays = [fail_to_acquire(play) for _ in range(7)]
+    assert delays == pytest.approx([10, 20, 40, 80, 160, 300, 300], abs=0.1)
+
+
+def exit_of_run(play: Play, after_s: float) -> float:
+    play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.passes(play.now + after_s)
+    play.happens(play.now, e.RunEnded(play.last(a.StartRun)))
+    return next_create(play, play.now)
+
+
+def test_ten_minutes_of_holding_make_the_next_loss_the_first_again() -> None:
+    play = acquiring(on_lose=(), run=RUN)
+    delays = [
+        fail_to_acquire(play),
+        exit_of_run(play, 590.0),
+        exit_of_run(play, 601.0),
+        fail_to_acquire(play),
+    ]
+    assert delays == pytest.approx([10, 20, 10, 20], abs=0.1)

@@ -1,6 +1,7 @@
 """Scenes: on the worker's shared agent, or on an agent of the test's own that it may freeze or kill."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 from tests.elections.scene import Scene
 from tests.support.consul import Agent
 
+MakeScene = Callable[[Agent], AbstractContextManager[Scene]]
+
 _failed = pytest.StashKey[bool]()
+_scenes = pytest.StashKey[list[Scene]]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -20,37 +24,46 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed and call.when == "call":
         item.stash[_failed] = True
-        for scene in getattr(item, "funcargs", {}).values():
-            if isinstance(scene, Scene):
-                report.sections.append(("scene", scene.account()))
+    if report.failed:
+        for scene in item.stash.get(_scenes, []):
+            report.sections.append(("scene", scene.account()))
     return report
 
 
-def _scene(agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest) -> Iterator[Scene]:
-    made = Scene(agent, tmp_path / "nodes", unique)
-    try:
-        yield made
-        if not request.node.stash.get(_failed, False):
-            made.end()
-    finally:
-        made.close()
+@pytest.fixture
+def make_scene(tmp_path: Path, unique: str, request: pytest.FixtureRequest) -> MakeScene:
+    """``with make_scene(agent) as scene:``: at the end of the block all is stopped and judged."""
+
+    @contextmanager
+    def staged(agent: Agent) -> Iterator[Scene]:
+        made = Scene(agent, tmp_path / "nodes", unique)
+        request.node.stash.setdefault(_scenes, []).append(made)
+        try:
+            yield made
+            if not request.node.stash.get(_failed, False):
+                made.end()
+        finally:
+            made.close()
+
+    return staged
 
 
 @pytest.fixture
-def scene(shared_agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def scene(shared_agent: Agent, make_scene: MakeScene) -> Iterator[Scene]:
     """Supervisors on the shared agent."""
-    yield from _scene(shared_agent, tmp_path, unique, request)
+    with make_scene(shared_agent) as made:
+        yield made
 
 
 @pytest.fixture
-def own_scene(
-    persistent_agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest
-) -> Iterator[Scene]:
+def own_scene(persistent_agent: Agent, make_scene: MakeScene) -> Iterator[Scene]:
     """Supervisors on an agent that this test may stop, kill and freeze, and that keeps its state."""
-    yield from _scene(persistent_agent, tmp_path, unique, request)
+    with make_scene(persistent_agent) as made:
+        yield made
 
 
 @pytest.fixture
-def dev_scene(agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def dev_scene(agent: Agent, make_scene: MakeScene) -> Iterator[Scene]:
     """Supervisors on an agent that this test may stop, and that then forgets everything."""
-    yield from _scene(agent, tmp_path, unique, request)
+    with make_scene(agent) as made:
+        yield made

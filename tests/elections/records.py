@@ -74,9 +74,7 @@ def tenures(records: Sequence[Record], name: str) -> list[Tenure]:
             for session, tenure in cut.items():
                 spans[session] = Tenure(tenure.node, session, tenure.token, tenure.first, number)
         elif record.name == name and record.event == "acquire" and record.session not in spans:
-            spans[record.session] = Tenure(
-                record.node, record.session, record.token, number, float("inf")
-            )
+            spans[record.session] = Tenure(record.node, record.session, record.token, number, float("inf"))
         elif record.name == name and record.event in ("lose", "lose-failure"):
             begun = spans.get(record.session)
             assert begun is not None, f"on_lose without an on_acquire before: {record}"

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.elections import records as judges
 from tests.elections.records import SCRIPT, Record, killed_line, read_records, shown
 from tests.support.consul import Agent
@@ -150,16 +152,25 @@ class Scene:
 
     def calls(self, node: str, name: str = "") -> list[str]:
         """The hooks that began on this node, but on_change: ``EVENT REASON``, oldest first."""
-        began = [r for r in self.records(node=node, stage="begin", name=name or self.name) if r.event != "change"]
+        began = [
+            r for r in self.records(node=node, stage="begin", name=name or self.name) if r.event != "change"
+        ]
         return [f"{record.event} {record.reason}" for record in began]
 
     def told(self, node: str) -> list[str]:
         """What on_change was told on this node: ``REASON LEADER``, oldest first."""
-        return [f"{r.reason} {r.leader}".rstrip() for r in self.records(node=node, stage="begin", event="change")]
+        return [
+            f"{r.reason} {r.leader}".rstrip() for r in self.records(node=node, stage="begin", event="change")
+        ]
 
     def wait_told(self, node: str, what: str) -> None:
         """Return when on_change was told this on that node."""
         until(lambda: what in self.told(node), f"{node} is told {what}")
+
+    def wait_told_leader(self, node: str, leader: str) -> None:
+        """Return when on_change was last told on that node that this one leads."""
+        last = ([f"initial {leader}"], [f"leader-changed {leader}"])
+        until(lambda: self.told(node)[-1:] in last, f"{node} is told that {leader} leads")
 
     def wait_leader(self, but: str = "", within_s: float = 30.0) -> str:
         """The node whose on_acquire has ended and that holds the key, if it is not ``but``."""
@@ -221,7 +232,7 @@ class Scene:
         self.stop()
         for node in self.nodes.values():
             node.assert_no_fault()
-        left = [process.cmdline() for process in processes_of(str(self.folder)) if self.is_ours(process)]
+        left = [process.cmdline() for process in self.processes()]
         assert not left, f"processes are left: {left}"
         excused = {f"{self.name}-{node}" for node in self._excused}
         sessions = [session["Name"] for session in self.sessions() if session["Name"] not in excused]
@@ -241,17 +252,16 @@ class Scene:
             open_ended = [t for t in judges.unfinished(seen, name) if t.node not in self._excused]
             assert not open_ended, f"on_lose did not run: {open_ended}\n{shown(seen)}"
 
-    def is_ours(self, process: Any) -> bool:
-        """Whether a process belongs to a node, and not to the agent, whose folder is beside."""
-        return "consul" not in process.name()
+    def processes(self) -> list[psutil.Process]:
+        """All processes of the nodes and of their hooks; the agent's folder lies elsewhere."""
+        return processes_of(str(self.folder))
 
     def close(self) -> None:
         """Leave nothing, whatever happened."""
         for node in self.nodes.values():
             node.close()
-        for process in processes_of(str(self.folder)):
-            if self.is_ours(process):
-                process.kill()
+        for process in self.processes():
+            process.kill()
         if self._proxy is not None:
             self._proxy.__exit__(None, None, None)
 

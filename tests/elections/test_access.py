@@ -1,15 +1,17 @@
 """Ways to Consul: tokens that change, TLS with a client's certificate, a unix socket."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import trustme
 
 from tests.elections.scene import Scene
-from tests.support.consul import Agent
+from tests.support.consul import Agent, free_ports
 
 MASTER = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
+MakeScene = Callable[[Agent], AbstractContextManager[Scene]]
 ROOMY = {"lock_delay": "20s"}
 
 
@@ -39,15 +41,15 @@ def guarded(tmp_path: Path) -> Iterator[Guarded]:
 
 
 @pytest.fixture
-def guarded_scene(guarded: Guarded, scene: Scene) -> Scene:
-    scene.agent = guarded
-    return scene
+def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[Scene]:
+    """Supervisors on the guarded agent."""
+    with make_scene(guarded) as made:
+        yield made
 
 
 def test_a_token_file_that_is_corrected_is_used_without_a_restart(
-    guarded_scene: Scene, guarded: Guarded, tmp_path: Path
+    scene: Scene, guarded: Guarded, tmp_path: Path
 ) -> None:
-    scene = guarded_scene
     file = tmp_path / "token"
     file.write_text("11111111-2222-3333-4444-555555555555\n")
     _, secret = guarded.make_token(scene.key)
@@ -58,11 +60,8 @@ def test_a_token_file_that_is_corrected_is_used_without_a_restart(
     assert secret not in a.log_text
 
 
-def test_a_token_that_is_replaced_costs_no_leadership(
-    guarded_scene: Scene, guarded: Guarded, tmp_path: Path
-) -> None:
+def test_a_token_that_is_replaced_costs_no_leadership(scene: Scene, guarded: Guarded, tmp_path: Path) -> None:
     """403 is no answer: it is said aloud and ridden out like silence."""
-    scene = guarded_scene
     accessor, first = guarded.make_token(scene.key)
     _, second = guarded.make_token(scene.key)
     file = tmp_path / "token"
@@ -82,9 +81,8 @@ def test_a_token_that_is_replaced_costs_no_leadership(
 
 
 def test_a_token_file_that_vanishes_leaves_the_last_token_in_use(
-    guarded_scene: Scene, guarded: Guarded, tmp_path: Path
+    scene: Scene, guarded: Guarded, tmp_path: Path
 ) -> None:
-    scene = guarded_scene
     file = tmp_path / "token"
     file.write_text(guarded.make_token(scene.key)[1])
     a = scene.leader("a", consul={"token_file": str(file)})
@@ -94,11 +92,12 @@ def test_a_token_file_that_vanishes_leaves_the_last_token_in_use(
     assert len(a.lines("token-file")) == 1
 
 
-def test_https_with_a_client_certificate(scene: Scene, tmp_path: Path) -> None:
-    from tests.support.consul import free_ports
-
+def test_https_with_a_client_certificate(make_scene: MakeScene, tmp_path: Path) -> None:
+    """Who has the certificate leads; who has none is told so and keeps asking."""
     authority = trustme.CA()
-    files = {name: tmp_path / f"{name}.pem" for name in ("ca", "server", "server-key", "client", "client-key")}
+    files = {
+        name: tmp_path / f"{name}.pem" for name in ("ca", "server", "server-key", "client", "client-key")
+    }
     authority.cert_pem.write_to_path(str(files["ca"]))
     for name, identity in (("server", "127.0.0.1"), ("client", "client.example")):
         certificate = authority.issue_cert(identity)
@@ -113,25 +112,21 @@ def test_https_with_a_client_certificate(scene: Scene, tmp_path: Path) -> None:
         "key_file": str(files["server-key"]),
     }
     tls = {"ca_file": files["ca"], "cert_file": files["client"], "key_file": files["client-key"]}
-    with Agent(tmp_path / "tls", config=config) as agent:
-        scene.agent = agent
+    with Agent(tmp_path / "tls", config=config) as agent, make_scene(agent) as scene:
         address = f"https://127.0.0.1:{port}"
         a = scene.leader("a", consul={"address": address, "tls": {k: str(v) for k, v in tls.items()}})
         b = scene.node("b", consul={"address": address, "tls": {"ca_file": str(files["ca"])}})
         assert "certificate" in b.wait_line("consul-silent", kind="CreateSession")["why"]
         scene.agent.kv_put(scene.key, b"through tls")
         scene.wait_told("a", "value-changed through tls")
-        assert a.running
-        scene.end()
+        assert a.running and not b.lines("role", role="holding")
 
 
-def test_a_unix_socket(scene: Scene, tmp_path: Path) -> None:
+def test_a_unix_socket(make_scene: MakeScene, tmp_path: Path) -> None:
     socket = tmp_path / "http.sock"
     config = {"addresses": {"http": f"127.0.0.1 unix://{socket}"}}
-    with Agent(tmp_path / "unix", config=config) as agent:
-        scene.agent = agent
+    with Agent(tmp_path / "unix", config=config) as agent, make_scene(agent) as scene:
         scene.leader("a", consul={"address": f"unix://{socket}"})
         scene.waiter("b", consul={"address": f"unix://{socket}"})
         assert scene.nodes["a"].stop() == 0
         assert scene.wait_leader() == "b"
-        scene.end()

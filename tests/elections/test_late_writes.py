@@ -5,6 +5,7 @@ must hold each time: never two holders, in the end somebody leads again, no sess
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,19 +13,21 @@ from tests.elections.scene import Scene
 from tests.support.proxy import Rule
 from tests.support.supervisor import Supervisor, until
 
-LOCK = {"method": "PUT", "path": "/txn", "body": b'"lock"'}
-UNLOCK = {"method": "PUT", "path": "/txn", "body": b'"unlock"'}
-CREATE = {"method": "PUT", "path": "/session/create"}
-DESTROY = {"method": "PUT", "path": "/session/destroy"}
+Request = dict[str, Any]  # what a rule of the proxy catches
+
+LOCK: Request = {"method": "PUT", "path": "/txn", "body": b'"lock"'}
+UNLOCK: Request = {"method": "PUT", "path": "/txn", "body": b'"unlock"'}
+CREATE: Request = {"method": "PUT", "path": "/session/create"}
+DESTROY: Request = {"method": "PUT", "path": "/session/destroy"}
 SHORT = {"ttl": "1s"}  # for those whose session Consul itself must end
 
 
-def start(scene: Scene, **changes: object) -> Supervisor:
+def start(scene: Scene, **changes: Any) -> Supervisor:
     """Node a, behind the proxy."""
     return scene.node("a", consul={"address": scene.proxy.url}, **changes)
 
 
-def lead(scene: Scene, **changes: object) -> Supervisor:
+def lead(scene: Scene, **changes: Any) -> Supervisor:
     """Node a, behind the proxy, as leader."""
     return scene.leader("a", consul={"address": scene.proxy.url}, **changes)
 
@@ -47,6 +50,31 @@ def test_a_late_acquire_of_a_holder_changes_nothing(scene: Scene) -> None:
     assert scene.agent.kv_get(scene.key) == before
     assert a.stop() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+def test_acquires_that_are_applied_long_after_we_gave_up_are_one_tenure(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **LOCK)
+    a = start(scene)
+    rule.wait_caught(3)
+    assert scene.calls("a") == [] and holder(scene) == ""
+    rule.release()
+    a.wait_line("role", role="holding")
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+def test_an_acquire_that_is_applied_between_release_and_destroy_does_not_keep_the_key(scene: Scene) -> None:
+    """The key is taken again by a session that is being given up; its destroy frees it."""
+    acquire = scene.proxy.hold("request", **LOCK, times=1)
+    destroy = scene.proxy.hold("request", **DESTROY, times=1)
+    lose_by_failing(scene, session={"ttl": "60s"})
+    destroy.wait_caught()
+    assert holder(scene) == ""
+    acquire.release()
+    assert holder(scene) == scene.session_of("a")
+    scene.node("b")
+    assert scene.wait_leader() == "b"
+    destroy.release()
+    assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
 
 
 def test_late_acquires_while_another_leads_are_refused(scene: Scene) -> None:
@@ -115,7 +143,7 @@ def test_a_stop_while_the_acquires_answer_is_outstanding_frees_the_key(scene: Sc
 # --- release -------------------------------------------------------------------------------------
 
 
-def lose_by_failing(scene: Scene, **changes: object) -> Supervisor:
+def lose_by_failing(scene: Scene, **changes: Any) -> Supervisor:
     """Node a acquires, fails, and gives the lock up again while its process goes on."""
     return start(scene, on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m", **changes)
 

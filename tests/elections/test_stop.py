@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from tests.elections.scene import Scene
-from tests.support.supervisor import PATIENCE_S, processes_of, until
+from tests.support.supervisor import PATIENCE_S, until
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -71,7 +71,7 @@ def test_a_second_signal_kills_what_runs_and_exits_1(scene: Scene) -> None:
     a.signal(signal.SIGTERM)
     assert a.wait(within_s=3.0) == 1
     assert not scene.records(event="lose", stage="end")
-    assert not [process for process in processes_of(str(scene.folder)) if scene.is_ours(process)]
+    assert not scene.processes()
     assert a.lines("interrupted") and a.lines("stopped", clean=False)
 
 
@@ -87,7 +87,9 @@ def test_a_stop_without_consul_is_bounded_and_in_order(own_scene: Scene, role: s
         a = scene.waiter("a")
     if role == "holder":
         a = scene.leader("a")
-    end, back = (scene.agent.kill, scene.agent.start) if away == "down" else (scene.agent.freeze, scene.agent.thaw)
+    end, back = (
+        (scene.agent.kill, scene.agent.start) if away == "down" else (scene.agent.freeze, scene.agent.thaw)
+    )
     end()
     if role == "newcomer":
         a = scene.node("a")

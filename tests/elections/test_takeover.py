@@ -11,16 +11,17 @@ SLACK_S = 10.0  # generous: it only shows that nothing hung
 
 
 def next_leader(scene: Scene, after: str) -> Record:
-    """The on_acquire after the tenure of session ``after``, once all living nodes know that leader."""
+    """The begin of the tenure after that of session ``after``, once all living nodes know the leader."""
 
-    def acquired() -> list[Record]:
-        return [record for record in scene.records(event="acquire", stage="end") if record.session != after]
+    def begun() -> list[Record]:
+        return [record for record in scene.records(event="acquire", stage="begin") if record.session != after]
 
-    acquire = until(acquired, f"a tenure after {after}")[0]
+    begin = until(begun, f"a tenure after {after}")[0]
+    scene.wait(session=begin.session, event="acquire", stage="end")
     for node, supervisor in scene.nodes.items():
         if supervisor.running:
-            scene.wait_told(node, f"leader-changed {acquire.node}")
-    return acquire
+            scene.wait_told_leader(node, begin.node)
+    return begin
 
 
 def test_exactly_one_of_three_leads(scene: Scene) -> None:
@@ -28,7 +29,7 @@ def test_exactly_one_of_three_leads(scene: Scene) -> None:
         scene.node(node)
     leader = scene.wait_leader()
     for node in "abc":
-        until(lambda node=node: scene.told(node)[-1:] in ([f"initial {leader}"], [f"leader-changed {leader}"]), node)
+        scene.wait_told_leader(node, leader)
     entry = scene.agent.kv_get(scene.key)
     assert entry is not None and entry["Value"] == leader.encode()
     assert {node: scene.calls(node) for node in "abc" if scene.calls(node)} == {leader: ["acquire acquired"]}
@@ -61,13 +62,26 @@ def test_after_kill_9_the_next_leads_once_consul_has_ended_the_session(scene: Sc
     assert began.at - killed_at < 2 * 2 + LOCK_DELAY_S + SLACK_S
 
 
+def test_kill_9_ends_the_run_child_too(scene: Scene) -> None:
+    """The child itself; what it started in turn is systemd's to end."""
+    scene.node("a", run=scene.run("a", "exec sleep 600"), session={"lock_delay": "5s"})
+    until(lambda: "sleep" in [process.name() for process in scene.processes()], "the child runs")
+    scene.kill("a")
+    until(lambda: not scene.processes(), "nothing of a runs")
+
+
 def test_a_destroyed_session_is_a_loss_and_the_lock_delay_guards_the_key(scene: Scene) -> None:
     scene.three()
     session = scene.session_of("a")
     destroyed_at = boottime()
     scene.agent.session_destroy(session)
     lost = scene.wait(node="a", event="lose", stage="begin")
-    assert (lost.reason, lost.session, lost.leader, lost.previous_leader) == ("session-invalidated", session, "", "a")
+    assert (lost.reason, lost.session, lost.leader, lost.previous_leader) == (
+        "session-invalidated",
+        session,
+        "",
+        "a",
+    )
     began = next_leader(scene, session)
     assert began.at >= destroyed_at + LOCK_DELAY_S - TICK_S
     assert scene.calls("a")[:2] == ["acquire acquired", "lose session-invalidated"]

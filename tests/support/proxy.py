@@ -3,8 +3,9 @@
 It stands on a port of its own and passes everything through until a rule says otherwise. A rule
 catches exchanges by method, part of the target and part of the body, either on their way to Consul
 (``request``) or on the way back (``answer``: Consul has done its work, and the client does not
-hear of it), and holds them, resets their connection or answers in Consul's place. A request that is held reaches Consul when
-it is let go even if its client has gone meanwhile: that is how a late write looks.
+hear of it), and holds them, resets their connection or answers in Consul's place. A request that
+is held reaches Consul when it is let go even if its client has gone meanwhile: that is how a late
+write looks.
 
 The test stays synchronous: one thread of the test's process runs an event loop for the proxy.
 A rule is in force when the call that made it has returned.

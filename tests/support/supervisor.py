@@ -63,7 +63,8 @@ class Supervisor:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.config_path = folder / "config.yaml"
-        self.config_path.write_text(yaml.safe_dump(dict(config), sort_keys=False))
+        unshared = json.loads(json.dumps(config))  # what is there twice would become a YAML alias
+        self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
         self.log_path = folder / "log"
         self._environ = {**ENVIRON, **(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
@@ -135,11 +136,7 @@ class Supervisor:
         """The lines of its log with this event and these fields, oldest first."""
         texts = self.log_text.splitlines(keepends=True)
         decoded = [json.loads(text) for text in texts if text.startswith("{") and text.endswith("\n")]
-        return [
-            line
-            for line in decoded
-            if event in ("", line["event"]) and fields.items() <= line.items()
-        ]
+        return [line for line in decoded if event in ("", line["event"]) and fields.items() <= line.items()]
 
     def wait_line(self, event: str, within_s: float = PATIENCE_S, **fields: object) -> dict[str, Any]:
         """The first such line; AssertionError when it does not come or the process ends without."""

@@ -1,0 +1,125 @@
+"""All elections of a process: each event reaches its own, and the earliest deadline is known."""
+
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.election import new_election
+from supervisor.core.node import Node
+from tests.core.play import RIVAL, contender, hook
+
+
+def node(*names: str, spread: float = 0.0, **more: Any) -> Node:
+    settings = [replace(contender(**more), name=name, key=name) for name in names]
+    return Node([new_election(each, spread=spread, instance="i") for each in settings])
+
+
+def names_of(actions: list[a.Action]) -> list[str]:
+    return [action.election for action in actions if isinstance(action, a.Request)]
+
+
+def test_every_election_begins_with_the_first_tick() -> None:
+    both = node("one", "two")
+    assert both.deadline() == -inf
+    assert names_of(both.step(e.Tick(), 0.0)) == ["one", "one", "two", "two"]
+
+
+def test_an_answer_reaches_the_election_that_asked() -> None:
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    create = next(r for r in begun if isinstance(r, a.CreateSession) and r.election == "two")
+    untouched = both.elections["one"]
+    both.step(e.Answered(create, e.Created("s")), 0.1)
+    assert both.elections["two"].session.id == "s"
+    assert both.elections["one"] is untouched
+
+
+def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
+    both = node("one", "two", contend=False, on_acquire=(), on_lose=(), on_change=(hook("told"),))
+    begun = both.step(e.Tick(), 0.0)
+    started = [
+        action
+        for watch in begun
+        if isinstance(watch, a.WatchKey)
+        for action in both.step(e.Answered(watch, RIVAL), 0.1)
+        if isinstance(action, a.StartHook)
+    ]
+    both.step(e.HookEnded(started[1], ok=True), 0.2)
+    assert both.elections["two"].change.idle and not both.elections["one"].change.idle
+
+
+def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
+    """One waits to renew, the other is behind by a second."""
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    for create, at in zip([r for r in begun if isinstance(r, a.CreateSession)], (0.0, 1.0), strict=True):
+        both.step(e.Answered(create, e.Created(f"s-{create.election}")), at)
+    assert both.deadline() == 4.5
+    assert names_of(both.step(e.Tick(), 4.5)) == ["one"]
+    assert both.deadline() == 5.5
+    assert names_of(both.step(e.Tick(), 5.5)) == ["two"]
+    assert both.deadline() == inf
+
+
+def test_a_late_tick_is_for_all_that_it_missed_each_once() -> None:
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    for create in [r for r in begun if isinstance(r, a.CreateSession)]:
+        both.step(e.Answered(create, e.Created(f"s-{create.election}")), 0.1)
+    assert names_of(both.step(e.Tick(), 60.0)) == ["one", "two"]
+
+
+def test_a_deadline_that_moved_away_and_back_is_met() -> None:
+    one = node("one", contend=False, on_acquire=(), on_lose=())
+    watch = one.step(e.Tick(), 0.0)[0]
+    assert isinstance(watch, a.WatchKey)
+    one.step(e.Answered(watch, e.Unknown("")), 1.0)
+    assert one.deadline() == 1.5
+    (again,) = one.step(e.Tick(), 1.5)
+    assert isinstance(again, a.WatchKey)
+    assert one.deadline() == inf
+    one.step(e.Answered(again, e.Denied("")), 1.6)
+    assert one.deadline() == 2.1
+
+
+def test_a_stop_is_for_all_and_the_node_has_stopped_when_all_have() -> None:
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    assert both.step(e.StopAsked(), 1.0) == []
+    creates = [r for r in begun if isinstance(r, a.CreateSession)]
+    both.step(e.Answered(creates[0], e.Unknown("")), 2.0)
+    assert not both.stopped
+    both.step(e.Answered(creates[1], e.Unknown("")), 2.1)
+    assert both.stopped and both.deadline() == inf
+
+
+def test_the_deadlines_that_are_kept_do_not_grow_with_the_events() -> None:
+    """An agent may be away for months; each failed watch moves the deadline there and back."""
+    observer = node("observer", contend=False, on_acquire=(), on_lose=())
+    waiter = node("waiter", ttl_s=86400.0)
+    for one in (observer, waiter):
+        for request in one.step(e.Tick(), 0.0):
+            if isinstance(request, a.CreateSession):
+                one.step(e.Answered(request, e.Created("s")), 0.0)
+            else:
+                watch = request
+        for second in range(1000):
+            assert isinstance(watch, a.WatchKey)
+            one.step(e.Answered(watch, e.Unknown("")), float(second))
+            one.deadline()
+            (watch,) = one.step(e.Tick(), second + 0.5)
+            one.deadline()
+        assert len(one._due) <= 2
+
+
+def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
+    retries = []
+    for spread in (0.0, 0.5):
+        one = node("one", spread=spread)
+        create = one.step(e.Tick(), 0.0)[0]
+        assert isinstance(create, a.CreateSession)
+        one.step(e.Answered(create, e.Unknown("")), 1.0)
+        retries.append(one.deadline())
+    assert retries == [1.5, 1.75]

@@ -1,0 +1,1 @@
+"""The embedded agent beside the real one."""

@@ -1,0 +1,132 @@
+"""The two that are asked: the model, and a real agent over HTTP.
+
+Both give an answer or a wait, and can be asked whether a wait is over.
+"""
+
+import http.client
+import select
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from supervisor.devagent.api import Settings
+from supervisor.devagent.messages import Answer, Request, Waiting
+from supervisor.devagent.model import Model
+
+ANSWER_S = 20.0  # shows that an answer never comes
+HEADERS = (
+    "Content-Type",
+    "Allow",
+    "Location",
+    "X-Consul-Index",
+    "X-Consul-Knownleader",
+    "X-Consul-Lastcontact",
+)
+
+
+class ModelSide:
+    """The model, at the times at which the real one is asked."""
+
+    def __init__(self, node: str) -> None:
+        self.model = Model(Settings(node=node))
+        self._over: dict[int, Answer] = {}
+
+    def ask(self, request: Request, now: float) -> Answer | Waiting:
+        """Hand one request in."""
+        return _shown(request, self.model.handle(request, now))
+
+    def over(self, waiting: Waiting, now: float) -> Answer | None:
+        """Its answer if it has come."""
+        self._over |= {kept.number: answer for kept, answer in self.model.advance(now)}
+        answer = self._over.get(waiting.number)
+        return None if answer is None else _filtered(answer)
+
+
+@dataclass(slots=True)
+class RealSide:
+    """A real agent: one kept connection for what answers at once, one for each wait."""
+
+    host: str
+    port: int
+    connection: http.client.HTTPConnection | None = None
+    opened: list[http.client.HTTPConnection] = field(default_factory=list)
+
+    def ask(self, request: Request) -> Answer:
+        """One exchange."""
+        if self.connection is None:
+            self.connection = self._connect()
+        try:
+            _send(self.connection, request)
+            return _received(self.connection)
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            # It closes after a 413, sometimes before it has read the body.
+            self.connection.close()
+            self.connection = self._connect()
+            _send(self.connection, request)
+            return _received(self.connection)
+
+    def begin(self, request: Request) -> http.client.HTTPConnection:
+        """Ask without awaiting the answer."""
+        connection = self._connect()
+        _send(connection, request)
+        return connection
+
+    def over(self, connection: http.client.HTTPConnection, wait_s: float = 0.0) -> Answer | None:
+        """The answer, if it has come or comes within ``wait_s``."""
+        sock = connection.sock
+        assert isinstance(sock, socket.socket)
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        if not poll.poll(wait_s * 1000):
+            return None
+        answer = _received(connection)
+        connection.close()
+        return answer
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self.opened:
+            connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=ANSWER_S)
+        connection.connect()
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.opened.append(connection)
+        return connection
+
+
+def now() -> float:
+    """The clock of both sides."""
+    return time.monotonic()
+
+
+def _send(connection: http.client.HTTPConnection, request: Request) -> None:
+    if request.sized:
+        connection.putrequest(request.method, request.target, skip_accept_encoding=True)
+        connection.putheader("Content-Length", str(len(request.body)))
+        connection.endheaders(request.body or None)
+    else:
+        connection.request(request.method, request.target, body=iter([request.body]), encode_chunked=True,
+                           headers={"Transfer-Encoding": "chunked"})  # fmt: skip
+
+
+def _received(connection: http.client.HTTPConnection) -> Answer:
+    response = connection.getresponse()
+    body = response.read()
+    return _filtered(Answer(response.status, body, tuple(response.getheaders())))
+
+
+def _shown(request: Request, answer: Answer | Waiting) -> Answer | Waiting:
+    """As it would come over HTTP."""
+    if isinstance(answer, Waiting):
+        return answer
+    body = b"" if request.method == "HEAD" else answer.body
+    return _filtered(Answer(answer.status, body, answer.headers))
+
+
+def _filtered(answer: Answer) -> Answer:
+    """With the headers that count, in one order."""
+    given: Mapping[str, str] = dict(answer.headers)
+    return Answer(answer.status, answer.body, tuple((name, given[name]) for name in HEADERS if name in given))

@@ -1,0 +1,84 @@
+"""The model answers as Consul does, and a model that does not is found out."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.devagent.comparison import against, chosen, fresh_agent, node_of, report
+from tests.support.consul import Agent
+
+QUICK, TIMED, SEED = 200, 50, 1
+ROOT = Path(__file__).resolve().parents[2]
+RUN_S = 120.0
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Agent]:
+    """A real agent that nobody has used, for as many clients as there are waits."""
+    with fresh_agent(tmp_path) as agent:
+        yield agent
+
+
+def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest) -> None:
+    """In status, body, relations of indexes, and in who is woken by which step."""
+    result = against(fresh.host, fresh.port, node_of(fresh), chosen(QUICK, TIMED, SEED))
+    told = report(result, QUICK, TIMED, SEED)
+    request.node.add_report_section("call", "comparison", told)
+    assert not result.faults, "\n".join([told, *result.faults[:5]])
+    assert result.sequences >= 250 and result.woken >= 150
+    assert result.cut_short < result.sequences / 4, told
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: ``old`` of a module replaced by ``new``; ``only`` names the sequences that suffice."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    only: str
+
+
+MUTANTS = (
+    Mutant("TTL at 1x", "sessions.py", "TTL_MULTIPLIER = 2", "TTL_MULTIPLIER = 1", "only renewal"),
+    Mutant(
+        "no lock-delay on destroy",
+        "store.py",
+        "if session.lock_delay_s > 0:",
+        "if session.lock_delay_s > 0 and now in self.sessions.expiries.values():",
+        "lock-delay after a destroy",
+    ),
+    Mutant(
+        "no wake on release",
+        "kv.py",
+        "        path = _path(entry.key)\n        beside",
+        "        if existing is not None and existing.session and not entry.session:\n"
+        "            self.entries[entry.key] = written\n            self.index = index\n"
+        "            return written\n        path = _path(entry.key)\n        beside",
+        "release wakes",
+    ),
+    Mutant("wake without change", "kv.py", "existing.same(entry)", "False", "nothing else"),
+    Mutant("lock index is not counted", "kv.py", "(0 if existing.session else 1)", "0", "re-acquire"),
+)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_fault_in_the_model_is_found(mutant: Mutant, shared_agent: Agent, tmp_path: Path) -> None:
+    """The comparison of a copy with the fault in it ends with 1, and says where they differ."""
+    for part in ("supervisor", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=ignored)
+    source = tmp_path / "supervisor" / "devagent" / mutant.module
+    text = source.read_text()
+    assert text.count(mutant.old) == 1, f"{mutant.name}: its text is not in {mutant.module} once"
+    source.write_text(text.replace(mutant.old, mutant.new))
+    where = ["--address", f"{shared_agent.host}:{shared_agent.port}", "--node", node_of(shared_agent)]
+    argv = [sys.executable, "-m", "tests.devagent.comparison", "--once", "--only", mutant.only, *where]
+    ended = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=RUN_S)
+    assert ended.returncode == 1 and "model " in ended.stdout, ended.stdout + ended.stderr

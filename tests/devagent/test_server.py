@@ -1,0 +1,265 @@
+"""The HTTP server keeps its limits, whatever clients do; other clients are served meanwhile."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from supervisor.devagent.server import HttpAnswer, HttpRequest, HttpServer, Limits
+
+SMALL = Limits(
+    clients_max=4, head_bytes_max=2048, body_bytes_max=10_000, receive_s=0.5, send_s=0.5, idle_s=0.5
+)
+PATIENT = Limits(clients_max=4, head_bytes_max=2048, body_bytes_max=10_000)
+HANG_S = 20.0
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Trial:
+    """A server whose paths do what they say, and what became of its requests."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.server = HttpServer(self.handle, limits)
+        self.port = 0
+        self.cancelled = asyncio.Event()
+        self.handled: list[str] = []
+
+    async def handle(self, request: HttpRequest) -> HttpAnswer:
+        self.handled.append(request.target)
+        match request.target:
+            case "/wait":
+                try:
+                    await asyncio.sleep(HANG_S)
+                except asyncio.CancelledError:
+                    self.cancelled.set()
+                    raise
+            case "/large":
+                return HttpAnswer(200, b"x" * 50_000_000)
+            case "/close":
+                return HttpAnswer(200, b"bye", close=True)
+            case "/bug":
+                raise AssertionError("a bug")
+        return HttpAnswer(200, request.body or request.target.encode())
+
+    async def connect(self) -> Streams:
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+
+def served(test: Callable[[Trial], Awaitable[None]], limits: Limits = PATIENT) -> None:
+    """Run the test against a server that is closed after it, with nobody left in it."""
+
+    async def run() -> None:
+        trial = Trial(limits)
+        trial.port = await trial.server.listen("127.0.0.1", 0)
+        try:
+            async with asyncio.timeout(HANG_S):
+                await test(trial)
+        finally:
+            await trial.server.close()
+        await asyncio.sleep(0)
+        assert not trial.server.clients
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
+def request(target: str, *headers: str, method: str = "GET", body: bytes = b"") -> bytes:
+    """The bytes of one request."""
+    lines = [f"{method} {target} HTTP/1.1", "Host: x", *headers]
+    if body:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """The status and body of one answer."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    length = int(head.lower().partition("content-length: ")[2].partition("\r")[0])
+    return int(head.split()[1]), await reader.readexactly(length)
+
+
+async def closed(streams: Streams) -> bytes:
+    """What still comes until the server hangs up."""
+    reader, writer = streams
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+def test_requests_on_one_connection_are_answered_in_order_also_those_sent_ahead() -> None:
+    async def test(trial: Trial) -> None:
+        reader, writer = await trial.connect()
+        writer.write(request("/a") + request("/b", method="PUT", body=b"body") + request("/c"))
+        assert [await answer(reader) for _ in range(3)] == [(200, b"/a"), (200, b"body"), (200, b"/c")]
+        writer.write(request("/d")[:10])
+        await asyncio.sleep(0.05)
+        writer.write(request("/d")[10:])
+        assert await answer(reader) == (200, b"/d")
+        writer.close()
+
+    served(test)
+
+
+def test_a_body_in_chunks_and_expect_100_continue() -> None:
+    async def test(trial: Trial) -> None:
+        reader, writer = await trial.connect()
+        writer.write(request("/a", "Transfer-Encoding: chunked", "Expect: 100-continue", method="PUT"))
+        assert b" 100 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        assert await answer(reader) == (200, b"abcde")
+        writer.close()
+
+    served(test)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /" + b"x" * 4000, 431),
+        (request("/", "A: " + "x" * 4000), 431),
+        (request("/", method="PUT", body=b"x" * 10_001), 413),
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+    ],
+    ids=["target", "head", "body", "nonsense", "no host", "tls"],
+)
+def test_what_is_too_large_or_no_request_is_refused_and_hung_up_on(sent: bytes, status: int) -> None:
+    async def test(trial: Trial) -> None:
+        streams = await trial.connect()
+        streams[1].write(sent)
+        assert (await closed(streams)).startswith(f"HTTP/1.1 {status} ".encode())
+        assert trial.handled == []
+
+    served(test)
+
+
+def test_who_takes_too_long_to_ask_or_asks_nothing_is_hung_up_on() -> None:
+    """A head byte by byte has no more time than one at once; a body neither; nor has silence."""
+
+    async def trickle(trial: Trial, sent: bytes) -> None:
+        reader, writer = await trial.connect()
+        for byte in sent:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.1)
+            if reader.at_eof():
+                break
+        else:
+            raise AssertionError("it was let")
+        writer.close()
+
+    async def test(trial: Trial) -> None:
+        slow = [request("/", "A: b", "C: d"), request("/", method="PUT", body=b"x" * 100)]
+        await asyncio.gather(*(trickle(trial, sent) for sent in slow), closed(await trial.connect()))
+
+    served(test, SMALL)
+
+
+def test_who_does_not_take_the_answer_is_hung_up_on() -> None:
+    async def test(trial: Trial) -> None:
+        _, writer = await trial.connect()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(request("/large"))
+        while not trial.server.clients:
+            await asyncio.sleep(0.01)
+        while trial.server.clients:
+            await asyncio.sleep(0.01)
+        writer.transport.abort()
+
+    served(test, SMALL)
+
+
+def test_one_client_too_many_is_hung_up_on_and_the_others_are_served() -> None:
+    async def test(trial: Trial) -> None:
+        streams = [await trial.connect() for _ in range(4)]
+        for reader, writer in streams:
+            writer.write(request("/a"))
+            assert await answer(reader) == (200, b"/a")
+        assert await closed(await trial.connect()) == b""
+        streams[0][1].close()
+        while len(trial.server.clients) == 4:
+            await asyncio.sleep(0.01)
+        reader, writer = await trial.connect()
+        writer.write(request("/b"))
+        assert await answer(reader) == (200, b"/b")
+        writer.close()
+        for _, other in streams:
+            other.close()
+
+    served(test)
+
+
+def test_the_handler_of_a_client_that_has_gone_is_cancelled() -> None:
+    async def test(trial: Trial) -> None:
+        _, writer = await trial.connect()
+        writer.write(request("/wait"))
+        while not trial.handled:
+            await asyncio.sleep(0.01)
+        writer.close()
+        await trial.cancelled.wait()
+
+    served(test)
+
+
+def test_what_is_sent_ahead_while_one_waits_is_bounded() -> None:
+    async def test(trial: Trial) -> None:
+        _, writer = await trial.connect()
+        writer.write(request("/wait"))
+        while not trial.handled:
+            await asyncio.sleep(0.01)
+        writer.write(request("/a") * 1_000_000)
+        await asyncio.sleep(0.3)
+        assert writer.transport.get_write_buffer_size() > 10_000_000
+        writer.transport.abort()
+
+    served(test)
+
+
+def test_an_answer_that_closes_ends_the_connection() -> None:
+    async def test(trial: Trial) -> None:
+        streams = await trial.connect()
+        streams[1].write(request("/close") + request("/a"))
+        assert (await closed(streams)).endswith(b"bye") and trial.handled == ["/close"]
+        streams = await trial.connect()
+        streams[1].write(request("/a", "Connection: close"))
+        assert (await closed(streams)).endswith(b"/a")
+
+    served(test)
+
+
+def test_head_has_no_body_and_the_connection_goes_on() -> None:
+    async def test(trial: Trial) -> None:
+        reader, writer = await trial.connect()
+        writer.write(request("/a", method="HEAD") + request("/b"))
+        assert b"content-length: 2" in (await reader.readuntil(b"\r\n\r\n")).lower()
+        assert await answer(reader) == (200, b"/b")
+        writer.close()
+
+    served(test)
+
+
+def test_a_bug_of_the_handler_is_told_and_hangs_up() -> None:
+    async def test(trial: Trial) -> None:
+        told: list[str] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(str(context["message"])))
+        streams = await trial.connect()
+        streams[1].write(request("/bug"))
+        assert await closed(streams) == b"" and told == ["a request's handler failed"]
+
+    served(test)
+
+
+def test_a_unix_socket_serves_as_well(tmp_path: Path) -> None:
+    async def test(trial: Trial) -> None:
+        await trial.server.listen_unix(str(tmp_path / "s"))
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        writer.write(request("/a"))
+        assert await answer(reader) == (200, b"/a")
+        writer.close()
+
+    served(test)

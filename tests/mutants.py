@@ -1,0 +1,115 @@
+"""Break each rule of the core once: its tests must notice.
+
+    python -m tests.mutants [WORD ...]     only those whose reason holds one of the words
+
+The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree,
+never to the tree itself; there the tests of the core run until the first that fails, the quick
+ones first. Exit 1 when one survives, or when what it replaces is not there exactly once.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(__file__).with_name("mutants.toml")
+TESTS = ROOT / "tests" / "core"
+SLOW = "test_every_order.py"
+COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")
+TIMEOUT_S = 300  # a mutant may also make a test run for ever; that is noticed, too
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """``old`` stands once in ``file`` (below supervisor/core) and becomes ``new``; ``why``: the rule."""
+
+    why: str
+    file: str
+    old: str
+    new: str
+
+
+def main() -> int:
+    """The table, and the exit code."""
+    words = sys.argv[1:]
+    mutants = [Mutant(**each) for each in tomllib.loads(DATA.read_text())["mutant"]]
+    mutants = [mutant for mutant in mutants if not words or any(word in mutant.why for word in words)]
+    wrong = [mutant for mutant in mutants if source(ROOT, mutant).count(mutant.old) != 1]
+    for mutant in wrong:
+        print(f"cannot break “{mutant.why}”: {mutant.file} has not exactly one {mutant.old!r}")
+    if wrong:
+        return 1
+    began_at = time.monotonic()
+    survivors = 0
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for mutant, noticed in zip(mutants, pool.map(noticed_by, mutants), strict=True):
+            survivors += noticed is None
+            print(f"{'caught  ' if noticed else 'SURVIVED'}  {mutant.why:76}  {noticed or ''}", flush=True)
+    took_s = time.monotonic() - began_at
+    print(f"{len(mutants) - survivors} of {len(mutants)} mutants caught in {took_s:.0f} s")
+    return 1 if survivors else 0
+
+
+def noticed_by(mutant: Mutant) -> str | None:
+    """The first test that fails with this mutant, or None."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            clone(ROOT / name, copy / name)
+        text = source(copy, mutant).replace(mutant.old, mutant.new)
+        (copy / "supervisor" / "core" / mutant.file).write_text(text)
+        return first_failure(copy)
+
+
+def clone(source: Path, target: Path) -> None:
+    """A file, or a folder with its links as they are and without what was compiled."""
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(source, target)
+
+
+def source(root: Path, mutant: Mutant) -> str:
+    """The text of its file in the tree at ``root``."""
+    return (root / "supervisor" / "core" / mutant.file).read_text()
+
+
+def first_failure(copy: Path) -> str | None:
+    """The name of the first test that fails in that tree, or None."""
+    tests = sorted(TESTS.glob("test_*.py"), key=lambda path: (path.name == SLOW, path.name))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+    ]
+    command += [str(path.relative_to(ROOT)) for path in tests]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        ran = subprocess.run(
+            command, cwd=copy, env=environment, check=False, capture_output=True, text=True, timeout=TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        return f"a test ran for more than {TIMEOUT_S} s"
+    if ran.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) tests/core/(.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
+    return failed[1] if failed else f"pytest exited with {ran.returncode}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""Commands as an operator types them: what they print, where, and which code they end with."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.consul import Agent, free_ports
+from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
+
+USAGE, UNREACHABLE, CONFIGURATION = 2, 69, 78
+COMMANDS = ("run", "check", "leader", "schema")
+EXAMPLES = sorted((ROOT / "examples" / "configs").glob("*.yaml"))
+BAD = """
+elections:
+  app:
+    keey: a
+    session: {ttl: 10}
+    on_lose: [{shell: a, exec: [b]}]
+"""
+
+
+def one_line(text: str) -> bool:
+    """An error for whoever must act: one line with our name, and no trace."""
+    return text.startswith("consul-supervisor: ") and text.count("\n") == 1
+
+
+# --- help and usage ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [(), *((name,) for name in COMMANDS)], ids=" ".join)
+def test_help_has_an_example(name: tuple[str, ...]) -> None:
+    done = command(*name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "consul-supervisor " + " ".join(name) in done.stdout and "example" in done.stdout
+
+
+def test_the_overview_names_every_command_and_exit_code() -> None:
+    text = command("--help").stdout
+    assert all(f"\n    {name} " in text for name in COMMANDS)
+    assert all(re.search(rf"\b{code} ", text) for code in (0, 1, 2, 69, 70, 78))
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"consul-supervisor \d+\.\d+\.\d+\n", command("--version").stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("fly",), ("run",), ("run", "a", "b"), ("leader",), ("leader", "a", "--key", "b"), ("--fly",)],
+)
+def test_wrong_usage_is_2_and_says_how_it_goes(arguments: tuple[str, ...]) -> None:
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert done.stderr.startswith("usage: consul-supervisor") and "Traceback" not in done.stderr
+
+
+# --- configuration -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["run", "check", "leader"])
+def test_a_bad_file_is_78_with_every_error_and_its_place(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(BAD)
+    where = ["app", "--config", str(file)] if name == "leader" else [str(file)]
+    done = command(name, *where)
+    assert (done.returncode, done.stdout) == (CONFIGURATION, "")
+    lines = done.stderr.splitlines()
+    assert [line.startswith(f"{file}:") for line in lines] == [True] * 3, done.stderr
+    for path in ("elections.app.keey", "elections.app.session.ttl", "elections.app.on_lose[0]"):
+        assert path in done.stderr
+
+
+@pytest.mark.parametrize("name", ["run", "check"])
+def test_a_file_that_is_not_there_is_78(tmp_path: Path, name: str) -> None:
+    done = command(name, str(tmp_path / "none.yaml"))
+    assert done.returncode == CONFIGURATION
+    assert "none.yaml" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_token_file_that_is_not_there_is_78_and_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"consul: {{token_file: {tmp_path}/none}}\nelections: {{app: {{}}}}\n")
+    for done in (command("run", str(file)), command("leader", "app", "--config", str(file))):
+        assert done.returncode == CONFIGURATION, done.stderr
+        assert f"cannot read the token file {tmp_path}/none" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("tls", ["ca_file", "cert_file"])
+def test_a_tls_file_that_is_not_there_is_one_line_that_names_it(tmp_path: Path, tls: str) -> None:
+    """``run`` goes on asking: whoever renews certificates may replace them at any time."""
+    other = f", key_file: {tmp_path}/none" if tls == "cert_file" else ""
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        f"consul: {{address: 'https://127.0.0.1:1', tls: {{{tls}: {tmp_path}/none{other}}}}}\n"
+        "elections: {app: {}}\n"
+    )
+    done = command("leader", "app", "--config", str(file))
+    assert done.returncode == UNREACHABLE
+    assert one_line(done.stderr) and f"{tmp_path}/none" in done.stderr
+
+
+def test_check_prints_the_figures(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("elections: {app: {session: {lock_delay: 45s}, on_lose: [{shell: a}]}}")
+    done = command("check", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  room        36.75s = lock_delay 45s - margin 2.25s - lose_time 6s\n" in done.stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_is_right_and_has_no_warning(example: Path) -> None:
+    done = command("check", str(example), environ={"NODE_ADDRESS": "192.0.2.9"})
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert "warning" not in done.stdout
+
+
+def test_schema_prints_the_file_that_editors_use() -> None:
+    done = command("schema")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == json.loads((ROOT / "schemas" / "config.schema.json").read_text())
+
+
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    """``consul-supervisor schema | head -1``"""
+    process = subprocess.Popen(
+        [*COMMAND, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=ENVIRON
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait() == 0
+
+
+# --- leader --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def config(shared_agent: Agent, unique: str, tmp_path: Path) -> Path:
+    """A file with one election, ``app``, whose key is this test's own."""
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        f"consul: {{address: '{shared_agent.url}'}}\nelections: {{app: {{key: {unique}/leader}}}}\n"
+    )
+    return file
+
+
+def test_leader_prints_the_holders_value(shared_agent: Agent, unique: str, config: Path) -> None:
+    session = shared_agent.session_create(TTL="60s")
+    shared_agent.acquire(f"{unique}/leader", session, b'{"Node": "a"}')
+    by_name = command("leader", "app", "--config", str(config))
+    by_key = command("leader", "--key", f"{unique}/leader", environ={"CONSUL_HTTP_ADDR": shared_agent.url})
+    for done in (by_name, by_key):
+        assert (done.returncode, done.stdout, done.stderr) == (0, '{"Node": "a"}\n', "")
+    shared_agent.session_destroy(session)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_without_a_holder_leader_is_1(shared_agent: Agent, unique: str, config: Path, there: bool) -> None:
+    """Also when a former leader's value is still there."""
+    if there:
+        shared_agent.kv_put(f"{unique}/leader", b"a")
+    done = command("leader", "app", "--config", str(config))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert one_line(done.stderr) and f"{unique}/leader" in done.stderr
+
+
+def test_a_name_that_the_file_does_not_have_is_2(config: Path) -> None:
+    done = command("leader", "nobody", "--config", str(config))
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert one_line(done.stderr) and "it has app" in done.stderr
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "unix:///nonexistent/consul.sock"])
+def test_without_consul_leader_is_69_and_one_line(address: str) -> None:
+    port = free_ports(1)[0]
+    environ = {"CONSUL_HTTP_ADDR": address.format(port=port)}
+    done = command("leader", "--key", "a", environ=environ)
+    assert (done.returncode, done.stdout) == (UNREACHABLE, "")
+    assert one_line(done.stderr) and done.stderr.startswith("consul-supervisor: cannot ask Consul: ")
+
+
+def test_a_peer_that_is_not_consul_is_69_and_its_answer_is_quoted(shared_agent: Agent) -> None:
+    """A TLS handshake with a port that speaks plain HTTP."""
+    environ = {"CONSUL_HTTP_ADDR": f"https://{shared_agent.host}:{shared_agent.port}"}
+    done = command("leader", "--key", "a", environ=environ)
+    assert done.returncode == UNREACHABLE and one_line(done.stderr)
+
+
+def test_a_consul_that_denies_is_69_and_its_words_are_there(tmp_path: Path) -> None:
+    acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": "7b0f0e2c"}}
+    with Agent(tmp_path / "guarded", config={"acl": acl}) as agent:
+        done = command("leader", "--key", "a", environ={"CONSUL_HTTP_ADDR": agent.url})
+    assert done.returncode == UNREACHABLE
+    assert one_line(done.stderr) and "403 Permission denied" in done.stderr
+
+
+@pytest.mark.parametrize("key", ["/a", "a//b", "a b", "..", "", "ä", "a?x=y"])
+def test_a_key_that_no_election_could_have_is_refused_and_never_a_trace(
+    shared_agent: Agent, key: str
+) -> None:
+    done = command("leader", "--key", key, environ={"CONSUL_HTTP_ADDR": shared_agent.url})
+    assert done.returncode in (1, USAGE, UNREACHABLE), done
+    assert one_line(done.stderr), done.stderr

@@ -1,0 +1,401 @@
+"""What is asked of a real Consul, and what its answers are taken for.
+
+The requests are sent as they are encoded, by a client that is not the product's, and the answers
+decoded: no answer here was written by hand, but those that no Consul gives.
+"""
+
+import base64
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from supervisor.config import ConsulSettings
+from supervisor.consul import Consul
+from supervisor.core.actions import (
+    Acquire,
+    CreateSession,
+    DestroySession,
+    ReadKey,
+    ReadSession,
+    Release,
+    RenewSession,
+    Request,
+    WatchKey,
+)
+from supervisor.core.events import (
+    Alive,
+    Created,
+    Dead,
+    Denied,
+    Done,
+    Ineligible,
+    KeyView,
+    LockDelayed,
+    Outcome,
+    Raced,
+    Refused,
+    SessionInfo,
+    Unknown,
+    Won,
+)
+from supervisor.core.settings import SessionSettings
+from supervisor.token import Token
+from tests.support.consul import Agent
+
+NOBODY = "11111111-2222-3333-4444-555555555555"
+LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
+EVERY_REQUEST = [
+    CreateSession("e", 0.0, 1.0, SessionSettings("n")),
+    RenewSession("e", 0.0, 1.0, NOBODY),
+    DestroySession("e", 0.0, 1.0, NOBODY),
+    ReadSession("e", 0.0, 1.0, NOBODY),
+    Acquire("e", 0.0, 1.0, "key", NOBODY, b""),
+    Release("e", 0.0, 1.0, "key", NOBODY, b""),
+    ReadKey("e", 0.0, 1.0, "key"),
+    WatchKey("e", 0.0, 1.0, "key", 7, 30.0, True),
+]
+
+
+class Asker:
+    """Encodes, sends and decodes; ``key`` is this test's own."""
+
+    def __init__(self, agent: Agent, key: str, token: str | None = None) -> None:
+        settings = ConsulSettings(agent.url, token=token)
+        self.agent = agent
+        self.key = key
+        self.consul = Consul(settings, agent.url, Token(settings))
+
+    def ask(self, action: Request) -> Outcome:
+        return self.consul.decode(action, sent(self.consul.encode(action)))
+
+    def create(self, **settings: object) -> Outcome:
+        base: dict[str, object] = {"name": self.key, "ttl_s": 60.0, "lock_delay_s": 0.0}
+        return self.ask(CreateSession("e", 0.0, 1.0, SessionSettings(**{**base, **settings})))  # type: ignore[arg-type]
+
+    def session(self, **settings: object) -> str:
+        outcome = self.create(**settings)
+        assert isinstance(outcome, Created), outcome
+        return outcome.session
+
+    def acquire(self, session: str, value: bytes = b"mine") -> Outcome:
+        return self.ask(Acquire("e", 0.0, 1.0, self.key, session, value))
+
+    def release(self, session: str, value: bytes = b"mine") -> Outcome:
+        return self.ask(Release("e", 0.0, 1.0, self.key, session, value))
+
+    def read(self) -> Outcome:
+        return self.ask(ReadKey("e", 0.0, 1.0, self.key))
+
+
+def sent(request: requests.PreparedRequest) -> requests.Response:
+    """Consul's answer, by the standard library's client."""
+    assert request.url is not None and request.method is not None
+    url = urlsplit(request.url)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
+    try:
+        target = f"{url.path}?{url.query}" if url.query else url.path
+        connection.request(request.method, target, request.body, dict(request.headers))
+        answer = connection.getresponse()
+        return response(answer.status, answer.read(), dict(answer.headers))
+    finally:
+        connection.close()
+
+
+def response(status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> requests.Response:
+    made = requests.Response()
+    made.status_code = status
+    made._content = body
+    made.headers.update(headers or {})
+    return made
+
+
+@pytest.fixture
+def asker(shared_agent: Agent, unique: str) -> Asker:
+    return Asker(shared_agent, unique)
+
+
+# --- sessions ------------------------------------------------------------------------------------
+
+
+def test_a_session_is_made_as_it_was_asked_for(asker: Asker) -> None:
+    settings = {"ttl_s": 1.5, "lock_delay_s": 2.5, "behavior": "delete", "node_checks": ("serfHealth",)}
+    session = asker.session(**settings)
+    made = next(one for one in asker.agent.sessions() if one["ID"] == session)
+    assert made["Name"] == asker.key
+    assert (made["TTL"], made["LockDelay"], made["Behavior"]) == ("1500ms", 2_500_000_000, "delete")
+    assert made["NodeChecks"] == ["serfHealth"]
+
+
+def test_without_checks_a_session_is_bound_to_none_and_without_ttl_to_no_time(asker: Asker) -> None:
+    session = asker.session(ttl_s=None)
+    made = next(one for one in asker.agent.sessions() if one["ID"] == session)
+    assert not made["NodeChecks"] and not made["ServiceChecks"] and made["TTL"] in ("", "0s")
+    asker.agent.session_destroy(session)
+
+
+def test_a_check_of_a_service_can_be_asked_for(asker: Asker) -> None:
+    check = {"TTL": "60s", "Status": "passing", "CheckID": f"{asker.key}-check"}
+    service = {"Name": asker.key, "Check": check}
+    assert asker.agent.call("PUT", "/agent/service/register", service).status == 200
+    session = asker.session(service_checks=(f"{asker.key}-check",))
+    made = next(one for one in asker.agent.sessions() if one["ID"] == session)
+    assert [one["ID"] for one in made["ServiceChecks"]] == [f"{asker.key}-check"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"ttl_s": 0.5}, {"ttl_s": 100_000.0}, {"node_checks": ("no-such-check",)}, {"behavior": "x"}]
+)
+def test_what_consul_will_not_take_as_configured_is_refused(
+    asker: Asker, settings: dict[str, object]
+) -> None:
+    outcome = asker.create(**settings)
+    assert isinstance(outcome, Refused) and outcome.why.startswith("500 "), outcome
+
+
+def test_a_critical_check_makes_ineligible(asker: Asker) -> None:
+    check = {"Name": asker.key, "ID": asker.key, "TTL": "60s", "Status": "critical"}
+    assert asker.agent.call("PUT", "/agent/check/register", check).status == 200
+    outcome = asker.create(node_checks=(asker.key,))
+    assert isinstance(outcome, Ineligible) and "critical" in outcome.why
+
+
+def test_a_renewal_says_alive_or_dead(asker: Asker) -> None:
+    session = asker.session()
+    assert asker.ask(RenewSession("e", 0.0, 1.0, session)) == Alive()
+    assert asker.ask(DestroySession("e", 0.0, 1.0, session)) == Done()
+    assert asker.ask(RenewSession("e", 0.0, 1.0, session)) == Dead()
+    assert asker.ask(DestroySession("e", 0.0, 1.0, session)) == Done()
+
+
+def test_a_session_tells_its_lock_delay_and_one_that_is_gone_nothing(asker: Asker) -> None:
+    session = asker.session(lock_delay_s=1.5)
+    assert asker.ask(ReadSession("e", 0.0, 1.0, session)) == SessionInfo(1.5)
+    assert asker.ask(ReadSession("e", 0.0, 1.0, NOBODY)) == SessionInfo(None)
+
+
+# --- the lock ------------------------------------------------------------------------------------
+
+
+def test_winning_gives_the_indexes_of_that_moment(asker: Asker) -> None:
+    session = asker.session()
+    won = asker.acquire(session)
+    entry = asker.agent.kv_get(asker.key)
+    assert entry is not None
+    assert won == Won(entry["CreateIndex"], entry["ModifyIndex"], 1)
+    assert (entry["Session"], entry["Value"], entry["Flags"]) == (session, b"mine", LOCK_FLAGS)
+    assert asker.acquire(session) == won
+
+
+def test_a_lock_that_another_holds_is_a_race(asker: Asker) -> None:
+    first, second = asker.session(), asker.session()
+    asker.acquire(first)
+    assert asker.acquire(second) == Raced()
+
+
+def test_a_lock_in_its_lock_delay_is_told_from_a_race(asker: Asker) -> None:
+    first, second = asker.session(lock_delay_s=30.0), asker.session()
+    asker.acquire(first)
+    asker.ask(DestroySession("e", 0.0, 1.0, first))
+    assert asker.acquire(second) == LockDelayed()
+
+
+def test_a_dead_session_cannot_acquire(asker: Asker) -> None:
+    assert asker.acquire(NOBODY) == Dead()
+
+
+def test_a_release_keeps_value_and_flags_and_may_be_repeated(asker: Asker) -> None:
+    session = asker.session()
+    asker.acquire(session)
+    assert asker.release(session, b"left") == Done()
+    entry = asker.agent.kv_get(asker.key)
+    assert entry is not None
+    assert (entry["Session"], entry["Value"], entry["Flags"]) == ("", b"left", LOCK_FLAGS)
+    assert asker.release(session) == Done()
+
+
+def test_releasing_what_another_holds_or_nobody_made_is_done(asker: Asker) -> None:
+    """There is nothing to release: whoever repeats a release may stop."""
+    first, second = asker.session(), asker.session()
+    assert asker.release(first) == Done()
+    asker.acquire(first)
+    assert asker.release(second) == Done()
+    entry = asker.agent.kv_get(asker.key)
+    assert entry is not None and entry["Session"] == first
+
+
+@pytest.mark.parametrize("value", [b"", b"\x00\xff\xfe", '{"Node": "é"}'.encode(), b"x" * 65_536])
+def test_any_value_comes_back_as_it_was(asker: Asker, value: bytes) -> None:
+    session = asker.session()
+    asker.acquire(session, value)
+    view = asker.read()
+    assert isinstance(view, KeyView) and view.value == value == view.leader
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def test_a_key_that_is_absent_held_and_free(asker: Asker) -> None:
+    absent = asker.read()
+    assert isinstance(absent, KeyView) and absent == KeyView(absent.index) and not absent.present
+    session = asker.session()
+    won = asker.acquire(session)
+    held = asker.read()
+    assert isinstance(held, KeyView) and isinstance(won, Won)
+    assert (held.session, held.leader, held.lock_index) == (session, b"mine", 1)
+    assert (held.create_index, held.modify_index) == (won.create_index, won.modify_index)
+    asker.release(session)
+    free = asker.read()
+    assert isinstance(free, KeyView) and free.present
+    assert (free.session, free.value, free.leader) == ("", b"mine", None)
+
+
+def test_a_key_of_any_allowed_characters_is_read_and_written_as_one(asker: Asker) -> None:
+    asker.key = f"{asker.key}/a.b-c_d,e/F"
+    asker.acquire(asker.session())
+    view = asker.read()
+    assert isinstance(view, KeyView) and view.present
+    assert asker.agent.kv_get(asker.key) is not None
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_a_watch_waits_for_its_index_and_no_longer_than_asked(asker: Asker, consistent: bool) -> None:
+    asker.agent.kv_put(asker.key, b"1")
+    first = asker.ask(WatchKey("e", 0.0, 1.0, asker.key, 0, 30.0, consistent))
+    assert isinstance(first, KeyView)
+    same = asker.ask(WatchKey("e", 0.0, 1.0, asker.key, first.index, 0.2, consistent))
+    assert same == first
+    asker.agent.kv_put(asker.key, b"2")
+    second = asker.ask(WatchKey("e", 0.0, 1.0, asker.key, first.index, 30.0, consistent))
+    assert isinstance(second, KeyView) and second.index > first.index and second.value == b"2"
+
+
+# --- access --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Agent]:
+    master = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
+    acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": master, "agent": master}}
+    with Agent(tmp_path / "guarded", config={"acl": acl}, token=master) as agent:
+        yield agent
+
+
+def test_whoever_has_no_right_is_denied_and_never_dead(guarded: Agent) -> None:
+    """With no token, and with one that Consul does not know, for an existing session and key."""
+    owner = Asker(guarded, "key", guarded.token)
+    session = owner.session()
+    assert isinstance(owner.acquire(session), Won)
+    for token in (None, NOBODY):
+        stranger = Asker(guarded, "key", token)
+        outcomes = [
+            stranger.create(),
+            stranger.ask(RenewSession("e", 0.0, 1.0, session)),
+            stranger.ask(DestroySession("e", 0.0, 1.0, session)),
+            stranger.acquire(session),
+            stranger.release(session),
+            stranger.read(),
+            stranger.ask(WatchKey("e", 0.0, 1.0, "key", 0, 30.0, True)),
+        ]
+        assert all(isinstance(outcome, Denied) for outcome in outcomes), outcomes
+    assert owner.ask(RenewSession("e", 0.0, 1.0, session)) == Alive()
+
+
+# --- requests ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", EVERY_REQUEST, ids=lambda action: type(action).__name__)
+def test_every_request_carries_the_token_in_a_header_and_the_scope_in_its_query(action: Request) -> None:
+    settings = ConsulSettings("http://h", token="s3cret", datacenter="d1", namespace="n1", partition="p1")
+    request = Consul(settings, "http://h", Token(settings)).encode(action)
+    assert request.url is not None
+    assert request.headers["X-Consul-Token"] == "s3cret"
+    assert "s3cret" not in request.url and "s3cret" not in str(request.body)
+    for parameter in ("dc=d1", "ns=n1", "partition=p1"):
+        assert parameter in request.url
+    length = len(request.body or b"")
+    assert request.headers.get("Content-Length", "0") == str(length)
+    assert "Transfer-Encoding" not in request.headers
+
+
+def test_an_acquire_and_a_release_are_one_transaction_each_with_consuls_own_flags() -> None:
+    settings = ConsulSettings("http://h")
+    consul = Consul(settings, "http://h", Token(settings))
+    for action, verb in ((EVERY_REQUEST[4], "lock"), (EVERY_REQUEST[5], "unlock")):
+        body = consul.encode(action).body
+        assert body is not None
+        (operation,) = json.loads(body)
+        assert operation["KV"]["Verb"] == verb and operation["KV"]["Flags"] == LOCK_FLAGS
+
+
+# --- what is no answer ---------------------------------------------------------------------------
+
+_SESSION = [{"ID": NOBODY, "LockDelay": 0}]
+_ENTRY = {"Key": "key", "Value": None, "CreateIndex": 1, "ModifyIndex": 1, "LockIndex": 0}
+
+
+@pytest.mark.parametrize("action", EVERY_REQUEST, ids=lambda action: type(action).__name__)
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b""),
+        (200, b"<html>captive portal</html>"),
+        (200, b"null"),
+        (200, b"[null]"),
+        (200, b'{"ID": 7}'),
+        (200, b"[" * 100_000),
+        (200, b'{"Results": [{"KV": null}]}'),
+        (200, b'{"Results": [{"KV": {"Session": "another", "CreateIndex": 1}}]}'),
+        (200, b"\xff\xfe\x00"),
+        (301, b""),
+        (404, b"<html>a proxy</html>"),
+        (429, b""),
+        (500, b"No cluster leader"),
+        (500, b"rpc error making call: EOF"),
+        (502, b""),
+        (503, b"rate limit exceeded, try again later"),
+    ],
+)
+def test_what_consul_does_not_say_is_unknown(action: Request, status: int, body: bytes) -> None:
+    """Nothing ends and nothing begins by an answer that is not Consul's."""
+    settings = ConsulSettings("http://h")
+    consul = Consul(settings, "http://h", Token(settings))
+    outcome = consul.decode(action, response(status, body))
+    harmless = isinstance(outcome, Unknown) or outcome == SessionInfo(None)
+    assert harmless, outcome
+    if isinstance(outcome, Unknown):
+        assert len(outcome.why) < 250
+
+
+@pytest.mark.parametrize(
+    ("changes", "index"),
+    [
+        ({"Key": "another"}, "7"),
+        ({"Value": "no base64!"}, "7"),
+        ({"ModifyIndex": "1"}, "7"),
+        ({"LockIndex": -1}, "7"),
+        ({"Session": 7}, "7"),
+        ({}, ""),
+        ({}, "-1"),
+        ({}, "1e3"),
+        ({}, "9" * 30),
+    ],
+)
+def test_a_key_that_is_not_as_consul_shows_it_is_unknown(changes: dict[str, object], index: str) -> None:
+    settings = ConsulSettings("http://h")
+    consul = Consul(settings, "http://h", Token(settings))
+    body = json.dumps([{**_ENTRY, **changes}]).encode()
+    outcome = consul.decode(EVERY_REQUEST[6], response(200, body, {"X-Consul-Index": index}))
+    assert isinstance(outcome, Unknown), outcome
+    good = json.dumps([_ENTRY]).encode()
+    assert isinstance(consul.decode(EVERY_REQUEST[6], response(200, good, {"x-consul-index": "7"})), KeyView)
+
+
+def test_a_value_is_decoded_as_base64(asker: Asker) -> None:
+    body = json.dumps([{**_ENTRY, "Value": base64.b64encode(b"\x00x").decode()}]).encode()
+    view = asker.consul.decode(EVERY_REQUEST[6], response(200, body, {"X-Consul-Index": "7"}))
+    assert isinstance(view, KeyView) and view.value == b"\x00x"

@@ -1,0 +1,120 @@
+"""The process itself: one thread, nothing that grows, and an end for every case."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.consul import Agent
+from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, until
+
+BUG = 70
+ELECTIONS = 20
+
+
+@pytest.fixture
+def node(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[Supervisor]:
+    """A process with many elections, each with hooks of every kind."""
+    election = {
+        "session": {"ttl": "10s", "lock_delay": "20s", "name": unique},
+        "on_acquire": [{"shell": ":"}],
+        "on_lose": [{"shell": ":"}],
+        "on_change": [{"shell": ":"}, {"webhook": "http://127.0.0.1:1/"}],
+    }
+    elections = {f"e{n}": {**election, "key": f"{unique}/{n}"} for n in range(ELECTIONS)}
+    config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": elections}
+    running = Supervisor(tmp_path / "node", config)
+    running.start()
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def holding(node: Supervisor) -> int:
+    assert node.running, node.log_tail()
+    return len(node.lines("role", role="holding"))
+
+
+def test_many_elections_lead_and_stop_in_one_thread(
+    node: Supervisor, shared_agent: Agent, unique: str
+) -> None:
+    until(lambda: holding(node) == ELECTIONS, "all lead")
+    assert psutil.Process(node.pid).num_threads() == 1
+    assert node.stop() == 0
+    assert len(node.lines("role", role="stopped")) == ELECTIONS
+    assert not [one for one in shared_agent.sessions() if one["Name"] == unique]
+    node.assert_no_fault()
+
+
+def test_nothing_grows_with_what_happens(node: Supervisor, shared_agent: Agent, unique: str) -> None:
+    """Descriptors and processes after a hundred changes are what they were."""
+    until(lambda: holding(node) == ELECTIONS, "all lead")
+    process = psutil.Process(node.pid)
+    until(lambda: not process.children(), "the first hooks are over")
+    before = process.num_fds()
+    for number in range(5):
+        for election in range(ELECTIONS):
+            shared_agent.kv_put(f"{unique}/{election}", b"%d" % number)
+    until(lambda: len(node.lines("hook-started", reason="value-changed")) >= ELECTIONS, "they are told")
+    until(lambda: not process.children() and process.num_fds() <= before, f"{before} descriptors again")
+    assert holding(node) == ELECTIONS
+    assert node.stop() == 0
+    node.assert_no_fault()
+
+
+def test_a_signal_at_any_moment_of_the_start_ends_it_and_leaves_no_session(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    """Before the handler is there the signal's own effect is the end; afterwards a stop in order."""
+    config = {
+        "consul": {"address": shared_agent.url},
+        "log": {"format": "json"},
+        "elections": {"app": {"key": f"{unique}/k", "session": {"name": unique, "lock_delay": "20s"}}},
+    }
+    for number in range(8):
+        node = Supervisor(tmp_path / f"node{number}", config)
+        node.start()
+        try:
+            if number:
+                node.wait_line("started")
+            node.signal(signal.SIGTERM)
+            assert node.wait() in ((0, -signal.SIGTERM) if number == 0 else (0,))
+        finally:
+            node.close()
+        node.assert_no_fault()
+        assert not [one for one in shared_agent.sessions() if one["Name"] == unique]
+
+
+def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_path: Path) -> None:
+    """Half a daemon would hold a lock and hear nothing."""
+    program = textwrap.dedent("""
+        import asyncio, os, sys
+        from pathlib import Path
+        from supervisor.config import load
+        from supervisor.daemon import Daemon, boottime
+        from supervisor.log import Log
+
+        def boom():
+            raise ValueError("a bug of ours")
+
+        async def main():
+            config = load(Path(sys.argv[1]), {}, "here")
+            asyncio.get_running_loop().call_later(0.1, boom)
+            return await Daemon(config, "here", os.environ, Log("info", "json", boottime)).run()
+
+        sys.exit(asyncio.run(main()))
+    """)
+    file = tmp_path / "c.yaml"
+    file.write_text("consul: {address: 'http://127.0.0.1:1'}\nelections: {app: {}}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(file)],
+        check=False, capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == BUG
+    assert '"event": "bug"' in done.stderr and "ValueError: a bug of ours" in done.stderr

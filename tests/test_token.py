@@ -1,0 +1,112 @@
+"""The token as it is to be sent now: from a file that is replaced, vanishes, or is another file."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import ConsulSettings
+from supervisor.token import TOKEN_BYTES_MAX, Token, TokenError
+
+
+class Warned(list[str]):
+    """What was warned of, oldest first."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text("first\n")
+    return path
+
+
+def token(path: Path, warned: Warned | None = None) -> Token:
+    warn = Warned() if warned is None else warned
+    return Token(ConsulSettings("http://h", token_file=str(path)), warn.append)
+
+
+def replaced(path: Path, content: str) -> None:
+    """As a careful tool writes: whole or not at all."""
+    new = path.with_suffix(".new")
+    new.write_text(content)
+    new.rename(path)
+
+
+def test_without_a_file_it_is_what_the_settings_say() -> None:
+    assert Token(ConsulSettings("http://h")).value() is None
+    assert Token(ConsulSettings("http://h", token="t")).value() == "t"
+
+
+def test_blanks_around_a_token_are_no_part_of_it(file: Path) -> None:
+    file.write_text("\n  s3cret \r\n")
+    assert token(file).value() == "s3cret"
+
+
+def test_a_replaced_file_and_one_that_was_written_over_count_from_the_next_request_on(file: Path) -> None:
+    current = token(file)
+    replaced(file, "second")
+    assert current.value() == "second"
+    file.write_text("third\n")
+    os.utime(file, ns=(1, 1))
+    assert current.value() == "third"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b" \n",
+        b"two tokens",
+        b"two\ntokens\n",
+        b"\xff\xfe",
+        "\u00e9".encode(),
+        b"x" * (TOKEN_BYTES_MAX + 1),
+    ],
+)
+def test_a_file_that_is_no_token_is_an_error_that_does_not_show_it(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    with pytest.raises(TokenError, match="must hold one token") as error:
+        token(file)
+    assert str(file) in str(error.value) and "tokens" not in str(error.value)
+
+
+@pytest.mark.parametrize("control", ["a\x00b", "a\x7fb", "a\x1bb"])
+def test_a_token_that_no_header_can_carry_is_an_error(file: Path, control: str) -> None:
+    file.write_text(control)
+    with pytest.raises(TokenError):
+        token(file)
+
+
+def test_a_file_that_is_not_there_at_the_start_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(TokenError, match=f"cannot read the token file {tmp_path}/none: No such file"):
+        token(tmp_path / "none")
+
+
+def test_a_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TokenError, match="Is a directory"):
+        token(tmp_path)
+
+
+def test_a_fault_later_on_is_warned_of_once_and_the_last_token_stays(file: Path) -> None:
+    warned = Warned()
+    current = token(file, warned)
+    file.unlink()
+    assert [current.value() for _ in range(3)] == ["first"] * 3
+    assert len(warned) == 1 and str(file) in warned[0] and "stays in use" in warned[0]
+    file.write_text("")
+    assert [current.value() for _ in range(3)] == ["first"] * 3
+    assert len(warned) == 2
+    file.write_text("second")
+    assert current.value() == "second"
+    file.unlink()
+    assert current.value() == "second" and len(warned) == 3
+
+
+def test_no_text_about_a_token_holds_it(file: Path) -> None:
+    file.write_text("s3cret")
+    warned = Warned()
+    current = token(file, warned)
+    file.write_text("s3cret s3cret2")
+    assert current.value() == "s3cret"
+    assert "s3cret" not in f"{current!r} {warned}"
+    assert "s3cret" not in repr(ConsulSettings("http://h", token="s3cret"))
