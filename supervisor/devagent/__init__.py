@@ -38,6 +38,11 @@ NOT_CONSUL = (
     ("endpoints", "only those of ROUTES; others are 404 with a sentence, in Consul they may exist"),
     ("checks", "TTL checks only, and at once: a real agent's checks reach the servers some ms later"),
     ("transactions", "on keys only; operations on nodes, services and checks are 400"),
+    (
+        "delete-tree",
+        "wakes whoever waits for one of the keys; Consul 1.8.7 forgets them when the same transaction has "
+        "written beside those keys before",
+    ),
     ("agent/self", "names, datacenter and version; no DebugConfig"),
     ("JSON errors", "type errors are in Go's words; of a syntax error only the first words are"),
     ("absent session", "a query on a session that does not exist wakes at any session's begin or end"),

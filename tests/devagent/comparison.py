@@ -16,6 +16,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.devagent.play import Run, play
 from tests.devagent.sequences import Sequence, quick, recorded, timed
 from tests.devagent.sides import ModelSide, RealSide
 from tests.support.consul import Agent
