@@ -13,6 +13,7 @@ import secrets
 import signal
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from supervisor.config import Config
@@ -72,6 +73,7 @@ class Daemon:
         self._exchanges: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
+        self._unsaid: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()
         self._clean = True
         self._stopping = False
@@ -110,11 +112,18 @@ class Daemon:
             elif (carry_out := self._carry_out.get(type(action))) is not None:
                 carry_out(action)
         self._arm()
-        self._log.event(event)
-        for action in actions:
-            self._log.action(action)
+        # Behind the exchanges that have just been begun: they send in the loop's next turn.
+        self._unsaid.append((event, actions))
+        asyncio.get_running_loop().call_soon(self._say)
         if self._stopping and self._node.stopped:
             self._ended.set()
+
+    def _say(self) -> None:
+        while self._unsaid:
+            event, actions = self._unsaid.popleft()
+            self._log.event(event)
+            for action in actions:
+                self._log.action(action)
 
     # --- exchanges -------------------------------------------------------------------------------
 
@@ -193,12 +202,14 @@ class Daemon:
         await self._hooks.close()
         await self._transport.close()
         await asyncio.gather(*self._exchanges, return_exceptions=True)
+        self._say()
 
     def _refuse_reload(self) -> None:
         self._log.line("warning", "reload", why="not available in this version: restart to read the file")
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon."""
+        self._say()
         error = context.get("exception")
         trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
         self._log.line("error", "bug", what=str(context.get("message")), trace=trace)

@@ -4,6 +4,7 @@ snippets run, links lead somewhere."""
 import asyncio
 import json
 import re
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docs import reference
+from docs import devagent, reference
 from supervisor.config import load
 from supervisor.config import source as config_source
 from supervisor.core.actions import HookContext, Reason, StartHook
@@ -21,19 +22,80 @@ from supervisor.core.lease import LOCK_DELAY_MAX_S, MARGIN_MIN_S, MARGIN_SHARE, 
 from supervisor.core.settings import Hook, Webhook
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
-from tests.support.pages import DOCS, HOOKS, PAGES, README, ROOT, anchors, blocks, first_codes, name, rows
-from tests.support.supervisor import PATIENCE_S
+from tests.support.consul import HOST, Agent, free_ports
+from tests.support.pages import (
+    DEV_AGENT,
+    DOCS,
+    HOOKS,
+    PAGES,
+    README,
+    ROOT,
+    Shown,
+    anchors,
+    first_codes,
+    name,
+    rows,
+)
+from tests.support.shell import Shell, replay
+from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
+
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+SHOWN = Shown(*DOCS)
+
+
+def test_no_block_is_untested() -> None:
+    assert SHOWN.untested() == []
+
 
 # --- configuration.md ---------------------------------------------------------------------------------
 
 
-def test_the_snippets_of_the_docs_load(tmp_path: Path) -> None:
-    for page in DOCS:
-        for snippet in blocks(page, "yaml"):
-            election = yaml.safe_load(snippet) or {}
-            file = tmp_path / "c.yaml"
-            file.write_text(yaml.safe_dump({"elections": {"app": election}}))
-            assert load(file, {}, "node1").warnings == ()
+@SHOWN.by(CONFIGURATION, "", "yaml")
+def test_the_line_for_editors_is_a_comment_that_names_the_schema(shown: str) -> None:
+    assert yaml.safe_load(shown) is None
+    assert shown == "# yaml-language-server: $schema=config.schema.json\n"
+    assert "`consul-supervisor schema > config.schema.json`" in CONFIGURATION.read_text()
+
+
+MASTER = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
+
+
+@SHOWN.by(CONFIGURATION, "Rights in Consul", "hcl")
+def test_the_shown_rights_are_enough_to_lead(shown: str, tmp_path: Path) -> None:
+    """On an agent that denies by default; each line is needed, too."""
+    acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": MASTER, "agent": MASTER}}
+    with Agent(tmp_path / "consul", config={"acl": acl}, token=MASTER) as agent:
+        rules = shown.replace("NAME-OF-THE-AGENTS-NODE", node_name(agent))
+        assert leads(agent, "all", rules, tmp_path)
+        for number, line in enumerate(rules.splitlines(keepends=True)):
+            assert not leads(agent, str(number), rules.replace(line, ""), tmp_path)
+
+
+def node_name(agent: Agent) -> str:
+    return str(agent.call("GET", "/agent/self").json()["Config"]["NodeName"])
+
+
+def leads(agent: Agent, policy: str, rules: str, folder: Path) -> bool:
+    """Whether a supervisor with these rights leads; otherwise Consul denied it something."""
+    assert agent.call("PUT", "/acl/policy", {"Name": policy, "Rules": rules}).status == 200
+    made = agent.call("PUT", "/acl/token", {"Policies": [{"Name": policy}]}).json()
+    election = {
+        "key": "service/hdfs/leader",
+        "session": {"ttl": "2s", "lock_delay": "20s"},
+        "on_change": [{"exec": ["true"]}],
+    }
+    consul = {"address": agent.url, "token": made["SecretID"]}
+    one = Supervisor(folder / policy, {"consul": consul, "elections": {"app": election}})
+    try:
+        one.start()
+        until(
+            lambda: one.lines("role", role="holding") or one.lines("consul-denied"), "it leads or is denied"
+        )
+        led = bool(one.lines("role", role="holding"))
+        assert one.stop() == 0
+        return led
+    finally:
+        one.close()
 
 
 def test_the_reference_is_made_from_the_schema() -> None:
@@ -60,7 +122,46 @@ def test_the_variables_of_consul_are_those_that_are_read() -> None:
     assert documented == read
 
 
+# --- dev-agent.md ---------------------------------------------------------------------------------------
+
+
+def test_the_lists_are_made_from_the_embedded_agent() -> None:
+    """Otherwise: python -m docs.devagent --write"""
+    page = DEV_AGENT.read_text()
+    assert devagent.page(page) == page
+    assert f"\n{devagent.lists()}\n" in page
+
+
+@SHOWN.by(DEV_AGENT, "A session with it", "console")
+def test_the_session_with_the_embedded_agent_prints_what_it_shows(shown: str, tmp_path: Path) -> None:
+    """But for its port, which is the test's own."""
+    (port,) = free_ports(1)
+    shell = Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
+    try:
+        other = f'$([ "$1" != dev-agent ] || echo --port {port})'
+        shell.provide("consul-supervisor", f'{sys.executable} -m supervisor "$@" {other}')
+        replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
+    finally:
+        shell.close()
+
+
+def test_its_options_and_their_defaults_are_those_of_the_help() -> None:
+    told = " ".join(command("dev-agent", "--help").stdout.partition("options:")[2].split())
+    defaults = dict(re.findall(r"(--[a-z-]+) [A-Z]+ [^(]*\(default: ([^;)]+)", told))
+    shown = {
+        option.strip("`"): re.findall(r"Default (\w+)", what)[0] for option, what in rows(DEV_AGENT, "option")
+    }
+    assert shown == defaults
+
+
 # --- hooks.md ------------------------------------------------------------------------------------------
+
+
+@SHOWN.by(HOOKS, "run", "yaml")
+def test_the_shown_part_of_an_election_loads(shown: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}}))
+    assert load(file, {}, "node1").warnings == ()
 
 
 def all_facts() -> dict[str, Any]:
@@ -127,8 +228,8 @@ def sent_webhook(tmp_path: Path, secret: str) -> tuple[dict[str, str], bytes]:
 
 
 @pytest.mark.parametrize("secret", ["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "a plain one"])
-def test_the_receivers_snippet_knows_a_genuine_webhook(tmp_path: Path, secret: str) -> None:
-    (snippet,) = blocks(HOOKS, "python")
+@SHOWN.by(HOOKS, "Webhooks", "python", "snippet")
+def test_the_receivers_snippet_knows_a_genuine_webhook(snippet: str, tmp_path: Path, secret: str) -> None:
     scope: dict[str, Any] = {}
     exec(compile(snippet, "hooks.md", "exec"), scope)
     is_genuine = scope["is_genuine"]

@@ -1,77 +1,198 @@
 """README.md is true: what it shows is run, what it names exists.
 
-Shell sessions (```console) are run as they stand, in one bash, against a real Consul; output is
-compared but for times and numbers that differ each time. So a changed word, default or option
-fails a test and not a reader.
+Shell sessions (```console) are run as they stand, in one bash each; output is compared but for times
+and numbers that differ each time. What is to be typed as root (```sh) is run with ``/opt`` and
+``/etc`` in a folder of the test's. Each block is taken by a test, or a test fails; so a changed word,
+default or option fails a test and not a reader.
 """
 
 import ast
 import functools
 import json
+import os
 import re
 import socket
 import subprocess
-import time
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from supervisor import cli
-from tests.support.consul import BINARY, Agent
-from tests.support.pages import PAGES, README, ROOT, blocks, code_of, first_codes, name
-from tests.support.shell import Shell, constant, steps
+from supervisor import __version__, cli
+from supervisor.core.actions import Role
+from tests.support.consul import BINARY, HOST, Agent, free_ports
+from tests.support.pages import PAGES, README, ROOT, Shown, code_of, fenced, first_codes, name
+from tests.support.shell import Shell, constant, replay
 from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
+
+SHOWN = Shown(README)
+INSTALL_S = 300.0  # from a package index that may be far away
+DEMO_S = 120.0
+# Lines that no test runs, and why.
+NOT_RUN = {
+    "make test": "it is what runs this test; that it runs all tests is shown",
+    "systemctl daemon-reload": "the machine's own systemd; tests/test_systemd.py has the unit verified",
+    "systemctl enable --now consul-supervisor": "the same",
+    "journalctl -fu consul-supervisor": "the machine's own journal, for ever",
+}
+
+
+def lines(block: str) -> list[str]:
+    """The commands of a block, without comments and what is not run."""
+    typed = [line.partition("#")[0].strip() for line in block.splitlines()]
+    return [line for line in typed if line and line not in NOT_RUN]
+
+
+def test_no_block_is_untested() -> None:
+    assert SHOWN.untested() == []
+
+
+def test_what_is_not_run_is_really_there() -> None:
+    typed = [line.partition("#")[0].strip() for block in fenced(README) for line in block.text.splitlines()]
+    assert set(NOT_RUN) <= set(typed)
+
 
 # --- shell sessions ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    one = Shell(tmp_path)
+    """One with the shown programs, but that an agent has ports of this test's own and dies with its shell."""
+    http, server, serf = free_ports(3)
+    ports = {"http": http, "server": server, "serf_lan": serf, "serf_wan": -1, "dns": -1, "grpc": -1}
+    (tmp_path / "consul.json").write_text(json.dumps({"bind_addr": HOST, "ports": ports}))
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    address = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{http}"}
+    one = Shell(tmp_path, tmp_path, address)
     try:
+        one.provide("consul", f'{BINARY} "$@" -config-file={tmp_path}/consul.json')
+        port = f'$([ "$1" != dev-agent ] || echo --port {http})'
+        one.provide("consul-supervisor", f'{sys.executable} -m supervisor "$@" {port}')
         yield one
     finally:
         one.close()
 
 
-def test_the_shell_sessions_print_what_they_show(shell: Shell) -> None:
-    """A sleep is for people: here a command is repeated until it prints what it should."""
-    shown = [step for session in blocks(README, "console") for step in steps(session)]
-    assert len(shown) >= 10
-    for line, expected in shown:
-        if line.startswith("sleep "):
-            continue
-        give_up_at = time.monotonic() + PATIENCE_S
-        while constant(printed := shell.run(line)) != constant(expected):
-            assert expected, f"{line} prints what is not shown: {printed}"
-            assert time.monotonic() < give_up_at, f"{line} prints {printed}"
-            time.sleep(0.05)
+@SHOWN.by(README, "60 seconds", "console")
+@pytest.mark.parametrize("first", ["consul-supervisor dev-agent", "consul agent -dev"])
+def test_the_first_minute_is_the_same_with_either_agent(shown: str, first: str, shell: Shell) -> None:
+    """The page names both for the first line, and shows one."""
+    assert f"`{first}` in the first line" in README.read_text() or shown.startswith(f"$ {first} >")
+    replay(shell, shown.replace("consul-supervisor dev-agent", first))
 
 
-def test_only_readme_has_shell_sessions() -> None:
-    """Others would not be run."""
-    assert [name(page) for page in PAGES if blocks(page, "console")] == ["README.md"]
+@SHOWN.by(README, "Configuration by example", "console")
+def test_a_mistake_is_told_as_it_is_shown(shown: str, shell: Shell) -> None:
+    replay(shell, shown)
 
 
-def test_the_installation_names_what_the_unit_starts() -> None:
-    (text,) = blocks(README, "sh")
-    unit = (ROOT / "systemd" / "consul-supervisor.service").read_text()
+@SHOWN.by(README, "Figures", "console")
+def test_the_figures_are_those_that_are_shown(shown: str, shell: Shell) -> None:
+    replay(shell, shown)
+
+
+# --- installation -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Shell]:
+    """One in this checkout, as a new user has it: nothing of this test's own Python, pipx's folders ours."""
+    ours = ("PYTHON", "VIRTUAL_ENV", "MAKE", "MFLAGS", "TESTS", "WORKERS", "CONSUL", "PIPX", "PYTEST")
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    venv = ROOT / ".venv" / "bin" / "python"
+    environ |= {
+        "PYTHON": str(venv if venv.exists() else sys.executable),  # so that make never replaces our .venv
+        "TMPDIR": str(tmp_path),
+        "PIPX_HOME": str(tmp_path / "pipx"),
+        "PIPX_BIN_DIR": str(tmp_path / "bin"),
+        "PIPX_MAN_DIR": str(tmp_path / "man"),
+    }
+    one = Shell(tmp_path, ROOT, environ)
+    try:
+        one.provide("python3", f'{os.path.realpath(sys.executable)} "$@"')
+        one.provide("pipx", f'{sys.executable} -m pipx "$@"')
+        yield one
+    finally:
+        one.close()
+
+
+def run_all(shell: Shell, block: str, within_s: float) -> str:
+    """What the commands of a block print; every one must end well."""
+    all_printed = ""
+    for line in lines(block):
+        code, printed = shell.ended(line, within_s)
+        assert code == 0, f"{line} ends with {code}: {printed}"
+        all_printed += printed
+    return all_printed
+
+
+@SHOWN.by(README, "With pipx", "sh")
+def test_the_installation_with_pipx_works(shown: str, checkout: Shell, tmp_path: Path) -> None:
+    """From the package index that pip is set up for, as the set-up of the tests does."""
+    assert run_all(checkout, shown, INSTALL_S).endswith(f"\nconsul-supervisor {__version__}\n")
+    assert checkout.run("command -v consul-supervisor").strip() == str(tmp_path / "bin" / "consul-supervisor")
+
+
+@SHOWN.by(README, "With venv and systemd", "sh")
+def test_the_installation_with_venv_and_systemd_works(shown: str, checkout: Shell, tmp_path: Path) -> None:
+    """Each ``/opt/`` and ``/etc/`` is one below the test's folder; afterwards all is where the unit says."""
+
+    def here(text: str) -> str:
+        return re.sub(r"(?<!\S)/(?=(?:opt|etc)/)", f"{tmp_path}/", text)
+
+    units = tmp_path / "etc" / "systemd" / "system"
+    units.mkdir(parents=True)
+    (tmp_path / "opt").mkdir()
+    assert re.search(
+        r"^app\n  key +service/app/leader$", run_all(checkout, here(shown), INSTALL_S), re.MULTILINE
+    )
+    unit = (units / "consul-supervisor.service").read_text()
     start = re.search(r"^ExecStart=(\S+) run (\S+)$", unit, re.MULTILINE)
     assert start is not None
-    assert f"{start[1]} check {start[2]}\n" in text
-    assert f"venv {start[1].removesuffix('/bin/consul-supervisor')}\n" in text
-    for file in re.findall(r"^cp (\S+)", text, re.MULTILINE):
-        assert (ROOT / file).is_file()
+    assert checkout.ended(f"{here(start[1])} --version") == (0, f"consul-supervisor {__version__}\n")
+    assert [file.name for file in Path(here(start[2])).iterdir()] == ["app.yaml"]
+
+
+# --- the two commands -------------------------------------------------------------------------------
+
+
+@SHOWN.by(README, "Two commands", "text", "excerpt")
+@SHOWN.by(README, "Two commands", "sh", "commands")
+def test_make_demo_prints_what_is_shown_of_it(excerpt: str, commands: str, checkout: Shell) -> None:
+    """In the shown order, other lines between; times, tokens and which node it is differ each time."""
+
+    def form(text: str) -> list[str]:
+        text = re.sub(r"^ +\d+\.\d{3} s", "TIME", text, flags=re.MULTILINE)
+        return re.sub(r"token \d+", "token N", re.sub(r"node-[abc]", "NODE", text)).splitlines()
+
+    assert lines(commands) == ["make demo"]
+    printed = iter(form(run_all(checkout, commands, DEMO_S)))
+    for line in form(excerpt):
+        assert line == "…" or line in printed, f"not printed, or not in this place: {line}"
+
+
+def test_make_test_runs_all_tests(checkout: Shell) -> None:
+    code, listed = checkout.ended("make --dry-run test")
+    assert code == 0 and re.search(r"python -m pytest .* tests$", listed, re.MULTILINE), listed
+
+
+@SHOWN.by(README, "", "text")
+def test_the_picture_of_a_failover_names_roles_and_hooks_that_there_are(shown: str) -> None:
+    states = re.findall(r"(?:^node\d +|\|-- )(\w+)(?: --\| (?!release)(\w+))?", shown, re.MULTILINE)
+    named = {word for found in states for word in found if word}
+    assert named >= {"holding", "waiting", "on_lose"}
+    assert named - {"on_lose", "on_acquire"} <= set(Role)
 
 
 # --- configuration ----------------------------------------------------------------------------------
 
 
-def test_the_shown_configuration_is_the_minimal_example() -> None:
+@SHOWN.by(README, "Configuration by example", "yaml")
+def test_the_shown_configuration_is_the_minimal_example(shown: str) -> None:
     example = (ROOT / "examples" / "configs" / "minimal.yaml").read_text()
     without_comments = "".join(line for line in example.splitlines(True) if not line.startswith("#"))
-    assert without_comments in blocks(README, "yaml")
+    assert without_comments == shown
 
 
 def test_all_examples_are_named() -> None:
@@ -82,9 +203,11 @@ def test_all_examples_are_named() -> None:
 # --- hooks ------------------------------------------------------------------------------------------
 
 
-def test_the_shown_object_is_what_a_hook_gets(shared_agent: Agent, tmp_path: Path, unique: str) -> None:
+@SHOWN.by(README, "Hooks", "json", "text")
+def test_the_shown_object_is_what_a_hook_gets(
+    text: str, shared_agent: Agent, tmp_path: Path, unique: str
+) -> None:
     """By a real on_lose: the same names in their order, and the same values but for what is this run's."""
-    (text,) = blocks(README, "json")
     shown = json.loads(text)
     told = tmp_path / "told"
     election = {
@@ -116,7 +239,7 @@ def test_the_shown_object_is_what_a_hook_gets(shared_agent: Agent, tmp_path: Pat
 @functools.cache
 def helps() -> dict[str, str]:
     """What --help says of each command that there is."""
-    names = re.findall(r"^    (\w+)  ", command("--help").stdout, re.MULTILINE)
+    names = re.findall(r"^    ([a-z-]+)(?:  |$)", command("--help").stdout, re.MULTILINE)
     return {one: command(one, "--help").stdout for one in names}
 
 
@@ -127,7 +250,7 @@ def test_the_commands_are_those_of_the_help() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_named_command_and_option_is_one(page: Path) -> None:
-    for line in re.findall(r"consul-supervisor ((?:[a-z]+\b)[^`\n|&>]*)", "\n".join(code_of(page))):
+    for line in re.findall(r"consul-supervisor ([a-z][^`\n|&>]*)", "\n".join(code_of(page))):
         verb, *words = line.split()
         assert verb in helps(), f"consul-supervisor {line}"
         for option in (word for word in words if word.startswith("--")):

@@ -59,25 +59,35 @@ class World:
 
 
 def may_happen(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[tuple[e.Event, float]]:
-    """Every event that may be the next one, and when."""
-    monitor, now = world.monitor, world.now
+    """Every event that may be the next one, and when.
+
+    Time moves by ticks, but where belief is about to end: there anything may come before the tick.
+    """
+    now, later, tenure = world.now, _later(world, hostile), world.election.tenure
+    for event in _events(world, hostile, stop=stop):
+        yield event, now
+        if later is not None and tenure is not None and tenure.expires_at(world.election.lease) <= later:
+            yield event, later
+    if later is not None:
+        yield e.Tick(), later
+
+
+def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e.Event]:
+    monitor = world.monitor
     for request in monitor.pending:
         if type(request) in hostile:
             for outcome in every_answer(world, request):
-                yield e.Answered(request, outcome), now
+                yield e.Answered(request, outcome)
     for running in (monitor.hook, monitor.change):
         if running is not None and a.StartHook in hostile:
             assert isinstance(running.started, a.StartHook)
-            yield e.HookEnded(running.started, ok=True), now
-            yield e.HookEnded(running.started, ok=False), now
+            yield e.HookEnded(running.started, ok=True)
+            yield e.HookEnded(running.started, ok=False)
     if monitor.run is not None:
         assert isinstance(monitor.run.started, a.StartRun)
-        yield e.RunEnded(monitor.run.started), now
+        yield e.RunEnded(monitor.run.started)
     if stop and not world.election.stopping:
-        yield e.StopAsked(), now
-    later = _later(world, hostile)
-    if later is not None:
-        yield e.Tick(), later
+        yield e.StopAsked()
 
 
 def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> e.Event | None:

@@ -67,7 +67,9 @@ def watch_step(
     now: float,
 ) -> Monitor:
     """What the onlooker knows after this step; AssertionError when a promise was broken."""
+    expired = now >= monitor.contact_at + before.lease.room_s
     monitor = _happened(monitor, before, event)
+    _ends_belief_with_reason(monitor, before, event, after, expired=expired)
     if before.tenure is None:
         monitor = replace(monitor, overtaken=monitor.pending)
     elif _tells_of_a_change(monitor, before, event):
@@ -238,7 +240,22 @@ def _asked(monitor: Monitor, after: Election, request: a.Request, now: float) ->
     return replace(monitor, pending=(*monitor.pending, request))
 
 
-# --- what must hold after every step --------------------------------------------------------------
+# --- what must hold in every step --------------------------------------------------------------
+
+
+def _ends_belief_with_reason(
+    monitor: Monitor, before: Election, event: e.Event, after: Election, *, expired: bool
+) -> None:
+    """Belief ends with the room, whatever is answered then; and sooner for a reason only."""
+    if before.tenure is None or not before.tenure.believes:
+        return
+    believes = after.tenure is not None and after.tenure.believes
+    assert not (expired and believes), "an answer outran the end of belief"
+    reason = expired or monitor.exposed
+    match event:
+        case e.StopAsked() | e.RunEnded() | e.HookEnded(ok=False) | e.Answered(outcome=e.Dead()):
+            reason = True
+    assert believes or reason, "belief ended without a reason"
 
 
 def _held_to_its_word(monitor: Monitor, before: Election, after: Election, now: float) -> Monitor:

@@ -35,20 +35,20 @@ class Walk:
     as_holder: bool = False
 
 
-def hook(name: str, *, retries: int = 0, kill_after_s: float = 0.0) -> Hook:
-    """A hook of one second: it ends on the grid."""
-    return Hook(name, Command(("true",), kill_after_s=kill_after_s), 1.0, retries, 1.0)
+def hook(name: str, *, timeout_s: float = 1.0, retries: int = 0, kill_after_s: float = 0.0) -> Hook:
+    """A hook of whole seconds: it ends on the grid."""
+    return Hook(name, Command(("true",), kill_after_s=kill_after_s), timeout_s, retries, 1.0)
 
 
 def election(
-    *, lock_delay_s: float | None = None, ttl_s: float | None = 3.0, **more: Any
+    *, lock_delay_s: float | None = None, ttl_s: float | None = 3.0, room_s: float = ROOM_S, **more: Any
 ) -> ElectionSettings:
-    """Settings with a lock-delay that leaves ROOM_S, unless another is asked for."""
+    """Settings with a lock-delay that leaves ``room_s``, unless another is asked for."""
     base: dict[str, Any] = {"name": "n", "key": "k", "value": b"me", "rejoin_delay_s": 1.0, **more}
     settings = ElectionSettings(session=SessionSettings("n"), **base)
     if lock_delay_s is None:
         lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
-        lock_delay_s = ROOM_S + lose_time_s + margin_of(ROOM_S + lose_time_s)
+        lock_delay_s = room_s + lose_time_s + margin_of(room_s + lose_time_s)
     return ElectionSettings(session=SessionSettings("n", ttl_s=ttl_s, lock_delay_s=lock_delay_s), **base)
 
 
@@ -86,7 +86,7 @@ WALKS = (
     walk("tries", a.Acquire, a.ReadKey,
          shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.Raced, e.Unknown, e.Denied, Role.WAITING)),
     walk("delays", a.Acquire, a.ReadKey, a.ReadSession, stop=False, shows=(a.ReadSession, e.SessionInfo)),
-    walk("watched tries", a.Acquire, a.WatchKey, stop=False),
+    walk("watched tries", a.Acquire, a.WatchKey, on_lose=DOWN, stop=False),
     walk("writes", a.Acquire, a.Release, a.DestroySession, a.StartHook, **HOOKS,
          shows=(a.Release, a.DestroySession, e.Done, e.StopAsked, a.Finished, a.Became, Role.STOPPED)),
     walk("reads", a.ReadKey, a.StartHook, **HOOKS,
@@ -101,7 +101,9 @@ WALKS = (
     walk("slow kill", a.ReadKey, a.StartHook,
          on_acquire=(hook("up", retries=1, kill_after_s=1.0),), on_lose=DOWN),
     walk("lose failure", a.ReadKey, a.StartHook, on_lose=DOWN, on_lose_failure=OFF),
-    walk("retries", a.RenewSession, a.StartHook, on_lose=two("down", retries=1), on_lose_failure=OFF),
+    walk("old news", a.ReadKey, a.StartHook, on_lose=DOWN, room_s=4.0, run=RUN,
+         on_acquire=(hook("slow", timeout_s=3.0), hook("up"))),
+    walk("retries", a.ReadKey, a.StartHook, on_lose=two("down", retries=1), on_lose_failure=OFF),
     walk("no lock-delay", a.ReadKey, a.StartHook, **HOOKS, lock_delay_s=0.0, accept_overlap=True),
     walk("shortest ttl", a.ReadKey, a.Acquire, a.StartHook, **HOOKS,
          ttl_s=1.0, lock_delay_s=0.0, accept_overlap=True),

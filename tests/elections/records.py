@@ -76,9 +76,9 @@ def tenures(records: Sequence[Record], name: str) -> list[Tenure]:
         elif record.name == name and record.event == "acquire" and record.session not in spans:
             spans[record.session] = Tenure(record.node, record.session, record.token, number, float("inf"))
         elif record.name == name and record.event in ("lose", "lose-failure"):
-            begun = spans.get(record.session)
-            assert begun is not None, f"on_lose without an on_acquire before: {record}"
-            spans[record.session] = Tenure(begun.node, begun.session, begun.token, begun.first, number)
+            # An on_acquire that was killed at its birth has left no line.
+            first = spans[record.session].first if record.session in spans else number
+            spans[record.session] = Tenure(record.node, record.session, record.token, first, number)
     return list(spans.values())
 
 

@@ -52,7 +52,7 @@ class Scene:
     def run(self, node: str, body: str) -> dict[str, object]:
         """A run child that records its begin and end as ``run`` and does ``body`` between."""
         hook = self.hook(node, "run", body)
-        return {"exec": hook["exec"], "env": hook["env"], "stop_timeout": "600ms"}
+        return {"exec": hook["exec"], "env": hook["env"], "stop_timeout": "1500ms"}
 
     def election(self, node: str, **changes: object) -> dict[str, object]:
         """An election whose hooks do nothing but record; None as a change leaves a key out."""
@@ -251,6 +251,9 @@ class Scene:
             judges.assert_changes_are_changes(seen, name)
             open_ended = [t for t in judges.unfinished(seen, name) if t.node not in self._excused]
             assert not open_ended, f"on_lose did not run: {open_ended}\n{shown(seen)}"
+            for tenure in judges.tenures(seen, name):
+                began = self.nodes[tenure.node].lines("hook-started", transition=f"{tenure.session}-acquire")
+                assert began, f"on_lose without an on_acquire: {tenure}\n{shown(seen)}"
 
     def processes(self) -> list[psutil.Process]:
         """All processes of the nodes and of their hooks; the agent's folder lies elsewhere."""

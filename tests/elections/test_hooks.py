@@ -8,7 +8,8 @@ import pytest
 from tests.elections.scene import TTL, Scene
 from tests.support.supervisor import until
 
-WAIT_FOR_TERM = "trap 'exit 0' TERM; sleep 600 & wait"
+SLOW_TO_STOP = "trap 'sleep 0.3; exit 0' TERM; sleep 600 & wait"
+ROOM_FOR_RUN = {"lock_delay": "6s"}
 
 
 def order(scene: Scene, node: str) -> list[str]:
@@ -75,8 +76,8 @@ def test_an_on_acquire_that_ignores_term_is_killed_before_on_lose(scene: Scene) 
 
 
 def test_run_lives_between_on_acquire_and_on_lose(scene: Scene) -> None:
-    run = scene.run("a", WAIT_FOR_TERM)
-    a = scene.node("a", run=run, session={"lock_delay": "5s"})
+    run = scene.run("a", SLOW_TO_STOP)
+    a = scene.node("a", run=run, session=ROOM_FOR_RUN)
     scene.wait(node="a", hook="run", stage="begin")
     assert a.stop() == 0
     assert order(scene, "a") == [
@@ -86,7 +87,7 @@ def test_run_lives_between_on_acquire_and_on_lose(scene: Scene) -> None:
 
 def test_a_run_child_that_ends_is_a_loss(scene: Scene) -> None:
     run = scene.run("a", "sleep 0.2; exit 1")
-    scene.node("a", run=run, session={"lock_delay": "5s"}, rejoin_delay="1m")
+    scene.node("a", run=run, session=ROOM_FOR_RUN, rejoin_delay="1m")
     scene.wait(node="a", event="lose", stage="end")
     scene.leader("b")
     assert scene.calls("a")[-1] == "lose run-exited"
@@ -94,7 +95,7 @@ def test_a_run_child_that_ends_is_a_loss(scene: Scene) -> None:
 
 def test_a_run_child_that_cannot_start_is_a_loss(scene: Scene) -> None:
     run = {"exec": ["/nonexistent/daemon"], "stop_timeout": "600ms"}
-    scene.node("a", run=run, session={"lock_delay": "5s"}, rejoin_delay="1m")
+    scene.node("a", run=run, session=ROOM_FOR_RUN, rejoin_delay="1m")
     scene.wait(node="a", event="lose", stage="end")
     assert scene.calls("a") == ["acquire acquired", "lose run-exited"]
 

@@ -235,8 +235,12 @@ class Agent(Client):
         self.start()
 
     def freeze(self) -> None:
-        """SIGSTOP: connections are accepted by the kernel, and nothing is ever answered."""
+        """SIGSTOP: connections are accepted by the kernel, and nothing is ever answered.
+
+        Returns when all threads have stopped: one of them may still answer after the signal was sent.
+        """
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def thaw(self) -> None:
         """SIGCONT. It may have lost its leadership to itself and answer 500 until ``wait_ready``."""

@@ -2,21 +2,68 @@
 
 import re
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 HOOKS = ROOT / "docs" / "hooks.md"
+DEV_AGENT = ROOT / "docs" / "dev-agent.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, *DOCS, ROOT / "CHANGELOG.md"]
+HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that nothing here sees
+
+
+class Block(NamedTuple):
+    """A fenced block: its section (the heading above it but the page's title) and its language, if any."""
+
+    section: str
+    language: str
+    text: str
 
 
 def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """The contents of a page's fenced blocks of that language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+def fenced(page: Path) -> list[Block]:
+    """All blocks of a page, in their order; AssertionError when one may have been overlooked."""
+    markdown = page.read_text()
+    pieces = re.split(r"^(```.*)\n", markdown, flags=re.MULTILINE)
+    prose, openings, texts, closings = (pieces[at::4] for at in range(4))
+    assert len(prose) == len(openings) + 1 and set(closings) <= {"```"}, f"{name(page)}: a block has no end"
+    assert not HIDDEN.search(markdown), f"{name(page)}: a block begins with three backticks at a line's start"
+    section, blocks = "", []
+    for before, opening, text in zip(prose, openings, texts, strict=False):
+        section = [section, *re.findall(r"^##+ (.+)$", before, re.MULTILINE)][-1]
+        blocks.append(Block(section, opening.removeprefix("```"), text))
+    return blocks
+
+
+class Shown:
+    """The blocks of some pages, and which of them the tests of one module show to be true.
+
+    A test takes its blocks with ``by``, and so no block can be forgotten: ``untested`` names it.
+    """
+
+    def __init__(self, *pages: Path) -> None:
+        self._blocks = [(page, block) for page in pages for block in fenced(page)]
+        self._taken: set[tuple[Path, Block]] = set()
+
+    def by(self, page: Path, section: str, language: str, argument: str = "shown") -> pytest.MarkDecorator:
+        """The test runs once for each block of that section and language, with its text as argument."""
+        wanted = (page, section, language)
+        found = [(at, block) for at, block in self._blocks if (at, block.section, block.language) == wanted]
+        assert found, f"{name(page)} has no {language} in section {section!r}"
+        self._taken |= set(found)
+        ids = [f"{language}-{number}" for number in range(1, len(found) + 1)]
+        return pytest.mark.parametrize(argument, [block.text for _, block in found], ids=ids)
+
+    def untested(self) -> list[tuple[str, str, str]]:
+        """Page, section and language of every block that no test has taken."""
+        left = [(page, block) for page, block in self._blocks if (page, block) not in self._taken]
+        return [(name(page), block.section, block.language) for page, block in left]
 
 
 def rows(page: Path, heading: str) -> list[list[str]]:
@@ -35,8 +82,8 @@ def first_codes(page: Path, heading: str) -> list[str]:
 def code_of(page: Path) -> list[str]:
     """All that a page shows as code: blocks, and pieces of a line."""
     text = page.read_text()
-    fenced = re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return fenced + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+    return [block.text for block in fenced(page)] + inline
 
 
 def anchors(page: Path) -> set[str]:

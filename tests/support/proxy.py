@@ -251,12 +251,12 @@ class Proxy:
                 # The client has gone. What has reached Consul is finished there all the same.
                 await _first(answers, exchanges[-1].answered)
         finally:
-            for task in (answers, requests):
-                task.cancel()
-            await asyncio.wait((answers, requests))
+            up_writer.close()
             for exchange in exchanges:
                 exchange.answered.set()  # or it never will be: nobody shall wait for it
-            up_writer.close()
+            for task in (answers, requests):
+                task.cancel()
+            await asyncio.wait((answers, requests))  # the last step, for it may itself be cancelled
         for task in done:
             task.result()
 

@@ -1,17 +1,19 @@
-"""A bash that runs what a page shows, beside a Consul of its own, and leaves nothing behind."""
+"""A bash that runs what a page shows, and leaves nothing behind.
 
-import json
+It knows nothing of the product: which programs and which variables there are is said by the test.
+"""
+
 import os
 import re
+import select
 import subprocess
-import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
 
-from tests.support.consul import BINARY, HOST, free_ports
-from tests.support.supervisor import PATIENCE_S, ROOT
+from tests.support.supervisor import PATIENCE_S
 
 MARK = "---this command is over---"
 # In this order; what differs from run to run, and nothing else.
@@ -24,50 +26,49 @@ VARIABLE = (
 
 
 class Shell:
-    """A bash that is told one command after the other, in a folder with the commands on its PATH."""
+    """A bash that is told one command after the other; ``folder/bin`` comes first on its PATH.
 
-    def __init__(self, folder: Path) -> None:
-        (folder / "bin").mkdir()
-        http, server, serf = free_ports(3)
-        ports = {"http": http, "server": server, "serf_lan": serf, "serf_wan": -1, "dns": -1, "grpc": -1}
-        config = folder / "consul-ports.json"
-        config.write_text(json.dumps({"bind_addr": HOST, "ports": ports}))
-        # The shown commands, but that each dies with its shell and Consul has ports of this test's own.
-        self._put(folder, "consul", f'{BINARY} "$@" -config-file={config}')
-        self._put(folder, "consul-supervisor", f'{sys.executable} -m supervisor "$@"')
-        (folder / "examples").symlink_to(ROOT / "examples")
+    ``cwd`` is where it begins, ``environ`` all that it has beside PATH.
+    """
+
+    def __init__(self, folder: Path, cwd: Path, environ: Mapping[str, str]) -> None:
+        self._programs = folder / "bin"
+        self._programs.mkdir()
         self._bash = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "bash", "--noprofile", "--norc"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            cwd=folder,
-            env={
-                "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-                "HOME": str(folder),
-                "PYTHONPATH": str(ROOT),
-                "CONSUL_HTTP_ADDR": f"{HOST}:{http}",
-            },
+            bufsize=0,
+            cwd=cwd,
+            env={**environ, "PATH": f"{self._programs}:{os.environ['PATH']}"},
         )
         self.run("set -m")  # %1 is for shells with job control
 
-    def _put(self, folder: Path, program: str, line: str) -> None:
-        file = folder / "bin" / program
+    def provide(self, program: str, line: str) -> None:
+        """Put a program on its PATH; what the line starts dies with whoever started it."""
+        file = self._programs / program
         file.write_text(f"#!/bin/sh\nexec setpriv --pdeathsig KILL {line}\n")
         file.chmod(0o755)
 
-    def run(self, text: str) -> str:
+    def run(self, command: str, within_s: float = PATIENCE_S) -> str:
         """What a command prints, on both streams."""
+        return self.ended(command, within_s)[1]
+
+    def ended(self, command: str, within_s: float = PATIENCE_S) -> tuple[int, str]:
+        """The exit code of a command, and what it prints on both streams."""
         assert self._bash.stdin is not None and self._bash.stdout is not None
-        self._bash.stdin.write(f"{text}\necho '{MARK}'\n")
-        self._bash.stdin.flush()
-        printed = ""
-        for line in self._bash.stdout:
-            if line == f"{MARK}\n":
-                return printed
-            printed += line
-        raise AssertionError(f"the shell ended at: {text}")
+        self._bash.stdin.write(f"{command}\necho {MARK}$?\n".encode())
+        give_up_at = time.monotonic() + within_s
+        printed = b""
+        while not (over := re.search(rf"{MARK}(\d+)\n\Z", printed.decode(errors="replace"))):
+            left_s = max(0.0, give_up_at - time.monotonic())
+            ready, _, _ = select.select([self._bash.stdout], [], [], left_s)
+            assert ready, f"{command} is not over after {within_s:g} s: {printed.decode(errors='replace')}"
+            more = os.read(self._bash.stdout.fileno(), 2**16)
+            assert more, f"the shell ended at: {command}"
+            printed += more
+        return int(over[1]), over.string[: over.start()]
 
     def close(self) -> None:
         """End the shell and whatever it started."""
@@ -82,9 +83,26 @@ class Shell:
         psutil.wait_procs(started, timeout=PATIENCE_S)
 
 
+def replay(shell: Shell, session: str) -> None:
+    """Run a session (```console) and compare what it prints with what is shown.
+
+    A sleep is for people: here a command is repeated until it prints what it should.
+    """
+    for line, expected in steps(session):
+        if line.startswith("sleep "):
+            continue
+        give_up_at = time.monotonic() + PATIENCE_S
+        while constant(printed := shell.run(line)) != constant(expected):
+            assert expected, f"{line} prints what is not shown: {printed}"
+            assert time.monotonic() < give_up_at, f"{line} prints {printed}"
+            time.sleep(0.05)
+
+
 def steps(session: str) -> Iterator[tuple[str, str]]:
     """The commands of a shell session, here-documents included, each with the output it shows."""
-    for step in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+    before, *found = re.split(r"^\$ ", session, flags=re.MULTILINE)
+    assert found and not before, f"a session begins with a command: {session}"
+    for step in found:
         line, _, rest = step.partition("\n")
         if here := re.search(r"<<'(\w+)'", line):
             document, end, rest = rest.partition(f"{here[1]}\n")

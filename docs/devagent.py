@@ -1,0 +1,42 @@
+"""The lists in ``dev-agent.md``, made from the embedded agent itself.
+
+    python -m docs.devagent            prints them
+    python -m docs.devagent --write    puts them into dev-agent.md
+
+The agent is the only source: what is wrong here is mended there. A test runs this and compares.
+"""
+
+import sys
+from pathlib import Path
+
+from supervisor.devagent import NOT_CONSUL
+from supervisor.devagent.api.routes import ROUTES
+
+PAGE = Path(__file__).resolve().parent / "dev-agent.md"
+BEGIN = "<!-- from here on `python -m docs.devagent` writes -->\n"
+END = "<!-- to here -->\n"
+
+
+def lists() -> str:
+    """What differs from Consul, then the endpoints that there are (ROUTES in the code), as Markdown."""
+    differences = "".join(f"| {what} | {how} |\n" for what, how in NOT_CONSUL)
+    endpoints = "".join(f"| `{path}` | {', '.join(route.methods)} |\n" for path, route in ROUTES.items())
+    return (
+        f"| what | how it differs |\n|---|---|\n{differences}\n"
+        f"ROUTES are these; what ends in `/` is followed by a key, a name or an id:\n\n"
+        f"| endpoint | methods |\n|---|---|\n{endpoints}"
+    )
+
+
+def page(text: str) -> str:
+    """The text of ``dev-agent.md`` with the lists of now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{lists()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        sys.stdout.write(lists())
