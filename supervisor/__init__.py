@@ -17,7 +17,8 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       sequence.py    a list of hooks, one attempt at a time
       tenure.py      acquire -> on_acquire -> holding -> on_lose -> ended
       change.py      the lane of on_change
-      election.py    one key: what is known of it, and what is due
+      key.py         what is known of one key, and how it is found out
+      election.py    one key, one session, one tenure: what an event means and what is due
       node.py        all machines of this process: routes events, one earliest deadline
     daemon.py      the loop: event -> step -> actions; signals and stop
     demo.py        three supervisors and the embedded agent: an election and a failover to watch

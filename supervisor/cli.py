@@ -16,7 +16,7 @@ from pathlib import Path
 
 from supervisor import __version__
 
-DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION = 0, 1, 2, 69, 70, 78
+DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION, INTERRUPTED = 0, 1, 2, 69, 70, 78, 130
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 
 _EXAMPLES = """\
@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough
         return DONE
-    except KeyboardInterrupt:
-        return 130
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return INTERRUPTED
     except Exception:  # noqa: BLE001 - the one place that turns a bug of ours into its exit code
         traceback.print_exc()
         return _fail(BUG, "cannot go on: a bug in consul-supervisor; please report the lines above")
@@ -86,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
         "run an in-memory Consul agent, for trying out only",
         "dev-agent --port 8500",
     )
-    agent.add_argument("--port", type=int, default=8500, metavar="N", help="0 for any (default: %(default)s)")
+    agent.add_argument(
+        "--port", type=_port, default=8500, metavar="N", help="0 for any (default: %(default)s)"
+    )
     agent.add_argument(
         "--session-ttl-min",
         type=_duration_s,
@@ -102,6 +104,12 @@ def _parser() -> argparse.ArgumentParser:
         "schema > config.schema.json",
     )
     return parser
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port: write 0 to 65535")
+    return int(text)
 
 
 def _duration_s(text: str) -> float:
@@ -224,9 +232,8 @@ def _dev_agent(options: argparse.Namespace) -> int:
     settings = Settings(session_ttl_min_s=options.session_ttl_min)
     try:
         asyncio.run(run("127.0.0.1", options.port, settings, _say))
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        return _fail(NEGATIVE, f"cannot listen on 127.0.0.1:{options.port}: {why}")
+    except OSError as error:
+        return _fail(NEGATIVE, f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}")
     return DONE
 
 

@@ -57,6 +57,9 @@ _CONFIGURATION_FAULTS = (
 )
 
 
+_Signature = tuple[type[Request], str, str, bytes, str | None]  # what the bytes of a write depend on
+
+
 class Unreadable(Exception):
     """The peer's answer is not what Consul answers; the text says in what."""
 
@@ -70,9 +73,26 @@ class Consul:
         scope = {"dc": settings.datacenter, "ns": settings.namespace, "partition": settings.partition}
         self._scope = {name: value for name, value in scope.items() if value is not None}
         self._template = requests.Request("GET", base_url).prepare()
+        self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
+
+    def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
+        """Encode ahead: ``encode`` gives this same request for the same write, one an election."""
+        request = self._encode(action)
+        self._ahead[action.election] = (self._signature(action), request)
+        return request
 
     def encode(self, action: Request) -> requests.PreparedRequest:
         """The request for this action, with the token of this moment."""
+        if isinstance(action, Acquire | Release) and action.election in self._ahead:
+            signature, request = self._ahead.pop(action.election)
+            if signature == self._signature(action):
+                return request
+        return self._encode(action)
+
+    def _signature(self, action: Acquire | Release) -> "_Signature":
+        return type(action), action.key, action.session, action.value, self._token.value()
+
+    def _encode(self, action: Request) -> requests.PreparedRequest:
         match action:
             case CreateSession(settings=settings):
                 return self._put("session/create", _session_body(settings))

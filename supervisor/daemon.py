@@ -25,12 +25,12 @@ from supervisor.core.actions import (
     DestroySession,
     Finished,
     KillHook,
+    Prepare,
     Release,
     Request,
     StartHook,
     StartRun,
     StopRun,
-    WatchKey,
 )
 from supervisor.core.election import new_election
 from supervisor.core.events import Answered, Event, Outcome, StopAsked, Tick, Unknown
@@ -79,7 +79,8 @@ class Daemon:
         self._stopping = False
         self._interrupted = False
         self._carry_out: dict[type[Action], Callable[..., None]] = {
-            StartHook: self._start_hook,
+            Prepare: self._prepare,
+            StartHook: self._hooks.start,
             KillHook: self._hooks.kill,
             StartRun: self._hooks.start_run,
             StopRun: self._hooks.stop_run,
@@ -131,8 +132,9 @@ class Daemon:
         task = asyncio.get_running_loop().create_task(self._exchange(request))
         self._exchanges.add(task)
         task.add_done_callback(self._exchanged)
-        if isinstance(request, WatchKey):
-            self._transport.prepare()  # a connection for the acquire that its answer may call for
+
+    def _prepare(self, prepare: Prepare) -> None:
+        self._transport.prepare(self._consul.prepare(prepare.request))
 
     async def _exchange(self, request: Request) -> None:
         self.dispatch(Answered(request, await self._outcome(request)))
@@ -151,13 +153,6 @@ class Daemon:
         except ExchangeFailed as failure:
             return Unknown(str(failure))
         return self._consul.decode(request, response)
-
-    # --- hooks -----------------------------------------------------------------------------------
-
-    def _start_hook(self, start: StartHook) -> None:
-        self._hooks.start(start)
-        if start.context.event == "lose":
-            self._transport.prepare()  # for the release that follows
 
     # --- time ------------------------------------------------------------------------------------
 

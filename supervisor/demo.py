@@ -205,6 +205,9 @@ class Demo:
 
 async def demo(say: Callable[[str], None], *, colours: bool, environ: Mapping[str, str]) -> None:
     """Tell the whole story, in less than half a minute. Raises DemoFailed."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that all is ended
     say("Three nodes want to lead; one may. This is what their hooks are told, and when.")
     with tempfile.TemporaryDirectory(prefix="consul-supervisor-demo-") as folder:
         cast = Demo(Path(folder), Story(say, colours=colours), environ)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 COMMAND = [sys.executable, "-m", "supervisor", "demo"]
 CHAPTERS = ("An election", "A crash", "comes back, and waits", "A planned stop", "The end")
@@ -55,13 +56,14 @@ def test_the_key_stays_free_for_the_lock_delay_after_the_crash(tmp_path: Path) -
     assert leads_s - freed_s > 3.9
 
 
-def test_an_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(COMMAND, env=environment(tmp_path), stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
             if "I lead" in line:
                 break
-        demo.send_signal(signal.SIGINT)
+        demo.send_signal(number)
         assert demo.wait(timeout=30) == 130
     deadline = time.monotonic() + 10
     while left_behind(tmp_path) and time.monotonic() < deadline:

@@ -101,6 +101,13 @@ class Release(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class Prepare:
+    """This write may be wanted within moments: have it ready to be sent. Nothing is sent yet."""
+
+    request: Acquire | Release
+
+
+@dataclass(frozen=True, slots=True)
 class ReadKey(Request):
     """``GET /v1/kv/KEY?consistent``, answered at once."""
 
@@ -182,4 +189,4 @@ class Finished:
     clean: bool
 
 
-Action = Request | StartHook | KillHook | StartRun | StopRun | Became | Finished
+Action = Request | Prepare | StartHook | KillHook | StartRun | StopRun | Became | Finished

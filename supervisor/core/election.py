@@ -12,6 +12,7 @@ Consul is never news: not of a loss, not of a win.
 from dataclasses import dataclass, replace
 
 from supervisor.core import change as changes
+from supervisor.core import key as keys
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
 from supervisor.core.actions import (
@@ -21,6 +22,7 @@ from supervisor.core.actions import (
     CreateSession,
     DestroySession,
     Finished,
+    Prepare,
     ReadKey,
     ReadSession,
     Reason,
@@ -43,26 +45,19 @@ from supervisor.core.events import (
     Outcome,
     Raced,
     RunEnded,
-    SessionInfo,
     StopAsked,
     Tick,
     Won,
 )
+from supervisor.core.key import Key, News
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
 
-WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
-WAIT_SLACK_S = 10.0  # Consul answers within wait + wait/16; then the network's and its own delays
 RETRY_MIN_S = 0.5  # after no answer: soon enough for the lease, slow enough for a sick agent
 RETRY_SPREAD_S = 0.5
-FREE_NEWS_S = 1.0  # a try follows an answer younger than this that showed the key free
-READ_AHEAD_S = 0.1  # so long before a try that answer is asked for, if there is none
-LOCK_DELAY_SLACK_S = 0.002  # Consul's own timer, and the way of the news that the delay began
-IDLE_WAKES_MAX = 5  # a watch that wakes without change is re-armed at once so many times
-IDLE_PAUSE_S = 1.0
 REJOIN_DELAY_MAX_S = 300.0
 STEADY_S = 600.0  # after so long as holder the next loss of our own making counts as the first
 
@@ -71,9 +66,8 @@ STEADY_S = 600.0  # after so long as holder the next loss of our own making coun
 class Election:
     """``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step.
 
-    ``view``: the newest believed answer about the key. ``free_at``: when it was surely free.
-    ``free_since``: when it was first seen free. ``try_at``: no acquire before. ``holder_delay``:
-    the lock-delay of the holder's session, as (session, seconds), read while it held.
+    ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
+    no session is wanted before ``rejoin_at``.
     """
 
     settings: ElectionSettings
@@ -81,17 +75,8 @@ class Election:
     spread: float
     session: Session
     change: Change
-    watch: Lane = Lane(due_at=-NEVER)
-    read: Lane = Lane()
-    info: Lane = Lane()
+    key: Key = Key()
     tenure: Tenure | None = None
-    view: KeyView | None = None
-    index: int = 0
-    idle_wakes: int = 0
-    free_at: float = -NEVER
-    free_since: float = NEVER
-    try_at: float = -NEVER
-    holder_delay: tuple[str, float] | None = None
     ineligible: bool = False
     silent: bool = False
     own_losses: int = 0
@@ -120,10 +105,11 @@ class Election:
         """When this election wants a turn at the latest; every step at that time moves it on."""
         if self.role is Role.STOPPED:
             return NEVER
-        times = [self.session.deadline, self.read.deadline, self.watch.deadline, self.info.deadline]
-        times += [self.change.deadline, _try_deadline(self)]
+        times = [self.session.deadline, self.key.deadline, self.change.deadline]
         if self.tenure is not None:
             times.append(self.tenure.deadline(self.lease))
+        if _may_try(self):
+            times.append(self.key.try_deadline())
         return min(times)
 
 
@@ -180,12 +166,18 @@ def _take(election: Election, event: Event, now: float) -> Election:
 def _answered(election: Election, request: Request, outcome: Outcome, now: float) -> Election:
     session, terms = election.session, election.terms
     match request:
-        case WatchKey() if request == election.watch.pending:
-            return _watch_answered(election, request, outcome, now)
-        case ReadKey() if request == election.read.pending:
-            return _read_answered(election, request, outcome, now)
-        case ReadSession() if request == election.info.pending:
-            return _info_answered(election, request, outcome, now)
+        case WatchKey() if request == election.key.watch.pending:
+            key, news = keys.watch_answered(election.key, terms, request, outcome, now)
+            return _hear(replace(election, key=key), news, now)
+        case ReadKey() if request == election.key.read.pending:
+            key, news = keys.read_answered(election.key, terms, request, outcome, now)
+            election = _hear(replace(election, key=key), news, now)
+            if news is None or not election.holds:
+                return election
+            return replace(election, key=election.key.read_by(request.at + election.lease.interval_s))
+        case ReadSession() if request == election.key.info.pending:
+            key = keys.info_answered(election.key, terms, request, outcome, now)
+            return replace(election, key=key)
         case RenewSession() if request == session.renew.pending:
             return _renew_answered(election, outcome, now)
         case CreateSession() if request == session.write.pending:
@@ -206,11 +198,11 @@ def _renew_answered(election: Election, outcome: Outcome, now: float) -> Electio
     alive, old = isinstance(outcome, Alive), election.session.renew.old
     session = sessions.renewed(election.session, election.terms, outcome, now, _renew_every_s(election))
     # After silence the watch may be stuck with an agent that has forgotten it.
-    read = election.read.by(now) if alive and election.silent else election.read
+    key = election.key.read_by(now) if alive and election.silent else election.key
     tenure = election.tenure
     if tenure is not None and alive and not old:
         tenure = tenure.because(tenure.reason)
-    return replace(election, session=session, read=read, silent=not alive, tenure=tenure)
+    return replace(election, session=session, key=key, silent=not alive, tenure=tenure)
 
 
 def _acquire_answered(election: Election, request: Acquire, outcome: Outcome, now: float) -> Election:
@@ -224,79 +216,37 @@ def _acquire_answered(election: Election, request: Acquire, outcome: Outcome, no
             view = KeyView(modify_index, session.id, request.value, create_index, modify_index, lock_index)
             return _begin_tenure(election, view, request.at, now)
         case LockDelayed():
-            return replace(election, try_at=_next_try_at(election, now))
+            pause_s, ours_s = RETRY_SPREAD_S * election.spread, election.settings.session.lock_delay_s
+            return replace(election, key=election.key.delayed(ours_s, pause_s, now))
         case Raced():
-            return replace(election, free_at=-NEVER, read=election.read.by(now))
+            return replace(election, key=election.key.doubted(now))
         case _:
-            return replace(election, free_at=-NEVER, read=election.read.by(now + election.retry_s))
+            return replace(election, key=election.key.doubted(now + election.retry_s))
 
 
-def _watch_answered(election: Election, request: WatchKey, outcome: Outcome, now: float) -> Election:
-    old = election.watch.old
-    if not isinstance(outcome, KeyView):
-        return replace(election, watch=election.watch.end(now + election.retry_s), index=0)
-    fell = outcome.index < request.index
-    changed = election.view is None or replace(outcome, index=0) != replace(election.view, index=0)
-    early = now - request.at < request.wait_s
-    idle_wakes = min(election.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
-    pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
-    election = replace(election, watch=election.watch.end(now + pause_s), idle_wakes=idle_wakes)
-    if old:
-        return election  # the next one asks from the index of our tenure on
-    election = replace(election, index=0 if fell else outcome.index)
-    if fell and not request.consistent:
-        return election  # a server that lags behind; the next one asks anew, consistently
-    if changed:
-        election = replace(election, read=election.read.aged())
-    return _see(election, outcome, request.at, now, fresh_at=now, consistent=request.consistent)
+# --- what news of the key means ------------------------------------------------------------------
 
 
-def _read_answered(election: Election, request: ReadKey, outcome: Outcome, now: float) -> Election:
-    old = election.read.old
-    if not isinstance(outcome, KeyView):
-        return replace(election, read=election.read.end(now + election.retry_s))
-    election = replace(election, read=election.read.end())
-    election = _see(election, outcome, request.at, now, fresh_at=request.at, consistent=True, old=old)
-    if election.holds:
-        return replace(election, read=election.read.by(request.at + election.lease.interval_s))
-    return election
+def _hear(election: Election, news: News | None, now: float) -> Election:
+    if news is None:
+        return election
+    if election.tenure is None:
+        return _hear_waiting(election, news, now)
+    return _hear_holding(election, election.tenure, news, now)
 
 
-def _info_answered(election: Election, request: ReadSession, outcome: Outcome, now: float) -> Election:
-    if not isinstance(outcome, SessionInfo):
-        return replace(election, info=election.info.end(now + election.retry_s))
-    lock_delay_s = outcome.lock_delay_s
-    if lock_delay_s is None:
-        lock_delay_s = election.settings.session.lock_delay_s
-    return replace(election, info=election.info.end(), holder_delay=(request.session, lock_delay_s))
-
-
-# --- what is known of the key --------------------------------------------------------------------
-
-
-def _see(
-    election: Election,
-    view: KeyView,
-    at: float,
-    now: float,
-    *,
-    fresh_at: float,
-    consistent: bool,
-    old: bool = False,
-) -> Election:
-    """An answer about the key, asked for at ``at``, that was true at ``fresh_at`` or later."""
-    tenure = election.tenure
-    if tenure is None:
-        return _see_waiting(election, view, at, now, fresh_at=fresh_at, consistent=consistent, old=old)
-    if not consistent:
+def _hear_holding(election: Election, tenure: Tenure, news: News, now: float) -> Election:
+    """Only a consistent answer counts, and only one asked for within this tenure can end it."""
+    view = news.view
+    if not news.consistent:
         return election
     if _is_ours(election, tenure, view):
-        election = replace(election, tenure=tenure.confirmed(at))
-        return election if old else _note(election, view, now, fresh_at)
-    if old:
+        election = replace(election, tenure=tenure.confirmed(news.at))
+        return election if news.old else _note(election, news, now)
+    if news.old:
         return election
-    election = _note(election, view, now, fresh_at)
-    if election.session.id == "" and not view.session:
+    election = _note(election, news, now)
+    if not election.session.id and not view.session:
         return election  # the session is dead, and Consul still guards the lock
     same_key = view.present and view.create_index == tenure.create_index
     guess = Reason.RELEASED_BY_OPERATOR if same_key else Reason.KEY_DELETED
@@ -305,60 +255,33 @@ def _see(
     return replace(election, tenure=tenure, session=replace(election.session, renew=renew))
 
 
-def _see_waiting(
-    election: Election,
-    view: KeyView,
-    at: float,
-    now: float,
-    *,
-    fresh_at: float,
-    consistent: bool,
-    old: bool,
-) -> Election:
+def _hear_waiting(election: Election, news: News, now: float) -> Election:
     session = election.session
-    if old:
-        return replace(election, read=election.read.by(now))
-    if not session.id or view.session != session.id:
-        return _note(election, view, now, fresh_at)
+    if news.old:
+        return replace(election, key=election.key.read_by(now))
+    if not session.id or news.view.session != session.id:
+        return _note(election, news, now)
     if session.stage is not Stage.LIVE or session.ending:
         return election
-    if not consistent:
-        return replace(election, read=election.read.by(now))
+    if not news.consistent:
+        return replace(election, key=election.key.read_by(now))
     # An acquire whose answer never came has been applied after all.
-    return _begin_tenure(election, view, at, now)
+    return _begin_tenure(election, news.view, news.at, now)
 
 
 def _is_ours(election: Election, tenure: Tenure, view: KeyView) -> bool:
     """A LockIndex that grew tells of another holder in between; a plain PUT sets it to 0."""
-    known = election.view
+    known = election.key.view
     assert known is not None
     relocked = view.lock_index > known.lock_index and view.modify_index > known.modify_index
     return view.session == tenure.session and view.create_index == tenure.create_index and not relocked
 
 
-def _note(election: Election, view: KeyView, now: float, fresh_at: float) -> Election:
-    """This is the key from now on: for on_change, and for the next try."""
-    election = replace(election, view=view, change=election.change.see(view))
+def _note(election: Election, news: News, now: float) -> Election:
+    change = election.change.see(news.view)
     if not election.settings.contend:
-        return election
-    if not view.session:
-        if election.free_since != NEVER:
-            return replace(election, free_at=max(fresh_at, election.free_at))
-        return replace(election, free_at=fresh_at, free_since=now, try_at=now)
-    info = election.info
-    known = election.holder_delay is not None and election.holder_delay[0] == view.session
-    if not known and view.session != election.session.id:
-        info = info.by(now)
-    return replace(election, free_at=-NEVER, free_since=NEVER, info=info)
-
-
-def _next_try_at(election: Election, now: float) -> float:
-    """When the lock-delay that refused us should be over; then about once a second."""
-    lock_delay_s = election.settings.session.lock_delay_s
-    if election.holder_delay is not None:
-        lock_delay_s = election.holder_delay[1]
-    over_at = election.free_since + lock_delay_s + LOCK_DELAY_SLACK_S
-    return over_at if over_at > now else now + 1.0 + RETRY_SPREAD_S * election.spread
+        return replace(election, key=replace(election.key, view=news.view), change=change)
+    return replace(election, key=keys.note(election.key, news, election.session.id, now), change=change)
 
 
 # --- beginning and end of a tenure, of a session -------------------------------------------------
@@ -367,7 +290,7 @@ def _next_try_at(election: Election, now: float) -> float:
 def _begin_tenure(election: Election, view: KeyView, contact: float, now: float) -> Election:
     """Consul itself says that our session holds the key; when that is old news, ask anew."""
     if now >= contact + election.lease.room_s:
-        return replace(election, free_at=-NEVER, read=election.read.by(now))
+        return replace(election, key=election.key.doubted(now))
     tenure = Tenure(
         session=view.session,
         token=view.modify_index,
@@ -377,20 +300,16 @@ def _begin_tenure(election: Election, view: KeyView, contact: float, now: float)
         leader=view.value,
         previous_leader=election.change.last_leader,
     )
-    election = _note(replace(election, tenure=tenure), view, now, now)
-    renew = election.session.renew.by(now + _renew_every_s(election))
-    return replace(
-        election,
-        session=replace(election.session, renew=renew),
-        index=view.modify_index,
-        watch=election.watch.aged(),
-        read=election.read.aged().by(contact + election.lease.interval_s),
-    )
+    news = News(view, contact, now, consistent=True, old=False)
+    election = _note(replace(election, tenure=tenure), news, now)
+    session = replace(election.session, renew=election.session.renew.by(now + _renew_every_s(election)))
+    key = election.key.won(view, contact + election.lease.interval_s)
+    return replace(election, session=session, key=key)
 
 
 def _session_died(election: Election, now: float) -> Election:
     """Without a release: unless the key names a rival already, Consul guards it for now."""
-    tenure, view = election.tenure, election.view
+    tenure, view = election.tenure, election.key.view
     if tenure is not None:
         named = view is not None and view.session not in ("", tenure.session)
         tenure = tenure if named else tenure.guarded()
@@ -408,9 +327,13 @@ def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
         delay_s = min(election.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
     session = election.session.end(now, last_try=election.stopping)
-    read = replace(election.read, due_at=NEVER)
     return replace(
-        election, tenure=None, session=session, read=read, own_losses=own_losses, rejoin_at=rejoin_at
+        election,
+        tenure=None,
+        session=session,
+        key=election.key.given_up(),
+        own_losses=own_losses,
+        rejoin_at=rejoin_at,
     )
 
 
@@ -420,7 +343,7 @@ def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
 def _advance(election: Election, now: float) -> tuple[Election, tuple[Action, ...]]:
     """Hooks first: whoever waits for Consul anyway can wait for a spawn."""
     actions: list[Action] = []
-    for advance in (_advance_tenure, _advance_session, _advance_reads, _advance_change, _advance_role):
+    for advance in (_advance_tenure, _advance_session, _advance_key, _advance_change, _advance_role):
         election, begun = advance(election, now)
         actions += begun
     return election, tuple(actions)
@@ -436,6 +359,12 @@ def _advance_tenure(election: Election, now: float) -> _Turn:
     election = replace(election, tenure=tenure)
     if tenure.phase is Phase.LOST:
         election = _wind_up(election, tenure, now)
+    elif actions and tenure.phase is Phase.LOSING and election.holds:
+        terms = election.terms
+        release = Release(
+            terms.election, now, terms.exchange_s, terms.key, tenure.session, _kept_value(election)
+        )
+        actions = (*actions, Prepare(release))
     return election, actions
 
 
@@ -446,49 +375,29 @@ def _advance_session(election: Election, now: float) -> _Turn:
             session = session.end(now, last_try=True)
         elif election.settings.contend:
             session = session.wanted(max(now, election.rejoin_at))
-    value = election.view.value if election.view is not None else election.settings.value
-    session, write = sessions.begin_write(session, terms, value, now)
+    session, write = sessions.begin_write(session, terms, _kept_value(election), now)
     session, renewal = sessions.begin_renewal(session, terms, now)
     election = replace(election, session=session)
     acquire: Acquire | None = None
-    if _may_try(election) and now >= election.try_at and _is_free(election, now):
-        settings = election.settings
-        acquire = Acquire(settings.name, now, terms.exchange_s, settings.key, session.id, settings.value)
+    key = election.key
+    if _may_try(election) and now >= key.try_at and key.is_surely_free(now):
+        acquire = _acquire(election, now)
         election = replace(election, session=session.acquire(acquire))
     return election, tuple(request for request in (write, acquire, renewal) if request is not None)
 
 
-def _advance_reads(election: Election, now: float) -> _Turn:
-    settings, exchange_s = election.settings, election.lease.exchange_s
+def _advance_key(election: Election, now: float) -> _Turn:
     if election.stopping and election.tenure is None:
-        return replace(
-            election,
-            read=_unwanted(election.read),
-            watch=_unwanted(election.watch),
-            info=_unwanted(election.info),
-        ), ()
-    actions: list[Action] = []
-    if _wants_news(election, now):
-        election = replace(election, read=election.read.by(now))
-    if election.read.ready(now):
-        read = ReadKey(settings.name, now, exchange_s, settings.key)
-        election = replace(election, read=election.read.begin(read))
-        actions.append(read)
-    if election.watch.ready(now):
-        consistent = election.index == 0 or election.tenure is not None
-        timeout_s = WAIT_S * 17 / 16 + WAIT_SLACK_S
-        watch = WatchKey(settings.name, now, timeout_s, settings.key, election.index, WAIT_S, consistent)
-        election = replace(election, watch=election.watch.begin(watch))
-        actions.append(watch)
-    if election.info.ready(now):
-        holder = election.view.session if election.view is not None else ""
-        if holder:
-            info = ReadSession(settings.name, now, exchange_s, holder)
-            election = replace(election, info=election.info.begin(info))
-            actions.append(info)
-        else:
-            election = replace(election, info=_unwanted(election.info))
-    return election, tuple(actions)
+        return replace(election, key=election.key.quiet()), ()
+    key = election.key
+    if _may_try(election) and key.lacks_news(now):
+        key = key.read_by(now)
+    key, begun = keys.begin_questions(key, election.terms, now, holding=election.tenure is not None)
+    watched = any(isinstance(request, WatchKey) for request in begun)
+    election = replace(election, key=key)
+    if watched and election.tenure is None and election.session.stage is Stage.LIVE:
+        return election, (*begun, Prepare(_acquire(election, now)))
+    return election, begun
 
 
 def _advance_change(election: Election, now: float) -> _Turn:
@@ -539,33 +448,21 @@ def _wound_up(election: Election) -> bool:
     return election.session.stage is Stage.ABSENT
 
 
+def _acquire(election: Election, now: float) -> Acquire:
+    terms, value = election.terms, election.settings.value
+    return Acquire(terms.election, now, terms.exchange_s, terms.key, election.session.id, value)
+
+
+def _kept_value(election: Election) -> bytes:
+    """What a release leaves in the key: what stands there."""
+    view = election.key.view
+    return view.value if view is not None else election.settings.value
+
+
 def _may_try(election: Election) -> bool:
-    session, view = election.session, election.view
+    session = election.session
     ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-    free = view is not None and not view.session
-    return ready and free and election.tenure is None and not election.stopping
-
-
-def _is_free(election: Election, at: float) -> bool:
-    """Whether the news that the key is free is young enough at that time."""
-    return at - election.free_at < FREE_NEWS_S
-
-
-def _wants_news(election: Election, now: float) -> bool:
-    """Whether the next try lacks an answer young enough, and nobody has asked for one."""
-    if not _may_try(election) or _read_is_on(election) or now < election.try_at - READ_AHEAD_S:
-        return False
-    return not _is_free(election, max(now, election.try_at))
-
-
-def _read_is_on(election: Election) -> bool:
-    return election.read.pending is not None or election.read.due_at != NEVER
-
-
-def _try_deadline(election: Election) -> float:
-    if not _may_try(election) or _read_is_on(election):
-        return NEVER
-    return election.try_at - (0.0 if _is_free(election, election.try_at) else READ_AHEAD_S)
+    return ready and election.key.is_free and election.tenure is None and not election.stopping
 
 
 def _renew_every_s(election: Election) -> float:
@@ -573,7 +470,3 @@ def _renew_every_s(election: Election) -> float:
     if ttl_s is None:
         return sessions.RENEW_WITHOUT_TTL_S
     return ttl_s / 3 if election.tenure is not None else ttl_s / 2
-
-
-def _unwanted(lane: Lane) -> Lane:
-    return replace(lane, due_at=NEVER)

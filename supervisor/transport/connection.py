@@ -7,6 +7,7 @@ must never go on after anything but a complete answer: then it is aborted.
 
 import asyncio
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -39,7 +40,8 @@ class Connection(asyncio.BufferedProtocol):
         self._alive = alive
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
+        self._http = self._new_http()
+        self._ahead: _Ahead | None = None
         self._received = NOTHING
         self._expiry: asyncio.TimerHandle | None = None  # set while parked
         self._aborted = False
@@ -57,7 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         assert self._exchange is None and self._expiry is None
         exchange = self._exchange = _Exchange(request, self._loop.create_future())
         try:
-            encoded = messages.encode(self._http, request, self._peer)
+            encoded = self._take_encoded(request)
             await self._hear_out()
             self._read_on()  # a peer may have answered, or hung up, before it was asked
             if not exchange.answer.done():
@@ -68,6 +70,23 @@ class Connection(asyncio.BufferedProtocol):
             raise
         finally:
             self._exchange = None
+
+    def prepare(self, request: requests.PreparedRequest) -> None:
+        """Encode this request ahead, on a connection that was never used; another may still come."""
+        http = self._new_http()
+        with suppress(ExchangeFailed):  # the exchange itself will meet the same, and tell
+            self._ahead = _Ahead(request, http, messages.encode(http, request, self._peer))
+
+    def _take_encoded(self, request: requests.PreparedRequest) -> bytes:
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or ahead.request is not request:
+            return messages.encode(self._http, request, self._peer)
+        self._http = ahead.http
+        return ahead.encoded
+
+    @staticmethod
+    def _new_http() -> h11.Connection:
+        return h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
 
     @property
     def reusable(self) -> bool:
@@ -225,6 +244,15 @@ class Connection(asyncio.BufferedProtocol):
         except OSError:
             return False
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A request that is encoded already, and the h11 state behind its last byte."""
+
+    request: requests.PreparedRequest
+    http: h11.Connection
+    encoded: bytes
 
 
 @dataclass(slots=True, eq=False)

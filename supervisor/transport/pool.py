@@ -38,6 +38,7 @@ class Transport:
         self._dialer = Dialer(endpoint, body_bytes_max, self._alive)
         self._idle: list[Connection] = []
         self._spare: Connection | None = None
+        self._expected: requests.PreparedRequest | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -74,14 +75,17 @@ class Transport:
         """Whether a connection is ready for the next fresh exchange."""
         return self._spare in self._alive
 
-    def prepare(self) -> None:
+    def prepare(self, request: requests.PreparedRequest | None = None) -> None:
         """Open a connection ahead, for the next fresh exchange, unless there is a young one.
 
+        With ``request``: encode that one ahead too; it saves time if the next is this very object.
         Returns at once. If it cannot be opened the exchange itself will tell why.
         """
+        self._expected = request
         young = self._idle_age_max_s / 2  # so that a caller who prepares now and then always has one
         now = asyncio.get_running_loop().time()
         if self._spare in self._alive and now - self._spare.parked_at < young:
+            self._encode_ahead(self._spare)
             return
         if self._preparing is None and not self._closed:
             self._preparing = asyncio.create_task(self._prepare())
@@ -141,6 +145,7 @@ class Transport:
         finally:
             self._preparing = None
         former, self._spare = self._spare, connection
+        self._encode_ahead(connection)
         connection.park(self._idle_age_max_s)
         if former is not None:
             former.abort()
@@ -149,6 +154,10 @@ class Transport:
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.abort()
+
+    def _encode_ahead(self, spare: Connection) -> None:
+        if self._expected is not None:
+            spare.prepare(self._expected)
 
     def _take_spare(self) -> Connection | None:
         connection, self._spare = self._spare, None

@@ -110,7 +110,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
 
 def sane_answer(world: World, request: a.Request) -> e.Outcome | None:
     """None: a watch that has no news waits on."""
-    tenure, view = world.election.tenure, world.election.view
+    tenure, view = world.election.tenure, world.election.key.view
     match request:
         case a.CreateSession():
             return e.Created(f"s{world.sessions}")

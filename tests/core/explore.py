@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from supervisor.core import actions as a
-from supervisor.core import election as rules
 from supervisor.core import events as e
+from supervisor.core import key as rules
 from supervisor.core.election import new_election, step
 from supervisor.core.lane import NEVER
 from tests.core.adversary import NOBODY, World, every_answer, may_happen, settles
@@ -166,7 +166,7 @@ def _arrived(world: World) -> bool:
     if world.election.stopping:
         return role is a.Role.STOPPED
     if not settings.contend:
-        return world.election.watch.pending is not None
+        return world.election.key.watch.pending is not None
     return role in (a.Role.HOLDING, a.Role.STUCK)
 
 
@@ -179,7 +179,7 @@ def _without_orphans(world: World) -> World:
     """Nothing that Consul may answer about a session already dead changes anything: forget it."""
     election, monitor = world.election, world.monitor
     session = election.session
-    lanes = (election.watch, election.read, election.info, session.write, session.renew)
+    lanes = (election.key.watch, election.key.read, election.key.info, session.write, session.renew)
     stopped = election.role is a.Role.STOPPED
     awaited = [] if stopped else [lane.pending for lane in lanes]
     orphans = [request for request in monitor.pending if request not in awaited]

@@ -104,7 +104,7 @@ def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
 def _tells_of_a_change(monitor: Monitor, before: Election, event: e.Event) -> bool:
     match event:
         case e.Answered(a.WatchKey() as request, e.KeyView() as view) if request not in monitor.overtaken:
-            return before.view is None or replace(view, index=0) != replace(before.view, index=0)
+            return before.key.view is None or replace(view, index=0) != replace(before.key.view, index=0)
     return False
 
 
@@ -170,6 +170,11 @@ def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> M
             ends_by = now + started.run.stop_timeout_s
             stopped = replace(monitor.run, ends_by=ends_by, asked_to_end=True)
             return replace(monitor, run=stopped)
+        case a.Prepare(request):
+            assert request.session == after.session.id, "a write of another session is made ready"
+            assert isinstance(request, a.Release) == (after.tenure is not None)
+        case a.Prepare(request):
+            assert request.session == after.session.id, "a write is prepared for another session"
         case a.Request():
             return _asked(monitor, after, action, now)
         case a.Finished(clean=clean):
@@ -293,11 +298,11 @@ def _lose_is_due(monitor: Monitor, election: Election) -> bool:
 def _matches(monitor: Monitor, after: Election) -> None:
     """The election awaits exactly what is under way (and answers of sessions that are dead)."""
     tenure, session = after.tenure, after.session
-    awaited = [lane.pending for lane in (after.watch, after.read, after.info, session.write, session.renew)]
-    for request in awaited:
+    lanes = (after.key.watch, after.key.read, after.key.info, session.write, session.renew)
+    for request in (lane.pending for lane in lanes):
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"
-    lanes = [(type(request), getattr(request, "session", "")) for request in monitor.pending]
-    assert len(lanes) == len(set(lanes)), f"two exchanges of one kind at once: {lanes}"
+    kinds = [(type(request), getattr(request, "session", "")) for request in monitor.pending]
+    assert len(kinds) == len(set(kinds)), f"two exchanges of one kind at once: {kinds}"
     hook = monitor.hook.started if monitor.hook is not None else None
     run = monitor.run.started if monitor.run is not None else None
     change = monitor.change.started if monitor.change is not None else None

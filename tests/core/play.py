@@ -44,12 +44,14 @@ def contender(
 
 
 class Play:
-    """An election on the stage. ``log``: every action ever begun, with its time."""
+    """An election on the stage. ``log``: every action ever begun, with its time, but what is only
+    made ready (``prepared``)."""
 
     def __init__(self, settings: ElectionSettings) -> None:
         self.election: Election = new_election(settings, spread=0.0, instance="i")
         self.log: list[tuple[float, a.Action]] = []
         self.under_way: list[a.Request] = []
+        self.prepared: list[a.Request] = []
         self.now = 0.0
 
     # --- what happens -------------------------------------------------------------------------
@@ -81,8 +83,10 @@ class Play:
         if isinstance(event, e.Answered):
             self.under_way.remove(event.request)
         self.under_way += [action for action in begun if isinstance(action, a.Request)]
-        self.log += [(now, action) for action in begun]
-        return list(begun)
+        self.prepared += [action.request for action in begun if isinstance(action, a.Prepare)]
+        done: list[a.Action] = [action for action in begun if not isinstance(action, a.Prepare)]
+        self.log += [(now, action) for action in done]
+        return done
 
     def passes(self, until: float, *, silent: bool = False) -> None:
         """Time goes by, turn by turn; a Consul to which nothing happens answers at once, or never."""
@@ -111,7 +115,7 @@ class Play:
             case a.ReadSession():
                 return e.SessionInfo(15.0)
             case a.ReadKey():
-                return self.election.view or ABSENT if tenure is not None else FREE
+                return self.election.key.view or ABSENT if tenure is not None else FREE
             case _:
                 return e.Done()
 

@@ -14,6 +14,7 @@ from math import ceil, inf
 from typing import Any
 
 from supervisor.core import actions as a
+from supervisor.core import key as keys
 from supervisor.core.change import Change
 from supervisor.core.election import Election
 from supervisor.core.events import KeyView
@@ -137,7 +138,7 @@ def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
     return None if value is None else (naming.session(value.session), value.leader)
 
 
-def _holder_delay(value: tuple[str, float] | None, owner: Election, naming: Naming) -> Any:
+def _holder_delay(value: tuple[str, float] | None, owner: keys.Key, naming: Naming) -> Any:
     return None if value is None else (naming.session(value[0]), value[1])
 
 
@@ -146,10 +147,10 @@ _HOW: dict[tuple[type, str], How] = {
     (Election, "lease"): _left_out,
     (Election, "spread"): _left_out,
     (Election, "change"): _change,
-    (Election, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
-    (Election, "free_since"): lambda at, _, naming: naming.age(at, naming.settings.session.lock_delay_s),
-    (Election, "try_at"): _exact_due,
-    (Election, "holder_delay"): _holder_delay,
+    (keys.Key, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
+    (keys.Key, "free_since"): lambda at, _, naming: naming.age(at, naming.settings.session.lock_delay_s),
+    (keys.Key, "try_at"): _exact_due,
+    (keys.Key, "holder_delay"): _holder_delay,
     (Election, "own_losses"): lambda losses, _, naming: min(losses, 1),
     (Election, "rejoin_at"): _due,
     (Change, "instance"): _left_out,
