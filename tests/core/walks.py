@@ -86,7 +86,7 @@ WALKS = (
     walk("tries", a.Acquire, a.ReadKey,
          shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.Raced, e.Unknown, e.Denied, Role.WAITING)),
     walk("delays", a.Acquire, a.ReadKey, a.ReadSession, stop=False, shows=(a.ReadSession, e.SessionInfo)),
-    walk("watched tries", a.Acquire, a.WatchKey, on_lose=DOWN, room_s=4.0, stop=False),
+    walk("watched tries", a.Acquire, a.WatchKey, stop=False),
     walk("writes", a.Acquire, a.Release, a.DestroySession, a.StartHook, **HOOKS,
          shows=(a.Prepare, a.Release, a.DestroySession, e.Done, e.StopAsked, a.Finished, a.Became,
                 Role.STOPPED)),
