@@ -50,7 +50,7 @@ from supervisor.core.events import (
     Won,
 )
 from supervisor.core.key import Key, News
-from supervisor.core.lane import NEVER, Lane
+from supervisor.core.lane import NEVER
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ElectionSettings
@@ -98,7 +98,9 @@ class Election:
     @property
     def holds(self) -> bool:
         """Whether, as far as this node knows, its session holds the key."""
-        return self.tenure is not None and self.tenure.taken_at is None and bool(self.session.id)
+        if self.tenure is None or self.session.dead:
+            return False
+        return self.tenure.taken_at is None and bool(self.session.id)
 
     @property
     def deadline(self) -> float:
@@ -193,12 +195,15 @@ def _answered(election: Election, request: Request, outcome: Outcome, now: float
 
 
 def _renew_answered(election: Election, outcome: Outcome, now: float) -> Election:
-    if isinstance(outcome, Dead):
-        return _session_died(election, now)
     alive, old = isinstance(outcome, Alive), election.session.renew.old
     session = sessions.renewed(election.session, election.terms, outcome, now, _renew_every_s(election))
-    # After silence the watch may be stuck with an agent that has forgotten it.
-    key = election.key.read_by(now) if alive and election.silent else election.key
+    dead = isinstance(outcome, Dead)
+    if dead and not election.holds:
+        return _session_died(replace(election, session=session), now)
+    # A server that has just restarted leads before it has applied its log, and may call a living
+    # session dead: the consistent read decides. And after silence the watch may be stuck with an
+    # agent that has forgotten it.
+    key = election.key.read_by(now) if dead or (alive and election.silent) else election.key
     tenure = election.tenure
     if tenure is not None and alive and not old:
         tenure = tenure.because(tenure.reason)
@@ -206,12 +211,12 @@ def _renew_answered(election: Election, outcome: Outcome, now: float) -> Electio
 
 
 def _acquire_answered(election: Election, request: Acquire, outcome: Outcome, now: float) -> Election:
-    if isinstance(outcome, Dead):
-        return _session_died(election, now)
     welcome = election.tenure is None and election.session.stage is Stage.LIVE and not election.session.ending
     session = sessions.written(election.session, election.terms, outcome, now)
     election = replace(election, session=session)
     match outcome:
+        case Dead() if welcome:
+            return _session_died(election, now)
         case Won(create_index, modify_index, lock_index) if welcome:
             view = KeyView(modify_index, session.id, request.value, create_index, modify_index, lock_index)
             return _begin_tenure(election, view, request.at, now)
@@ -246,13 +251,12 @@ def _hear_holding(election: Election, tenure: Tenure, news: News, now: float) ->
     if news.old:
         return election
     election = _note(election, news, now)
-    if not election.session.id and not view.session:
-        return election  # the session is dead, and Consul still guards the lock
+    if election.session.dead and not view.session:
+        return election  # Consul still guards the lock
     same_key = view.present and view.create_index == tenure.create_index
     guess = Reason.RELEASED_BY_OPERATOR if same_key else Reason.KEY_DELETED
     tenure = tenure.taken(now, view.leader).lose(guess, now, reason_within_s=tenures.REASON_WITHIN_S)
-    renew = election.session.renew.aged().by(now) if election.session.id else Lane()
-    return replace(election, tenure=tenure, session=replace(election.session, renew=renew))
+    return replace(election, tenure=tenure, session=election.session.doubted(now))
 
 
 def _hear_waiting(election: Election, news: News, now: float) -> Election:
@@ -310,12 +314,15 @@ def _begin_tenure(election: Election, view: KeyView, contact: float, now: float)
 def _session_died(election: Election, now: float) -> Election:
     """Without a release: unless the key names a rival already, Consul guards it for now."""
     tenure, view = election.tenure, election.key.view
-    if tenure is not None:
-        named = view is not None and view.session not in ("", tenure.session)
-        tenure = tenure if named else tenure.guarded()
-        tenure = tenure.because(Reason.SESSION_INVALIDATED).lose(Reason.SESSION_INVALIDATED, now)
     rejoin_at = max(election.rejoin_at, now + sessions.CREATE_SPACING_S)
-    return replace(election, session=Session(), tenure=tenure, rejoin_at=rejoin_at)
+    session = election.session.died()
+    if tenure is None:
+        session = session.end(now, last_try=election.stopping)
+        return replace(election, session=session, rejoin_at=rejoin_at)
+    named = view is not None and view.session not in ("", tenure.session)
+    tenure = tenure if named else tenure.guarded()
+    tenure = tenure.because(Reason.SESSION_INVALIDATED)
+    return replace(election, session=session, tenure=tenure, rejoin_at=rejoin_at)
 
 
 def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:

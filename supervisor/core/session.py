@@ -2,7 +2,6 @@
 
     ABSENT -> CREATING -> LIVE -> RELEASING -> DESTROYING -> ABSENT
                            |  (acquire, any number of times, only here)
-                           +-> ABSENT  when Consul says that it is dead
 
 Consul may apply a write seconds after its client gave up on it. So an acquire is never sent
 after a release or a destroy, each write is repeated until it is answered, and the destroy, which
@@ -56,8 +55,9 @@ class Terms:
 class Session:
     """``tried``: an acquire was sent, so the session holds the key or still may come to.
 
-    ``ending``: wanted gone as soon as it is there. ``last_try``: at the end of this process one
-    unanswered try of each write must do.
+    ``dead``: Consul said so; it is destroyed all the same, for a server that has just restarted may
+    say so of a living one. ``ending``: wanted gone as soon as it is there. ``last_try``: at the end
+    of this process one unanswered try of each write must do.
     """
 
     stage: Stage = Stage.ABSENT
@@ -65,6 +65,7 @@ class Session:
     write: Lane = Lane()
     renew: Lane = Lane()
     tried: bool = False
+    dead: bool = False
     ending: bool = False
     last_try: bool = False
 
@@ -86,9 +87,13 @@ class Session:
         ended = replace(self, ending=True, last_try=self.last_try or last_try)
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
 
-    def dead(self) -> "Session":
-        """Consul said that it does not exist (any more)."""
-        return Session()
+    def died(self) -> "Session":
+        """Consul says that it does not exist: there is nothing left to renew."""
+        return replace(self, dead=True, renew=Lane())
+
+    def doubted(self, now: float) -> "Session":
+        """Ask now whether it lives; an answer to an older question does not tell."""
+        return self if self.dead else replace(self, renew=self.renew.aged().by(now))
 
     def acquire(self, request: Acquire) -> "Session":
         """An acquire is under way."""
@@ -115,7 +120,7 @@ def begin_write(session: Session, terms: Terms, value: bytes, now: float) -> tup
 
 
 def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request | None]:
-    """The next renewal if it is due. A session that is being given up is not renewed."""
+    """The next renewal if it is due. A session that is dead or being given up is not renewed."""
     if session.stage is not Stage.LIVE or not session.renew.ready(now):
         return session, None
     renewal = RenewSession(terms.election, now, terms.exchange_s, session.id)
@@ -135,8 +140,8 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float, every_
 
 
 def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, every_s: float) -> Session:
-    """The answer to a renewal, unless the session is dead (which its owner must hear first)."""
-    assert session.renew.pending is not None and not isinstance(outcome, Dead)
+    """The answer to a renewal; what it means when the session is dead is its owner's to judge."""
+    assert session.renew.pending is not None
     alive = isinstance(outcome, Alive)
     due_at = session.renew.pending.at + every_s if alive else now + terms.retry_s
     return replace(session, renew=session.renew.end(max(due_at, now)))
@@ -144,9 +149,7 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, every_
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """The answer to an acquire, release or destroy; what an acquire won is its owner's to judge."""
-    if isinstance(outcome, Dead):
-        return session.dead()
-    answered = isinstance(outcome, Done)
+    answered = isinstance(outcome, Done | Dead)
     session = replace(session, write=session.write.end())
     match session.stage:
         case Stage.LIVE:
@@ -154,7 +157,7 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         case Stage.RELEASING if answered or session.last_try:
             return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
         case Stage.DESTROYING if answered or session.last_try:
-            return session.dead()
+            return Session()
         case _:
             return replace(session, write=session.write.at(now + terms.retry_s))
 

@@ -8,6 +8,7 @@ from tests.core.play import (
     ABSENT,
     ACQUIRE,
     CREATE,
+    DESTROY,
     FORBIDDEN,
     FREE,
     INFO,
@@ -215,7 +216,10 @@ def test_a_win_that_comes_after_the_read_that_told_of_it_changes_nothing() -> No
 def test_a_session_that_died_is_replaced() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.Dead(), "")
+    play.does(0.3, ACQUIRE, e.Dead(), "release s")
+    play.on(0.4, RELEASE, e.Done())
+    play.does(0.45, "destroy s")
+    play.does(0.5, DESTROY, e.Done(), "")
     play.does(1.3, "create")
     play.does(1.4, CREATE, e.Created("s2"), "read")
     play.does(1.5, READ, FREE, "acquire s2")

@@ -257,15 +257,33 @@ def test_a_question_from_before_the_tenure_cannot_contradict_it() -> None:
 # --- the session dies -----------------------------------------------------------------------------------
 
 
-def test_a_dead_session_is_a_loss_at_once() -> None:
+def test_a_holder_called_dead_asks_for_the_key_before_it_believes_it() -> None:
+    """A server that has just restarted may say 404 of a living session; a consistent read knows."""
     play = holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.35, READ, OURS, "")
-    play.does(3.4, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
+    play.does(3.4, RENEW, e.Dead(), "read")
+    play.does(3.5, READ, OURS, "")
+    assert play.role == "holding"
+    play.does(3.9, "renew s")
+    play.does(4.0, RENEW, e.Alive(), "read")
+    assert play.role == "holding"
+
+
+def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.35, READ, OURS, "")
+    play.does(3.4, RENEW, e.Dead(), "read")
+    play.does(3.5, READ, RELEASED, "renew s, losing")
+    play.does(3.6, RENEW, e.Dead(), "start down#1: session-invalidated")
     assert lose_context(play).rival_at == pytest.approx(3.2 + 30.0)
-    play.ends(5.0, "create, waiting")
-    assert play.times(RELEASE) == play.times(DESTROY) == []
+    play.ends(5.0, "release s, waiting")
+    play.on(5.1, RELEASE, e.Done())
+    play.does(5.15, "destroy s")
+    play.does(5.2, DESTROY, e.Done(), "create")
 
 
 def test_what_is_not_said_of_the_session_is_no_loss() -> None:

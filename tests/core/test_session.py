@@ -60,7 +60,8 @@ def test_eligible_again_when_a_session_is_created() -> None:
 def test_a_session_that_a_check_ends_over_and_over_is_created_once_a_second() -> None:
     play = behind()
     play.does(4.6, "renew s")
-    play.does(4.7, RENEW, e.Dead(), "")
+    play.does(4.7, RENEW, e.Dead(), "destroy s")
+    play.does(4.8, DESTROY, e.Done(), "")
     play.does(5.7, "create")
     play.does(5.8, CREATE, e.Created("s2"), "")
 
@@ -186,14 +187,14 @@ def test_a_create_without_an_answer_ends_with_the_stop() -> None:
     play.does(3.0, CREATE, SILENCE, "stopped, finished")
 
 
-def test_answers_about_a_dead_session_change_nothing() -> None:
+def test_a_lock_won_by_a_session_that_was_called_dead_is_given_back() -> None:
+    """Whether it was dead or not: its life ends in order, and no tenure begins with it."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(4.6, "renew s")
     play.does(4.7, RENEW, e.Dead(), "")
-    before = play.election
-    assert play.on(4.8, ACQUIRE, WON) == []
-    assert play.election == before
+    play.does(4.8, ACQUIRE, WON, "release s")
+    assert play.role == "waiting"
 
 
 def test_the_value_that_the_key_had_is_what_a_release_leaves() -> None:
