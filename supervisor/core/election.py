@@ -191,7 +191,7 @@ def _answered(election: Election, request: Request, outcome: Outcome, now: float
         case Release() | DestroySession() if request == session.write.pending:
             return replace(election, session=sessions.written(session, terms, outcome, now))
         case _:
-            return election  # it concerns a session that Consul has meanwhile called dead
+            return election  # a renewal of a session that is dead or given up meanwhile
 
 
 def _renew_answered(election: Election, outcome: Outcome, now: float) -> Election:
