@@ -400,11 +400,15 @@ def _advance_key(election: Election, now: float) -> _Turn:
     if _may_try(election) and key.lacks_news(now):
         key = key.read_by(now)
     key, begun = keys.begin_questions(key, election.terms, now, holding=election.tenure is not None)
-    watched = any(isinstance(request, WatchKey) for request in begun)
-    election = replace(election, key=key)
-    if watched and election.tenure is None and election.session.stage is Stage.LIVE:
-        return election, (*begun, Prepare(_acquire(election, now)))
-    return election, begun
+    election, session = replace(election, key=key), election.session
+    idle = session.stage is Stage.LIVE and session.write.pending is None
+    if election.tenure is not None or not idle:
+        return election, begun
+    # Anew with each watch, for what is ready does not stay so for ever.
+    if session.prepared and not any(isinstance(request, WatchKey) for request in begun):
+        return election, begun
+    election = replace(election, session=replace(session, prepared=True))
+    return election, (*begun, Prepare(_acquire(election, now)))
 
 
 def _advance_change(election: Election, now: float) -> _Turn:

@@ -55,9 +55,10 @@ class Terms:
 class Session:
     """``tried``: an acquire was sent, so the session holds the key or still may come to.
 
-    ``dead``: Consul said so; it is destroyed all the same, for a server that has just restarted may
-    say so of a living one. ``ending``: wanted gone as soon as it is there. ``last_try``: at the end
-    of this process one unanswered try of each write must do.
+    ``prepared``: its next acquire has been made ready. ``dead``: Consul said so; it is destroyed all
+    the same, for a server that has just restarted may say so of a living one. ``ending``: wanted
+    gone as soon as it is there. ``last_try``: at the end of this process one unanswered try of each
+    write must do.
     """
 
     stage: Stage = Stage.ABSENT
@@ -65,6 +66,7 @@ class Session:
     write: Lane = Lane()
     renew: Lane = Lane()
     tried: bool = False
+    prepared: bool = False
     dead: bool = False
     ending: bool = False
     last_try: bool = False
@@ -98,7 +100,7 @@ class Session:
     def acquire(self, request: Acquire) -> "Session":
         """An acquire is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"acquire while {self.stage}: {request}"
-        return replace(self, write=self.write.begin(request), tried=True)
+        return replace(self, write=self.write.begin(request), tried=True, prepared=False)
 
 
 def begin_write(session: Session, terms: Terms, value: bytes, now: float) -> tuple[Session, Request | None]:

@@ -2,15 +2,25 @@
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from tests.core.play import FREE, RIVAL, WATCH, WON, behind, waiting
+from tests.core.play import ACQUIRE, FREE, RIVAL, WATCH, WON, behind, waiting
 
 
 def test_each_watch_of_a_contender_makes_the_acquire_ready_that_it_may_call_for() -> None:
-    play = behind()
-    (ready,) = play.prepared
+    play = waiting()
+    (ready,) = play.prepared  # as soon as there is a session
     assert isinstance(ready, a.Acquire) and ready.session == "s"
-    play.does(0.4, WATCH, e.KeyView(10, "rival", b"new", 3, 10, 1), "watch 10")
+    play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
     assert len(play.prepared) == 2
+    play.does(0.3, WATCH, e.KeyView(10, "rival", b"new", 3, 10, 1), "watch 10")
+    assert len(play.prepared) == 3
+
+
+def test_a_refused_acquire_is_made_ready_for_the_next_try() -> None:
+    play = behind()
+    play.does(1.0, WATCH, e.KeyView(10), "acquire s, watch 10")
+    play.prepared.clear()
+    play.does(1.1, ACQUIRE, e.LockDelayed(), "")
+    assert len(play.prepared) == 1
 
 
 def test_what_was_made_ready_is_what_is_sent() -> None:
