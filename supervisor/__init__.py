@@ -28,6 +28,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     transport/     requests' messages over asyncio: knows sockets, not Consul
     hooks/         runs commands and webhooks: deadline, kill, outcome, output
     log.py         one structured line for each event and action
+    outlet.py      text to a descriptor whose reader may be stuck: never waits, never raises
 """
 
 __version__ = "0.1.0"

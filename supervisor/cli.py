@@ -7,7 +7,9 @@ operator 2 or 78, the peer 69, we ourselves 70 (with the trace that a report of 
 
 import argparse
 import asyncio
+import errno
 import os
+import re
 import socket
 import sys
 import traceback
@@ -17,6 +19,7 @@ from pathlib import Path
 from supervisor import __version__
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION, INTERRUPTED = 0, 1, 2, 69, 70, 78, 130
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 
 _EXAMPLES = """\
@@ -33,6 +36,7 @@ exit codes: 0 done, 1 negative answer, 2 usage, 69 Consul not reachable, 70 a bu
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
+    _stand_in_for_closed()
     options = _parser().parse_args(arguments)
     try:
         code: int = options.command(options)
@@ -41,11 +45,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough
         return DONE
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            return _bug()
+        return _fail(NEGATIVE, f"cannot write the answer: {error.strerror}")
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - the one place that turns a bug of ours into its exit code
-        traceback.print_exc()
-        return _fail(BUG, "cannot go on: a bug in consul-supervisor; please report the lines above")
+        return _bug()
+
+
+def _bug() -> int:
+    traceback.print_exc()
+    return _fail(BUG, "cannot go on: a bug in consul-supervisor; please report the lines above")
+
+
+def _stand_in_for_closed() -> None:
+    """Closed standard descriptors would be given to the next sockets, and lines written into them."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(os.devnull, "w")
+    sys.stderr = sys.stderr or open(os.devnull, "w")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     leader = _command(commands, "leader", _leader, "print the current leader's value", "leader namenode")
     which = leader.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", metavar="NAME", help="an election of the configuration")
-    which.add_argument("--key", metavar="KEY", help="a key in Consul, without any configuration")
+    which.add_argument("--key", type=_key, metavar="KEY", help="a key in Consul, without any configuration")
     leader.add_argument(
         "--config",
         type=Path,
@@ -104,6 +127,13 @@ def _parser() -> argparse.ArgumentParser:
         "schema > config.schema.json",
     )
     return parser
+
+
+def _key(text: str) -> str:
+    segments = text.split("/")
+    if not re.fullmatch(r"[A-Za-z0-9,_./-]+", text) or "" in segments or {".", ".."} & set(segments):
+        raise argparse.ArgumentTypeError("no key: letters, digits and ,_.- in segments between single /")
+    return text
 
 
 def _port(text: str) -> int:

@@ -103,9 +103,9 @@ class Consul:
             case ReadSession(session=session):
                 return self._request("GET", f"session/info/{session}")
             case Acquire(key=key, session=session, value=value):
-                return self._put("txn", _lock_operation("lock", key, session, value))
+                return self._put("txn", _lock_operation(key, session, value))
             case Release(key=key, session=session, value=value):
-                return self._put("txn", _lock_operation("unlock", key, session, value))
+                return self._release(key, session, value)
             case ReadKey(key=key):
                 return self._request("GET", f"kv/{quote(key)}", {"consistent": ""})
             case WatchKey(key=key):
@@ -132,8 +132,10 @@ class Consul:
                     return _session_info(response, session)
                 case Acquire(session=session) if status == 200:
                     return _won(response, session)
-                case Release(key=key) if status == 200:
-                    return _released(response, key)
+                case Release() if status == 200:
+                    return _released(response)
+                case Release() if status in (400, 413):
+                    return Refused(_why(response))
                 case Acquire() | Release() if status in (409, 500):
                     return _refused_lock(response)
                 case ReadKey(key=key) | WatchKey(key=key) if status in (200, 404):
@@ -149,6 +151,14 @@ class Consul:
         # A body without Content-Length is ignored by Consul: it would make a session without TTL.
         request.headers["Content-Length"] = str(len(data))
         request.headers["Content-Type"] = "application/json"
+        return request
+
+    def _release(self, key: str, session: str, value: bytes) -> requests.PreparedRequest:
+        """No transaction: its limit holds for the encoded value, and a key may hold more than that."""
+        request = self._request("PUT", f"kv/{quote(key)}", {"release": session, "flags": str(LOCK_FLAGS)})
+        request.body = value
+        request.headers["Content-Length"] = str(len(value))
+        request.headers["Content-Type"] = "application/octet-stream"
         return request
 
     def _request(
@@ -181,9 +191,9 @@ def _go_duration(seconds: float) -> str:
     return f"{round(seconds * 1000)}ms"
 
 
-def _lock_operation(verb: str, key: str, session: str, value: bytes) -> list[dict[str, object]]:
+def _lock_operation(key: str, session: str, value: bytes) -> list[dict[str, object]]:
     operation = {
-        "Verb": verb,
+        "Verb": "lock",
         "Key": key,
         "Value": base64.b64encode(value).decode(),
         "Flags": LOCK_FLAGS,
@@ -228,10 +238,10 @@ def _won(response: requests.Response, session: str) -> Outcome:
     return Won(_number(entry, "CreateIndex"), _number(entry, "ModifyIndex"), _number(entry, "LockIndex"))
 
 
-def _released(response: requests.Response, key: str) -> Outcome:
-    entry = _transacted(response)
-    if _text(entry, "Key") != key or _text(entry, "Session", ""):
-        raise Unreadable("a release that did not release")
+def _released(response: requests.Response) -> Outcome:
+    """``false``: it was not held by this session (any more)."""
+    if response.content.strip() not in (b"true", b"false"):
+        raise Unreadable("neither true nor false")
     return Done()
 
 

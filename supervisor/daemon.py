@@ -9,6 +9,7 @@ before it has returned.
 import asyncio
 import os
 import random
+import resource
 import secrets
 import signal
 import time
@@ -44,13 +45,25 @@ from supervisor.transport import Endpoint, ExchangeFailed, Transport
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
-SLEEP_MAX_S = 3600.0  # asyncio's timers take no more than a day; an early Tick does no harm
+DESCRIPTORS_BASE = 128
+DESCRIPTORS_EACH = 10  # its exchanges, and the pipes of two hooks
+SLEEP_MAX_S = 1.0  # timers stand still while the machine is suspended, deadlines do not
 WRITES = (Acquire, CreateSession, DestroySession, Release)
 
 
 def boottime() -> float:
     """Seconds of CLOCK_BOOTTIME, which goes on while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _allow_descriptors(elections: int) -> None:
+    """Room for all elections to run a hook at once, as far as the hard limit lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_BASE + DESCRIPTORS_EACH * elections
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class Daemon:
@@ -63,13 +76,15 @@ class Daemon:
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, token)
         self._transport = Transport(endpoint)
+        inherited = {name: value for name, value in environ.items() if name not in config.withheld}
         self._hooks = Hooks(
-            node=node_name, report=self.dispatch, log_line=log.output, environ=environ, clock=boottime
+            node=node_name, report=self.dispatch, log_line=log.output, environ=inherited, clock=boottime
         )
-        instance, spread = secrets.token_hex(8), random.random()
+        instance = secrets.token_hex(8)
         self._node = Node(
-            new_election(election, spread=spread, instance=instance) for election in config.elections
+            new_election(election, spread=random.random(), instance=instance) for election in config.elections
         )
+        _allow_descriptors(len(config.elections))
         self._exchanges: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
@@ -100,6 +115,7 @@ class Daemon:
         await self._close()
         clean = self._clean and not self._interrupted
         self._log.line("info", "stopped", clean=clean)
+        self._log.finish()
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
 
     def dispatch(self, event: Event) -> None:
@@ -204,8 +220,11 @@ class Daemon:
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon."""
-        self._say()
-        error = context.get("exception")
-        trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
-        self._log.line("error", "bug", what=str(context.get("message")), trace=trace)
-        os._exit(EXIT_BUG)
+        try:
+            self._say()
+            error = context.get("exception")
+            trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
+            self._log.line("error", "bug", what=str(context.get("message")), trace=trace)
+            self._log.finish()
+        finally:
+            os._exit(EXIT_BUG)

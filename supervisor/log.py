@@ -5,10 +5,9 @@ token) is said once, then at most once in REPEAT_S with a count, and its end is 
 may carry a secret: fields are chosen here one by one, and values of keys are not among them.
 """
 
-import sys
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -41,7 +40,9 @@ from supervisor.core.events import (
     Unknown,
 )
 from supervisor.hooks import HookLine
+from supervisor.outlet import Outlet
 
+STANDARD_ERROR = 2
 REPEAT_S = 60.0  # an outage of an hour is sixty lines an election, not seven thousand
 REASONS_MAX = 4  # in REPEAT_S: reasons take turns (refused, timed out) or carry a changing number
 
@@ -60,18 +61,26 @@ class Log:
     """The daemon's log. ``clock`` in seconds, for the bound on repetition."""
 
     def __init__(
-        self, level: str, form: str, clock: Callable[[], float], stream: TextIO | None = None
+        self, level: str, form: str, clock: Callable[[], float], outlet: Outlet | None = None
     ) -> None:
         self._least = _PRIORITY[level]
         self._clock = clock
-        self._logger = _logger(form, sys.stderr if stream is None else stream)
+        self._outlet = Outlet(STANDARD_ERROR) if outlet is None else outlet
+        self._logger = _logger(form, self._outlet)
         self._repeated: dict[tuple[str, str], _Repeated] = {}
 
     def line(self, level: Level, event: str, **fields: Any) -> None:
-        """One line; fields that are None or empty are left out."""
+        """One line; fields that are None or empty are left out. Never waits, never raises."""
+        dropped, self._outlet.dropped = self._outlet.dropped, 0
+        if dropped:
+            self._logger.warning("log-lines-dropped", count=dropped)
         if _PRIORITY[level] >= self._least:
             kept = {name: value for name, value in fields.items() if value is not None and value != ""}
             getattr(self._logger, level)(event, **kept)
+
+    def finish(self) -> None:
+        """Nothing more will be said."""
+        self._outlet.finish()
 
     def event(self, event: Event) -> None:
         """What happened, if it is worth a line."""
@@ -167,14 +176,14 @@ def _in_order(logger: Any, method: str, fields: MutableMapping[str, Any]) -> Mut
     return {"time": fields["time"], "level": fields["level"], "event": fields["event"]} | dict(fields)
 
 
-def _logger(form: str, stream: TextIO) -> Any:
+def _logger(form: str, stream: Outlet) -> Any:
     console = form == "console" or (form == "auto" and stream.isatty())
     renderer: Any = structlog.processors.JSONRenderer()
     if console:
         renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp" if console else "time")
     return structlog.wrap_logger(
-        structlog.PrintLogger(stream),
+        structlog.PrintLogger(cast(TextIO, stream)),
         processors=[structlog.processors.add_log_level, stamp, *([] if console else [_in_order]), renderer],
         wrapper_class=structlog.BoundLogger,
         cache_logger_on_first_use=True,

@@ -5,6 +5,7 @@ The token must never appear in a log line, an error or a repr: this object has n
 
 import os
 import re
+import stat
 from collections.abc import Callable
 
 from supervisor.config import ConsulSettings
@@ -48,6 +49,8 @@ class Token:
             stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
             if stamp == self._stamp:
                 return
+            if not stat.S_ISREG(status.st_mode):
+                raise TokenError(f"cannot use the token file {path}: it is no regular file")
             with open(path, "rb") as file:
                 raw = file.read(TOKEN_BYTES_MAX + 1)
         except OSError as error:

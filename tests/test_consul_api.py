@@ -322,14 +322,36 @@ def test_every_request_carries_the_token_in_a_header_and_the_scope_in_its_query(
     assert "Transfer-Encoding" not in request.headers
 
 
-def test_an_acquire_and_a_release_are_one_transaction_each_with_consuls_own_flags() -> None:
+def test_an_acquire_is_one_transaction_with_consuls_own_flags() -> None:
     settings = ConsulSettings("http://h")
+    body = Consul(settings, "http://h", Token(settings)).encode(EVERY_REQUEST[4]).body
+    assert body is not None
+    (operation,) = json.loads(body)
+    assert operation["KV"]["Verb"] == "lock" and operation["KV"]["Flags"] == LOCK_FLAGS
+
+
+def test_a_release_takes_whatever_a_key_can_hold(asker: Asker) -> None:
+    """A transaction would not: its limit is that of the encoded body."""
+    session, value = asker.session(), b"x" * 524_288
+    asker.acquire(session)
+    asker.agent.kv_put(asker.key, value)
+    assert asker.release(session, value) == Done()
+    entry = asker.agent.kv_get(asker.key)
+    assert entry is not None and (entry["Session"], entry["Value"]) == ("", value)
+
+
+def test_a_write_that_was_made_ready_is_sent_as_it_is_unless_the_token_changed(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("one")
+    settings = ConsulSettings("http://h", token_file=str(file))
     consul = Consul(settings, "http://h", Token(settings))
-    for action, verb in ((EVERY_REQUEST[4], "lock"), (EVERY_REQUEST[5], "unlock")):
-        body = consul.encode(action).body
-        assert body is not None
-        (operation,) = json.loads(body)
-        assert operation["KV"]["Verb"] == verb and operation["KV"]["Flags"] == LOCK_FLAGS
+    acquire = EVERY_REQUEST[4]
+    assert isinstance(acquire, Acquire)
+    ready = consul.prepare(acquire)
+    assert consul.encode(acquire) is ready
+    consul.prepare(acquire)
+    file.write_text("another")
+    assert consul.encode(acquire).headers["X-Consul-Token"] == "another"
 
 
 # --- what is no answer ---------------------------------------------------------------------------

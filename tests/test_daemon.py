@@ -1,9 +1,11 @@
 """The process itself: one thread, nothing that grows, and an end for every case."""
 
+import os
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,3 +120,33 @@ def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_p
     )  # fmt: skip
     assert done.returncode == BUG
     assert '"event": "bug"' in done.stderr and "ValueError: a bug of ours" in done.stderr
+
+
+def test_a_log_that_nobody_reads_delays_neither_renewals_nor_on_lose(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    """Far more than a pipe holds is written to it while this node leads; then it stops in order."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"""
+consul: {{address: "{shared_agent.url}"}}
+elections:
+  app:
+    key: {unique}
+    session: {{ttl: 2s, lock_delay: 7s}}
+    on_acquire: [{{shell: "seq -f '%0400.0f' 900; echo >{tmp_path}/acquired", kill_after: 100ms}}]
+    on_lose: [{{shell: "echo >{tmp_path}/lost", timeout: 1s, kill_after: 100ms}}]
+"""
+    )
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", "supervisor", "run", str(config)]
+    with subprocess.Popen(command, stderr=writer) as daemon:
+        os.close(writer)
+        until(lambda: (tmp_path / "acquired").exists(), "on_acquire is done")
+        holder = shared_agent.kv_get(unique)
+        time.sleep(6)  # longer than the session lives without renewals
+        assert holder and shared_agent.kv_get(unique) == holder
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(timeout=20) == 0
+    assert (tmp_path / "lost").exists()
+    os.close(reader)

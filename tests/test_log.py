@@ -1,13 +1,14 @@
 """Lines of the log: each is whole, and what repeats is bounded. (Secrets: elections/test_secrets.py.)"""
 
-import io
 import json
+import os
 import re
 from pathlib import Path
 
 from supervisor.core.actions import ReadKey, RenewSession, Request
 from supervisor.core.events import Alive, Answered, Denied, KeyView, Outcome, Unknown
 from supervisor.log import REPEAT_S, Log
+from supervisor.outlet import WAITING_BYTES_MAX, Outlet
 from tests.support.supervisor import Supervisor, until
 
 READ = ReadKey("app", 0.0, 1.0, "key")
@@ -19,12 +20,15 @@ class Written:
 
     def __init__(self, level: str = "debug", form: str = "json") -> None:
         self.now = 0.0
-        self._stream = io.StringIO()
-        self.log = Log(level, form, lambda: self.now, self._stream)
+        self._file = os.fdopen(os.memfd_create("log"), "rb")
+        self.log = Log(level, form, lambda: self.now, Outlet(self._file.fileno()))
+
+    def __del__(self) -> None:
+        self._file.close()
 
     @property
     def text(self) -> str:
-        return self._stream.getvalue()
+        return os.pread(self._file.fileno(), 1 << 20, 0).decode()
 
     def lines(self) -> list[dict[str, object]]:
         return [json.loads(line) for line in self.text.splitlines()]
@@ -136,3 +140,34 @@ def test_a_consul_that_is_down_does_not_fill_the_log(tmp_path: Path) -> None:
     assert sorted(said) == sorted(
         (name, kind) for name in elections for kind in ("CreateSession", "WatchKey")
     )
+
+
+# --- who reads it ---------------------------------------------------------------------------------
+
+
+def test_a_reader_that_does_not_read_is_not_waited_for() -> None:
+    """Its lines wait, in bounds; what is dropped is counted, and said once there is room again."""
+    reader, writer = os.pipe()
+    log = Log("info", "json", lambda: 0.0, Outlet(writer))
+    text = "x" * 1000
+    for _ in range(2 * WAITING_BYTES_MAX // len(text)):
+        log.line("info", "hook-output", text=text)
+    said = b""
+    while not said.endswith(b"}\n") or b"log-lines-dropped" not in said[-2000:]:
+        said += os.read(reader, 1 << 16)
+        log.line("info", "after")
+    events = [json.loads(line)["event"] for line in said.splitlines() if line.endswith(b"}")]
+    assert "log-lines-dropped" in events
+    os.close(writer)
+    os.close(reader)
+
+
+def test_a_log_that_cannot_be_written_is_no_fault_of_what_it_tells() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    log = Log("info", "json", lambda: 0.0, Outlet(writer))
+    log.line("info", "to nobody")
+    log.finish()
+    os.close(writer)
+    with open("/dev/full", "wb", buffering=0) as full:
+        Log("info", "json", lambda: 0.0, Outlet(full.fileno())).line("info", "no space")

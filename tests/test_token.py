@@ -83,7 +83,7 @@ def test_a_file_that_is_not_there_at_the_start_is_an_error_that_names_it(tmp_pat
 
 
 def test_a_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TokenError, match="Is a directory"):
+    with pytest.raises(TokenError, match="it is no regular file"):
         token(tmp_path)
 
 

@@ -51,6 +51,14 @@ class Variables:
         return value
 
 
+def token_variables(data: dict[str, Any]) -> frozenset[str]:
+    """The variables that Consul's token is filled from, for hooks must not inherit them."""
+    section = data.get("consul")
+    token = section.get("token") if isinstance(section, dict) else None
+    names = _REFERENCE.findall(token) if isinstance(token, str) else []
+    return frozenset(name for _, name in names if name)
+
+
 def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
     """Fill in the texts of ``consul``, of keys, values and webhooks, in place.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from supervisor.config import consul, relations, source
 from supervisor.config.build import Builder, default_value
-from supervisor.config.environment import Variables, fill_in
+from supervisor.config.environment import Variables, fill_in, token_variables
 from supervisor.config.problems import Places, Report
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import Config
@@ -26,6 +26,7 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
     read = source.read(path, report)
     if read.complete and "elections" not in read.data:
         report.refuse((), "cannot be used: it has no elections, declare at least one under elections")
+    withheld = token_variables(read.data)
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
 
@@ -40,7 +41,8 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
         settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
         consul.warn(settings_of_consul, report)
     report.raise_if_any()
-    return Config(settings_of_consul, builder.log(), elections, tuple(sorted(report.warnings)))
+    warnings = tuple(sorted(report.warnings))
+    return Config(settings_of_consul, builder.log(), elections, warnings, withheld)
 
 
 def _sound(data: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -33,9 +33,13 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A configuration without a fault; ``warnings`` are what its author should still know."""
+    """A configuration without a fault; ``warnings`` are what its author should still know.
+
+    ``withheld``: variables that hold Consul's token, which hooks must not inherit.
+    """
 
     consul: ConsulSettings
     log: LogSettings
     elections: tuple[ElectionSettings, ...]
     warnings: tuple[Problem, ...] = ()
+    withheld: frozenset[str] = frozenset()

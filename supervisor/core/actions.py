@@ -93,7 +93,7 @@ class Acquire(Request):
 
 @dataclass(frozen=True, slots=True)
 class Release(Request):
-    """The transaction verb ``unlock``; ``value`` is what the key keeps."""
+    """``PUT /v1/kv/KEY?release=ID``; ``value`` is what the key keeps."""
 
     key: str
     session: str

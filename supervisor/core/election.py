@@ -59,6 +59,7 @@ from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
 RETRY_MIN_S = 0.5  # after no answer: soon enough for the lease, slow enough for a sick agent
 RETRY_SPREAD_S = 0.5
 REJOIN_DELAY_MAX_S = 300.0
+OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
 STEADY_S = 600.0  # after so long as holder the next loss of our own making counts as the first
 
 
@@ -107,7 +108,9 @@ class Election:
         """When this election wants a turn at the latest; every step at that time moves it on."""
         if self.role is Role.STOPPED:
             return NEVER
-        times = [self.session.deadline, self.key.deadline, self.change.deadline]
+        times = [self.session.deadline, self.key.deadline]
+        if not self.stopping:
+            times.append(self.change.deadline)
         if self.tenure is not None:
             times.append(self.tenure.deadline(self.lease))
         if _may_try(self):
@@ -327,7 +330,7 @@ def _session_died(election: Election, now: float) -> Election:
 
 def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
     """The tenure is over and its hooks are done: now the lock may go."""
-    own_losses, rejoin_at = election.own_losses, election.rejoin_at
+    own_losses, rejoin_at = min(election.own_losses, OWN_LOSSES_MAX), election.rejoin_at
     if tenure.held_at is not None and now - tenure.held_at >= STEADY_S:
         own_losses = 0
     if tenure.reason in OUR_OWN_MAKING:

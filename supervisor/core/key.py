@@ -40,7 +40,8 @@ class Key:
     """``view``: the newest believed answer. ``index``: what the next watch asks from; 0: anew.
 
     ``free_at``: when the key was surely free. ``free_since``: when it was first seen free.
-    ``try_at``: no acquire before. ``holder_delay``: the lock-delay of the holder's session, as
+    ``try_at``: no acquire before. ``holder``: the session that holds it, or held it last.
+    ``holder_delay``: the lock-delay of the holder's session, as
     (session, seconds), read while it held.
     """
 
@@ -53,6 +54,7 @@ class Key:
     free_at: float = -NEVER
     free_since: float = NEVER
     try_at: float = -NEVER
+    holder: str = ""
     holder_delay: tuple[str, float] | None = None
 
     @property
@@ -113,7 +115,9 @@ class Key:
 
         ``default_s``: the lock-delay where the former holder's is not known.
         """
-        lock_delay_s = default_s if self.holder_delay is None else self.holder_delay[1]
+        lock_delay_s = default_s
+        if self.holder_delay is not None and self.holder_delay[0] == self.holder:
+            lock_delay_s = self.holder_delay[1]
         over_at = self.free_since + lock_delay_s + LOCK_DELAY_SLACK_S
         return replace(self, try_at=over_at if over_at > now else now + LOCK_DELAY_RETRY_S + pause_s)
 
@@ -128,7 +132,7 @@ def note(key: Key, news: News, our_session: str, now: float) -> Key:
         return replace(key, free_at=news.fresh_at, free_since=now, try_at=now)
     known = key.holder_delay is not None and key.holder_delay[0] == view.session
     info = key.info if known or view.session == our_session else key.info.by(now)
-    return replace(key, free_at=-NEVER, free_since=NEVER, info=info)
+    return replace(key, holder=view.session, free_at=-NEVER, free_since=NEVER, info=info)
 
 
 # --- answers -------------------------------------------------------------------------------------

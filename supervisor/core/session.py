@@ -20,12 +20,13 @@ from supervisor.core.actions import (
     RenewSession,
     Request,
 )
-from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Refused
+from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Refused, Unknown
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.settings import SessionSettings
 
 DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
 REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
+CREATE_WITHOUT_TTL_RETRY_S = 10.0
 CREATE_SPACING_S = 1.0  # sessions that die at once (a flapping check) are not made in a tight loop
 RENEW_WITHOUT_TTL_S = 10.0  # not to keep it alive, but to learn that it is dead
 
@@ -137,6 +138,9 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float, every_
         return _toward_end(live, now) if session.ending else live
     if session.ending:
         return Session()
+    if terms.settings.ttl_s is None and isinstance(outcome, Unknown):
+        # It may have been applied, and no TTL will ever end that session.
+        return Session(write=Lane(due_at=now + CREATE_WITHOUT_TTL_RETRY_S))
     pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
     return Session(write=Lane(due_at=now + pause_s))
 
@@ -151,7 +155,7 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, every_
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """The answer to an acquire, release or destroy; what an acquire won is its owner's to judge."""
-    answered = isinstance(outcome, Done | Dead)
+    answered = isinstance(outcome, Done | Dead | Refused)  # refused: it never will be done, go on
     session = replace(session, write=session.write.end())
     match session.stage:
         case Stage.LIVE:

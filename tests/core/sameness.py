@@ -150,6 +150,7 @@ _HOW: dict[tuple[type, str], How] = {
     (keys.Key, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
     (keys.Key, "free_since"): lambda at, _, naming: naming.age(at, naming.settings.session.lock_delay_s),
     (keys.Key, "try_at"): _exact_due,
+    (keys.Key, "holder"): _session,
     (keys.Key, "holder_delay"): _holder_delay,
     (Election, "own_losses"): lambda losses, _, naming: min(losses, 1),
     (Election, "rejoin_at"): _due,

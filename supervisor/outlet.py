@@ -1,0 +1,71 @@
+"""Text to a descriptor whose reader may be slow, stuck or gone: it never waits and never raises.
+
+A terminal held by Ctrl-S, a frozen journal or a pager that nobody scrolls must not stop the loop,
+and with it renewals and on_lose. What cannot be written yet is kept up to WAITING_BYTES_MAX; what
+is beyond that, or cannot be written at all (a full disk, no reader), is dropped and counted.
+"""
+
+import asyncio
+import os
+import select
+
+WAITING_BYTES_MAX = 1 << 20  # some thousand lines: a reader's hiccup, not its absence
+CHUNK_BYTES_MAX = select.PIPE_BUF  # a pipe or socket that is ready takes as much without waiting
+RETRY_S = 0.1
+LAST_WAIT_MS = 200  # for the last lines, when the process ends
+
+
+class Outlet:
+    """A file, as far as a logger needs one."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLOUT)
+        self._waiting = bytearray()
+        self._retry: asyncio.TimerHandle | None = None
+        self.dropped = 0
+
+    def isatty(self) -> bool:
+        """Whether somebody reads this on a terminal."""
+        return os.isatty(self._fd)
+
+    def write(self, text: str) -> int:
+        """Take a line; it is written by ``flush``, or later."""
+        data = text.encode("utf-8", "backslashreplace")
+        if len(self._waiting) + len(data) > WAITING_BYTES_MAX:
+            self.dropped += 1
+        else:
+            self._waiting += data
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what can be written now."""
+        self._drain(0)
+        if self._waiting and self._retry is None:
+            try:
+                self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._again)
+            except RuntimeError:
+                pass  # no loop: the next line tries again
+
+    def finish(self) -> None:
+        """The last chance of what still waits."""
+        if self._retry is not None:
+            self._retry.cancel()
+        self._drain(LAST_WAIT_MS)
+
+    def _again(self) -> None:
+        self._retry = None
+        self.flush()
+
+    def _drain(self, wait_ms: int) -> None:
+        while self._waiting and self._poll.poll(wait_ms):
+            try:
+                written = os.write(self._fd, self._waiting[:CHUNK_BYTES_MAX])
+            except BlockingIOError:
+                return
+            except OSError:
+                self.dropped += self._waiting.count(b"\n")
+                self._waiting.clear()
+                return
+            del self._waiting[:written]
