@@ -16,7 +16,7 @@ from tests.support.supervisor import Supervisor, until
 Request = dict[str, Any]  # what a rule of the proxy catches
 
 LOCK: Request = {"method": "PUT", "path": "/txn", "body": b'"lock"'}
-UNLOCK: Request = {"method": "PUT", "path": "/txn", "body": b'"unlock"'}
+UNLOCK: Request = {"method": "PUT", "path": "release="}
 CREATE: Request = {"method": "PUT", "path": "/session/create"}
 DESTROY: Request = {"method": "PUT", "path": "/session/destroy"}
 SHORT = {"ttl": "1s"}  # for those whose session Consul itself must end
