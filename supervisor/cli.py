@@ -102,6 +102,18 @@ def _parser() -> argparse.ArgumentParser:
         help="configuration (default: %(default)s)",
     )
     _command(commands, "demo", _demo, "watch an election and a failover, in half a minute", "demo")
+    _dev_agent_parser(commands)
+    _command(
+        commands,
+        "schema",
+        _schema,
+        "print the JSON Schema of the configuration",
+        "schema > config.schema.json",
+    )
+    return parser
+
+
+def _dev_agent_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     agent = _command(
         commands,
         "dev-agent",
@@ -119,14 +131,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DURATION",
         help="the shortest TTL that it allows (default: %(default)s; a real Consul's is 10s)",
     )
-    _command(
-        commands,
-        "schema",
-        _schema,
-        "print the JSON Schema of the configuration",
-        "schema > config.schema.json",
-    )
-    return parser
 
 
 def _key(text: str) -> str:

@@ -232,7 +232,10 @@ def _session_info(response: requests.Response, session: str) -> Outcome:
 
 
 def _won(response: requests.Response, session: str) -> Outcome:
-    entry = _transacted(response)
+    results = _json(response, dict).get("Results")
+    if not isinstance(results, list) or len(results) != 1 or not isinstance(results[0], dict):
+        raise Unreadable("a transaction without its result")
+    entry = results[0].get("KV")
     if _text(entry, "Session") != session:
         raise Unreadable("a lock of another session")
     return Won(_number(entry, "CreateIndex"), _number(entry, "ModifyIndex"), _number(entry, "LockIndex"))
@@ -245,22 +248,12 @@ def _released(response: requests.Response) -> Outcome:
     return Done()
 
 
-def _transacted(response: requests.Response) -> object:
-    """The key as the transaction's only operation left it."""
-    results = _json(response, dict).get("Results")
-    if not isinstance(results, list) or len(results) != 1 or not isinstance(results[0], dict):
-        raise Unreadable("a transaction without its result")
-    return results[0].get("KV")
-
-
 def _refused_lock(response: requests.Response) -> Outcome:
     text = _text_of(response)
     if "due to lock delay" in text:
         return LockDelayed()
     if "lock is already held" in text:
         return Raced()
-    if "lock isn't held" in text:
-        return Done()
     if "invalid session" in text:
         return Dead()
     if "Permission denied" in text:
