@@ -150,3 +150,27 @@ elections:
         assert daemon.wait(timeout=20) == 0
     assert (tmp_path / "lost").exists()
     os.close(reader)
+
+
+def test_the_variable_that_holds_consuls_token_is_not_inherited_by_hooks(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    config, told = tmp_path / "config.yaml", tmp_path / "told"
+    config.write_text(
+        f"""
+consul: {{address: "{shared_agent.url}", token: "${{MY_TOKEN}}"}}
+elections:
+  app:
+    key: {unique}
+    session: {{ttl: 2s, lock_delay: 7s}}
+    on_acquire: [{{shell: "env >{told}.new && mv {told}.new {told}", kill_after: 100ms}}]
+"""
+    )
+    # An agent without access control takes any token.
+    environ = {**os.environ, "MY_TOKEN": "7b0f0e2c-secret", "MY_OTHER": "x"}
+    command = [sys.executable, "-m", "supervisor", "run", str(config)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environ) as daemon:
+        until(told.exists, "on_acquire is done")
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(timeout=20) == 0
+    assert "MY_OTHER=x" in told.read_text() and "secret" not in told.read_text()
