@@ -68,11 +68,12 @@ def watch_step(
 ) -> Monitor:
     """What the onlooker knows after this step; AssertionError when a promise was broken."""
     expired = now >= monitor.contact_at + before.lease.room_s
+    tells_of_a_change = _tells_of_a_change(monitor, before, event)
     monitor = _happened(monitor, before, event)
     _ends_belief_with_reason(monitor, before, event, after, expired=expired)
     if before.tenure is None:
         monitor = replace(monitor, overtaken=monitor.pending)
-    elif _tells_of_a_change(monitor, before, event):
+    elif tells_of_a_change:
         reads = tuple(request for request in monitor.pending if isinstance(request, a.ReadKey))
         monitor = replace(monitor, overtaken=(*monitor.overtaken, *reads))
     for action in begun:
@@ -91,7 +92,9 @@ def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
         case e.Answered(request, outcome):
             pending = tuple(other for other in monitor.pending if other != request)
             assert len(pending) == len(monitor.pending) - 1, "an answer to a question that nobody asked"
-            return _news(replace(monitor, pending=pending), before, request, outcome)
+            monitor = _news(replace(monitor, pending=pending), before, request, outcome)
+            # A later question of the same instant is equal to it, and not overtaken.
+            return replace(monitor, overtaken=tuple(o for o in monitor.overtaken if o != request))
         case e.HookEnded(started) if started.context.event == "change":
             return replace(monitor, change=None)
         case e.HookEnded():
