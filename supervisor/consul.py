@@ -146,20 +146,12 @@ class Consul:
 
     def _put(self, path: str, body: object | None = None) -> requests.PreparedRequest:
         data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
-        request = self._request("PUT", path)
-        request.body = data
-        # A body without Content-Length is ignored by Consul: it would make a session without TTL.
-        request.headers["Content-Length"] = str(len(data))
-        request.headers["Content-Type"] = "application/json"
-        return request
+        return _with_body(self._request("PUT", path), data, "application/json")
 
     def _release(self, key: str, session: str, value: bytes) -> requests.PreparedRequest:
         """No transaction: its limit holds for the encoded value, and a key may hold more than that."""
-        request = self._request("PUT", f"kv/{quote(key)}", {"release": session, "flags": str(LOCK_FLAGS)})
-        request.body = value
-        request.headers["Content-Length"] = str(len(value))
-        request.headers["Content-Type"] = "application/octet-stream"
-        return request
+        query = {"release": session, "flags": str(LOCK_FLAGS)}
+        return _with_body(self._request("PUT", f"kv/{quote(key)}", query), value, "application/octet-stream")
 
     def _request(
         self, method: str, path: str, query: dict[str, str] | None = None
@@ -172,6 +164,14 @@ class Consul:
         if token is not None:
             request.headers["X-Consul-Token"] = token
         return request
+
+
+def _with_body(request: requests.PreparedRequest, data: bytes, content_type: str) -> requests.PreparedRequest:
+    request.body = data
+    # A body without Content-Length is ignored by Consul: it would make a session without TTL.
+    request.headers["Content-Length"] = str(len(data))
+    request.headers["Content-Type"] = content_type
+    return request
 
 
 def _session_body(settings: SessionSettings) -> dict[str, object]:
