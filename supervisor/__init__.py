@@ -20,7 +20,8 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       key.py         what is known of one key, and how it is found out
       election.py    one key, one session, one tenure: what an event means and what is due
       node.py        all machines of this process: routes events, one earliest deadline
-    daemon.py      the loop: event -> step -> actions; signals and stop
+    driver.py      a turn: event -> step -> actions -> records, on whatever world it is given
+    daemon.py      that world: the loop, exchanges, children, files; signals and stop
     demo.py        three supervisors and the embedded agent: an election and a failover to watch
     devagent/      the embedded agent: a pure model of Consul and a server around it
     token.py       Consul's token, read again when its file changes

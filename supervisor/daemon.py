@@ -1,9 +1,9 @@
 """The loop: an event goes to the core, the actions that come back are carried out, in order.
 
-The only module that knows both the core and the world. It decides nothing about elections: it
-tells the core what happened and when, and does what the core says. One process, one thread, one
-asyncio loop; ``dispatch`` is synchronous to its end, and nothing it starts may call it back
-before it has returned.
+The world that the driver's turns act upon: sockets, processes, files, signals and the clock. It
+decides nothing about elections: it tells the core what happened and when, and does what the core
+says. One process, one thread, one asyncio loop; ``dispatch`` is synchronous to its end, and
+nothing it starts may call it back before it has returned.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from supervisor.config import Config
 from supervisor.consul import Consul
@@ -28,6 +28,7 @@ from supervisor.core.actions import (
     KillHook,
     Prepare,
     Release,
+    Remember,
     Request,
     StartHook,
     StartRun,
@@ -35,8 +36,8 @@ from supervisor.core.actions import (
 )
 from supervisor.core.election import new_election
 from supervisor.core.events import Answered, Event, Outcome, StopAsked, Tick, Unknown
-from supervisor.core.lane import NEVER
 from supervisor.core.node import Node
+from supervisor.driver import Driver
 from supervisor.hooks import Hooks
 from supervisor.log import Log
 from supervisor.token import Token
@@ -47,7 +48,6 @@ EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 10  # its exchanges, and the pipes of two hooks
-SLEEP_MAX_S = 1.0  # timers stand still while the machine is suspended, deadlines do not
 WRITES = (Acquire, CreateSession, DestroySession, Release)
 
 
@@ -81,26 +81,18 @@ class Daemon:
             node=node_name, report=self.dispatch, log_line=log.output, environ=inherited, clock=boottime
         )
         instance = secrets.token_hex(8)
-        self._node = Node(
+        node = Node(
             new_election(election, spread=random.random(), instance=instance) for election in config.elections
         )
+        self._driver = Driver(node, self)
         _allow_descriptors(len(config.elections))
         self._exchanges: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = NEVER
         self._unsaid: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()
         self._clean = True
         self._stopping = False
         self._interrupted = False
-        self._carry_out: dict[type[Action], Callable[..., None]] = {
-            Prepare: self._prepare,
-            StartHook: self._hooks.start,
-            KillHook: self._hooks.kill,
-            StartRun: self._hooks.start_run,
-            StopRun: self._hooks.stop_run,
-            Finished: self._finished,
-        }
 
     async def run(self) -> int:
         """Take part in all elections until a signal says stop; 0 when all wound up in order."""
@@ -109,7 +101,7 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
-        self._log.line("info", "started", elections=len(self._node.elections), pid=os.getpid())
+        self._log.line("info", "started", elections=len(self._driver.node.elections), pid=os.getpid())
         self.dispatch(Tick())
         await self._ended.wait()
         await self._close()
@@ -119,21 +111,64 @@ class Daemon:
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
 
     def dispatch(self, event: Event) -> None:
-        """Let the core decide, do what it says, then write about it."""
+        """One turn, unless all is over."""
         if self._ended.is_set():
             return
-        actions = self._node.step(event, boottime())
-        for action in actions:
-            if isinstance(action, Request):
-                self._request(action)
-            elif (carry_out := self._carry_out.get(type(action))) is not None:
-                carry_out(action)
-        self._arm()
-        # Behind the exchanges that have just been begun: they send in the loop's next turn.
+        self._driver.dispatch(event)
+        if self._stopping and self._driver.node.stopped:
+            self._ended.set()
+
+    # --- the world that a turn acts upon ---------------------------------------------------------
+
+    def now(self) -> float:
+        """Seconds of CLOCK_BOOTTIME."""
+        return boottime()
+
+    def request(self, request: Request) -> None:
+        """An exchange of its own connection; it sends in the loop's next turn."""
+        task = asyncio.get_running_loop().create_task(self._exchange(request))
+        self._exchanges.add(task)
+        task.add_done_callback(self._exchanged)
+
+    def prepare(self, prepare: Prepare) -> None:
+        """A connection is opened ahead, and the bytes are laid ready."""
+        self._transport.prepare(self._consul.prepare(prepare.request))
+
+    def start_hook(self, start: StartHook) -> None:
+        """A child or a webhook."""
+        self._hooks.start(start)
+
+    def kill_hook(self, kill: KillHook) -> None:
+        """TERM, then KILL, to its process group."""
+        self._hooks.kill(kill)
+
+    def start_run(self, start: StartRun) -> None:
+        """A child."""
+        self._hooks.start_run(start)
+
+    def stop_run(self, stop: StopRun) -> None:
+        """TERM, then KILL, to its process group."""
+        self._hooks.stop_run(stop)
+
+    def remember(self, remember: Remember) -> str:
+        """A line of the journal."""
+        return ""
+
+    def finished(self, finished: Finished) -> None:
+        """Whether an operator is needed decides the exit code."""
+        self._clean = self._clean and finished.clean
+
+    def wake(self, at: float) -> None:
+        """One timer for all elections."""
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_s = max(0.0, at - boottime())
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self.dispatch, Tick())
+
+    def tell(self, event: Event, actions: list[Action]) -> None:
+        """Behind the exchanges that have just been begun: they send in the loop's next turn."""
         self._unsaid.append((event, actions))
         asyncio.get_running_loop().call_soon(self._say)
-        if self._stopping and self._node.stopped:
-            self._ended.set()
 
     def _say(self) -> None:
         while self._unsaid:
@@ -143,14 +178,6 @@ class Daemon:
                 self._log.action(action)
 
     # --- exchanges -------------------------------------------------------------------------------
-
-    def _request(self, request: Request) -> None:
-        task = asyncio.get_running_loop().create_task(self._exchange(request))
-        self._exchanges.add(task)
-        task.add_done_callback(self._exchanged)
-
-    def _prepare(self, prepare: Prepare) -> None:
-        self._transport.prepare(self._consul.prepare(prepare.request))
 
     async def _exchange(self, request: Request) -> None:
         self.dispatch(Answered(request, await self._outcome(request)))
@@ -170,26 +197,6 @@ class Daemon:
             return Unknown(str(failure))
         return self._consul.decode(request, response)
 
-    # --- time ------------------------------------------------------------------------------------
-
-    def _arm(self) -> None:
-        """One timer, at the earliest deadline of all elections."""
-        deadline = self._node.deadline()
-        if deadline == self._timer_at:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = deadline
-        if deadline == NEVER:
-            self._timer = None
-            return
-        delay_s = min(max(0.0, deadline - boottime()), SLEEP_MAX_S)
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._tick)
-
-    def _tick(self) -> None:
-        self._timer, self._timer_at = None, NEVER
-        self.dispatch(Tick())
-
     # --- stopping --------------------------------------------------------------------------------
 
     def _stop(self) -> None:
@@ -201,9 +208,6 @@ class Daemon:
         self._interrupted = True
         self._hooks.kill_all()
         self._ended.set()
-
-    def _finished(self, finished: Finished) -> None:
-        self._clean = self._clean and finished.clean
 
     async def _close(self) -> None:
         if self._timer is not None:

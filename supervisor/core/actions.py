@@ -3,13 +3,14 @@
 An action is a plain value. The shell carries out the actions of one step in the order in which
 they stand, and begins none of a later step before. Each ``Request`` is answered by exactly one
 ``Answered`` event and each ``StartHook``/``StartRun`` by exactly one ``HookEnded``/``RunEnded``,
-which carry the action that they complete: an answer is matched by identity, not by order.
+which carry the action that they complete: an answer is matched by identity, not by order. Each
+``Remember`` is answered by one ``Remembered`` before anything else happens.
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from supervisor.core.settings import Hook, Run, SessionSettings
+from supervisor.core.settings import ElectionSettings, Hook, Run, SessionSettings
 
 
 class Role(StrEnum):
@@ -22,6 +23,7 @@ class Role(StrEnum):
     HOLDING = "holding"
     LOSING = "losing"
     STUCK = "stuck"
+    PAUSED = "paused"
     STOPPED = "stopped"
 
 
@@ -29,13 +31,17 @@ class Reason(StrEnum):
     """Why a hook is called; the words are part of the contract with hooks."""
 
     ACQUIRED = "acquired"
+    ADOPTED = "adopted"
     RELEASED_BY_OPERATOR = "released-by-operator"
     SESSION_INVALIDATED = "session-invalidated"
     KEY_DELETED = "key-deleted"
     LEASE_EXPIRED = "lease-expired"
+    UNHEALTHY = "unhealthy"
     RUN_EXITED = "run-exited"
     SHUTDOWN = "shutdown"
+    CONFIG_CHANGED = "config-changed"
     ACQUIRE_FAILED = "acquire-failed"
+    CRASHED = "crashed"
     LOSE_FAILED = "lose-failed"
     LEADER_CHANGED = "leader-changed"
     VALUE_CHANGED = "value-changed"
@@ -172,6 +178,53 @@ class StopRun:
     started: StartRun
 
 
+class Step(StrEnum):
+    """How far an election had come when a record was made, in the order of a tenure.
+
+    SESSION: nothing to run, a session to release and destroy. TENURE: on_acquire may have begun.
+    HOLDING: it is done. LOSING: belief has ended. STUCK: on_lose and the last resort failed.
+    """
+
+    NONE = "none"
+    SESSION = "session"
+    TENURE = "tenure"
+    HOLDING = "holding"
+    LOSING = "losing"
+    STUCK = "stuck"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What must survive a crash of ours about one election: the whole truth of its moment.
+
+    The fields are those of ``Tenure``; all but ``paused`` are at rest while the step is NONE.
+    ``foreign``: from another boot or machine, so not ours to renew, release or destroy.
+    """
+
+    step: Step = Step.NONE
+    key: str = ""
+    session: str = ""
+    token: int = 0
+    create_index: int = 0
+    lock_index: int = 0
+    contact: float = 0.0
+    taken_at: float | None = None
+    leader: bytes = b""
+    previous_leader: bytes | None = None
+    reason: Reason = Reason.ACQUIRED
+    paused: bool = False
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Keep this, with the settings by which it would be wound up. ``Remembered`` follows at once."""
+
+    election: str
+    memory: Memory
+    settings: ElectionSettings
+
+
 @dataclass(frozen=True, slots=True)
 class Became:
     """For the log and status: the role changed. Nothing is to be done."""
@@ -189,4 +242,4 @@ class Finished:
     clean: bool
 
 
-Action = Request | Prepare | StartHook | KillHook | StartRun | StopRun | Became | Finished
+Action = Request | Prepare | StartHook | KillHook | StartRun | StopRun | Remember | Became | Finished

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from supervisor.core import change as changes
 from supervisor.core import key as keys
+from supervisor.core import memory as memories
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
 from supervisor.core.actions import (
@@ -22,6 +23,7 @@ from supervisor.core.actions import (
     CreateSession,
     DestroySession,
     Finished,
+    Memory,
     Prepare,
     ReadKey,
     ReadSession,
@@ -43,7 +45,12 @@ from supervisor.core.events import (
     KeyView,
     LockDelayed,
     Outcome,
+    PauseAsked,
     Raced,
+    RecoverAsked,
+    Remembered,
+    ResumeAsked,
+    Resumed,
     RunEnded,
     StopAsked,
     Tick,
@@ -52,6 +59,7 @@ from supervisor.core.events import (
 from supervisor.core.key import Key, News
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import Lease, lease_of
+from supervisor.core.memory import Ledger
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
@@ -63,12 +71,15 @@ OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
 STEADY_S = 600.0  # after so long as holder the next loss of our own making counts as the first
 
 
+NOTHING = Memory()
+
+
 @dataclass(frozen=True, slots=True)
 class Election:
     """``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step.
 
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
-    no session is wanted before ``rejoin_at``.
+    no session is wanted before ``rejoin_at``. ``ledger``: what a crash of ours would not forget.
     """
 
     settings: ElectionSettings
@@ -84,6 +95,8 @@ class Election:
     rejoin_at: float = -NEVER
     role: Role = Role.WAITING
     stopping: bool = False
+    paused: bool = False
+    ledger: Ledger = Ledger()
 
     @property
     def terms(self) -> Terms:
@@ -108,7 +121,7 @@ class Election:
         """When this election wants a turn at the latest; every step at that time moves it on."""
         if self.role is Role.STOPPED:
             return NEVER
-        times = [self.session.deadline, self.key.deadline]
+        times = [self.session.deadline, self.key.deadline, self.ledger.deadline]
         if not self.stopping:
             times.append(self.change.deadline)
         if self.tenure is not None:
@@ -118,11 +131,38 @@ class Election:
         return min(times)
 
 
-def new_election(settings: ElectionSettings, *, spread: float, instance: str) -> Election:
-    """An election that has not asked Consul anything yet; its first step is due at once."""
-    session = Session().wanted(-NEVER) if settings.contend else Session()
-    role = Role.WAITING if settings.contend else Role.OBSERVER
-    return Election(settings, lease_of(settings), spread, session, Change(instance), role=role)
+def new_election(
+    settings: ElectionSettings, *, spread: float, instance: str, memory: Memory = NOTHING, now: float = 0.0
+) -> Election:
+    """An election that has not asked Consul anything yet; its first step is due at once.
+
+    ``memory``: what an earlier process left on record, by which this one goes on.
+    """
+    session, tenure = memories.session_from(memory, now), memories.tenure_from(memory, now)
+    election = Election(
+        settings=settings,
+        lease=lease_of(settings),
+        spread=spread,
+        session=session,
+        change=Change(instance),
+        tenure=tenure,
+        role=Role.WAITING if settings.contend else Role.OBSERVER,
+        paused=memory.paused,
+        ledger=Ledger(kept=memory if memory == NOTHING else None),
+    )
+    if tenure is not None:
+        token, indexes = tenure.token, (tenure.create_index, tenure.lock_index)
+        view = KeyView(0, tenure.session, tenure.leader, indexes[0], token, indexes[1])
+        return replace(election, key=Key(view=view).read_by(now))
+    return _want_session(election, -NEVER)
+
+
+def departing_election(
+    settings: ElectionSettings, *, spread: float, instance: str, memory: Memory, now: float
+) -> Election:
+    """An election that is on record and not in the file as it is now: to be wound up, no more."""
+    election = new_election(settings, spread=spread, instance=instance, memory=memory, now=now)
+    return _stop(election, Reason.CONFIG_CHANGED, now)
 
 
 def step(election: Election, event: Event, now: float) -> tuple[Election, tuple[Action, ...]]:
@@ -163,9 +203,44 @@ def _take(election: Election, event: Event, now: float) -> Election:
             if election.tenure is None:
                 return election
             return replace(election, tenure=tenures.run_ended(election.tenure, event, now))
+        case Remembered():
+            return _remembered(election, event, now)
+        case Resumed():
+            return _resumed(election, now)
         case StopAsked(reason):
-            tenure = election.tenure
-            return replace(election, stopping=True, tenure=tenure and tenure.lose(reason, now))
+            return _stop(election, reason, now)
+        case RecoverAsked():
+            return _recover(election)
+        case PauseAsked() | ResumeAsked():
+            return replace(election, paused=isinstance(event, PauseAsked))
+
+
+def _remembered(election: Election, event: Remembered, now: float) -> Election:
+    """A tenure that is on record may begin; one that cannot be recorded is given back at once."""
+    ledger, tenure = election.ledger.answered(event, now), election.tenure
+    if tenure is not None and not tenure.recorded:
+        recorded = ledger.has_tenure(tenure.session)
+        tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
+    return replace(election, ledger=ledger, tenure=tenure)
+
+
+def _resumed(election: Election, now: float) -> Election:
+    tenure = election.tenure and election.tenure.resumed(now)
+    return replace(
+        election, tenure=tenure, key=election.key.resumed(now), session=election.session.doubted(now)
+    )
+
+
+def _stop(election: Election, reason: Reason, now: float) -> Election:
+    tenure = election.tenure
+    return replace(election, stopping=True, tenure=tenure and tenure.lose(reason, now))
+
+
+def _recover(election: Election) -> Election:
+    tenure = election.tenure
+    if tenure is None or tenure.phase is not Phase.STUCK:
+        return election
+    return replace(election, tenure=replace(tenure, phase=Phase.LOST))
 
 
 def _answered(election: Election, request: Request, outcome: Outcome, now: float) -> Election:
@@ -209,7 +284,7 @@ def _renew_answered(election: Election, outcome: Outcome, now: float) -> Electio
     key = election.key.read_by(now) if dead or (alive and election.silent) else election.key
     tenure = election.tenure
     if tenure is not None and alive and not old:
-        tenure = tenure.because(tenure.reason)
+        tenure = replace(tenure.because(tenure.reason), renewed=True)
     return replace(election, session=session, key=key, silent=not alive, tenure=tenure)
 
 
@@ -351,9 +426,13 @@ def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
 
 
 def _advance(election: Election, now: float) -> tuple[Election, tuple[Action, ...]]:
-    """Hooks first: whoever waits for Consul anyway can wait for a spawn."""
+    """Hooks first: whoever waits for Consul anyway can wait for a spawn. But before the record of
+    a tenure nothing begins."""
+    if election.tenure is not None and not election.tenure.recorded:
+        return _advance_memory(election, now)
     actions: list[Action] = []
-    for advance in (_advance_tenure, _advance_session, _advance_key, _advance_change, _advance_role):
+    turns = (_advance_tenure, _advance_session, _advance_key, _advance_change, _advance_memory, _advance_role)
+    for advance in turns:
         election, begun = advance(election, now)
         actions += begun
     return election, tuple(actions)
@@ -383,8 +462,10 @@ def _advance_session(election: Election, now: float) -> _Turn:
     if election.tenure is None:
         if election.stopping:
             session = session.end(now, last_try=True)
-        elif election.settings.contend:
-            session = session.wanted(max(now, election.rejoin_at))
+            election = replace(election, session=session)
+        else:
+            election = _want_session(election, now)
+        session = election.session
     session, write = sessions.begin_write(session, terms, _kept_value(election), now)
     session, renewal = sessions.begin_renewal(session, terms, now)
     election = replace(election, session=session)
@@ -424,6 +505,18 @@ def _advance_change(election: Election, now: float) -> _Turn:
     return replace(election, change=change), actions
 
 
+def _advance_memory(election: Election, now: float) -> _Turn:
+    """Last of what matters: no record ever delays on_lose."""
+    truth = memories.truth_of(election.session, election.tenure, election.settings, paused=election.paused)
+    return election, memories.advance(election.ledger, truth, election.settings, now)
+
+
+def _want_session(election: Election, at: float) -> Election:
+    if not election.settings.contend or election.paused:
+        return election
+    return replace(election, session=election.session.wanted(max(at, election.rejoin_at)))
+
+
 def _advance_role(election: Election, now: float) -> _Turn:
     tenure = election.tenure
     finished = election.stopping and _wound_up(election) and election.change.idle
@@ -433,6 +526,8 @@ def _advance_role(election: Election, now: float) -> _Turn:
         role = _ROLES[tenure.phase]
     elif not election.settings.contend:
         role = Role.OBSERVER
+    elif election.paused:
+        role = Role.PAUSED
     else:
         role = Role.INELIGIBLE if election.ineligible else Role.WAITING
     if role is election.role:
@@ -445,6 +540,7 @@ def _advance_role(election: Election, now: float) -> _Turn:
 
 
 _ROLES = {
+    Phase.ADOPTING: Role.ACQUIRING,
     Phase.ACQUIRING: Role.ACQUIRING,
     Phase.HOLDING: Role.HOLDING,
     Phase.CLEARING: Role.LOSING,
@@ -476,6 +572,7 @@ def _kept_value(election: Election) -> bytes:
 def _may_try(election: Election) -> bool:
     session = election.session
     ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
+    ready = ready and not election.paused and election.ledger.has_session(session.id)
     return ready and election.key.is_free and election.tenure is None and not election.stopping
 
 

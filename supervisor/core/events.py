@@ -6,7 +6,7 @@ its own: a write without an answer may have been applied, now or seconds later.
 
 from dataclasses import dataclass
 
-from supervisor.core.actions import Reason, Request, StartHook, StartRun
+from supervisor.core.actions import Reason, Remember, Request, StartHook, StartRun
 
 # --- outcomes of a request -------------------------------------------------------------------
 
@@ -168,4 +168,56 @@ class StopAsked:
     reason: Reason = Reason.SHUTDOWN
 
 
-Event = Tick | Answered | HookEnded | RunEnded | StopAsked
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The kernel has the record; or it does not, and ``why_not`` says why."""
+
+    remember: Remember
+    why_not: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is written."""
+        return not self.why_not
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """This turn came later than expected: the machine or the process stood still."""
+
+    late_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverAsked:
+    """The operator says that nothing of a stuck tenure acts any more."""
+
+    election: str
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAsked:
+    """Do not contend until ``ResumeAsked``, over restarts too; a tenure goes on."""
+
+    election: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeAsked:
+    """Contend again."""
+
+    election: str
+
+
+Event = (
+    Tick
+    | Answered
+    | HookEnded
+    | RunEnded
+    | Remembered
+    | Resumed
+    | StopAsked
+    | RecoverAsked
+    | PauseAsked
+    | ResumeAsked
+)

@@ -95,6 +95,10 @@ class Key:
         """No longer surely free: ask at ``read_at`` before the next try."""
         return replace(self, free_at=-NEVER, read=self.read.by(read_at))
 
+    def resumed(self, now: float) -> "Key":
+        """Time has passed unseen: what the watch may say now may be long past."""
+        return replace(self.doubted(now), watch=self.watch.aged())
+
     def quiet(self) -> "Key":
         """Ask nothing any more."""
         lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.info))

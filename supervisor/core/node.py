@@ -9,7 +9,19 @@ from collections.abc import Iterable
 
 from supervisor.core.actions import Action, Role
 from supervisor.core.election import Election, step
-from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsked, Tick
+from supervisor.core.events import (
+    Answered,
+    Event,
+    HookEnded,
+    PauseAsked,
+    RecoverAsked,
+    Remembered,
+    ResumeAsked,
+    Resumed,
+    RunEnded,
+    StopAsked,
+    Tick,
+)
 from supervisor.core.lane import NEVER
 
 
@@ -58,7 +70,11 @@ class Node:
                 return (request.election,)
             case HookEnded(started) | RunEnded(started):
                 return (started.context.name,)
-            case StopAsked():
+            case Remembered(remember):
+                return (remember.election,)
+            case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name):
+                return (name,)
+            case StopAsked() | Resumed():
                 return tuple(self.elections)
             case Tick():
                 return self._take_due(now)

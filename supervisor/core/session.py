@@ -59,7 +59,7 @@ class Session:
     ``prepared``: its next acquire has been made ready. ``dead``: Consul said so; it is destroyed all
     the same, for a server that has just restarted may say so of a living one. ``ending``: wanted
     gone as soon as it is there. ``last_try``: at the end of this process one unanswered try of each
-    write must do.
+    write must do; ``left``: the session that this left behind, for the next process to end.
     """
 
     stage: Stage = Stage.ABSENT
@@ -71,6 +71,7 @@ class Session:
     dead: bool = False
     ending: bool = False
     last_try: bool = False
+    left: str = ""
 
     @property
     def deadline(self) -> float:
@@ -86,7 +87,7 @@ class Session:
     def end(self, now: float, *, last_try: bool) -> "Session":
         """Give the session up: release what it may hold, then destroy it."""
         if self.stage is Stage.ABSENT:
-            return Session()
+            return Session(left=self.left)
         ended = replace(self, ending=True, last_try=self.last_try or last_try)
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
 
@@ -96,7 +97,9 @@ class Session:
 
     def doubted(self, now: float) -> "Session":
         """Ask now whether it lives; an answer to an older question does not tell."""
-        return self if self.dead else replace(self, renew=self.renew.aged().by(now))
+        if self.dead or self.stage is not Stage.LIVE:
+            return self
+        return replace(self, renew=self.renew.aged().by(now))
 
     def acquire(self, request: Acquire) -> "Session":
         """An acquire is under way."""
@@ -163,7 +166,7 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         case Stage.RELEASING if answered or session.last_try:
             return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
         case Stage.DESTROYING if answered or session.last_try:
-            return Session()
+            return Session(left="" if answered else session.id)
         case _:
             return replace(session, write=session.write.at(now + terms.retry_s))
 

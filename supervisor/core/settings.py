@@ -101,4 +101,5 @@ class ElectionSettings:
     run: Run | None = None
     acquire_failure: Literal["release", "keep"] = "release"
     rejoin_delay_s: float = 10.0
+    on_adopt: Literal["none", "acquire"] = "none"
     accept_overlap: bool = False

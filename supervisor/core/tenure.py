@@ -1,14 +1,16 @@
 """One tenure: from Consul's word that our session holds the lock to the end of the last on_lose.
 
     ACQUIRING -> HOLDING -> CLEARING -> LOSING -> LOST
-        |                      ^          |
-        +----------------------+          +-> FAILING -> LOST or STUCK
+     ^  |          ^           ^          |
+     |  +----------|-----------+          +-> FAILING -> LOST or STUCK
+    ADOPTING ------+-----------+
 
 ACQUIRING runs on_acquire and starts the run child; CLEARING kills what is left of the two; LOSING
-runs on_lose, FAILING runs on_lose_failure. Never two hooks at once; on_lose once for a tenure
-whose on_acquire began and for no other; nothing begins on stale news. A tenure knows nothing of
-keys, prefixes or sessions' lives: elections and semaphores share it, and they alone decide when
-it begins and why it ends.
+runs on_lose, FAILING runs on_lose_failure. ADOPTING: the record of a process that crashed says that
+this node holds, and Consul has not said so to this process yet. Never two hooks at once; on_lose
+once for a tenure whose on_acquire began and for no other; nothing begins on stale news or before it
+is on record. A tenure knows nothing of keys, prefixes or sessions' lives: elections and semaphores
+share it, and they alone decide when it begins and why it ends.
 """
 
 from dataclasses import dataclass, replace
@@ -29,12 +31,14 @@ from supervisor.core.sequence import Sequence
 from supervisor.core.settings import ElectionSettings
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
-OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED)
+OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)
+ORDERED = (Reason.SHUTDOWN, Reason.CONFIG_CHANGED)
 
 
 class Phase(StrEnum):
     """How far a tenure has come."""
 
+    ADOPTING = "adopting"
     ACQUIRING = "acquiring"
     HOLDING = "holding"
     CLEARING = "clearing"
@@ -44,7 +48,7 @@ class Phase(StrEnum):
     STUCK = "stuck"
 
 
-BELIEVING = (Phase.ACQUIRING, Phase.HOLDING)
+BELIEVING = (Phase.ADOPTING, Phase.ACQUIRING, Phase.HOLDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,9 @@ class Tenure:
     ``contact``: send time of the newest consistent answer that showed us as holder.
     ``taken_at``: since when a rival may hold for certain; None while Consul still guards the lock.
     ``reason_by``: on_lose waits until then for a better reason than the one at hand.
+    ``recorded``: a crash of ours would not forget it; nothing begins before. ``fresh_from``: nothing
+    begins on news older than this. ``renewed``: Consul has renewed the session since ADOPTING began;
+    ``acquired``: on_acquire was done before that.
     """
 
     session: str
@@ -73,6 +80,10 @@ class Tenure:
     taken_at: float | None = None
     next_leader: bytes | None = None
     held_at: float | None = None
+    recorded: bool = False
+    fresh_from: float = -NEVER
+    renewed: bool = False
+    acquired: bool = False
 
     @property
     def believes(self) -> bool:
@@ -103,8 +114,14 @@ class Tenure:
             return self
         if not self.began:
             return replace(self, phase=Phase.LOST, reason=reason)
+        if self.phase is Phase.ADOPTING and reason not in ORDERED:
+            return replace(self, phase=Phase.CLEARING, reason=Reason.CRASHED)
         reason_by = now + reason_within_s if reason_within_s else -NEVER
         return replace(self, phase=Phase.CLEARING, reason=reason, reason_by=reason_by)
+
+    def resumed(self, now: float) -> "Tenure":
+        """Time has passed unseen: nothing begins before Consul has confirmed the lock again."""
+        return replace(self, fresh_from=now)
 
     def because(self, reason: Reason) -> "Tenure":
         """The certain reason for a loss that on_lose has not been told yet."""
@@ -159,16 +176,34 @@ def _acquiring(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: fl
         return tenure, ()
     if sequence.failed and settings.acquire_failure == "release":
         return tenure.lose(Reason.ACQUIRE_FAILED, now), ()
-    if now - tenure.contact > lease.fresh_s:
+    if not tenure.recorded or not _news_is_fresh(tenure, lease, now):
         return tenure, ()
     if not sequence.finished(settings.on_acquire):
         if not sequence.due(now):
             return tenure, ()
         return _start(replace(tenure, began=True), settings, lease)
+    return _hold(tenure, settings, lease, now)
+
+
+def _adopting(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+    if not tenure.renewed or not _news_is_fresh(tenure, lease, now):
+        return tenure, ()
+    tenure = replace(tenure, reason=Reason.ADOPTED)
+    if tenure.acquired and settings.on_adopt == "none":
+        return _hold(tenure, settings, lease, now)
+    return replace(tenure, phase=Phase.ACQUIRING), ()
+
+
+def _hold(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+    holding = replace(tenure, began=True, phase=Phase.HOLDING, held_at=now)
     if settings.run is None:
-        return replace(tenure, began=True, phase=Phase.HOLDING, held_at=now), ()
+        return holding, ()
     run = StartRun(settings.run, _context(tenure, settings, lease))
-    return replace(tenure, began=True, phase=Phase.HOLDING, held_at=now, run=run), (run,)
+    return replace(holding, run=run), (run,)
+
+
+def _news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
+    return tenure.contact >= tenure.fresh_from and now - tenure.contact <= lease.fresh_s
 
 
 def _clearing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
@@ -207,6 +242,7 @@ def _resting(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: floa
 
 
 _PHASES = {
+    Phase.ADOPTING: _adopting,
     Phase.ACQUIRING: _acquiring,
     Phase.HOLDING: _resting,
     Phase.CLEARING: _clearing,
@@ -241,14 +277,14 @@ def _start(tenure: Tenure, settings: ElectionSettings, lease: Lease) -> _Turn:
 
 
 def _context(tenure: Tenure, settings: ElectionSettings, lease: Lease) -> HookContext:
-    acquiring = tenure.phase is Phase.ACQUIRING
+    acquiring = tenure.phase in BELIEVING
     event = "acquire" if acquiring else "lose" if tenure.phase is Phase.LOSING else "lose-failure"
     return HookContext(
         event=event,
         name=settings.name,
         key=settings.key,
         reason=Reason.LOSE_FAILED if event == "lose-failure" else tenure.reason,
-        transition=f"{tenure.session}-{event}",
+        transition=f"{tenure.session}-{'adopt' if tenure.reason is Reason.ADOPTED else event}",
         session=tenure.session,
         lock_index=tenure.lock_index,
         fencing_token=tenure.token,

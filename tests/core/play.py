@@ -45,10 +45,12 @@ def contender(
 
 class Play:
     """An election on the stage. ``log``: every action ever begun, with its time, but what is only
-    made ready (``prepared``)."""
+    made ready (``prepared``) and what was to be kept (``records``, unless ``disk_full``)."""
 
     def __init__(self, settings: ElectionSettings) -> None:
         self.election: Election = new_election(settings, spread=0.0, instance="i")
+        self.records: list[a.Memory] = []
+        self.disk_full = False
         self.log: list[tuple[float, a.Action]] = []
         self.under_way: list[a.Request] = []
         self.prepared: list[a.Request] = []
@@ -79,13 +81,25 @@ class Play:
         """Any event; gives what is begun."""
         assert now >= self.now, "time runs backwards"
         self.now = now
-        self.election, begun = step(self.election, event, now)
+        begun = self._turn(event, now)
         if isinstance(event, e.Answered):
             self.under_way.remove(event.request)
         self.under_way += [action for action in begun if isinstance(action, a.Request)]
         self.prepared += [action.request for action in begun if isinstance(action, a.Prepare)]
         done: list[a.Action] = [action for action in begun if not isinstance(action, a.Prepare)]
         self.log += [(now, action) for action in done]
+        return done
+
+    def _turn(self, event: e.Event, now: float) -> list[a.Action]:
+        """What is to be kept is kept at once, as the driver does it, and is not part of the lines."""
+        self.election, begun = step(self.election, event, now)
+        done = [action for action in begun if not isinstance(action, a.Remember)]
+        for remember in begun:
+            if isinstance(remember, a.Remember):
+                why_not = "no space left" if self.disk_full else ""
+                if not why_not:
+                    self.records.append(remember.memory)
+                done += self._turn(e.Remembered(remember, why_not), now)
         return done
 
     def passes(self, until: float, *, silent: bool = False) -> None:

@@ -1,0 +1,152 @@
+"""What is on record of one election, and what a process that starts makes of a record.
+
+The truth to be kept follows from the session and the tenure; whenever it has changed it is written
+anew. Two things wait for a record: the first acquire of a session, and the first hook of a tenure.
+Nothing else does, on_lose least of all: a record that cannot be written is tried again.
+"""
+
+from dataclasses import dataclass, replace
+
+from supervisor.core.actions import Memory, Reason, Remember, Step
+from supervisor.core.events import Remembered
+from supervisor.core.lane import NEVER, Lane
+from supervisor.core.session import Session, Stage
+from supervisor.core.settings import ElectionSettings
+from supervisor.core.tenure import Phase, Tenure
+
+REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough for the log
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """``kept``: what is on record; None: not written by this process yet. ``refused``: what could
+    not be written, to be tried again at ``due_at``."""
+
+    kept: Memory | None = None
+    refused: Memory | None = None
+    due_at: float = NEVER
+
+    @property
+    def deadline(self) -> float:
+        """When the record that was refused wants another turn."""
+        return self.due_at
+
+    def has_session(self, session: str) -> bool:
+        """Whether a crash of ours would not forget this session."""
+        return self.kept is not None and self.kept.session == session
+
+    def has_tenure(self, session: str) -> bool:
+        """Whether a crash of ours would not forget the tenure of this session."""
+        return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
+
+    def wants(self, truth: Memory, now: float) -> bool:
+        """Whether this is to be written now."""
+        if truth == self.kept:
+            return False
+        same = self.refused is not None and (self.refused.step, self.refused.session) == (
+            truth.step,
+            truth.session,
+        )
+        return not same or now >= self.due_at
+
+    def answered(self, event: Remembered, now: float) -> "Ledger":
+        """It was written, or not."""
+        if event.ok:
+            return Ledger(kept=event.remember.memory)
+        return replace(self, refused=event.remember.memory, due_at=now + REFUSED_RETRY_S)
+
+
+_BEGUN = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
+
+
+def advance(ledger: Ledger, truth: Memory, settings: ElectionSettings, now: float) -> tuple[Remember, ...]:
+    """The record to be written now, if there is one."""
+    return (Remember(settings.name, truth, settings),) if ledger.wants(truth, now) else ()
+
+
+def truth_of(session: Session, tenure: Tenure | None, settings: ElectionSettings, *, paused: bool) -> Memory:
+    """What a process that starts now would have to know."""
+    if tenure is None:
+        owed = session.id or session.left
+        step = Step.SESSION if owed else Step.NONE
+        return Memory(step, settings.key if owed else "", owed, paused=paused)
+    return Memory(
+        step=_step_of(tenure),
+        key=settings.key,
+        session=tenure.session,
+        token=tenure.token,
+        create_index=tenure.create_index,
+        lock_index=tenure.lock_index,
+        contact=tenure.contact,
+        taken_at=tenure.taken_at,
+        leader=tenure.leader,
+        previous_leader=tenure.previous_leader,
+        reason=tenure.reason,
+        paused=paused,
+        foreign=tenure.session != session.id,
+    )
+
+
+_STEPS = {
+    Phase.ADOPTING: Step.TENURE,
+    Phase.ACQUIRING: Step.TENURE,
+    Phase.HOLDING: Step.HOLDING,
+    Phase.CLEARING: Step.LOSING,
+    Phase.LOSING: Step.LOSING,
+    Phase.FAILING: Step.LOSING,
+    Phase.LOST: Step.SESSION,
+    Phase.STUCK: Step.STUCK,
+}
+
+
+def _step_of(tenure: Tenure) -> Step:
+    if tenure.phase is Phase.ADOPTING and tenure.acquired:
+        return Step.HOLDING
+    return _STEPS[tenure.phase]
+
+
+# --- a process that starts -----------------------------------------------------------------------
+
+
+def is_adoptable(memory: Memory, recorded: ElectionSettings, settings: ElectionSettings) -> bool:
+    """Whether an election as the file has it now may go on with this record."""
+    if memory.step is Step.NONE:
+        return True
+    return settings.contend and settings.key == recorded.key and settings.session == recorded.session
+
+
+def session_from(memory: Memory, now: float) -> Session:
+    """The session on record; one without a tenure has nothing to do but to end."""
+    if memory.step is Step.NONE or memory.foreign:
+        return Session()
+    session = Session(Stage.LIVE, memory.session, renew=Lane(due_at=now), tried=True)
+    return session.end(now, last_try=False) if memory.step is Step.SESSION else session
+
+
+def tenure_from(memory: Memory, now: float) -> Tenure | None:
+    """The tenure on record: to be adopted, or with its on_lose from the start, or stuck."""
+    if memory.step in (Step.NONE, Step.SESSION):
+        return None
+    phase, reason = Phase.ADOPTING, Reason.ADOPTED
+    if memory.step is Step.STUCK and not memory.foreign:
+        phase, reason = Phase.STUCK, memory.reason
+    elif memory.step is Step.LOSING:
+        phase, reason = Phase.LOSING, memory.reason
+    elif memory.foreign:
+        phase, reason = Phase.LOSING, Reason.CRASHED
+    return Tenure(
+        session=memory.session,
+        token=memory.token,
+        create_index=memory.create_index,
+        lock_index=memory.lock_index,
+        contact=now if memory.foreign else memory.contact,
+        leader=memory.leader,
+        previous_leader=memory.previous_leader,
+        phase=phase,
+        began=True,
+        reason=reason,
+        taken_at=now if memory.foreign else memory.taken_at,
+        recorded=True,
+        fresh_from=now,
+        acquired=memory.step is Step.HOLDING,
+    )
