@@ -428,7 +428,8 @@ def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
 def _advance(election: Election, now: float) -> tuple[Election, tuple[Action, ...]]:
     """Hooks first: whoever waits for Consul anyway can wait for a spawn. But before the record of
     a tenure nothing begins."""
-    if election.tenure is not None and not election.tenure.recorded:
+    tenure = election.tenure
+    if tenure is not None and tenure.believes and not tenure.recorded:
         return _advance_memory(election, now)
     actions: list[Action] = []
     turns = (_advance_tenure, _advance_session, _advance_key, _advance_change, _advance_memory, _advance_role)
@@ -508,7 +509,8 @@ def _advance_change(election: Election, now: float) -> _Turn:
 def _advance_memory(election: Election, now: float) -> _Turn:
     """Last of what matters: no record ever delays on_lose."""
     truth = memories.truth_of(election.session, election.tenure, election.settings, paused=election.paused)
-    return election, memories.advance(election.ledger, truth, election.settings, now)
+    ledger, begun = memories.advance(election.ledger, truth, election.settings, now)
+    return replace(election, ledger=ledger), begun
 
 
 def _want_session(election: Election, at: float) -> Election:

@@ -39,6 +39,10 @@ class Ledger:
         """Whether a crash of ours would not forget the tenure of this session."""
         return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
 
+    def settled(self, truth: Memory) -> "Ledger":
+        """Nothing is to be tried again once what is on record is the truth."""
+        return Ledger(kept=self.kept) if truth == self.kept else self
+
     def wants(self, truth: Memory, now: float) -> bool:
         """Whether this is to be written now."""
         if truth == self.kept:
@@ -59,14 +63,17 @@ class Ledger:
 _BEGUN = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 
 
-def advance(ledger: Ledger, truth: Memory, settings: ElectionSettings, now: float) -> tuple[Remember, ...]:
+def advance(
+    ledger: Ledger, truth: Memory, settings: ElectionSettings, now: float
+) -> tuple[Ledger, tuple[Remember, ...]]:
     """The record to be written now, if there is one."""
-    return (Remember(settings.name, truth, settings),) if ledger.wants(truth, now) else ()
+    ledger = ledger.settled(truth)
+    return ledger, (Remember(settings.name, truth, settings),) if ledger.wants(truth, now) else ()
 
 
 def truth_of(session: Session, tenure: Tenure | None, settings: ElectionSettings, *, paused: bool) -> Memory:
     """What a process that starts now would have to know."""
-    if tenure is None:
+    if tenure is None or tenure.phase is Phase.LOST:
         owed = session.id or session.left
         step = Step.SESSION if owed else Step.NONE
         return Memory(step, settings.key if owed else "", owed, paused=paused)
@@ -94,7 +101,6 @@ _STEPS = {
     Phase.CLEARING: Step.LOSING,
     Phase.LOSING: Step.LOSING,
     Phase.FAILING: Step.LOSING,
-    Phase.LOST: Step.SESSION,
     Phase.STUCK: Step.STUCK,
 }
 

@@ -53,6 +53,8 @@ class World:
                 monitor.lock_index,
             ),
             monitor.written[1],
+            monitor.asked is not None,
+            max(monitor.resumed_at - now, -self.election.lease.fresh_s - GRID_S),
             monitor.stop_writes,
         )
         return key_of(self.election, now, onlooker)
@@ -74,6 +76,16 @@ def may_happen(world: World, hostile: frozenset[type], *, stop: bool) -> Iterato
 
 def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e.Event]:
     monitor = world.monitor
+    if monitor.asked is not None:
+        yield e.Remembered(monitor.asked)
+        yield e.Remembered(monitor.asked, "full")
+        return
+    name = world.election.settings.name
+    for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked):
+        if operator in hostile:
+            yield operator(name)
+    if e.Resumed in hostile:
+        yield e.Resumed(GRID_S)
     for request in monitor.pending:
         if type(request) in hostile:
             for outcome in every_answer(world, request):
@@ -93,6 +105,8 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
 def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> e.Event | None:
     """What happens before anything else can: a sane answer, the good end of a hook."""
     monitor = world.monitor
+    if monitor.asked is not None:
+        return e.Remembered(monitor.asked) if a.Remember not in hostile else None
     for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
         if type(request) not in hostile:
             outcome = e.Unknown("silence") if silent else sane_answer(world, request)
@@ -168,6 +182,8 @@ def _our_views(election: Election, *, watch: bool) -> Iterator[e.KeyView]:
 def _later(world: World, hostile: frozenset[type]) -> float | None:
     """The next point of the grid at which something is due; None while something must end first."""
     monitor, now = world.monitor, world.now
+    if monitor.asked is not None:
+        return None
     ends = [
         request.at + request.timeout_s
         for request in monitor.pending

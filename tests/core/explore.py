@@ -23,7 +23,7 @@ from supervisor.core import key as rules
 from supervisor.core.election import new_election, step
 from supervisor.core.lane import NEVER
 from tests.core.adversary import NOBODY, World, every_answer, may_happen, settles
-from tests.core.monitor import Monitor, watch_step
+from tests.core.monitor import monitor_of, watch_step
 from tests.core.sameness import GRID_S, Key
 from tests.core.walks import LONG, WALKS, Walk
 
@@ -57,7 +57,8 @@ def explore(walk: Walk) -> Walked:
     """Go to every state within the walk; raises BrokenPromise with the way to the first fault."""
     explorer = _Explorer(walk)
     steps = count() if walk.steps_max is None else range(walk.steps_max)
-    first = World(new_election(walk.settings, spread=0.0, instance="i"), Monitor())
+    election = new_election(walk.settings, spread=0.0, instance="i", memory=walk.memory)
+    first = World(election, monitor_of(walk.memory))
     with _counting_to(1):
         frontier = list(explorer.begin(first))
         for _ in steps:
@@ -86,7 +87,9 @@ class _Explorer:
 
     def begin(self, first: World) -> Iterator[tuple[World, Link]]:
         """The first state, or the holder that it becomes while nobody is hostile yet."""
-        world, link = self.move(first, e.Tick(), first.now, None)
+        world, link = first, None
+        if self.walk.as_holder:
+            world, link = self.move(first, e.Tick(), first.now, None)
         while self.walk.as_holder and (event := settles(world, NOBODY)) is not None:
             world, link = self.move(world, event, world.now, link)
         yield from self.arrive(world, e.Tick(), world.now, link)
@@ -165,6 +168,8 @@ def _arrived(world: World) -> bool:
     role, settings = world.election.role, world.election.settings
     if world.election.stopping:
         return role is a.Role.STOPPED
+    if world.election.paused and world.election.tenure is None:
+        return True
     if not settings.contend:
         return world.election.key.watch.pending is not None
     return role in (a.Role.HOLDING, a.Role.STUCK)

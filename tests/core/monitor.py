@@ -9,7 +9,7 @@ from math import inf
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import Election
+from supervisor.core.election import NOTHING, Election
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
 
@@ -33,6 +33,8 @@ class Monitor:
     on_lose has not come to its end. ``lose_began``: its first attempt did. ``exposed``: Consul
     itself has said in this tenure that the key is not ours, so a rival may act at once.
     ``written``: the last kind of write of the session. ``stop_writes``: those since the stop.
+    ``asked``: a record that waits for its answer, and nothing happens before; ``kept``: the newest
+    that is written. ``resumed_at``: time passed unseen until then.
     ``overtaken``: what was asked before the tenure began, or before the watch told of a change;
     the answer can confirm but not contradict.
     """
@@ -51,11 +53,31 @@ class Monitor:
     stop_writes: frozenset[str] = frozenset()
     pending: tuple[a.Request, ...] = ()
     overtaken: tuple[a.Request, ...] = ()
+    asked: a.Remember | None = None
+    kept: a.Memory = NOTHING
+    resumed_at: float = -inf
 
     @property
     def running(self) -> tuple[Running, ...]:
         """Every hook and child that lives."""
         return tuple(running for running in (self.hook, self.change, self.run) if running is not None)
+
+
+def monitor_of(memory: a.Memory) -> Monitor:
+    """Of a process that starts with this on record."""
+    if memory.step in (a.Step.NONE, a.Step.SESSION):
+        return Monitor(kept=memory)
+    return Monitor(
+        contact_at=memory.contact,
+        create_index=memory.create_index,
+        modify_index=memory.token,
+        lock_index=memory.lock_index,
+        owed=True,
+        lose_began=memory.step is a.Step.STUCK,
+        exposed=memory.foreign,
+        kept=memory,
+        resumed_at=0.0,
+    )
 
 
 def watch_step(
@@ -70,6 +92,8 @@ def watch_step(
     expired = now >= monitor.contact_at + before.lease.room_s
     tells_of_a_change = _tells_of_a_change(monitor, before, event)
     monitor = _happened(monitor, before, event)
+    if isinstance(event, e.Resumed):
+        monitor = replace(monitor, resumed_at=now)
     _ends_belief_with_reason(monitor, before, event, after, expired=expired)
     if before.tenure is None:
         monitor = replace(monitor, overtaken=monitor.pending)
@@ -80,7 +104,9 @@ def watch_step(
         monitor = _begun(monitor, after, action, now)
     monitor = _held_to_its_word(monitor, before, after, now)
     _matches(monitor, after)
-    assert after.deadline > now, f"a deadline of {after.deadline} is not met at {now}"
+    # What is due behind a record is due in the turn of its answer, which follows at once.
+    waits = monitor.asked is not None
+    assert waits or after.deadline > now, f"a deadline of {after.deadline} is not met at {now}"
     return monitor
 
 
@@ -101,6 +127,9 @@ def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
             return replace(monitor, hook=None)
         case e.RunEnded():
             return replace(monitor, run=None)
+        case e.Remembered(remember):
+            assert remember == monitor.asked, "an answer to a record that nobody asked for"
+            return replace(monitor, asked=None, kept=remember.memory if event.ok else monitor.kept)
     return monitor
 
 
@@ -163,7 +192,7 @@ def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> M
             return _hook_begun(monitor, after, action, now)
         case a.StartRun():
             assert monitor.run is None and monitor.hook is None, "run started beside another"
-            assert now - monitor.contact_at <= after.lease.fresh_s, "run started on stale news"
+            _assert_may_begin(monitor, after, now)
             return replace(monitor, run=Running(action), owed=True)
         case a.KillHook(started):
             return _hook_killed(monitor, started, now)
@@ -176,8 +205,9 @@ def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> M
         case a.Prepare(request):
             assert request.session == after.session.id, "a write of another session is made ready"
             assert isinstance(request, a.Release) == (after.tenure is not None)
-        case a.Prepare(request):
-            assert request.session == after.session.id, "a write is prepared for another session"
+        case a.Remember():
+            assert monitor.asked is None, "two records at once"
+            return replace(monitor, asked=action)
         case a.Request():
             return _asked(monitor, after, action, now)
         case a.Finished(clean=clean):
@@ -188,6 +218,13 @@ def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> M
     return monitor
 
 
+def _assert_may_begin(monitor: Monitor, after: Election, now: float) -> None:
+    assert now - monitor.contact_at <= after.lease.fresh_s, "begun on stale news"
+    assert monitor.contact_at >= monitor.resumed_at, "begun on news from before time passed unseen"
+    assert monitor.kept.step in (a.Step.TENURE, a.Step.HOLDING), "begun before the tenure is on record"
+    assert after.tenure is not None and monitor.kept.session == after.tenure.session
+
+
 def _hook_begun(monitor: Monitor, after: Election, start: a.StartHook, now: float) -> Monitor:
     assert monitor.hook is None, "two hooks at once"
     assert monitor.run is None, "a hook is started beside the run child"
@@ -195,7 +232,7 @@ def _hook_begun(monitor: Monitor, after: Election, start: a.StartHook, now: floa
     running = Running(start, now + start.hook.attempt_s)
     if context.event == "acquire":
         assert not monitor.lose_began, "on_acquire after on_lose"
-        assert now - monitor.contact_at <= after.lease.fresh_s, "on_acquire on stale news"
+        _assert_may_begin(monitor, after, now)
         return replace(monitor, hook=running, owed=True)
     assert monitor.owed, "on_lose without an on_acquire that began"
     again = context.event == "lose" and start.attempt == 1 and start.hook == settings.on_lose[0]
@@ -240,6 +277,8 @@ def _asked(monitor: Monitor, after: Election, request: a.Request, now: float) ->
         assert rank == 1 or not _lose_is_due(monitor, after), "released before on_lose ran"
         assert rank == 1 or (monitor.hook is None and monitor.run is None), "released under a hook"
         assert rank > 1 or after.tenure is None, "an acquire during a tenure"
+        assert rank > 1 or monitor.kept.session == request.session, "an acquire that is not on record"
+        assert rank > 1 or not after.paused, "an acquire while paused"
         monitor = replace(monitor, written=(request.session, rank))
     name = type(request).__name__
     if after.stopping and after.tenure is None and (rank or isinstance(request, a.CreateSession)):
@@ -261,7 +300,13 @@ def _ends_belief_with_reason(
     assert not (expired and believes), "an answer outran the end of belief"
     reason = expired or monitor.exposed
     match event:
-        case e.StopAsked() | e.RunEnded() | e.HookEnded(ok=False) | e.Answered(outcome=e.Dead()):
+        case (
+            e.StopAsked()
+            | e.RunEnded()
+            | e.Remembered(why_not="full")
+            | e.HookEnded(ok=False)
+            | e.Answered(outcome=e.Dead())
+        ):
             reason = True
     assert believes or reason, "belief ended without a reason"
 
@@ -301,6 +346,8 @@ def _lose_is_due(monitor: Monitor, election: Election) -> bool:
 def _matches(monitor: Monitor, after: Election) -> None:
     """The election awaits exactly what is under way (and answers of sessions that are dead)."""
     tenure, session = after.tenure, after.session
+    if after.role is a.Role.STOPPED:
+        return  # it awaits nothing any more
     lanes = (after.key.watch, after.key.read, after.key.info, session.write, session.renew)
     for request in (lane.pending for lane in lanes):
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"

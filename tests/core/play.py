@@ -93,7 +93,7 @@ class Play:
     def _turn(self, event: e.Event, now: float) -> list[a.Action]:
         """What is to be kept is kept at once, as the driver does it, and is not part of the lines."""
         self.election, begun = step(self.election, event, now)
-        done = [action for action in begun if not isinstance(action, a.Remember)]
+        done: list[a.Action] = [action for action in begun if not isinstance(action, a.Remember)]
         for remember in begun:
             if isinstance(remember, a.Remember):
                 why_not = "no space left" if self.disk_full else ""

@@ -15,10 +15,12 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import key as keys
+from supervisor.core.actions import Memory
 from supervisor.core.change import Change
 from supervisor.core.election import Election
 from supervisor.core.events import KeyView
 from supervisor.core.lane import Lane
+from supervisor.core.memory import Ledger
 from supervisor.core.sequence import Sequence
 from supervisor.core.session import Session
 from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
@@ -161,6 +163,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Change, "context"): lambda context, _, naming: context is not None,
     (Change, "count"): _left_out,
     (Session, "id"): _session,
+    (Session, "left"): _session,
     (Lane, "due_at"): _due,
     (Sequence, "due_at"): _exact_due,
     (KeyView, "index"): _left_out,
@@ -174,11 +177,25 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "reason"): lambda reason, _, naming: reason in OUR_OWN_MAKING,
     (Tenure, "reason_by"): _due,
     (Tenure, "taken_at"): _taken_at,
+    (Tenure, "fresh_from"): lambda at, _, naming: naming.age(at, naming.lease.fresh_s),
+    (Memory, "key"): _left_out,
+    (Memory, "session"): _session,
+    (Memory, "token"): _left_out,
+    (Memory, "create_index"): _left_out,
+    (Memory, "lock_index"): _left_out,
+    (Memory, "contact"): _left_out,
+    (Memory, "taken_at"): _left_out,
+    (Memory, "leader"): _left_out,
+    (Memory, "previous_leader"): _left_out,
+    (Memory, "reason"): _left_out,
+    (Ledger, "due_at"): _due,
     (Tenure, "held_at"): lambda at, _, naming: at is not None,
     (a.StartHook, "hook"): lambda hook, _, naming: hook.name,
     (a.StartHook, "context"): _left_out,
     (a.StartRun, "run"): _left_out,
     (a.StartRun, "context"): _left_out,
+    (a.Remember, "election"): _left_out,
+    (a.Remember, "settings"): _left_out,
 }
 _REQUEST: dict[str, How] = {
     "election": _left_out,

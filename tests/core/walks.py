@@ -10,6 +10,7 @@ from typing import Any
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import Role
+from supervisor.core.election import NOTHING
 from supervisor.core.lease import lose_terms, margin_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings
 
@@ -23,7 +24,7 @@ class Walk:
     With StartHook among them that goes for hooks and the run child, too. ``shows``: roles and
     classes of events, outcomes and actions that must occur. ``stop``: a stop may be asked for at
     any time. ``steps_max``: only so many events from the start; None: until nothing new is found.
-    ``as_holder``: the start is where sane answers lead.
+    ``as_holder``: the start is where sane answers lead. ``memory``: what an earlier process left.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Walk:
     stop: bool = True
     steps_max: int | None = None
     as_holder: bool = False
+    memory: a.Memory = NOTHING
 
 
 def hook(name: str, *, timeout_s: float = 1.0, retries: int = 0, kill_after_s: float = 0.0) -> Hook:
@@ -68,13 +70,20 @@ def walk(
     stop: bool = True,
     steps_max: int | None = None,
     as_holder: bool = False,
+    memory: a.Memory = NOTHING,
     **more: Any,
 ) -> Walk:
-    return Walk(name, election(**more), frozenset(hostile), frozenset(shows), stop, steps_max, as_holder)
+    settings, hostilities = election(**more), frozenset(hostile)
+    return Walk(name, settings, hostilities, frozenset(shows), stop, steps_max, as_holder, memory)
+
+
+def left(step: a.Step, **more: Any) -> a.Memory:
+    """What a process that crashed a second ago has left on record."""
+    return a.Memory(step, "k", "s", 7, 3, 1, -1.0, leader=b"me", **more)
 
 
 REQUESTS = {kind for kind in vars(a).values() if isinstance(kind, type) and issubclass(kind, a.Request)}
-EVERYTHING = (*REQUESTS, a.StartHook)
+EVERYTHING = (*REQUESTS, a.StartHook, a.Remember)
 ALL_HOOKS = {**HOOKS, "on_change": (hook("told"),), "on_lose_failure": OFF, "run": RUN}
 # fmt: off
 WALKS = (
@@ -109,6 +118,19 @@ WALKS = (
     walk("shortest ttl", a.ReadKey, a.Acquire, a.StartHook, **HOOKS,
          ttl_s=1.0, lock_delay_s=0.0, accept_overlap=True),
     walk("no ttl", a.ReadKey, a.StartHook, **HOOKS, ttl_s=None),
+    walk("records", a.Remember, a.Acquire, a.StartHook, **HOOKS, shows=(a.Remember, e.Remembered)),
+    walk("pauses", a.ReadKey, a.StartHook, e.PauseAsked, e.ResumeAsked, **HOOKS, stop=False,
+         shows=(e.PauseAsked, e.ResumeAsked, Role.PAUSED)),
+    walk("recoveries", a.StartHook, a.ReadKey, e.RecoverAsked, **HOOKS, shows=(e.RecoverAsked,)),
+    walk("standing still", a.ReadKey, a.StartHook, e.Resumed, **HOOKS, run=RUN, shows=(e.Resumed,)),
+    walk("adoption", a.ReadKey, a.RenewSession, **HOOKS, run=RUN, memory=left(a.Step.HOLDING)),
+    walk("adoption, on_adopt", a.ReadKey, a.StartHook, **HOOKS, on_adopt="acquire",
+         memory=left(a.Step.HOLDING)),
+    walk("adoption of a beginning", a.ReadKey, a.StartHook, **HOOKS, run=RUN, memory=left(a.Step.TENURE)),
+    walk("a crash in on_lose", a.ReadKey, a.StartHook, **HOOKS, memory=left(a.Step.LOSING)),
+    walk("a foreign record", a.ReadKey, a.RenewSession, **HOOKS, memory=left(a.Step.HOLDING, foreign=True)),
+    walk("a session on record", a.Release, a.DestroySession, **HOOKS, memory=left(a.Step.SESSION)),
+    walk("stuck on record", a.RenewSession, e.RecoverAsked, **HOOKS, memory=left(a.Step.STUCK)),
     walk("everything", *EVERYTHING, **ALL_HOOKS, steps_max=5),
     walk("everything as holder", *EVERYTHING, **ALL_HOOKS, steps_max=4, as_holder=True),
 )
