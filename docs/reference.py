@@ -31,6 +31,7 @@ SECTIONS = (  # title and definition, in the order in which a file is written
     ("elections.NAME.session", "session"),
     ("A hook: an entry of on_acquire, on_lose, on_change, on_lose_failure", "hook"),
     ("elections.NAME.run", "run"),
+    ("elections.NAME.candidate_check", "candidate_check"),
 )
 
 

@@ -18,10 +18,15 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       tenure.py      acquire -> on_acquire -> holding -> on_lose -> ended
       change.py      the lane of on_change
       key.py         what is known of one key, and how it is found out
+      memory.py      what is on record of an election, and what a start makes of it
       election.py    one key, one session, one tenure: what an event means and what is due
       node.py        all machines of this process: routes events, one earliest deadline
     driver.py      a turn: event -> step -> actions -> records, on whatever world it is given
     daemon.py      that world: the loop, exchanges, children, files; signals and stop
+    journal/       what survives a crash of ours: a file of records per election
+    records.py     the journal in the daemon's hands: read at the start, written, complained about
+    recovery.py    the file and the records -> the elections to begin with
+    leftovers.py   ends the hooks that a crashed process left running
     demo.py        three supervisors and the embedded agent: an election and a failover to watch
     devagent/      the embedded agent: a pure model of Consul and a server around it
     token.py       Consul's token, read again when its file changes

@@ -190,6 +190,7 @@ def _run(options: argparse.Namespace) -> int:
     except ConfigError as error:
         return _refuse(error)
     from supervisor.daemon import Daemon, boottime
+    from supervisor.journal import JournalError
     from supervisor.log import Log
     from supervisor.token import TokenError
 
@@ -202,7 +203,7 @@ def _run(options: argparse.Namespace) -> int:
 
     try:
         return asyncio.run(daemon())
-    except TokenError as error:
+    except (TokenError, JournalError) as error:
         return _fail(CONFIGURATION, str(error))
 
 

@@ -8,9 +8,7 @@ nothing it starts may call it back before it has returned.
 
 import asyncio
 import os
-import random
 import resource
-import secrets
 import signal
 import time
 import traceback
@@ -34,12 +32,13 @@ from supervisor.core.actions import (
     StartRun,
     StopRun,
 )
-from supervisor.core.election import new_election
-from supervisor.core.events import Answered, Event, Outcome, StopAsked, Tick, Unknown
+from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded, StopAsked, Tick, Unknown
 from supervisor.core.node import Node
 from supervisor.driver import Driver
 from supervisor.hooks import Hooks
+from supervisor.journal.flush import Flush
 from supervisor.log import Log
+from supervisor.records import Records
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
@@ -47,7 +46,7 @@ EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 DESCRIPTORS_BASE = 128
-DESCRIPTORS_EACH = 10  # its exchanges, and the pipes of two hooks
+DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
 WRITES = (Acquire, CreateSession, DestroySession, Release)
 
 
@@ -70,22 +69,26 @@ class Daemon:
     """One running supervisor. ``run`` returns the exit code."""
 
     def __init__(self, config: Config, node_name: str, environ: Mapping[str, str], log: Log) -> None:
-        """Raises TokenError when the token file cannot be used."""
+        """Raises TokenError when the token file cannot be used, JournalError when state_dir cannot."""
         self._log = log
+        self._flush = Flush()
+        self._records = Records(config, log, self._flush.want)
         token = Token(config.consul, warn=lambda text: log.line("error", "token-file", why=text))
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, token)
         self._transport = Transport(endpoint)
         inherited = {name: value for name, value in environ.items() if name not in config.withheld}
         self._hooks = Hooks(
-            node=node_name, report=self.dispatch, log_line=log.output, environ=inherited, clock=boottime
+            node=node_name,
+            report=self._ended_child,
+            log_line=log.output,
+            spawned=self._records.group_began,
+            environ=inherited,
+            clock=boottime,
         )
-        instance = secrets.token_hex(8)
-        node = Node(
-            new_election(election, spread=random.random(), instance=instance) for election in config.elections
-        )
-        self._driver = Driver(node, self)
-        _allow_descriptors(len(config.elections))
+        begun = self._records.start(boottime())
+        self._driver = Driver(Node(begun.elections, begun.successors), self)
+        _allow_descriptors(len(begun.elections))
         self._exchanges: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._unsaid: deque[tuple[Event, list[Action]]] = deque()
@@ -117,6 +120,10 @@ class Daemon:
         self._driver.dispatch(event)
         if self._stopping and self._driver.node.stopped:
             self._ended.set()
+
+    def _ended_child(self, event: HookEnded | RunEnded) -> None:
+        self._records.group_ended(event.started)
+        self.dispatch(event)
 
     # --- the world that a turn acts upon ---------------------------------------------------------
 
@@ -152,7 +159,7 @@ class Daemon:
 
     def remember(self, remember: Remember) -> str:
         """A line of the journal."""
-        return ""
+        return self._records.remember(remember)
 
     def finished(self, finished: Finished) -> None:
         """Whether an operator is needed decides the exit code."""
@@ -216,6 +223,8 @@ class Daemon:
             task.cancel()
         await self._hooks.close()
         await self._transport.close()
+        self._flush.close()
+        self._records.close()
         await asyncio.gather(*self._exchanges, return_exceptions=True)
         self._say()
 

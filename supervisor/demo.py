@@ -132,7 +132,7 @@ class Demo:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self._environ,
+                env={**self._environ, "STATE_DIRECTORY": str(self._folder / f"{name}.state")},
             )
         self.story.line(name, "its supervisor starts")
 

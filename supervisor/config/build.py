@@ -5,6 +5,7 @@ Nothing is refused here: the schema has accepted the shape, relations look at th
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,16 @@ from supervisor.config import durations
 from supervisor.config.environment import Variables
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import LogSettings
-from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings, Tls, Webhook
+from supervisor.core.settings import (
+    CandidateCheck,
+    Command,
+    ElectionSettings,
+    Hook,
+    Run,
+    SessionSettings,
+    Tls,
+    Webhook,
+)
 
 _NAME = "<name>"  # in a default: the election's name
 _LOSE_LISTS = ("on_lose", "on_lose_failure")
@@ -34,6 +44,7 @@ class Builder:
         self._hook = {**hook, **defaults.of("hook_defaults"), **given.get("hook", {})}
         self._lose_hook = {**hook, **defaults.of("lose_hook_defaults"), **given.get("lose_hook", {})}
         self._run = defaults.of("run")
+        self._candidate_check = {**self._hook, **defaults.of("candidate_check")}
         self._tls = defaults.of("tls")
         self._election = defaults.of("election")
 
@@ -55,8 +66,10 @@ class Builder:
             on_change=self._hooks("on_change", full["on_change"]),
             on_lose_failure=self._hooks("on_lose_failure", full["on_lose_failure"]),
             run=self._run_settings(full["run"]) if "run" in full else None,
+            candidate_check=self._check(full["candidate_check"]) if "candidate_check" in full else None,
             acquire_failure=full["acquire_failure"],
             rejoin_delay_s=durations.seconds(full["rejoin_delay"]),
+            on_adopt=full["on_adopt"],
             accept_overlap=full["accept_overlap"],
         )
 
@@ -100,6 +113,18 @@ class Builder:
     def _run_settings(self, given: dict[str, Any]) -> Run:
         full = {**self._run, **given}
         return Run(_command(full), durations.seconds(full["stop_timeout"]))
+
+    def _check(self, given: dict[str, Any]) -> CandidateCheck:
+        full = {**self._candidate_check, **given}
+        hook = Hook("candidate_check", _hook_command(full), durations.seconds(full["timeout"]))
+        return CandidateCheck(hook, durations.seconds(full["interval"]), full["rise"], full["fall"])
+
+
+def state_dir(given: dict[str, Any], default: str, environ: Mapping[str, str]) -> str:
+    """Where records are kept: the file, else systemd's variable (its first folder), else the default."""
+    from_systemd = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    found: str = given.get("state_dir") or from_systemd or default
+    return found
 
 
 def default_value(defaults: Defaults, variables: Variables) -> bytes:

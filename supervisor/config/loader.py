@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.config import consul, relations, source
-from supervisor.config.build import Builder, default_value
+from supervisor.config.build import Builder, default_value, state_dir
 from supervisor.config.environment import Variables, fill_in, token_variables
 from supervisor.config.problems import Places, Report
 from supervisor.config.schema import Defaults
@@ -42,7 +42,8 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
         consul.warn(settings_of_consul, report)
     report.raise_if_any()
     warnings = tuple(sorted(report.warnings))
-    return Config(settings_of_consul, builder.log(), elections, warnings, withheld)
+    directory = state_dir(sound, document["properties"]["state_dir"]["default"], environ)
+    return Config(settings_of_consul, builder.log(), elections, directory, warnings, withheld)
 
 
 def _sound(data: dict[str, Any], report: Report) -> dict[str, Any]:

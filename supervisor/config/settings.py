@@ -41,5 +41,6 @@ class Config:
     consul: ConsulSettings
     log: LogSettings
     elections: tuple[ElectionSettings, ...]
+    state_dir: str
     warnings: tuple[Problem, ...] = ()
     withheld: frozenset[str] = frozenset()

@@ -7,7 +7,7 @@ one step grow with the number of elections that the event does not concern.
 import heapq
 from collections.abc import Iterable
 
-from supervisor.core.actions import Action, Role
+from supervisor.core.actions import Action, Finished, Role
 from supervisor.core.election import Election, step
 from supervisor.core.events import (
     Answered,
@@ -28,8 +28,10 @@ from supervisor.core.lane import NEVER
 class Node:
     """The elections by name, stepped one event at a time."""
 
-    def __init__(self, elections: Iterable[Election]) -> None:
+    def __init__(self, elections: Iterable[Election], successors: Iterable[Election] = ()) -> None:
+        """``successors``: each begins when the election of its name has wound up."""
         self.elections = {election.settings.name: election for election in elections}
+        self._successors = {election.settings.name: election for election in successors}
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
         for name in self.elections:
@@ -55,13 +57,17 @@ class Node:
         A ``Tick`` concerns all elections whose deadline has come, a ``StopAsked`` all of them.
         """
         actions: list[Action] = []
+        if isinstance(event, StopAsked):
+            self._successors.clear()
         for name in self._concerned(event, now):
             before = self.elections[name]
             election, begun = step(before, event, now)
+            actions += begun
+            if Finished(name, clean=True) in begun:
+                election = self._successors.pop(name, election)
             self.elections[name] = election
             if isinstance(event, Tick) or election.deadline != before.deadline:
                 self._queue(name)
-            actions += begun
         return actions
 
     def _concerned(self, event: Event, now: float) -> Iterable[str]:
@@ -73,7 +79,7 @@ class Node:
             case Remembered(remember):
                 return (remember.election,)
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name):
-                return (name,)
+                return (name,) if name in self.elections else ()
             case StopAsked() | Resumed():
                 return tuple(self.elections)
             case Tick():

@@ -74,6 +74,19 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateCheck:
+    """The check that says whether this node is fit to lead, begun every ``interval_s``.
+
+    ``rise`` successes in a row make it fit, ``fall`` failures in a row unfit.
+    """
+
+    hook: Hook
+    interval_s: float = 5.0
+    rise: int = 2
+    fall: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class SessionSettings:
     """A Consul session as it is asked for. ``ttl_s`` None: no TTL."""
 
@@ -99,6 +112,7 @@ class ElectionSettings:
     on_change: tuple[Hook, ...] = ()
     on_lose_failure: tuple[Hook, ...] = ()
     run: Run | None = None
+    candidate_check: CandidateCheck | None = None
     acquire_failure: Literal["release", "keep"] = "release"
     rejoin_delay_s: float = 10.0
     on_adopt: Literal["none", "acquire"] = "none"

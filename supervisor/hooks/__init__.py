@@ -19,7 +19,7 @@ from functools import partial
 from typing import Literal
 
 from supervisor.core.actions import KillHook, StartHook, StartRun, StopRun
-from supervisor.core.events import Event, HookEnded, RunEnded
+from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, Webhook
 from supervisor.hooks.command import Child, keep_exit_statuses
 from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
@@ -36,16 +36,18 @@ UnderWay = Child | asyncio.Task[tuple[bool, str]] | None
 class Hooks:
     """All hooks and run children of this process.
 
-    ``report`` gets each HookEnded and RunEnded, ``log_line`` what children write. ``environ`` is
-    the daemon's own environment, ``clock`` the core's clock in seconds.
+    ``report`` gets each HookEnded and RunEnded, ``log_line`` what children write, ``spawned`` each
+    process group that has begun. ``environ`` is the daemon's own environment, ``clock`` the core's
+    clock in seconds.
     """
 
     def __init__(
         self,
         *,
         node: str,
-        report: Callable[[Event], None],
+        report: Callable[[HookEnded | RunEnded], None],
         log_line: Callable[[HookLine], None],
+        spawned: Callable[[Started, int], None] = lambda action, pgid: None,
         environ: Mapping[str, str],
         clock: Callable[[], float],
     ) -> None:
@@ -53,6 +55,7 @@ class Hooks:
         self._node = node
         self._report = report
         self._log_line = log_line
+        self._spawned = spawned
         self._environ = base_environment(environ)
         self._privileges = Privileges(environ)
         self._clock = clock
@@ -125,6 +128,7 @@ class Hooks:
             asyncio.get_running_loop().call_soon(ended, False, f"cannot start: {_reason(error)}")
             return None
         self._under_way[action] = child
+        self._spawned(action, child.pgid)
         return child
 
     def _send(self, action: StartHook, webhook: Webhook) -> None:

@@ -68,6 +68,11 @@ class Child:
         assert self._popen.stdout is not None and self._popen.stderr is not None
         self._drains = (Drain(self._popen.stdout, lines[0]), Drain(self._popen.stderr, lines[1]))
 
+    @property
+    def pgid(self) -> int:
+        """The number of the group, which is that of its leader."""
+        return self._popen.pid
+
     def terminate(self, why: str, kill_after_s: float) -> None:
         """Ask the group to end (TERM), and after ``kill_after_s`` end it (KILL)."""
         if self._told or self._why or self._exited:

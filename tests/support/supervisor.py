@@ -66,7 +66,8 @@ class Supervisor:
         unshared = json.loads(json.dumps(config))  # what is there twice would become a YAML alias
         self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
         self.log_path = folder / "log"
-        self._environ = {**ENVIRON, **(environ or {})}
+        self.state_dir = folder / "state"
+        self._environ = {**ENVIRON, "STATE_DIRECTORY": str(self.state_dir), **(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

@@ -1,0 +1,246 @@
+"""What survives a crash of ours: one file per election under the state directory.
+
+    lines.py       the format: lines with checksums, the newest tells the whole truth
+    values.py      dataclasses as plain values and back
+    flush.py       a child that forces files to disk, for which nobody waits
+
+Written means handed to the kernel, which survives any crash of ours; only a loss of power can take
+it back, and that ends the application, too. A record is written before what depends on it, by one
+write(2); what could not be written whole is cut off again. The directory is locked: two processes
+with one journal would each believe the other's records. Nothing here knows what a record means.
+"""
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from supervisor.config.settings import ConsulSettings
+from supervisor.core.actions import Memory, Remember
+from supervisor.core.election import NOTHING
+from supervisor.core.settings import ElectionSettings
+from supervisor.journal.lines import (
+    Identity,
+    Recorded,
+    Unreadable,
+    is_at_rest,
+    read,
+    settings_line,
+    state_line,
+)
+from supervisor.leftovers import Group
+
+__all__ = ["Identity", "Journal", "JournalError", "Recorded", "Unreadable", "identity_here"]
+
+COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds one with each answer of Consul
+FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
+SUFFIX = ".journal"
+
+
+class JournalError(Exception):
+    """The operator's fault: the state directory cannot be used. ``why`` is the whole message."""
+
+
+def identity_here() -> Identity:
+    """This machine, host and boot."""
+    machine = _text("/etc/machine-id")
+    return Identity(machine, socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"))
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+@dataclass(slots=True)
+class _File:
+    """One election's file as this process writes it; ``size``: of what is surely whole."""
+
+    path: Path
+    memory: Memory = NOTHING
+    groups: tuple[Group, ...] = ()
+    settings: ElectionSettings | None = None
+    fd: int = -1
+    size: int = 0
+
+
+class Journal:
+    """The records of all elections. ``wants_disk`` is told of each path whose record has changed in
+    more than its contact."""
+
+    def __init__(
+        self,
+        directory: str,
+        consul: ConsulSettings,
+        *,
+        identity: Identity | None = None,
+        wants_disk: Callable[[Path], None] = lambda path: None,
+    ) -> None:
+        """Makes and locks the directory. Raises JournalError when that cannot be."""
+        self._directory = Path(directory)
+        self._consul = consul
+        self.identity = identity_here() if identity is None else identity
+        self._wants_disk = wants_disk
+        self._files: dict[str, _File] = {}
+        self._lock = self._open()
+
+    def _open(self) -> int:
+        remedy = "set state_dir to a directory that this user may write to, or $STATE_DIRECTORY"
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise JournalError(
+                f"cannot use state_dir {self._directory}: {error.strerror}; {remedy}"
+            ) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            text = f"cannot use state_dir {self._directory}: another consul-supervisor is using it"
+            raise JournalError(f"{text}; each needs a state_dir of its own") from None
+        return lock
+
+    def close(self) -> None:
+        """The records stay; the directory is free for the next process."""
+        for file in self._files.values():
+            self._close(file)
+        os.close(self._lock)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def recorded(self) -> Iterator[tuple[str, Recorded | Unreadable]]:
+        """What earlier processes left, by the name of the election."""
+        for path in sorted(self._directory.glob(f"*{SUFFIX}")):
+            try:
+                if (found := read(self._content(path))) is not None:
+                    yield path.name.removesuffix(SUFFIX), found
+            except Unreadable as unreadable:
+                yield path.name.removesuffix(SUFFIX), unreadable
+
+    def _content(self, path: Path) -> bytes:
+        try:
+            with path.open("rb") as file:
+                content = file.read(FILE_BYTES_MAX + 1)
+        except OSError as error:
+            raise Unreadable(f"cannot read {path}: {error.strerror}") from error
+        if len(content) > FILE_BYTES_MAX:
+            raise Unreadable(f"{path} is larger than {FILE_BYTES_MAX} bytes")
+        return content
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def remember(self, remember: Remember) -> str:
+        """Blank when the kernel has it; else why not, and what stood there before still does."""
+        file = self._file(remember.election)
+        known = file.memory
+        why_not = self._write(file, remember.memory, file.groups, remember.settings)
+        if not why_not and replace(known, contact=0.0) != replace(remember.memory, contact=0.0):
+            self._wants_disk(file.path)
+        return why_not
+
+    def group_began(self, election: str, group: Group) -> str:
+        """A hook's process group is on record from now on, until it ends."""
+        return self._groups(election, lambda groups: (*groups, group))
+
+    def group_ended(self, election: str, group: Group) -> str:
+        """Nothing of it is left to be killed."""
+        return self._groups(election, lambda groups: tuple(other for other in groups if other != group))
+
+    def _groups(self, election: str, change: Callable[[tuple[Group, ...]], tuple[Group, ...]]) -> str:
+        """Of an election without a record nothing could be wound up, so nothing is kept."""
+        file = self._files.get(election)
+        if file is None or file.settings is None:
+            return ""
+        return self._write(file, file.memory, change(file.groups), file.settings)
+
+    def _file(self, election: str) -> _File:
+        file = self._files.get(election)
+        if file is None:
+            file = self._files[election] = _File(self._directory / f"{election}{SUFFIX}")
+        return file
+
+    def _write(
+        self, file: _File, memory: Memory, groups: tuple[Group, ...], settings: ElectionSettings
+    ) -> str:
+        try:
+            if is_at_rest(memory, groups):
+                self._remove(file)
+            else:
+                line = state_line(memory, groups, self.identity, _wall_clock())
+                self._append(file, line, settings)
+        except OSError as error:
+            return f"cannot write {file.path}: {error.strerror}"
+        file.memory, file.groups = memory, groups
+        return ""
+
+    def _append(self, file: _File, line: bytes, settings: ElectionSettings) -> None:
+        """The line, behind settings if those on record are others."""
+        if settings is not file.settings or file.size > COMPACT_BYTES:
+            line = settings_line(settings, self._consul) + line
+        if file.size > COMPACT_BYTES:
+            self._rewrite(file, line)
+        else:
+            if file.fd < 0:
+                self._begin(file)
+            _write_whole(file.fd, line, file.size)
+            file.size += len(line)
+        file.settings = settings
+
+    def _begin(self, file: _File) -> None:
+        """What an earlier process left unfinished goes, or our first line would be part of it."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        file.fd = os.open(file.path, flags, 0o600)
+        try:
+            whole = os.pread(file.fd, FILE_BYTES_MAX + 1, 0).rfind(b"\n") + 1
+            os.ftruncate(file.fd, whole)
+        except OSError:
+            self._close(file)
+            raise
+        file.size = whole
+
+    def _rewrite(self, file: _File, content: bytes) -> None:
+        """The same truth in a new file, which takes the old one's place at once."""
+        new = file.path.with_suffix(".new")
+        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _write_whole(fd, content, 0)
+            os.replace(new, file.path)
+        except OSError:
+            os.close(fd)
+            raise
+        self._close(file)
+        file.fd, file.size = fd, len(content)
+
+    def _remove(self, file: _File) -> None:
+        with suppress(FileNotFoundError):
+            file.path.unlink()
+        self._close(file)
+        file.settings = None
+
+    def _close(self, file: _File) -> None:
+        if file.fd >= 0:
+            os.close(file.fd)
+        file.fd, file.size = -1, 0
+
+
+def _write_whole(fd: int, content: bytes, at: int) -> None:
+    """All of it, at this place; or OSError, and nothing stands there."""
+    try:
+        written = os.pwrite(fd, content, at)
+        if written < len(content):
+            os.pwrite(fd, content[written:], at + written)  # says why the rest has no room
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(fd, at)
+        raise
+
+
+def _wall_clock() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,111 @@
+"""The journal's format: lines of text, each with its checksum; the newest tells the whole truth.
+
+    1f4e2a90 {"record":"settings","election":"namenode","settings":{...},"consul":{...}}
+    77c01d35 {"record":"state","time":"2026-11-21T03:04:05Z","boot":"...","step":"holding",...}
+
+A state needs only the settings before it. A last line without its end was never acknowledged to
+anybody, so nothing was done that depended on it: it does not count. A complete line with a wrong
+checksum is another thing: if it is the newest, nobody knows what was held, and that is said and
+never taken for nothing. Pure functions of bytes; this module must never touch a file.
+"""
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from supervisor.config.settings import ConsulSettings
+from supervisor.core.actions import Memory
+from supervisor.core.election import NOTHING
+from supervisor.core.settings import ElectionSettings
+from supervisor.journal.values import from_plain, to_plain
+from supervisor.leftovers import Group
+
+LEADER_BYTES_MAX = 4096  # a longer value is not kept: hooks are told nothing, reads bring it back
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose record it is: a cloned disk or another boot must not act on the original's lock."""
+
+    machine: str
+    host: str
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One election as an earlier process left it. ``groups``: process groups of hooks under way."""
+
+    settings: ElectionSettings
+    consul: ConsulSettings
+    memory: Memory
+    identity: Identity
+    groups: tuple[Group, ...] = ()
+
+
+class Unreadable(Exception):
+    """The newest record cannot be read: what was held is not known. The message says why."""
+
+
+def settings_line(settings: ElectionSettings, consul: ConsulSettings) -> bytes:
+    """By what the election would be wound up; without a token, which is read where it stands."""
+    reached = {name: part for name, part in to_plain(consul).items() if name != "token"}
+    content = {"record": "settings", "election": settings.name, "settings": to_plain(settings)}
+    return _line(content | {"consul": reached})
+
+
+def state_line(memory: Memory, groups: tuple[Group, ...], identity: Identity, time: str) -> bytes:
+    """The whole truth of this moment. ``time``: of the wall clock, for who reads the file."""
+    state = to_plain(memory)
+    for name in ("leader", "previous_leader"):
+        if len(getattr(memory, name) or b"") > LEADER_BYTES_MAX:
+            del state[name]
+    content = {"record": "state", "time": time} | state | to_plain(identity)
+    return _line(content | {"groups": [to_plain(group) for group in groups]})
+
+
+def read(data: bytes) -> Recorded | None:
+    """What this file says; None when it says nothing. Raises Unreadable."""
+    contents = [_content(line) for line in data.split(b"\n")[:-1]]
+    if contents and contents[-1] is None:
+        raise Unreadable("the checksum of its newest line is wrong")
+    # Settings that no state follows were never acknowledged: what stood before them still holds.
+    while contents and contents[-1] is not None and contents[-1].get("record") == "settings":
+        contents.pop()
+    if not contents:
+        return None
+    state = contents.pop()
+    settings = next((each for each in reversed(contents) if each and each["record"] == "settings"), None)
+    if state is None or settings is None:
+        raise Unreadable("the checksum of a line that counts is wrong")
+    try:
+        return Recorded(
+            settings=from_plain(ElectionSettings, settings["settings"]),
+            consul=from_plain(ConsulSettings, settings["consul"]),
+            memory=from_plain(Memory, state),
+            identity=from_plain(Identity, state),
+            groups=from_plain(tuple[Group, ...], state["groups"]),
+        )
+    except (KeyError, ValueError, TypeError, AttributeError, StopIteration) as error:
+        raise Unreadable(f"it is not a record of this program: {error}") from error
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    text = json.dumps(content, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _content(line: bytes) -> dict[str, Any] | None:
+    """None: not as it was written."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
+        return None
+    content = json.loads(text)
+    assert isinstance(content, dict), "a checksum is right, and its line is no record"
+    return content
+
+
+def is_at_rest(memory: Memory, groups: tuple[Group, ...]) -> bool:
+    """Whether there is nothing that a crash could make us forget."""
+    return memory == NOTHING and not groups

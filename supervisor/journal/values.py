@@ -1,0 +1,78 @@
+"""Frozen dataclasses as plain JSON values and back, by their annotations.
+
+For records that a later version must still read: a field that is missing takes its default, one
+that is unknown is passed over. Bytes become text that a person can read and any bytes survive.
+"""
+
+import types
+import typing
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+
+def to_plain(value: Any) -> Any:
+    """What ``json`` can write."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [to_plain(item) for item in value]
+    return value
+
+
+def from_plain(kind: Any, plain: Any) -> Any:
+    """The value of this type that ``to_plain`` made this of; ValueError, TypeError or KeyError when
+    it is none."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return None if plain is None else from_plain(_member(arguments, plain), plain)
+    if origin is typing.Literal:
+        return _one_of(arguments, plain)
+    if origin is tuple:
+        return _items(arguments, plain)
+    if kind is bytes:
+        return plain.encode("utf-8", "surrogateescape")
+    if isinstance(kind, type) and is_dataclass(kind):
+        known = _annotations(kind)
+        return kind(**{name: from_plain(known[name], part) for name, part in plain.items() if name in known})
+    if issubclass(kind, Enum):
+        return kind(plain)
+    if kind is float and isinstance(plain, int) and not isinstance(plain, bool):
+        return float(plain)
+    return _one_of_type(kind, plain)
+
+
+@cache
+def _annotations(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _member(arguments: tuple[Any, ...], plain: Any) -> Any:
+    """Of several dataclasses the one that has these fields; else the one that is no None."""
+    kinds = [kind for kind in arguments if kind is not types.NoneType]
+    if len(kinds) == 1:
+        return kinds[0]
+    return next(kind for kind in kinds if plain.keys() <= _annotations(kind).keys())
+
+
+def _items(arguments: tuple[Any, ...], plain: Any) -> tuple[Any, ...]:
+    if arguments[-1] is Ellipsis:
+        return tuple(from_plain(arguments[0], item) for item in plain)
+    return tuple(from_plain(kind, item) for kind, item in zip(arguments, plain, strict=True))
+
+
+def _one_of(allowed: tuple[Any, ...], plain: Any) -> Any:
+    if plain not in allowed:
+        raise ValueError(f"{plain!r} is none of {allowed}")
+    return plain
+
+
+def _one_of_type(kind: type, plain: Any) -> Any:
+    if not isinstance(plain, kind):
+        raise TypeError(f"{plain!r} is no {kind.__name__}")
+    return plain

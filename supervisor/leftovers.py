@@ -1,0 +1,99 @@
+"""What a supervisor that crashed left running: hooks that it had begun and never saw end.
+
+They are ended before anything else begins, or two hooks of one election would run at once. A
+process is known by its group's number together with its start time, or by the transition's id in
+its environment: a number alone may belong to somebody else by now. Runs before the loop, and so
+may wait.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+VARIABLE = "CONSUL_SUPERVISOR_TRANSITION"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A hook's process group: its leader's number, the kernel's start time of it (clock ticks since
+    boot, field 22 of /proc/PID/stat), and the transition that it belonged to."""
+
+    pgid: int
+    started: int
+    transition: str
+
+
+def started_at(pid: int) -> int | None:
+    """The start time of this process; None when there is none of this number."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def kill_leftovers(groups: Sequence[Group], *, within_s: float) -> list[str]:
+    """End whatever is left of these groups; says what would not end within this time."""
+    ended_by = time.monotonic() + within_s
+    killed: dict[int, int] = {}  # pidfd by number
+    try:
+        for _ in range(ROUNDS_MAX):
+            found = [pid for pid in _members(groups) if pid not in killed]
+            for pid in found:
+                _kill(pid, killed)
+            if not found:
+                break
+        return [
+            f"cannot end process {pid}, left by an earlier run: it ignores KILL"
+            for pid, fd in killed.items()
+            if not _gone(fd, ended_by - time.monotonic())
+        ]
+    finally:
+        for fd in killed.values():
+            os.close(fd)
+
+
+ROUNDS_MAX = 10  # a process may have forked while it was looked for; a fork bomb is not ours to end
+
+
+def _kill(pid: int, killed: dict[int, int]) -> None:
+    """By a pidfd, which stays that process's whatever becomes of the number."""
+    with suppress(ProcessLookupError, PermissionError):
+        fd = os.pidfd_open(pid)
+        killed[pid] = fd
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+
+
+def _gone(fd: int, within_s: float) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(max(0.0, within_s) * 1000))
+
+
+def _members(groups: Sequence[Group]) -> Iterator[int]:
+    """Processes of these groups whose leader is still the recorded one, and of these transitions."""
+    ours = (1, os.getpid(), os.getppid())
+    alive = {group.pgid for group in groups if started_at(group.pgid) == group.started}
+    marks = [f"\0{VARIABLE}={group.transition}\0".encode() for group in groups]
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or (pid := int(entry.name)) in ours:
+            continue
+        fields = _stat(pid)
+        if fields and fields[0] != "Z" and (int(fields[2]) in alive or _carries(entry, marks)):
+            yield pid
+
+
+def _carries(process: Path, marks: list[bytes]) -> bool:
+    with suppress(OSError):
+        environment = b"\0" + (process / "environ").read_bytes() + b"\0"
+        return any(mark in environment for mark in marks)
+    return False
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state (field 3) on; empty when there is no such process."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return []
