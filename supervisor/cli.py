@@ -15,8 +15,12 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from supervisor import __version__
+
+if TYPE_CHECKING:
+    from supervisor.config import Config
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION, INTERRUPTED = 0, 1, 2, 69, 70, 78, 130
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
@@ -183,28 +187,57 @@ def _fail(code: int, text: str) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from supervisor.config import ConfigError, load
-
-    node_name = socket.gethostname()
-    try:
-        config = load(options.path, os.environ, node_name)
-    except ConfigError as error:
-        return _refuse(error)
-    from supervisor.daemon import Daemon, boottime
     from supervisor.journal import JournalError
-    from supervisor.log import Log
     from supervisor.token import TokenError
+
+    try:
+        return _daemon(load(options.path, os.environ, socket.gethostname()))
+    except ConfigError as error:
+        _refuse(error)
+    except TokenError as error:
+        _fail(CONFIGURATION, str(error))
+    except JournalError as error:
+        return _fail(CONFIGURATION, str(error))
+    _wind_up(options.path)
+    return CONFIGURATION
+
+
+def _wind_up(path: Path) -> None:
+    """A file that cannot be loaded orphans nothing: what is on record is wound up before the end."""
+    from dataclasses import replace
+
+    from supervisor.config import state_dir_of
+    from supervisor.journal import JournalError
+    from supervisor.records import config_of_records
+    from supervisor.token import TokenError
+
+    try:
+        config = config_of_records(state_dir_of(path, os.environ))
+        if config is None:
+            return
+        print("winding up what an earlier run holds, by its records", file=sys.stderr)
+        try:
+            _daemon(config, only_wind_up=True)
+        except TokenError:  # then Consul refuses the release, but on_lose has run
+            config = replace(config, consul=replace(config.consul, token_file=None))
+            _daemon(config, only_wind_up=True)
+    except JournalError as error:
+        _fail(CONFIGURATION, str(error))
+
+
+def _daemon(config: "Config", *, only_wind_up: bool = False) -> int:
+    from supervisor.daemon import Daemon, boottime
+    from supervisor.log import Log
 
     log = Log(config.log.level, config.log.format, boottime)
     for warning in config.warnings:
         log.line("warning", "configuration", why=str(warning))
 
     async def daemon() -> int:
-        return await Daemon(config, node_name, os.environ, log).run()
+        running = Daemon(config, socket.gethostname(), os.environ, log, only_wind_up=only_wind_up)
+        return await running.run()
 
-    try:
-        return asyncio.run(daemon())
-    except (TokenError, JournalError) as error:
-        return _fail(CONFIGURATION, str(error))
+    return asyncio.run(daemon())
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -68,15 +68,26 @@ def _allow_descriptors(elections: int) -> None:
 class Daemon:
     """One running supervisor. ``run`` returns the exit code."""
 
-    def __init__(self, config: Config, node_name: str, environ: Mapping[str, str], log: Log) -> None:
-        """Raises TokenError when the token file cannot be used, JournalError when state_dir cannot."""
+    def __init__(
+        self,
+        config: Config,
+        node_name: str,
+        environ: Mapping[str, str],
+        log: Log,
+        *,
+        only_wind_up: bool = False,
+    ) -> None:
+        """``only_wind_up``: end as soon as what is on record is wound up.
+
+        Raises TokenError when the token file cannot be used, JournalError when state_dir cannot.
+        """
         self._log = log
-        self._flush = Flush()
-        self._records = Records(config, log, self._flush.want)
         token = Token(config.consul, warn=lambda text: log.line("error", "token-file", why=text))
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, token)
         self._transport = Transport(endpoint)
+        self._flush = Flush()
+        self._records = Records(config, log, self._flush.want)
         inherited = {name: value for name, value in environ.items() if name not in config.withheld}
         self._hooks = Hooks(
             node=node_name,
@@ -95,6 +106,7 @@ class Daemon:
         self._ended = asyncio.Event()
         self._clean = True
         self._stopping = False
+        self._only_wind_up = only_wind_up
         self._interrupted = False
 
     async def run(self) -> int:
@@ -118,7 +130,7 @@ class Daemon:
         if self._ended.is_set():
             return
         self._driver.dispatch(event)
-        if self._stopping and self._driver.node.stopped:
+        if (self._stopping or self._only_wind_up) and self._driver.node.stopped:
             self._ended.set()
 
     def _ended_child(self, event: HookEnded | RunEnded) -> None:

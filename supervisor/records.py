@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from supervisor.config import Config
+from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import Remember, StartHook, StartRun
-from supervisor.journal import Journal, Recorded, Unreadable
+from supervisor.journal import SUFFIX, Journal, Recorded, Unreadable
 from supervisor.leftovers import Group, kill_leftovers, started_at
 from supervisor.log import Log
 from supervisor.recovery import Origin, Start, start
@@ -28,7 +28,9 @@ class Records:
         """Raises JournalError."""
         self._log = log
         self._elections = {settings.name: settings for settings in config.elections}
-        self._journal = Journal(config.state_dir, config.consul, wants_disk=wants_disk)
+        self._journal = Journal(
+            config.state_dir, config.consul, withheld=config.withheld, wants_disk=wants_disk
+        )
         self._groups: dict[Started, Group] = {}
 
     def start(self, now: float) -> Start:
@@ -84,3 +86,20 @@ class Records:
     def close(self) -> None:
         """The records stay."""
         self._journal.close()
+
+
+def config_of_records(directory: str) -> Config | None:
+    """What is on record there, as a configuration without elections, by which it can be wound up.
+
+    None when nothing is. For a file that cannot be loaded: that must not orphan what runs. Raises
+    JournalError.
+    """
+    if not any(Path(directory).glob(f"*{SUFFIX}")):
+        return None
+    journal = Journal(directory, ConsulSettings(address=""))
+    found = [record for _, record in journal.recorded() if isinstance(record, Recorded)]
+    journal.close()
+    if not found:
+        return None
+    withheld = frozenset(name for record in found for name in record.withheld)
+    return Config(found[-1].consul, LogSettings(), (), directory, withheld=withheld)

@@ -38,6 +38,7 @@ __all__ = [
     "load",
     "schema",
     "schema_text",
+    "state_dir_of",
 ]
 
 
@@ -49,6 +50,13 @@ def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
     from supervisor.config import loader
 
     return loader.load(path, environ, hostname, schema())
+
+
+def state_dir_of(path: Path, environ: Mapping[str, str]) -> str:
+    """Where the records of the configuration at ``path`` are kept, whatever is wrong with it."""
+    from supervisor.config import loader
+
+    return loader.state_dir_of(path, environ, schema())
 
 
 def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:

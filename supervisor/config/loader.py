@@ -46,6 +46,14 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
     return Config(settings_of_consul, builder.log(), elections, directory, warnings, withheld)
 
 
+def state_dir_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> str:
+    """Where records are kept, of a file that may have any fault: as far as it can be read."""
+    given = source.read(path, Report(Places(str(path)))).data.get("state_dir")
+    usable = isinstance(given, str) and given.startswith("/") and "\0" not in given
+    default = document["properties"]["state_dir"]["default"]
+    return state_dir({"state_dir": given} if usable else {}, default, environ)
+
+
 def _sound(data: dict[str, Any], report: Report) -> dict[str, Any]:
     """The sections and elections that nothing speaks against; no election without sound defaults."""
     sound = {key: section for key, section in data.items() if not report.broken(key)}

@@ -14,7 +14,7 @@ import fcntl
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -79,12 +79,14 @@ class Journal:
         directory: str,
         consul: ConsulSettings,
         *,
+        withheld: Iterable[str] = (),
         identity: Identity | None = None,
         wants_disk: Callable[[Path], None] = lambda path: None,
     ) -> None:
         """Makes and locks the directory. Raises JournalError when that cannot be."""
         self._directory = Path(directory)
         self._consul = consul
+        self._withheld = tuple(sorted(withheld))
         self.identity = identity_here() if identity is None else identity
         self._wants_disk = wants_disk
         self._files: dict[str, _File] = {}
@@ -183,7 +185,7 @@ class Journal:
     def _append(self, file: _File, line: bytes, settings: ElectionSettings) -> None:
         """The line, behind settings if those on record are others."""
         if settings is not file.settings or file.size > COMPACT_BYTES:
-            line = settings_line(settings, self._consul) + line
+            line = settings_line(settings, self._consul, self._withheld) + line
         if file.size > COMPACT_BYTES:
             self._rewrite(file, line)
         else:

@@ -35,24 +35,26 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One election as an earlier process left it. ``groups``: process groups of hooks under way."""
+    """One election as an earlier process left it. ``groups``: process groups of hooks under way;
+    ``withheld``: variables that its hooks must not inherit."""
 
     settings: ElectionSettings
     consul: ConsulSettings
     memory: Memory
     identity: Identity
     groups: tuple[Group, ...] = ()
+    withheld: tuple[str, ...] = ()
 
 
 class Unreadable(Exception):
     """The newest record cannot be read: what was held is not known. The message says why."""
 
 
-def settings_line(settings: ElectionSettings, consul: ConsulSettings) -> bytes:
+def settings_line(settings: ElectionSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
     """By what the election would be wound up; without a token, which is read where it stands."""
     reached = {name: part for name, part in to_plain(consul).items() if name != "token"}
     content = {"record": "settings", "election": settings.name, "settings": to_plain(settings)}
-    return _line(content | {"consul": reached})
+    return _line(content | {"consul": reached, "withheld": to_plain(withheld)})
 
 
 def state_line(memory: Memory, groups: tuple[Group, ...], identity: Identity, time: str) -> bytes:
@@ -86,6 +88,7 @@ def read(data: bytes) -> Recorded | None:
             memory=from_plain(Memory, state),
             identity=from_plain(Identity, state),
             groups=from_plain(tuple[Group, ...], state["groups"]),
+            withheld=from_plain(tuple[str, ...], settings["withheld"]),
         )
     except (KeyError, ValueError, TypeError, AttributeError, StopIteration) as error:
         raise Unreadable(f"it is not a record of this program: {error}") from error
