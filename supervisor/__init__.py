@@ -17,6 +17,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       sequence.py    a list of hooks, one attempt at a time
       tenure.py      acquire -> on_acquire -> holding -> on_lose -> ended
       change.py      the lane of on_change
+      health.py      the lane of candidate_check
       key.py         what is known of one key, and how it is found out
       memory.py      what is on record of an election, and what a start makes of it
       election.py    one key, one session, one tenure: what an event means and what is due

@@ -43,6 +43,7 @@ from supervisor.hooks import HookLine
 from supervisor.outlet import Outlet
 
 STANDARD_ERROR = 2
+CHECK = "candidate_check"  # the name of that hook
 REPEAT_S = 60.0  # an outage of an hour is sixty lines an election, not seven thousand
 REASONS_MAX = 4  # in REPEAT_S: reasons take turns (refused, timed out) or carry a changing number
 
@@ -87,6 +88,8 @@ class Log:
         match event:
             case Answered(request, outcome):
                 self._answered(request, outcome)
+            case HookEnded(started, ok=ok, detail=detail) if started.context.event == "check":
+                self._checked(started.context.name, detail, ok=ok)
             case HookEnded(started, ok=ok, detail=detail):
                 fields = _hook_fields(started.context) | {
                     "hook": started.hook.name,
@@ -103,7 +106,8 @@ class Log:
         """What was decided, if it is worth a line."""
         match action:
             case StartHook(hook, attempt, context):
-                self.line("info", "hook-started", **_hook_fields(context), hook=hook.name, attempt=attempt)
+                level = "debug" if context.event == "check" else "info"
+                self.line(level, "hook-started", **_hook_fields(context), hook=hook.name, attempt=attempt)
             case KillHook(started):
                 self.line("info", "hook-killed", **_hook_fields(started.context), hook=started.hook.name)
             case StartRun(context=context):
@@ -125,7 +129,16 @@ class Log:
     def output(self, line: HookLine) -> None:
         """A line that a hook wrote."""
         fields = {"election": line.election, "hook": line.hook, "transition": line.transition}
-        self.line("info", "hook-output", **fields, stream=line.stream, text=line.text)
+        level = "debug" if line.hook == CHECK else "info"
+        self.line(level, "hook-output", **fields, stream=line.stream, text=line.text)
+
+    def _checked(self, election: str, detail: str, *, ok: bool) -> None:
+        """A check ends every few seconds: what is worth a line is that its result has changed."""
+        about = (election, CHECK)
+        if not ok:
+            self._repeat("warning", "check-failed", about, detail)
+        elif self._repeated.pop(about, None) is not None:
+            self.line("info", "check-succeeds", election=election)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
         kind = type(request).__name__

@@ -46,6 +46,7 @@ class Reason(StrEnum):
     LEADER_CHANGED = "leader-changed"
     VALUE_CHANGED = "value-changed"
     INITIAL = "initial"
+    SCHEDULED = "scheduled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class WatchKey(Request):
 class HookContext:
     """What a hook is told, but for what only the shell knows (its node's name, the clock)."""
 
-    event: str  # acquire | lose | change | lose-failure
+    event: str  # acquire | lose | change | lose-failure | check
     name: str
     key: str
     reason: Reason

@@ -12,6 +12,7 @@ Consul is never news: not of a loss, not of a win.
 from dataclasses import dataclass, replace
 
 from supervisor.core import change as changes
+from supervisor.core import health as healths
 from supervisor.core import key as keys
 from supervisor.core import memory as memories
 from supervisor.core import session as sessions
@@ -56,6 +57,7 @@ from supervisor.core.events import (
     Tick,
     Won,
 )
+from supervisor.core.health import Health
 from supervisor.core.key import Key, News
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import Lease, lease_of
@@ -87,6 +89,7 @@ class Election:
     spread: float
     session: Session
     change: Change
+    health: Health
     key: Key = Key()
     tenure: Tenure | None = None
     ineligible: bool = False
@@ -121,7 +124,7 @@ class Election:
         """When this election wants a turn at the latest; every step at that time moves it on."""
         if self.role is Role.STOPPED:
             return NEVER
-        times = [self.session.deadline, self.key.deadline, self.ledger.deadline]
+        times = [self.session.deadline, self.key.deadline, self.ledger.deadline, self.health.deadline]
         if not self.stopping:
             times.append(self.change.deadline)
         if self.tenure is not None:
@@ -145,6 +148,7 @@ def new_election(
         spread=spread,
         session=session,
         change=Change(instance),
+        health=healths.new_health(settings),
         tenure=tenure,
         role=Role.WAITING if settings.contend else Role.OBSERVER,
         paused=memory.paused,
@@ -193,12 +197,8 @@ def _take(election: Election, event: Event, now: float) -> Election:
             return election
         case Answered(request, outcome):
             return _answered(election, request, outcome, now)
-        case HookEnded(started):
-            if started.context.event == "change":
-                return replace(election, change=election.change.ended(event))
-            if election.tenure is None:
-                return election
-            return replace(election, tenure=tenures.hook_ended(election.tenure, event))
+        case HookEnded():
+            return _hook_ended(election, event, now)
         case RunEnded():
             if election.tenure is None:
                 return election
@@ -213,6 +213,22 @@ def _take(election: Election, event: Event, now: float) -> Election:
             return _recover(election)
         case PauseAsked() | ResumeAsked():
             return replace(election, paused=isinstance(event, PauseAsked))
+
+
+def _hook_ended(election: Election, event: HookEnded, now: float) -> Election:
+    check, tenure = election.settings.candidate_check, election.tenure
+    match event.started.context.event:
+        case "change":
+            return replace(election, change=election.change.ended(event))
+        case "check":
+            assert check is not None
+            health = election.health.ended(event, check)
+            if tenure is not None and health.has_fallen(check):
+                tenure = tenure.lose(Reason.UNHEALTHY, now)
+            return replace(election, health=health, tenure=tenure)
+        case _:
+            tenure = tenure and tenures.hook_ended(tenure, event)
+            return replace(election, tenure=tenure)
 
 
 def _remembered(election: Election, event: Remembered, now: float) -> Election:
@@ -432,8 +448,7 @@ def _advance(election: Election, now: float) -> tuple[Election, tuple[Action, ..
     if tenure is not None and tenure.believes and not tenure.recorded:
         return _advance_memory(election, now)
     actions: list[Action] = []
-    turns = (_advance_tenure, _advance_session, _advance_key, _advance_change, _advance_memory, _advance_role)
-    for advance in turns:
+    for advance in _TURNS:
         election, begun = advance(election, now)
         actions += begun
     return election, tuple(actions)
@@ -506,6 +521,14 @@ def _advance_change(election: Election, now: float) -> _Turn:
     return replace(election, change=change), actions
 
 
+def _advance_health(election: Election, now: float) -> _Turn:
+    if election.stopping:
+        health, actions = healths.stop(election.health)
+    else:
+        health, actions = healths.advance(election.health, election.settings, election.change.instance, now)
+    return replace(election, health=health), actions
+
+
 def _advance_memory(election: Election, now: float) -> _Turn:
     """Last of what matters: no record ever delays on_lose."""
     truth = memories.truth_of(election.session, election.tenure, election.settings, paused=election.paused)
@@ -521,7 +544,8 @@ def _want_session(election: Election, at: float) -> Election:
 
 def _advance_role(election: Election, now: float) -> _Turn:
     tenure = election.tenure
-    finished = election.stopping and _wound_up(election) and election.change.idle
+    idle = election.change.idle and election.health.idle
+    finished = election.stopping and _wound_up(election) and idle
     if finished:
         role = Role.STOPPED
     elif tenure is not None:
@@ -531,7 +555,8 @@ def _advance_role(election: Election, now: float) -> _Turn:
     elif election.paused:
         role = Role.PAUSED
     else:
-        role = Role.INELIGIBLE if election.ineligible else Role.WAITING
+        fit = election.health.fit and not election.ineligible
+        role = Role.WAITING if fit else Role.INELIGIBLE
     if role is election.role:
         return election, ()
     reason = tenure.reason if tenure is not None else ""
@@ -541,6 +566,15 @@ def _advance_role(election: Election, now: float) -> _Turn:
     return replace(election, role=role), tuple(actions)
 
 
+_TURNS = (
+    _advance_tenure,
+    _advance_session,
+    _advance_key,
+    _advance_change,
+    _advance_health,
+    _advance_memory,
+    _advance_role,
+)
 _ROLES = {
     Phase.ADOPTING: Role.ACQUIRING,
     Phase.ACQUIRING: Role.ACQUIRING,
@@ -574,7 +608,8 @@ def _kept_value(election: Election) -> bytes:
 def _may_try(election: Election) -> bool:
     session = election.session
     ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-    ready = ready and not election.paused and election.ledger.has_session(session.id)
+    ready = ready and not election.paused and election.health.fit
+    ready = ready and election.ledger.has_session(session.id)
     return ready and election.key.is_free and election.tenure is None and not election.stopping
 
 

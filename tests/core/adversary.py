@@ -90,7 +90,7 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         if type(request) in hostile:
             for outcome in every_answer(world, request):
                 yield e.Answered(request, outcome)
-    for running in (monitor.hook, monitor.change):
+    for running in (monitor.hook, monitor.change, monitor.check):
         if running is not None and a.StartHook in hostile:
             assert isinstance(running.started, a.StartHook)
             yield e.HookEnded(running.started, ok=True)
@@ -112,7 +112,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
             outcome = e.Unknown("silence") if silent else sane_answer(world, request)
             if outcome is not None:
                 return e.Answered(request, outcome)
-    for running in (monitor.hook, monitor.change):
+    for running in (monitor.hook, monitor.change, monitor.check):
         if running is not None and a.StartHook not in hostile:
             assert isinstance(running.started, a.StartHook)
             return e.HookEnded(running.started, ok=True)

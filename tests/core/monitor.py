@@ -41,6 +41,7 @@ class Monitor:
 
     hook: Running | None = None
     change: Running | None = None
+    check: Running | None = None
     run: Running | None = None
     contact_at: float = -inf
     create_index: int = 0
@@ -60,7 +61,9 @@ class Monitor:
     @property
     def running(self) -> tuple[Running, ...]:
         """Every hook and child that lives."""
-        return tuple(running for running in (self.hook, self.change, self.run) if running is not None)
+        return tuple(
+            running for running in (self.hook, self.change, self.check, self.run) if running is not None
+        )
 
 
 def monitor_of(memory: a.Memory) -> Monitor:
@@ -123,6 +126,8 @@ def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
             return replace(monitor, overtaken=tuple(o for o in monitor.overtaken if o != request))
         case e.HookEnded(started) if started.context.event == "change":
             return replace(monitor, change=None)
+        case e.HookEnded(started) if started.context.event == "check":
+            return replace(monitor, check=None)
         case e.HookEnded():
             return replace(monitor, hook=None)
         case e.RunEnded():
@@ -188,6 +193,9 @@ def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> M
         case a.StartHook() if action.context.event == "change":
             assert monitor.change is None, "two on_change at once"
             return replace(monitor, change=Running(action, now + action.hook.attempt_s))
+        case a.StartHook() if action.context.event == "check":
+            assert monitor.check is None, "two checks at once"
+            return replace(monitor, check=Running(action, now + action.hook.attempt_s))
         case a.StartHook():
             return _hook_begun(monitor, after, action, now)
         case a.StartRun():
@@ -255,13 +263,19 @@ def _still_to_run_s(start: a.StartHook, after: Election) -> float:
 
 
 def _hook_killed(monitor: Monitor, started: a.StartHook, now: float) -> Monitor:
-    lane = "change" if started.context.event == "change" else "hook"
+    event = started.context.event
+    lane = event if event in ("change", "check") else "hook"
     running: Running | None = getattr(monitor, lane)
     assert running is not None and started == running.started, "a hook is killed that does not run"
     assert not running.asked_to_end, "a hook is killed twice"
     ends_by = min(running.ends_by, now + started.hook.kill_after_s)
     running = replace(running, ends_by=ends_by, asked_to_end=True)
-    return replace(monitor, change=running) if lane == "change" else replace(monitor, hook=running)
+    match lane:
+        case "change":
+            return replace(monitor, change=running)
+        case "check":
+            return replace(monitor, check=running)
+    return replace(monitor, hook=running)
 
 
 _RANK: dict[type[a.Request], int] = {a.Acquire: 1, a.Release: 2, a.DestroySession: 3}
@@ -279,6 +293,7 @@ def _asked(monitor: Monitor, after: Election, request: a.Request, now: float) ->
         assert rank > 1 or after.tenure is None, "an acquire during a tenure"
         assert rank > 1 or monitor.kept.session == request.session, "an acquire that is not on record"
         assert rank > 1 or not after.paused, "an acquire while paused"
+        assert rank > 1 or after.health.fit, "an acquire while unfit"
         monitor = replace(monitor, written=(request.session, rank))
     name = type(request).__name__
     if after.stopping and after.tenure is None and (rank or isinstance(request, a.CreateSession)):
@@ -359,3 +374,5 @@ def _matches(monitor: Monitor, after: Election) -> None:
     assert hook == (tenure.hooks.running if tenure is not None else None), "it lost track of a hook"
     assert run == (tenure.run if tenure is not None else None), "it lost track of the run child"
     assert change == after.change.hooks.running, "it lost track of on_change"
+    check = monitor.check.started if monitor.check is not None else None
+    assert check == after.health.running, "it lost track of the check"

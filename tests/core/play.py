@@ -12,7 +12,7 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import Election, new_election, step
+from supervisor.core.election import NOTHING, Election, new_election, step
 from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings
 
 CREATE, RENEW, DESTROY, INFO = a.CreateSession, a.RenewSession, a.DestroySession, a.ReadSession
@@ -47,8 +47,8 @@ class Play:
     """An election on the stage. ``log``: every action ever begun, with its time, but what is only
     made ready (``prepared``) and what was to be kept (``records``, unless ``disk_full``)."""
 
-    def __init__(self, settings: ElectionSettings) -> None:
-        self.election: Election = new_election(settings, spread=0.0, instance="i")
+    def __init__(self, settings: ElectionSettings, memory: a.Memory = NOTHING) -> None:
+        self.election: Election = new_election(settings, spread=0.0, instance="i", memory=memory)
         self.records: list[a.Memory] = []
         self.disk_full = False
         self.log: list[tuple[float, a.Action]] = []

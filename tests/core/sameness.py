@@ -19,6 +19,7 @@ from supervisor.core.actions import Memory
 from supervisor.core.change import Change
 from supervisor.core.election import Election
 from supervisor.core.events import KeyView
+from supervisor.core.health import Health
 from supervisor.core.lane import Lane
 from supervisor.core.memory import Ledger
 from supervisor.core.sequence import Sequence
@@ -189,6 +190,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Memory, "previous_leader"): _left_out,
     (Memory, "reason"): _left_out,
     (Ledger, "due_at"): _due,
+    (Health, "due_at"): _due,
     (Tenure, "held_at"): lambda at, _, naming: at is not None,
     (a.StartHook, "hook"): lambda hook, _, naming: hook.name,
     (a.StartHook, "context"): _left_out,

@@ -12,7 +12,7 @@ from supervisor.core import events as e
 from supervisor.core.actions import Role
 from supervisor.core.election import NOTHING
 from supervisor.core.lease import lose_terms, margin_of
-from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings
+from supervisor.core.settings import CandidateCheck, Command, ElectionSettings, Hook, Run, SessionSettings
 
 ROOM_S = 3.0
 
@@ -60,6 +60,7 @@ def two(name: str, *, retries: int = 0) -> tuple[Hook, ...]:
 
 UP, DOWN, OFF = (hook("up"),), (hook("down"),), (hook("off"),)
 HOOKS: dict[str, Any] = {"on_acquire": UP, "on_lose": DOWN}
+CHECK = CandidateCheck(hook("check"), interval_s=2.0, rise=2, fall=2)
 RUN = Run(Command(("true",)), stop_timeout_s=1.0)
 
 
@@ -123,6 +124,9 @@ WALKS = (
          shows=(e.PauseAsked, e.ResumeAsked, Role.PAUSED)),
     walk("recoveries", a.StartHook, a.ReadKey, e.RecoverAsked, **HOOKS, shows=(e.RecoverAsked,)),
     walk("standing still", a.ReadKey, a.StartHook, e.Resumed, **HOOKS, run=RUN, shows=(e.Resumed,)),
+    walk("check", a.StartHook, **HOOKS, candidate_check=CHECK, shows=(Role.INELIGIBLE,)),
+    walk("check, reads", a.ReadKey, **HOOKS, run=RUN, candidate_check=CHECK),
+    walk("check, adoption", a.StartHook, **HOOKS, candidate_check=CHECK, memory=left(a.Step.HOLDING)),
     walk("adoption", a.ReadKey, a.RenewSession, **HOOKS, run=RUN, memory=left(a.Step.HOLDING)),
     walk("adoption, on_adopt", a.ReadKey, a.StartHook, **HOOKS, on_adopt="acquire",
          memory=left(a.Step.HOLDING)),

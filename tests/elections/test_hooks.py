@@ -209,3 +209,22 @@ def test_with_no_lock_delay_a_destroyed_session_is_followed_at_once(scene: Scene
     lost = scene.wait(node="a", event="lose", stage="end")
     assert lost.session == session
     assert scene.wait_leader() == "b"
+
+
+def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene: Scene) -> None:
+    """candidate_check: a is fit until its file goes, b takes over, and a comes back as a waiter."""
+    fit = scene.folder / "fit"
+    scene.folder.mkdir(parents=True)
+    fit.touch()
+    check = {"exec": ["/usr/bin/test", "-e", str(fit)], "interval": "1s", "rise": 1, "fall": 2}
+    a = scene.leader("a", candidate_check=check)
+    scene.waiter("b")
+    fit.unlink()
+    assert scene.wait_leader(but="a") == "b"
+    a.wait_line("role", role="ineligible")
+    assert scene.calls("a") == ["acquire acquired", "lose unhealthy"]
+    assert scene.nodes["b"].stop() == 0
+    a.wait_line("check-failed")
+    fit.touch()
+    assert scene.wait_leader() == "a"
+    assert len(a.lines("check-failed")) == 1 and a.lines("check-succeeds")
