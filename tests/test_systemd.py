@@ -24,6 +24,8 @@ EXPECTED = {
     "Service": {
         "Type": "exec",
         "ExecStart": f"{COMMAND} run /etc/consul-supervisor",
+        "StateDirectory": "consul-supervisor",
+        "StateDirectoryMode": "0700",
         "KillMode": "mixed",
         "TimeoutStopSec": "90s",
         "Restart": "always",

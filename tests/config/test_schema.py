@@ -83,9 +83,6 @@ def test_what_is_not_available_yet_is_marked_and_refused_by_any_validator() -> N
         "http",
         "control_socket",
         "control_group",
-        "state_dir",
-        "candidate_check",
-        "on_adopt",
     }
     assert all(rule["not"] == {} for name, rule in properties() if name in marked)
 
@@ -113,6 +110,7 @@ elections:
     on_lose: [{shell: a}]
     on_change: [{webhook: "https://h/"}]
     run: {exec: [a]}
+    candidate_check: {exec: [a]}
   bare: {}
 """
     )
@@ -141,7 +139,8 @@ def another(key: str, default: Any) -> Any:
     if key == "address":
         return "http://consul:8500"
     durations = {
-        "timeout": "3s",
+        "timeout": "4s",
+        "interval": "4s",
         "retry_delay": "3s",
         "kill_after": "2s",
         "stop_timeout": "3s",
@@ -187,6 +186,7 @@ def test_the_complete_example_shows_every_available_key_and_no_other() -> None:
     text = COMPLETE.read_text()
     assert "# token: ${MY_TOKEN}" in text  # it cannot stand beside token_file
     shown = set(used(yaml.safe_load(text), SCHEMA, "root")) | {("consul", "token"), ("run", "shell")}
+    shown.add(("candidate_check", "shell"))
     assert shown == set(available(SCHEMA, "root"))
 
 

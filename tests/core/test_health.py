@@ -21,9 +21,9 @@ from tests.core.play import (
 CHECK = CandidateCheck(hook("check", 3.0, kill_after_s=1.0), interval_s=5.0, rise=2, fall=3)
 
 
-def checked(**more: object) -> Play:
+def checked() -> Play:
     """Its session is there, the key is free, and the first check runs since 0.0."""
-    play = Play(contender(candidate_check=CHECK, **more))
+    play = Play(contender(candidate_check=CHECK))
     play.does(0.0, "create, watch 0 consistently, start check#1: scheduled, ineligible")
     play.on(0.1, CREATE, e.Created("s"))
     play.does(0.2, WATCH, FREE, "watch 5")
