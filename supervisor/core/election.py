@@ -419,6 +419,17 @@ def _session_died(election: Election, now: float) -> Election:
     return replace(election, session=session, tenure=tenure, rejoin_at=rejoin_at)
 
 
+def _give_back(election: Election, tenure: Tenure, now: float) -> Election:
+    """Not before it is on record that nothing of the tenure is left to do: a release that is applied
+    late must not meet a process that has adopted the tenure."""
+    if not election.ledger.has_tenure(tenure.session):
+        return _wind_up(election, tenure, now)
+    if election.stopping and election.ledger.refused is not None:
+        # Neither release nor record can be had: the session is left to its TTL.
+        return replace(election, tenure=None, session=Session(left=tenure.session))
+    return election
+
+
 def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
     """The tenure is over and its hooks are done: now the lock may go."""
     own_losses, rejoin_at = min(election.own_losses, OWN_LOSSES_MAX), election.rejoin_at
@@ -442,16 +453,24 @@ def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
 
 
 def _advance(election: Election, now: float) -> tuple[Election, tuple[Action, ...]]:
-    """Hooks first: whoever waits for Consul anyway can wait for a spawn. But before the record of
-    a tenure nothing begins."""
-    tenure = election.tenure
-    if tenure is not None and tenure.believes and not tenure.recorded:
-        return _advance_memory(election, now)
-    actions: list[Action] = []
+    """Hooks first: whoever waits for Consul anyway can wait for a spawn. But where a record decides
+    what may follow, nothing else begins before it."""
+    election, actions = _advance_tenure(election, now)
+    if _awaits_record(election):
+        election, remember = _advance_memory(election, now)
+        if remember:
+            return election, (*actions, *remember)
     for advance in _TURNS:
         election, begun = advance(election, now)
         actions += begun
-    return election, tuple(actions)
+    return election, actions
+
+
+def _awaits_record(election: Election) -> bool:
+    tenure = election.tenure
+    if tenure is None:
+        return False
+    return tenure.phase is Phase.LOST or (tenure.believes and not tenure.recorded)
 
 
 _Turn = tuple[Election, tuple[Action, ...]]
@@ -463,8 +482,8 @@ def _advance_tenure(election: Election, now: float) -> _Turn:
     tenure, actions = tenures.advance(election.tenure, election.settings, election.lease, now)
     election = replace(election, tenure=tenure)
     if tenure.phase is Phase.LOST:
-        election = _wind_up(election, tenure, now)
-    elif actions and tenure.phase is Phase.LOSING and election.holds:
+        return _give_back(election, tenure, now), actions
+    if actions and tenure.phase is Phase.LOSING and election.holds:
         terms = election.terms
         release = Release(
             terms.election, now, terms.exchange_s, terms.key, tenure.session, _kept_value(election)
@@ -567,7 +586,6 @@ def _advance_role(election: Election, now: float) -> _Turn:
 
 
 _TURNS = (
-    _advance_tenure,
     _advance_session,
     _advance_key,
     _advance_change,

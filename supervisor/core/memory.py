@@ -1,11 +1,13 @@
 """What is on record of one election, and what a process that starts makes of a record.
 
 The truth to be kept follows from the session and the tenure; whenever it has changed it is written
-anew. Two things wait for a record: the first acquire of a session, and the first hook of a tenure.
-Nothing else does, on_lose least of all: a record that cannot be written is tried again.
+anew. Three things wait for a record: the first acquire of a session, the first hook of a tenure, and
+the release after its last. Nothing else does, on_lose least of all: a record that cannot be written
+is tried again.
 """
 
 from dataclasses import dataclass, replace
+from math import inf, nextafter
 
 from supervisor.core.actions import Memory, Reason, Remember, Step
 from supervisor.core.events import Remembered
@@ -153,6 +155,6 @@ def tenure_from(memory: Memory, now: float) -> Tenure | None:
         reason=reason,
         taken_at=now if memory.foreign else memory.taken_at,
         recorded=True,
-        fresh_from=now,
+        fresh_from=max(now, nextafter(memory.contact, inf)),  # what is on record confirms nothing
         acquired=memory.step is Step.HOLDING,
     )

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import Memory, Remember
+from supervisor.core.actions import Memory, Remember, Step
 from supervisor.core.election import NOTHING
 from supervisor.core.settings import ElectionSettings
 from supervisor.journal.lines import (
@@ -36,6 +36,7 @@ from supervisor.leftovers import Group
 
 __all__ = ["Identity", "Journal", "JournalError", "Recorded", "Unreadable", "identity_here"]
 
+ENDED_FROM = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds one with each answer of Consul
 FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
 SUFFIX = ".journal"
@@ -143,6 +144,8 @@ class Journal:
         file = self._file(remember.election)
         known = file.memory
         why_not = self._write(file, remember.memory, file.groups, remember.settings)
+        if why_not and remember.memory.step is Step.SESSION and known.step in ENDED_FROM:
+            why_not = self._forget(file) and why_not
         if not why_not and replace(known, contact=0.0) != replace(remember.memory, contact=0.0):
             self._wants_disk(file.path)
         return why_not
@@ -161,6 +164,11 @@ class Journal:
         if file is None or file.settings is None:
             return ""
         return self._write(file, file.memory, change(file.groups), file.settings)
+
+    def _forget(self, file: _File) -> str:
+        """On a full disk: that a tenure has ended can also be said by no record at all. The session is
+        then left to its TTL, should we crash before it is destroyed."""
+        return self._write(file, NOTHING, (), file.settings) if file.settings is not None else ""
 
     def _file(self, election: str) -> _File:
         file = self._files.get(election)

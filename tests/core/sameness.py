@@ -66,10 +66,10 @@ class Naming:
 def key_of(election: Election, now: float, *extra: Any) -> Key:
     """Equal for two elections (each at its own time) that no event can make differ."""
     naming = Naming(election, now)
-    return (_part(election, naming), extra)
+    return (part(election, naming), extra)
 
 
-def _part(value: Any, naming: Naming) -> Any:
+def part(value: Any, naming: Naming) -> Any:
     if value is None or isinstance(value, bool | int | float | bytes | Enum):
         return value
     kind = type(value)
@@ -91,7 +91,7 @@ def _plan(kind: type) -> tuple[tuple[str, How], ...]:
 
 
 def _whole(value: Any, owner: Any, naming: Naming) -> Any:
-    return _part(value, naming)
+    return part(value, naming)
 
 
 def _left_out(value: Any, owner: Any, naming: Naming) -> None:
@@ -134,7 +134,7 @@ def _asked_at(value: float, owner: a.Request, naming: Naming) -> float:
 
 
 def _change(value: Any, owner: Election, naming: Naming) -> Any:
-    return _part(value, naming) if naming.settings.on_change else None
+    return part(value, naming) if naming.settings.on_change else None
 
 
 def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
