@@ -70,8 +70,8 @@ class World:
     """``late``: writes whose sender has given up on them or died, and that may yet be applied.
 
     ``acts``: the application of our node acts as holder; ``acts_until``: so far it is judged, for nobody
-    tells the application of a supervisor that is dead and restarted after its last room. ``owed``: the session whose on_acquire began and whose on_lose has not
-    ended.
+    tells the application of a supervisor that is dead and restarted after its last room.
+    ``owed``: the session whose on_acquire began and whose on_lose has not ended.
     """
 
     election: Election | None
