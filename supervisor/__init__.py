@@ -33,6 +33,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     token.py       Consul's token, read again when its file changes
     consul.py      an action as a request, a response as an outcome: knows the API, not sockets
     transport/     requests' messages over asyncio: knows sockets, not Consul
+    http_server/   the other side: a bounded HTTP/1.1 server, knows no request's meaning
     hooks/         runs commands and webhooks: deadline, kill, outcome, output
     log.py         one structured line for each event and action
     outlet.py      text to a descriptor whose reader may be stuck: never waits, never raises

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from supervisor.devagent.agent import DevAgent
-from supervisor.devagent.server import HttpAnswer, HttpRequest, HttpServer
+from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
 
 HOST = "127.0.0.1"
 NODES = ("node-a", "node-b", "node-c")

@@ -15,11 +15,9 @@ The map, one line a module; each imports only those above it.
     queries.py    what can be read and waited for, and what wakes who waits
     api/          Consul's HTTP API over the store
     model.py      requests, events and time in; answers out. Pure
-    connection.py one client of an HTTP/1.1 server: limits, framing, one request at a time
-    server.py     that server, on asyncio: knows no Consul
-    agent.py      the model on a real clock, behind that server
+    agent.py      the model on a real clock, behind an HTTP server
 
-What is in ``connection``, ``server`` and ``agent`` does I/O; the rest is a pure model: time is an
+What is in ``agent`` does I/O; the rest is a pure model: time is an
 argument, ids come from a seed, the same calls give the same answers. Its behaviour is that of Consul
 1.8.7: the tests ask both the same and compare. Where the two differ on purpose is said in NOT_CONSUL.
 This package must never be asked to keep anything: it is no production store.

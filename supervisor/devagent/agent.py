@@ -14,8 +14,8 @@ from supervisor.devagent.api import Settings
 from supervisor.devagent.gotext import SECOND_NS, format_duration
 from supervisor.devagent.messages import Answer, Request, Waiting
 from supervisor.devagent.model import Model
-from supervisor.devagent.server import HttpAnswer, HttpRequest, HttpServer, Limits
 from supervisor.devagent.store import NEVER
+from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits
 
 SLEEP_MAX_S = 3600.0  # asyncio's timers take no more than a day; looking early does no harm
 LIMITS = Limits()

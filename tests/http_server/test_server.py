@@ -1,12 +1,14 @@
 """The HTTP server keeps its limits, whatever clients do; other clients are served meanwhile."""
 
 import asyncio
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from supervisor.devagent.server import HttpAnswer, HttpRequest, HttpServer, Limits
+from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
 
 SMALL = Limits(
     clients_max=4, head_bytes_max=2048, body_bytes_max=10_000, receive_s=0.5, send_s=0.5, idle_s=0.5
@@ -256,10 +258,37 @@ def test_a_bug_of_the_handler_is_told_and_hangs_up() -> None:
 
 def test_a_unix_socket_serves_as_well(tmp_path: Path) -> None:
     async def test(trial: Trial) -> None:
-        await trial.server.listen_unix(str(tmp_path / "s"))
+        bound = socket.socket(socket.AF_UNIX)
+        bound.bind(str(tmp_path / "s"))
+        await trial.server.listen_unix(bound)
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
         writer.write(request("/a"))
         assert await answer(reader) == (200, b"/a")
         writer.close()
+
+    served(test)
+
+
+def test_who_is_at_the_other_end_of_a_unix_socket_is_known(tmp_path: Path) -> None:
+    """Our ids and groups, for it is this process; over TCP nobody knows."""
+    seen: list[Peer | None] = []
+
+    async def note(request: HttpRequest) -> HttpAnswer:
+        seen.append(request.peer)
+        return HttpAnswer(200)
+
+    async def test(trial: Trial) -> None:
+        trial.server.handler = note
+        bound = socket.socket(socket.AF_UNIX)
+        bound.bind(str(tmp_path / "s"))
+        await trial.server.listen_unix(bound)
+        for reader, writer in [
+            await asyncio.open_unix_connection(str(tmp_path / "s")),
+            await trial.connect(),
+        ]:
+            writer.write(request("/a"))
+            await answer(reader)
+            writer.close()
+        assert seen == [Peer(os.getpid(), os.geteuid(), os.getegid(), tuple(os.getgroups())), None]
 
     served(test)

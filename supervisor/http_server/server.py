@@ -1,14 +1,13 @@
-"""An HTTP/1.1 server on asyncio: requests in, one handler, answers out.
+"""The server: requests in, one handler, answers out, on any number of sockets.
 
-It bounds whatever clients may ask of this process (how many, how large, how slow) and knows nothing
-of what a request means: whoever needs a server gives it a handler.
+It must never touch the file of a unix socket: who made it, with which mode, removes it.
 """
 
 import asyncio
+import socket
 
-from supervisor.devagent.connection import Client, Handler, HttpAnswer, HttpRequest, Limits
-
-__all__ = ["Handler", "HttpAnswer", "HttpRequest", "HttpServer", "Limits"]
+from supervisor.http_server.connection import Client
+from supervisor.http_server.messages import Handler, Limits
 
 
 class HttpServer:
@@ -27,10 +26,10 @@ class HttpServer:
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
-    async def listen_unix(self, path: str) -> None:
-        """Serve on a unix socket; its mode and a stale file are the caller's to care for."""
+    async def listen_unix(self, bound: socket.socket) -> None:
+        """Serve on a unix socket that is bound; it is closed with the server. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._servers.append(await loop.create_unix_server(self._client, path))
+        self._servers.append(await loop.create_unix_server(self._client, sock=bound))
 
     def _client(self) -> Client:
         return Client(self.handler, self.limits, self.clients)

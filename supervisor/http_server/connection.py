@@ -1,4 +1,4 @@
-"""One client of an HTTP/1.1 server: bytes to h11 and back, one request at a time.
+"""One client of the server: bytes to h11 and back, one request at a time.
 
 A protocol and not a stream: so a client that goes while its request waits is noticed at once, and its
 handler cancelled. It must never hold the loop for long whatever the client sends (one turn of it
@@ -6,53 +6,19 @@ receives at most RECEIVE_BYTES_MAX), and never wait for a client without a limit
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import cast
 
 import h11
 
+from supervisor.http_server.messages import Handler, HttpAnswer, HttpRequest, Limits
+from supervisor.http_server.peer import Peer, peer_of
+
 RECEIVE_BYTES_MAX = 8192  # one turn's; parsed in 8 ms at worst (1400 chunks of one byte)
 AHEAD_BYTES_MAX = 65536  # what a client may send ahead while its request is being answered
 NOTHING = bytearray()
 TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a client may ask for. ``clients_max``: one more is hung up on without a word."""
-
-    clients_max: int = 200  # Consul's http_max_conns_per_client
-    head_bytes_max: int = 65536
-    body_bytes_max: int = 1 << 20
-    receive_s: float = 30.0  # a whole request, from its first byte
-    send_s: float = 30.0  # a whole answer
-    idle_s: float = 300.0  # between two requests
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """One request; ``sized``: its body came with a Content-Length (or there is none)."""
-
-    method: str
-    target: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-    sized: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """One answer; ``close``: the connection ends with it."""
-
-    status: int
-    body: bytes = b""
-    headers: tuple[tuple[str, str], ...] = ()
-    close: bool = False
-
-
-Handler = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 
 @dataclass(slots=True)
@@ -84,6 +50,7 @@ class Client(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.head_bytes_max)
         self._transport: asyncio.Transport | None = None
+        self._peer: Peer | None = None
         self._incoming: _Incoming | None = None
         self._begun = False  # whether a byte of the next request has come
         self._task: asyncio.Task[None] | None = None
@@ -110,6 +77,7 @@ class Client(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         self._clients.add(self)
+        self._peer = peer_of(self._transport.get_extra_info("socket"))
         self._allow(self._limits.idle_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -190,7 +158,7 @@ class Client(asyncio.BufferedProtocol):
                 self._incoming.body.append(bytes(event.data))
             case h11.EndOfMessage():
                 assert self._incoming is not None
-                request, self._incoming = _request(self._incoming), None
+                request, self._incoming = _request(self._incoming, self._peer), None
                 self._settle()
                 self._task = self._loop.create_task(self._answer(request))
                 self._task.add_done_callback(self._answered)
@@ -261,7 +229,7 @@ def _head_bytes(head: h11.Request) -> int:
     return len(head.target) + sum(len(name) + len(value) for name, value in head.headers)
 
 
-def _request(incoming: _Incoming) -> HttpRequest:
+def _request(incoming: _Incoming, peer: Peer | None) -> HttpRequest:
     head = incoming.head
     headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
     chunked = any(name == "transfer-encoding" for name, _ in headers)
@@ -271,4 +239,5 @@ def _request(incoming: _Incoming) -> HttpRequest:
         headers=headers,
         body=b"".join(incoming.body),
         sized=not chunked,
+        peer=peer,
     )
