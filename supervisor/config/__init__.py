@@ -10,6 +10,7 @@
     build.py        values to settings, every default filled in
     relations.py    what must hold between settings
     consul.py       how Consul is reached: the file, else Consul's own variables
+    control.py      where commands reach the daemon: the file, else systemd's folder
     durations.py    500ms, 15s, 1h30m
     settings.py     Config and its parts
     loader.py       these steps in their order
@@ -22,19 +23,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from supervisor.config import consul as _consul
+from supervisor.config import control as _control
 from supervisor.config.problems import ConfigError, Problem
 from supervisor.config.schema import Defaults as _Defaults
 from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
-from supervisor.config.settings import Config, ConsulSettings, LogSettings
+from supervisor.config.settings import Config, ConsulSettings, ControlSettings, LogSettings
 
 __all__ = [
     "Config",
     "ConfigError",
     "ConsulSettings",
+    "ControlSettings",
     "LogSettings",
     "Problem",
     "consul_settings",
+    "control_settings",
     "load",
     "schema",
     "schema_text",
@@ -65,3 +69,11 @@ def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
     Raises ConfigError when a variable cannot be used.
     """
     return _consul.from_environment(_Defaults(schema()), environ)
+
+
+def control_settings(path: Path | None, environ: Mapping[str, str]) -> ControlSettings:
+    """Where the daemon of the configuration at ``path`` hears commands; None: where it does without a file.
+
+    Whatever else the file has wrong is not looked at. Raises ConfigError.
+    """
+    return _control.read_alone(path, environ, schema())

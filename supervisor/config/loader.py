@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from supervisor.config import consul, relations, source
+from supervisor.config import consul, control, relations, source
 from supervisor.config.build import Builder, default_value, state_dir
 from supervisor.config.environment import Variables, fill_in, token_variables
 from supervisor.config.problems import Places, Report
@@ -40,10 +40,13 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
         consul.warn(settings_of_consul, report)
+    control_settings = control.resolve(sound, environ, document, report)
     report.raise_if_any()
     warnings = tuple(sorted(report.warnings))
     directory = state_dir(sound, document["properties"]["state_dir"]["default"], environ)
-    return Config(settings_of_consul, builder.log(), elections, directory, warnings, withheld)
+    return Config(
+        settings_of_consul, builder.log(), elections, directory, warnings, withheld, control_settings
+    )
 
 
 def state_dir_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> str:

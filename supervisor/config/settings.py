@@ -32,10 +32,23 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """Where commands reach the daemon. ``group``: whose members may, beside root and our own user.
+
+    ``configured``: the file says where; otherwise the path is what systemd or the default says.
+    """
+
+    path: str
+    group: str | None = None
+    configured: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A configuration without a fault; ``warnings`` are what its author should still know.
 
-    ``withheld``: variables that hold Consul's token, which hooks must not inherit.
+    ``withheld``: variables that hold Consul's token, which hooks must not inherit. ``control``
+    None: no commands are taken, for there is no file to say from whom.
     """
 
     consul: ConsulSettings
@@ -44,3 +57,4 @@ class Config:
     state_dir: str
     warnings: tuple[Problem, ...] = ()
     withheld: frozenset[str] = frozenset()
+    control: ControlSettings | None = None

@@ -81,8 +81,6 @@ def test_what_is_not_available_yet_is_marked_and_refused_by_any_validator() -> N
     assert {name.rpartition("/")[2] for name in marked} == {
         "semaphores",
         "http",
-        "control_socket",
-        "control_group",
     }
     assert all(rule["not"] == {} for name, rule in properties() if name in marked)
 

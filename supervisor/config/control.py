@@ -1,0 +1,59 @@
+"""Where commands reach the daemon: the file's ``control_socket``, else systemd's folder, else the default.
+
+The daemon and the commands must come to the same answer, and a command comes to it with less: it has
+not the daemon's environment, perhaps not its rights, and the file may just be wrong elsewhere. So it
+looks at these two keys alone.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from supervisor.config.problems import Places, Report
+from supervisor.config.settings import ControlSettings
+
+PATH_BYTES_MAX = 107  # sockaddr_un.sun_path with its final NUL
+KEYS = ("control_socket", "control_group")
+
+
+def resolve(
+    given: Mapping[str, Any], environ: Mapping[str, str], document: Mapping[str, Any], report: Report
+) -> ControlSettings:
+    """The settings of a file that the schema ``document`` has seen; a path too long goes to the report."""
+    path, group = given.get("control_socket"), given.get("control_group")
+    if path is None:
+        return ControlSettings(_default(environ, document), group)
+    if (size := len(os.fsencode(path))) > PATH_BYTES_MAX:
+        report.refuse(("control_socket",), f"cannot be {size} bytes long: at most {PATH_BYTES_MAX}")
+    return ControlSettings(path, group, configured=True)
+
+
+def read_alone(path: Path | None, environ: Mapping[str, str], document: dict[str, Any]) -> ControlSettings:
+    """The same from the files at ``path``, for commands; None: no file is looked at.
+
+    Whatever else the files have wrong is not looked at. Raises ConfigError when they cannot be read,
+    or when one of these keys cannot be used.
+    """
+    if path is None:
+        return ControlSettings(_default(environ, document))
+    from supervisor.config import source
+    from supervisor.config.validation import validate
+
+    found = Report(Places(str(path)))
+    read = source.read(path, found)
+    if not read.complete:
+        found.raise_if_any()
+    report = Report(found.places)
+    given = {key: read.data[key] for key in KEYS if key in read.data}
+    validate(given, document, report)
+    report.raise_if_any()
+    settings = resolve(given, environ, document, report)
+    report.raise_if_any()
+    return settings
+
+
+def _default(environ: Mapping[str, str], document: Mapping[str, Any]) -> str:
+    folder = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    default: str = document["properties"]["control_socket"]["default"]
+    return f"{folder}/{Path(default).name}" if folder else default
