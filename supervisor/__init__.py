@@ -4,6 +4,7 @@ The map, one line a module. ``core`` imports only the standard library and itsel
 nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the world.
 
     cli.py         commands and exit codes: the only module that prints
+    arguments.py   what an operator may type: commands, options, their values
     check.py       the figures of a configuration's leases, as text
     lookup.py      one question to Consul, for commands without the daemon
     config/        YAML -> schema -> relations -> frozen settings; every refusal with its place
@@ -34,6 +35,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     consul.py      an action as a request, a response as an outcome: knows the API, not sockets
     transport/     requests' messages over asyncio: knows sockets, not Consul
     http_server/   the other side: a bounded HTTP/1.1 server, knows no request's meaning
+    control/       commands to the running daemon, over a unix socket
     hooks/         runs commands and webhooks: deadline, kill, outcome, output
     log.py         one structured line for each event and action
     outlet.py      text to a descriptor whose reader may be stuck: never waits, never raises

@@ -9,41 +9,28 @@ import argparse
 import asyncio
 import errno
 import os
-import re
 import socket
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from supervisor import __version__
+from supervisor.arguments import DEFAULT_CONFIG, parser
 
 if TYPE_CHECKING:
     from supervisor.config import Config
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION, INTERRUPTED = 0, 1, 2, 69, 70, 78, 130
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
-DEFAULT_CONFIG = Path("/etc/consul-supervisor")
-
-_EXAMPLES = """\
-examples:
-  consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
-  consul-supervisor run /etc/consul-supervisor        take part in its elections (what systemd starts)
-  consul-supervisor leader namenode                   who leads, asked of Consul
-  consul-supervisor demo                              watch a failover, without any Consul
-  consul-supervisor schema > config.schema.json       for editors
-
-exit codes: 0 done, 1 negative answer, 2 usage, 69 Consul not reachable, 70 a bug of ours, 78 configuration
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     _stand_in_for_closed()
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
-        code: int = options.command(options)
+        code = _COMMANDS[options.command](options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -73,108 +60,6 @@ def _stand_in_for_closed() -> None:
             os.open(os.devnull, os.O_RDWR)
     sys.stdout = sys.stdout or open(os.devnull, "w")
     sys.stderr = sys.stderr or open(os.devnull, "w")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="consul-supervisor",
-        description="Takes part in Consul leader elections as a YAML file declares them, "
-        "and runs hooks when this node acquires or loses.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"consul-supervisor {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    run = _command(
-        commands, "run", _run, "take part in the elections until stopped", "run /etc/consul-supervisor"
-    )
-    run.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
-    check = _command(
-        commands, "check", _check, "check a configuration and print its figures", "check hdfs.yaml"
-    )
-    check.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
-    leader = _command(commands, "leader", _leader, "print the current leader's value", "leader namenode")
-    which = leader.add_mutually_exclusive_group(required=True)
-    which.add_argument("name", nargs="?", metavar="NAME", help="an election of the configuration")
-    which.add_argument("--key", type=_key, metavar="KEY", help="a key in Consul, without any configuration")
-    leader.add_argument(
-        "--config",
-        type=Path,
-        default=DEFAULT_CONFIG,
-        metavar="PATH",
-        help="configuration (default: %(default)s)",
-    )
-    _command(commands, "demo", _demo, "watch an election and a failover, in half a minute", "demo")
-    _dev_agent_parser(commands)
-    _command(
-        commands,
-        "schema",
-        _schema,
-        "print the JSON Schema of the configuration",
-        "schema > config.schema.json",
-    )
-    return parser
-
-
-def _dev_agent_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    agent = _command(
-        commands,
-        "dev-agent",
-        _dev_agent,
-        "run an in-memory Consul agent, for trying out only",
-        "dev-agent --port 8500",
-    )
-    agent.add_argument(
-        "--port", type=_port, default=8500, metavar="N", help="0 for any (default: %(default)s)"
-    )
-    agent.add_argument(
-        "--session-ttl-min",
-        type=_duration_s,
-        default="1s",
-        metavar="DURATION",
-        help="the shortest TTL that it allows (default: %(default)s; a real Consul's is 10s)",
-    )
-
-
-def _key(text: str) -> str:
-    segments = text.split("/")
-    if not re.fullmatch(r"[A-Za-z0-9,_./-]+", text) or "" in segments or {".", ".."} & set(segments):
-        raise argparse.ArgumentTypeError("no key: letters, digits and ,_.- in segments between single /")
-    return text
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is no port: write 0 to 65535")
-    return int(text)
-
-
-def _duration_s(text: str) -> float:
-    from supervisor.config.durations import seconds
-
-    try:
-        return seconds(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no duration: write 500ms, 1s or 1m30s") from None
-
-
-def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    command: object,
-    summary: str,
-    example: str,
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example: consul-supervisor {example}",
-        allow_abbrev=False,
-    )
-    parser.set_defaults(command=command)
-    return parser
 
 
 def _fail(code: int, text: str) -> int:
@@ -316,11 +201,50 @@ def _schema(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _command_daemon(options: argparse.Namespace) -> int:
+    """recover, pause, resume."""
+    from supervisor.config import ConfigError
+    from supervisor.control import Command, Outcome, Verb
+    from supervisor.control.client import DaemonUnreachable, ask
+
+    try:
+        reply = asyncio.run(ask(_socket_path(options), Command(Verb(options.command), options.name)))
+    except ConfigError as error:
+        return _refuse(error)
+    except DaemonUnreachable as error:
+        return _fail(UNREACHABLE, str(error))
+    if reply.outcome is Outcome.DONE:
+        return DONE
+    return _fail(USAGE if reply.outcome is Outcome.UNKNOWN else NEGATIVE, reply.error)
+
+
+def _socket_path(options: argparse.Namespace) -> str:
+    """Where the daemon is. Raises ConfigError."""
+    from supervisor.config import control_settings
+
+    if options.socket is not None:
+        return str(options.socket)
+    unread = options.config is None and not os.access(DEFAULT_CONFIG, os.R_OK)  # absent, or of root alone
+    return control_settings(None if unread else options.config or DEFAULT_CONFIG, os.environ).path
+
+
 def _refuse(error: Exception) -> int:
     sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a file's name may be any bytes
     print(error, file=sys.stderr)
     return CONFIGURATION
 
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run,
+    "check": _check,
+    "leader": _leader,
+    "recover": _command_daemon,
+    "pause": _command_daemon,
+    "resume": _command_daemon,
+    "schema": _schema,
+    "demo": _demo,
+    "dev-agent": _dev_agent,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,7 +12,7 @@ from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
 
 USAGE, UNREACHABLE, CONFIGURATION = 2, 69, 78
-COMMANDS = ("run", "check", "leader", "schema")
+COMMANDS = ("run", "check", "leader", "recover", "pause", "resume", "schema")
 EXAMPLES = sorted((ROOT / "examples" / "configs").glob("*.yaml"))
 BAD = """
 elections:
@@ -50,7 +50,20 @@ def test_version() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("fly",), ("run",), ("run", "a", "b"), ("leader",), ("leader", "a", "--key", "b"), ("--fly",)],
+    [
+        (),
+        ("fly",),
+        ("run",),
+        ("run", "a", "b"),
+        ("leader",),
+        ("leader", "a", "--key", "b"),
+        ("recover",),
+        ("recover", "A"),
+        ("pause",),
+        ("pause", "a", "--all"),
+        ("resume", "a", "--socket", "x" * 200),
+        ("--fly",),
+    ],
 )
 def test_wrong_usage_is_2_and_says_how_it_goes(arguments: tuple[str, ...]) -> None:
     done = command(*arguments)

@@ -1,0 +1,171 @@
+"""What an operator may type: commands, options and their values, as argparse has them.
+
+It must never do anything: what a command does is ``cli``'s. Values are checked here as far as they
+can be without asking anybody.
+"""
+
+import argparse
+import os
+import re
+from pathlib import Path
+from typing import TypeAlias
+
+from supervisor import __version__
+
+DEFAULT_CONFIG = Path("/etc/consul-supervisor")
+
+_EXAMPLES = """\
+examples:
+  consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
+  consul-supervisor run /etc/consul-supervisor        take part in its elections (what systemd starts)
+  consul-supervisor leader namenode                   who leads, asked of Consul
+  consul-supervisor pause namenode                    do not contend on this node until resume
+  consul-supervisor recover namenode                  after a failed on_lose, once nothing acts any more
+  consul-supervisor demo                              watch a failover, without any Consul
+  consul-supervisor schema > config.schema.json       for editors
+
+exit codes: 0 done, 1 negative answer, 2 usage, 69 Consul or daemon not reachable, 70 a bug of ours,
+78 configuration
+"""
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of the whole command line; ``command`` of what it parses is the command's name."""
+    parser = argparse.ArgumentParser(
+        prog="consul-supervisor",
+        description="Takes part in Consul leader elections as a YAML file declares them, "
+        "and runs hooks when this node acquires or loses.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"consul-supervisor {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    for name, summary, example in (
+        ("run", "take part in the elections until stopped", "run /etc/consul-supervisor"),
+        ("check", "check a configuration and print its figures", "check hdfs.yaml"),
+    ):
+        added = _command(commands, name, summary, example)
+        added.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
+    _add_leader(commands)
+    _add_daemon_commands(commands)
+    _command(commands, "demo", "watch an election and a failover, in half a minute", "demo")
+    _add_dev_agent(commands)
+    _command(commands, "schema", "print the JSON Schema of the configuration", "schema > config.schema.json")
+    return parser
+
+
+def _command(commands: _Commands, name: str, summary: str, example: str) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example: consul-supervisor {example}",
+        allow_abbrev=False,
+    )
+
+
+def _add_leader(commands: _Commands) -> None:
+    leader = _command(commands, "leader", "print the current leader's value", "leader namenode")
+    which = leader.add_mutually_exclusive_group(required=True)
+    which.add_argument("name", nargs="?", metavar="NAME", help="an election of the configuration")
+    which.add_argument("--key", type=_key, metavar="KEY", help="a key in Consul, without any configuration")
+    leader.add_argument(
+        "--config",
+        type=Path,
+        default=DEFAULT_CONFIG,
+        metavar="PATH",
+        help="configuration (default: %(default)s)",
+    )
+
+
+def _add_daemon_commands(commands: _Commands) -> None:
+    """Those that the running daemon carries out."""
+    recover = _command(
+        commands,
+        "recover",
+        "end stuck, once nothing of the application acts on this node any more",
+        "recover namenode",
+    )
+    recover.add_argument("name", type=_name, metavar="NAME", help="an election that is stuck")
+    _add_socket(recover)
+    for name, summary in (
+        ("pause", "stop contending until resume, over restarts too (a leader leads on)"),
+        ("resume", "contend again after pause"),
+    ):
+        added = _command(commands, name, summary, f"{name} namenode")
+        which = added.add_mutually_exclusive_group(required=True)
+        which.add_argument("name", nargs="?", type=_name, metavar="NAME", help="an election of the daemon")
+        which.add_argument("--all", action="store_true", help="all its elections")
+        _add_socket(added)
+
+
+def _add_socket(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--socket", type=_socket, metavar="PATH", help="the daemon's control socket")
+    command.add_argument(
+        "--config",
+        type=Path,
+        metavar="PATH",
+        help=f"without --socket: the configuration whose control_socket it is (default: {DEFAULT_CONFIG}, "
+        "if it can be read)",
+    )
+
+
+def _add_dev_agent(commands: _Commands) -> None:
+    agent = _command(
+        commands, "dev-agent", "run an in-memory Consul agent, for trying out only", "dev-agent --port 8500"
+    )
+    agent.add_argument(
+        "--port", type=_port, default=8500, metavar="N", help="0 for any (default: %(default)s)"
+    )
+    agent.add_argument(
+        "--session-ttl-min",
+        type=_duration_s,
+        default="1s",
+        metavar="DURATION",
+        help="the shortest TTL that it allows (default: %(default)s; a real Consul's is 10s)",
+    )
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def _name(text: str) -> str:
+    from supervisor.control.commands import NAME
+
+    if not NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError("no name: at most 63 lower-case letters, digits, _ and -")
+    return text
+
+
+def _socket(text: str) -> str:
+    from supervisor.config.control import PATH_BYTES_MAX
+
+    path = str(Path(text).absolute())
+    if len(os.fsencode(path)) > PATH_BYTES_MAX:
+        raise argparse.ArgumentTypeError(f"no socket: its path has at most {PATH_BYTES_MAX} bytes")
+    return path
+
+
+def _key(text: str) -> str:
+    segments = text.split("/")
+    if not re.fullmatch(r"[A-Za-z0-9,_./-]+", text) or "" in segments or {".", ".."} & set(segments):
+        raise argparse.ArgumentTypeError("no key: letters, digits and ,_.- in segments between single /")
+    return text
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port: write 0 to 65535")
+    return int(text)
+
+
+def _duration_s(text: str) -> float:
+    from supervisor.config.durations import seconds
+
+    try:
+        return seconds(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no duration: write 500ms, 1s or 1m30s") from None

@@ -1,0 +1,96 @@
+"""The file of the control socket: made, guarded by its mode, replaced when a crash left it behind.
+
+Nobody can connect before the mode is right, for it is set between bind and listen. Whatever is no
+socket, or a socket on which somebody answers, must never be removed.
+"""
+
+import grp
+import os
+import socket
+import stat
+from pathlib import Path
+
+OWNER_ONLY = 0o600
+OWNER_AND_GROUP = 0o660
+REMEDY = "set control_socket to a path where this user may make one"
+
+
+class ControlError(Exception):
+    """The operator's fault: the control socket cannot be made. Its text is one line.
+
+    ``in_use``: somebody answers there, so commands would reach another daemon.
+    """
+
+    def __init__(self, text: str, *, in_use: bool = False) -> None:
+        super().__init__(text)
+        self.in_use = in_use
+
+
+def group_id(name: str | None) -> int | None:
+    """The group's number. Raises ControlError when there is no such group."""
+    if name is None:
+        return None
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise ControlError(
+            f"cannot let group {name} use the control socket: there is no such group; make it, "
+            "or change control_group"
+        ) from None
+
+
+def bound(path: Path, gid: int | None) -> socket.socket:
+    """A socket bound to ``path``, for ``gid`` too if it is not None. Raises ControlError."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(path)
+        sock.bind(os.fsencode(path))
+        try:
+            _guard(path, gid)
+        except OSError:
+            path.unlink()
+            raise
+    except BaseException as error:
+        sock.close()
+        if not isinstance(error, OSError):
+            raise
+        why = error.strerror or str(error)
+        raise ControlError(f"cannot make the control socket {path}: {why}; {REMEDY}") from None
+    return sock
+
+
+def _guard(path: Path, gid: int | None) -> None:
+    path.chmod(OWNER_ONLY)
+    if gid is not None:
+        os.chown(path, -1, gid)
+        path.chmod(OWNER_AND_GROUP)
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        text = f"cannot make the control socket {path}: it is there and is no socket; remove it, or {REMEDY}"
+        raise ControlError(text)
+    if _is_answered(path):
+        raise ControlError(
+            f"cannot make the control socket {path}: another consul-supervisor answers on it; "
+            "each needs a control_socket of its own",
+            in_use=True,
+        )
+    path.unlink(missing_ok=True)
+
+
+def _is_answered(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fsencode(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except BlockingIOError:  # its queue is full
+            return True
+    return True

@@ -1,0 +1,86 @@
+"""The daemon's end: who may ask, what is asked, and what is told.
+
+It must never wait for whoever asks: the server's limits are small here, for a command is short and
+the one who gives it is on this machine.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from supervisor.control.commands import STATUSES, Command, Reply, body_of, command_of, error_body
+from supervisor.control.listener import bound, group_id
+from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
+
+LIMITS = Limits(
+    clients_max=32,  # people and their scripts
+    head_bytes_max=8192,
+    body_bytes_max=4096,
+    receive_s=5.0,
+    send_s=5.0,
+    idle_s=10.0,
+)
+ROOT = 0
+JSON = ("Content-Type", "application/json")
+
+Ask = Callable[[Command], Reply]
+Note = Callable[[Command, Reply, Peer], None]
+
+
+class Control:
+    """The control socket of one daemon, independent of what the daemon is.
+
+    ``group``: whose members may use it, beside root and our own user. ``ask`` decides about a
+    command and does it, at once; ``note`` is told of every command that was asked, for the log.
+    """
+
+    def __init__(self, path: str, group: str | None, ask: Ask, note: Note) -> None:
+        self._path = Path(path)
+        self._group = group
+        self._ask = ask
+        self._note = note
+        self._gid: int | None = None
+        self._inode = 0
+        self._server = HttpServer(self._handle, LIMITS)
+
+    async def open(self) -> None:
+        """Make the socket and serve. Raises ControlError; a socket left behind by a crash is replaced."""
+        self._gid = group_id(self._group)
+        sock = bound(self._path, self._gid)
+        self._inode = self._path.stat().st_ino
+        await self._server.listen_unix(sock)
+
+    async def close(self) -> None:
+        """Hang up on everybody and remove the socket, unless it is another's by now."""
+        await self._server.close()
+        try:
+            if self._inode and self._path.lstat().st_ino == self._inode:
+                self._path.unlink()
+        except FileNotFoundError:
+            return  # asyncio of Python 3.13 removes it, too
+
+    async def _handle(self, request: HttpRequest) -> HttpAnswer:
+        assert request.peer is not None, "commands come on a unix socket only"
+        if not self._may(request.peer):
+            return _refusal(403, f"cannot take commands of user id {request.peer.uid}: {self._who()}")
+        command = command_of(request.target)
+        if command is None:
+            return _refusal(404, "cannot do this: no such command")
+        if request.method != "POST":
+            return _refusal(405, f"cannot {command.verb} by {request.method}: use POST", ("Allow", "POST"))
+        reply = self._ask(command)
+        self._note(command, reply, request.peer)
+        return HttpAnswer(STATUSES[reply.outcome], body_of(reply), (JSON,))
+
+    def _may(self, peer: Peer) -> bool:
+        if peer.uid in (ROOT, os.geteuid()):
+            return True
+        return self._gid is not None and self._gid in (peer.gid, *peer.groups)
+
+    def _who(self) -> str:
+        members = "" if self._group is None else f" and the members of group {self._group}"
+        return f"only root, user id {os.geteuid()}{members} may give them"
+
+
+def _refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:
+    return HttpAnswer(status, error_body(error), (JSON, *headers))

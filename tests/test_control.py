@@ -1,0 +1,417 @@
+"""The control socket, faced as operators and strangers do: by its file, its HTTP and the commands."""
+
+import asyncio
+import grp
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from supervisor.control import Command, Control, ControlError, Outcome, Reply, Verb
+from supervisor.control.server import LIMITS
+from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Peer
+from tests.support.supervisor import PATIENCE_S, command
+
+DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
+NOBODY = 65534
+GROUP = "daemon"  # of every Linux, and not root's
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of this test that others may enter, with a name short enough for sockets."""
+    made = Path(tempfile.mkdtemp(prefix="control-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+class Standin:
+    """What a daemon with the election ``app``, which is waiting, would say; and what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Command] = []
+        self.noted: list[tuple[Command, Outcome, Peer]] = []
+
+    def ask(self, asked: Command) -> Reply:
+        self.asked.append(asked)
+        if asked.name not in (None, "app"):
+            return Reply(Outcome.UNKNOWN, f"cannot {asked.verb} {asked.name}: no such election, it has app")
+        if asked.verb is Verb.RECOVER:
+            return Reply(Outcome.IMPOSSIBLE, "cannot recover app: it is not stuck (role: waiting)")
+        return Reply(Outcome.DONE)
+
+    def note(self, asked: Command, reply: Reply, peer: Peer) -> None:
+        self.noted.append((asked, reply.outcome, peer))
+
+
+def served(path: Path, test: Callable[[Standin], Awaitable[None]], *, group: str | None = None) -> Standin:
+    """Run the test beside a control socket, which is closed after it."""
+    daemon = Standin()
+
+    async def run() -> None:
+        control = Control(str(path), group, daemon.ask, daemon.note)
+        await control.open()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await test(daemon)
+        finally:
+            await control.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+    return daemon
+
+
+async def operate(*arguments: str, environ: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """A command in a process of its own: exit code and both outputs."""
+    done: subprocess.CompletedProcess[str] = await asyncio.to_thread(command, *arguments, environ=environ)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def connected(path: Path) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.setblocking(False)
+    try:
+        sock.connect(str(path))
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+async def spoken(sock: socket.socket, target: str, method: str = "POST") -> tuple[int, str, str]:
+    """Status, head and body of the answer to one request on this connection, which is then closed."""
+    reader, writer = await asyncio.open_unix_connection(sock=sock)
+    writer.write(f"{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), head.lower(), body
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (("pause", "app"), Command(Verb.PAUSE, "app")),
+        (("resume", "app"), Command(Verb.RESUME, "app")),
+        (("pause", "--all"), Command(Verb.PAUSE)),
+        (("resume", "--all"), Command(Verb.RESUME)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_command_is_asked_once_and_done_without_a_word(
+    arguments: tuple[str, ...], asked: Command, folder: Path
+) -> None:
+    path = folder / "c.sock"
+
+    async def test(daemon: Standin) -> None:
+        assert await operate(*arguments, "--socket", str(path)) == (DONE, "", "")
+        assert daemon.asked == [asked]
+
+    served(path, test)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (("recover", "app"), NEGATIVE, "cannot recover app: it is not stuck (role: waiting)"),
+        (("pause", "other"), USAGE, "cannot pause other: no such election, it has app"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(
+    arguments: tuple[str, ...], code: int, error: str, folder: Path
+) -> None:
+    """1 is no for now; a name that the daemon does not have is wrong usage, as with ``leader``."""
+    path = folder / "c.sock"
+
+    async def test(daemon: Standin) -> None:
+        told = await operate(*arguments, "--socket", str(path))
+        assert told == (code, "", f"consul-supervisor: {error}\n")
+
+    served(path, test)
+
+
+def test_each_command_is_noted_with_who_gave_it(folder: Path) -> None:
+    path = folder / "c.sock"
+
+    async def test(daemon: Standin) -> None:
+        await spoken(connected(path), "/v1/recover/app")
+
+    (noted,) = served(path, test).noted
+    assert noted[:2] == (Command(Verb.RECOVER, "app"), Outcome.IMPOSSIBLE)
+    assert (noted[2].pid, noted[2].uid) == (os.getpid(), os.geteuid())
+
+
+@pytest.mark.parametrize("there", ["nothing", "left behind", "a file"])
+def test_without_a_daemon_it_is_69_and_the_socket_is_named(there: str, folder: Path) -> None:
+    path = folder / "c.sock"
+    if there == "left behind":
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+    elif there == "a file":
+        path.touch()
+    done = command("pause", "app", "--socket", str(path))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (UNREACHABLE, "", 1)
+    assert done.stderr.startswith(f"consul-supervisor: cannot ask the daemon: cannot reach {path}: ")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(200, b"hello"), (200, b'{"done": 1}'), (404, b"{}"), (500, b""), (409, b"[" * 9999)]
+)
+def test_an_answer_that_is_no_daemons_is_69(status: int, body: bytes, folder: Path) -> None:
+    """Whether anything was done is not known, so it is neither 0 nor 1."""
+    path = folder / "c.sock"
+
+    async def handle(request: HttpRequest) -> HttpAnswer:
+        return HttpAnswer(status, body)
+
+    async def run() -> None:
+        other = HttpServer(handle)
+        bound = socket.socket(socket.AF_UNIX)
+        bound.bind(str(path))
+        await other.listen_unix(bound)
+        code, out, error = await operate("pause", "app", "--socket", str(path))
+        await other.close()
+        assert (code, out, error.count("\n")) == (UNREACHABLE, "", 1)
+        assert f"cannot ask the daemon: {status} " in error
+
+    asyncio.run(run())
+
+
+def test_the_daemon_is_found_by_socket_then_config_then_the_runtime_folder(folder: Path) -> None:
+    path, config = folder / "control.sock", folder / "c.yaml"
+    config.write_text(f"control_socket: {path}\n")
+
+    async def test(daemon: Standin) -> None:
+        nowhere = {"RUNTIME_DIRECTORY": str(folder / "none")}
+        found = [
+            await operate("pause", "app", "--socket", str(path), "--config", "/none", environ=nowhere),
+            await operate("pause", "app", "--config", str(config), environ=nowhere),
+            await operate("pause", "app", environ={"RUNTIME_DIRECTORY": str(folder)}),
+        ]
+        assert found == [(DONE, "", "")] * 3
+        code, _, error = await operate("pause", "app", environ=nowhere)
+        assert code == UNREACHABLE and f"{folder}/none/control.sock" in error
+
+    served(path, test)
+
+
+def test_a_config_that_does_not_tell_the_socket_is_78_with_its_place(folder: Path) -> None:
+    config = folder / "c.yaml"
+    config.write_text("control_socket: x\n")
+    done = command("pause", "app", "--config", str(config))
+    assert (done.returncode, done.stdout) == (CONFIGURATION, "")
+    assert done.stderr.startswith(f"{config}:1:17: control_socket: cannot be this text")
+
+
+# --- HTTP ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status"),
+    [
+        ("GET", "/v1/pause/app", 405),
+        ("POST", "/v1/recover", 404),
+        ("POST", "/v1/pause/", 404),
+        ("POST", "/v1/pause/app/", 404),
+        ("POST", "/v1/pause/APP", 404),
+        ("POST", "/v1/pause/app%0a", 404),
+        ("POST", "/v1/pause/" + "a" * 64, 404),
+        ("POST", "/v1/pause/app?x=1", 404),
+        ("POST", "/v1/fly/app", 404),
+        ("POST", "/", 404),
+    ],
+)
+def test_what_is_no_command_reaches_nobody(method: str, target: str, status: int, folder: Path) -> None:
+    path = folder / "c.sock"
+
+    async def test(daemon: Standin) -> None:
+        told, head, body = await spoken(connected(path), target, method)
+        assert told == status and json.loads(body)["error"].startswith("cannot ")
+        assert "content-type: application/json" in head
+        assert (status == 405) == ("\nallow: post" in head)
+        assert daemon.asked == [] and daemon.noted == []
+
+    served(path, test)
+
+
+def test_clients_without_end_are_hung_up_on_and_an_operator_gets_through_again(folder: Path) -> None:
+    path = folder / "c.sock"
+
+    async def test(daemon: Standin) -> None:
+        idle = [await asyncio.open_unix_connection(str(path)) for _ in range(LIMITS.clients_max)]
+        reader, writer = await asyncio.open_unix_connection(str(path))
+        assert await reader.read() == b""
+        for _, other in (*idle, (reader, writer)):
+            other.close()
+        await asyncio.sleep(0.05)
+        assert (await spoken(connected(path), "/v1/pause/app"))[0] == 200
+
+    served(path, test)
+
+
+# --- who may -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def someone_else(*groups: int) -> Iterator[None]:
+    """This process as user nobody, in these groups; the kernel notes that when it connects."""
+    before = os.getgroups()
+    os.setgroups(groups)
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(before)
+
+
+def facts(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return stat.S_IMODE(found.st_mode), found.st_gid
+
+
+def test_the_socket_is_its_owners_alone(folder: Path) -> None:
+    path = folder / "c.sock"
+
+    async def test(daemon: Standin) -> None:
+        assert facts(path)[0] == 0o600
+
+    served(path, test)
+
+
+def test_a_group_that_is_not_there_is_refused(folder: Path) -> None:
+    with pytest.raises(ControlError, match="no-such-group use the control socket: there is no such group"):
+        asyncio.run(Control(str(folder / "c.sock"), "no-such-group", Standin().ask, Standin().note).open())
+    assert not (folder / "c.sock").exists()
+
+
+@as_root
+def test_the_socket_is_its_groups_too_and_no_strangers(folder: Path) -> None:
+    path, gid = folder / "c.sock", grp.getgrnam(GROUP).gr_gid
+
+    async def test(daemon: Standin) -> None:
+        assert facts(path) == (0o660, gid)
+        with someone_else(gid):
+            member = connected(path)
+        assert (await spoken(member, "/v1/pause/app"))[0] == 200
+        with someone_else(), pytest.raises(PermissionError):
+            connected(path)
+
+    (noted,) = served(path, test, group=GROUP).noted
+    assert noted[2].uid == NOBODY
+
+
+@as_root
+@pytest.mark.parametrize("group", [None, GROUP])
+def test_a_stranger_is_refused_even_when_the_mode_lets_everybody_in(group: str | None, folder: Path) -> None:
+    path = folder / "c.sock"
+
+    async def test(daemon: Standin) -> None:
+        path.chmod(0o666)
+        with someone_else(grp.getgrnam("mail").gr_gid):
+            stranger = connected(path)
+        status, _, body = await spoken(stranger, "/v1/pause/app")
+        assert status == 403 and daemon.asked == []
+        error = json.loads(body)["error"]
+        assert error.startswith(f"cannot take commands of user id {NOBODY}: only root, ")
+        assert (f"group {GROUP}" in error) == (group is not None)
+
+    served(path, test, group=group)
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+async def nothing(daemon: Standin) -> None:
+    """It could be opened, and is closed again."""
+
+
+def test_its_folder_is_made_and_the_socket_is_gone_at_the_end(folder: Path) -> None:
+    path = folder / "a" / "b" / "c.sock"
+    served(path, nothing)
+    assert path.parent.is_dir() and not path.exists()
+
+
+def test_a_socket_left_behind_by_a_crash_is_replaced(folder: Path) -> None:
+    path = folder / "c.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+
+    async def test(daemon: Standin) -> None:
+        assert (await spoken(connected(path), "/v1/pause/app"))[0] == 200
+
+    served(path, test)
+
+
+def opening(path: Path) -> ControlError:
+    """Why a socket cannot be made there."""
+    with pytest.raises(ControlError) as refused:
+        asyncio.run(Control(str(path), None, Standin().ask, Standin().note).open())
+    assert str(refused.value).startswith(f"cannot make the control socket {path}: ")
+    assert "\n" not in str(refused.value)
+    return refused.value
+
+
+@pytest.mark.parametrize("queue", [8, 0], ids=["it answers", "its queue is full"])
+def test_a_socket_on_which_somebody_answers_is_left_alone(queue: int, folder: Path) -> None:
+    path = folder / "c.sock"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen(queue)
+        client = connected(path)
+        error = opening(path)
+        assert error.in_use and "another consul-supervisor answers on it" in str(error)
+        other.accept()[0].close()
+        client.close()
+        assert path.is_socket()
+
+
+@pytest.mark.parametrize("there", ["file", "link", "folder"])
+def test_what_is_no_socket_is_never_removed(there: str, folder: Path) -> None:
+    path = folder / "c.sock"
+    if there == "file":
+        path.write_text("precious")
+    elif there == "link":
+        path.symlink_to(folder / "elsewhere")
+    else:
+        path.mkdir()
+    assert not opening(path).in_use
+    assert path.is_symlink() or path.is_dir() or path.read_text() == "precious"
+
+
+def test_a_folder_that_cannot_be_made_is_said(folder: Path) -> None:
+    (folder / "file").touch()
+    error = opening(folder / "file" / "c.sock")
+    assert not error.in_use and "set control_socket to a path where this user may" in str(error)
+
+
+def test_a_successors_socket_is_not_removed(folder: Path) -> None:
+    path = folder / "c.sock"
+
+    async def run() -> None:
+        first, second = (Control(str(path), None, Standin().ask, Standin().note) for _ in range(2))
+        await first.open()
+        path.unlink()
+        await second.open()
+        await first.close()
+        assert (await spoken(connected(path), "/v1/pause/app"))[0] == 200
+        await second.close()
+        assert not path.exists()
+
+    asyncio.run(run())
