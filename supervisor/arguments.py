@@ -19,6 +19,7 @@ examples:
   consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
   consul-supervisor run /etc/consul-supervisor        take part in its elections (what systemd starts)
   consul-supervisor leader namenode                   who leads, asked of Consul
+  consul-supervisor verify --key K --session ID       is the sequencer that a holder showed still good?
   consul-supervisor pause namenode                    do not contend on this node until resume
   consul-supervisor recover namenode                  after a failed on_lose, once nothing acts any more
   consul-supervisor demo                              watch a failover, without any Consul
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
         added = _command(commands, name, summary, example)
         added.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
     _add_leader(commands)
+    _add_verify(commands)
     _add_daemon_commands(commands)
     _command(commands, "demo", "watch an election and a failover, in half a minute", "demo")
     _add_dev_agent(commands)
@@ -81,18 +83,38 @@ def _add_leader(commands: _Commands) -> None:
     )
 
 
+def _add_verify(commands: _Commands) -> None:
+    verify = _command(
+        commands,
+        "verify",
+        "ask Consul whether a sequencer is still its holder's",
+        "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
+    )
+    verify.add_argument("--key", type=_key, required=True, metavar="KEY", help="the key in Consul")
+    verify.add_argument(
+        "--session", type=_session, required=True, metavar="ID", help="CONSUL_SUPERVISOR_SESSION of a hook"
+    )
+    verify.add_argument(
+        "--lock-index",
+        type=_index,
+        metavar="N",
+        help="CONSUL_SUPERVISOR_LOCK_INDEX: no, too, when the same session has locked the key anew. "
+        "A plain PUT over the key sets it to 0 in Consul; then the session alone decides",
+    )
+
+
 def _add_daemon_commands(commands: _Commands) -> None:
     """Those that the running daemon carries out."""
     recover = _command(
         commands,
         "recover",
-        "end stuck, once nothing of the application acts on this node any more",
+        "end stuck, once nothing acts on this node any more",
         "recover namenode",
     )
     recover.add_argument("name", type=_name, metavar="NAME", help="an election that is stuck")
     _add_socket(recover)
     for name, summary in (
-        ("pause", "stop contending until resume, over restarts too (a leader leads on)"),
+        ("pause", "stop contending until resume, over restarts too"),
         ("resume", "contend again after pause"),
     ):
         added = _command(commands, name, summary, f"{name} namenode")
@@ -154,6 +176,18 @@ def _key(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9,_./-]+", text) or "" in segments or {".", ".."} & set(segments):
         raise argparse.ArgumentTypeError("no key: letters, digits and ,_.- in segments between single /")
     return text
+
+
+def _session(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text):
+        raise argparse.ArgumentTypeError("no session: an id of Consul is a UUID")
+    return text
+
+
+def _index(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise argparse.ArgumentTypeError("no index of Consul: write a number from 0")
+    return int(text)
 
 
 def _port(text: str) -> int:

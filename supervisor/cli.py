@@ -139,7 +139,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _leader(options: argparse.Namespace) -> int:
     from supervisor.config import ConfigError, consul_settings, load
-    from supervisor.lookup import LookupFailed, leader_of
+    from supervisor.lookup import LookupFailed, key_now
     from supervisor.token import TokenError
 
     try:
@@ -155,7 +155,7 @@ def _leader(options: argparse.Namespace) -> int:
                     USAGE, f"cannot find election {options.name} in {options.config}: it has {known}"
                 )
             key = keys[options.name]
-        value = asyncio.run(leader_of(settings, key))
+        value = asyncio.run(key_now(settings, key)).leader
     except ConfigError as error:
         return _refuse(error)
     except TokenError as error:
@@ -166,6 +166,23 @@ def _leader(options: argparse.Namespace) -> int:
         return _fail(NEGATIVE, f"no leader: nobody holds {key}")
     sys.stdout.buffer.write(value + b"\n")
     return DONE
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from supervisor.config import ConfigError, consul_settings
+    from supervisor.lookup import LookupFailed, key_now, why_not_held
+    from supervisor.token import TokenError
+
+    try:
+        view = asyncio.run(key_now(consul_settings(os.environ), options.key))
+    except ConfigError as error:
+        return _refuse(error)
+    except TokenError as error:
+        return _fail(CONFIGURATION, str(error))
+    except LookupFailed as error:
+        return _fail(UNREACHABLE, str(error))
+    why_not = why_not_held(view, options.session, options.lock_index)
+    return _fail(NEGATIVE, f"no longer the holder of {options.key}: {why_not}") if why_not else DONE
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -241,6 +258,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "recover": _command_daemon,
     "pause": _command_daemon,
     "resume": _command_daemon,
+    "verify": _verify,
     "schema": _schema,
     "demo": _demo,
     "dev-agent": _dev_agent,

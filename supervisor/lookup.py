@@ -14,8 +14,8 @@ class LookupFailed(Exception):
     """Consul did not tell; the text says why."""
 
 
-async def leader_of(settings: ConsulSettings, key: str) -> bytes | None:
-    """The value of the key's holder, read consistently; None when nobody holds the key.
+async def key_now(settings: ConsulSettings, key: str) -> KeyView:
+    """The key, read consistently: as it was at some moment between the question and the answer.
 
     Raises LookupFailed when Consul cannot be reached or does not answer, TokenError when the
     token file cannot be used.
@@ -33,4 +33,19 @@ async def leader_of(settings: ConsulSettings, key: str) -> bytes | None:
     outcome = consul.decode(question, response)
     if not isinstance(outcome, KeyView):
         raise LookupFailed(f"cannot read {key}: Consul answers {getattr(outcome, 'why', outcome)}")
-    return outcome.leader
+    return outcome
+
+
+def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
+    """Blank when this session holds the key since it was locked at ``lock_index``; else why not.
+
+    A plain PUT over a held key leaves the lock and sets its LockIndex to 0: then the session alone
+    decides. Any other difference tells of a lock that was given up and taken anew.
+    """
+    if not view.session:
+        return "nobody holds it"
+    if view.session != session:
+        return "another session holds it"
+    if lock_index is not None and view.lock_index not in (lock_index, 0):
+        return f"the session has locked it anew: its LockIndex is {view.lock_index}, not {lock_index}"
+    return ""

@@ -12,7 +12,7 @@ from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
 
 USAGE, UNREACHABLE, CONFIGURATION = 2, 69, 78
-COMMANDS = ("run", "check", "leader", "recover", "pause", "resume", "schema")
+COMMANDS = ("run", "check", "leader", "verify", "recover", "pause", "resume", "schema")
 EXAMPLES = sorted((ROOT / "examples" / "configs").glob("*.yaml"))
 BAD = """
 elections:

@@ -1,0 +1,185 @@
+"""``verify``, the question of a resource that was shown a sequencer, on a real Consul."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.consul import Agent, free_ports
+from tests.support.supervisor import command, until
+
+GOOD, NOT, USAGE, CANNOT_TELL, CONFIGURATION = 0, 1, 2, 69, 78
+SOME_SESSION = "2f8e9dd4-3c55-4c9a-9a0e-0f3c1c7a8a11"
+
+
+def verify(agent: Agent, key: str, session: str, lock_index: int | None = None) -> tuple[int, str]:
+    """Exit code and standard error; nothing is ever on standard output."""
+    index = [] if lock_index is None else ["--lock-index", str(lock_index)]
+    done = command(
+        "verify", "--key", key, "--session", session, *index, environ={"CONSUL_HTTP_ADDR": agent.url}
+    )
+    assert done.stdout == "" and "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+def why_not(agent: Agent, key: str, session: str, lock_index: int | None = None) -> str:
+    """The reason of a no."""
+    code, error = verify(agent, key, session, lock_index)
+    begin = f"consul-supervisor: no longer the holder of {key}: "
+    assert code == NOT and error.startswith(begin) and error.count("\n") == 1, error
+    return error.removeprefix(begin).strip()
+
+
+@pytest.fixture
+def key(unique: str) -> str:
+    return f"{unique}/leader"
+
+
+@pytest.fixture
+def session(shared_agent: Agent, key: str) -> Iterator[str]:
+    """It holds the key."""
+    made = shared_agent.session_create(TTL="60s", LockDelay="0s")
+    assert shared_agent.acquire(key, made, b"a")
+    yield made
+    shared_agent.session_destroy(made)
+
+
+def lock_index(agent: Agent, key: str) -> int:
+    entry = agent.kv_get(key)
+    assert entry is not None
+    return int(entry["LockIndex"])
+
+
+def test_the_holders_sequencer_is_good_without_a_word(shared_agent: Agent, key: str, session: str) -> None:
+    assert verify(shared_agent, key, session) == (GOOD, "")
+    assert verify(shared_agent, key, session, lock_index(shared_agent, key)) == (GOOD, "")
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (lambda agent, key, session: agent.release(key, session), "nobody holds it"),
+        (lambda agent, key, session: agent.session_destroy(session), "nobody holds it"),
+        (lambda agent, key, session: agent.kv_delete(key), "nobody holds it"),
+    ],
+    ids=["released", "session ended", "key deleted"],
+)
+def test_a_lock_that_has_ended_is_a_no(
+    end: Callable[[Agent, str, str], object], words: str, shared_agent: Agent, key: str, session: str
+) -> None:
+    end(shared_agent, key, session)
+    assert why_not(shared_agent, key, session) == words
+
+
+def test_a_successor_makes_it_a_no(shared_agent: Agent, key: str, session: str) -> None:
+    shared_agent.session_destroy(session)
+    other = shared_agent.session_create(TTL="60s")
+    assert shared_agent.acquire(key, other)
+    assert why_not(shared_agent, key, session) == "another session holds it"
+
+
+def test_a_key_that_never_was_is_a_no(shared_agent: Agent, unique: str) -> None:
+    assert why_not(shared_agent, f"{unique}/none", SOME_SESSION) == "nobody holds it"
+
+
+def test_the_same_session_that_locked_anew_is_a_no_by_its_lock_index(
+    shared_agent: Agent, key: str, session: str
+) -> None:
+    """As other clients' sessions may; ours lock once. Without --lock-index nothing tells."""
+    before = lock_index(shared_agent, key)
+    shared_agent.release(key, session)
+    assert shared_agent.acquire(key, session)
+    assert why_not(shared_agent, key, session, before) == (
+        f"the session has locked it anew: its LockIndex is {before + 1}, not {before}"
+    )
+    assert verify(shared_agent, key, session) == (GOOD, "")
+
+
+def test_a_plain_put_over_the_key_leaves_the_sequencer_good(
+    shared_agent: Agent, key: str, session: str
+) -> None:
+    """The lock is held on; Consul has set the LockIndex to 0, which tells nothing."""
+    before = lock_index(shared_agent, key)
+    shared_agent.kv_put(key, b"somebody's")
+    assert (before, lock_index(shared_agent, key)) == (1, 0)
+    assert verify(shared_agent, key, session, before) == (GOOD, "")
+
+
+def test_what_was_locked_anew_after_a_plain_put_is_a_no(shared_agent: Agent, key: str, session: str) -> None:
+    for _ in range(2):
+        shared_agent.release(key, session)
+        shared_agent.acquire(key, session)
+    shared_agent.kv_put(key, b"somebody's")
+    shared_agent.release(key, session)
+    shared_agent.acquire(key, session)
+    assert "its LockIndex is 1, not 3" in why_not(shared_agent, key, session, 3)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--key", "a"),
+        ("--session", SOME_SESSION),
+        ("--key", "a", "--session", ""),
+        ("--key", "a", "--session", "x"),
+        ("--key", "a", "--session", f"{SOME_SESSION}\n"),
+        ("--key", "", "--session", SOME_SESSION),
+        ("--key", "/a", "--session", SOME_SESSION),
+        ("--key", "a", "--session", SOME_SESSION, "--lock-index", "-1"),
+        ("--key", "a", "--session", SOME_SESSION, "--lock-index", ""),
+        ("--key", "a", "--session", SOME_SESSION, "--lock-index", "0x1"),
+        ("--key", "a", "--session", SOME_SESSION, "--lock-index", "9" * 5000),
+    ],
+)
+def test_what_is_no_sequencer_is_wrong_usage_and_never_good(arguments: tuple[str, ...]) -> None:
+    """An empty session above all: a key that nobody holds shows one."""
+    done = command("verify", *arguments)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert done.stderr.startswith("usage: ") and "Traceback" not in done.stderr
+
+
+def test_without_consul_it_cannot_be_told() -> None:
+    environ = {"CONSUL_HTTP_ADDR": f"127.0.0.1:{free_ports(1)[0]}"}
+    done = command("verify", "--key", "a", "--session", SOME_SESSION, environ=environ)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (CANNOT_TELL, "", 1)
+
+
+def test_a_token_file_that_is_not_there_is_a_fault_of_configuration(tmp_path: Path) -> None:
+    environ = {"CONSUL_HTTP_TOKEN_FILE": str(tmp_path / "none")}
+    done = command("verify", "--key", "a", "--session", SOME_SESSION, environ=environ)
+    assert done.returncode == CONFIGURATION and str(tmp_path / "none") in done.stderr
+
+
+def test_a_consul_that_denies_cannot_tell(tmp_path: Path) -> None:
+    """Neither yes nor no: the key may be held or not."""
+    acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": SOME_SESSION}}
+    with Agent(tmp_path / "guarded", config={"acl": acl}, token=SOME_SESSION) as agent:
+        made = agent.session_create(TTL="60s")
+        assert agent.acquire("a", made)
+        code, error = verify(agent, "a", made)
+        assert code == CANNOT_TELL and "403 Permission denied" in error and error.count("\n") == 1
+        environ = {"CONSUL_HTTP_ADDR": agent.url, "CONSUL_HTTP_TOKEN": SOME_SESSION}
+        assert command("verify", "--key", "a", "--session", made, environ=environ).returncode == GOOD
+
+
+class Leaderless(Agent):
+    """A server that waits for another that never comes."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, persistent=True)
+        self._config["bootstrap_expect"] = 2
+
+    def _ready(self) -> bool:
+        def answers() -> bool:
+            try:
+                return self.call("GET", "/status/leader").status == 200
+            except OSError:
+                return False
+
+        return until(answers, "Consul answers")
+
+
+def test_a_consul_without_a_leader_cannot_tell(tmp_path: Path) -> None:
+    with Leaderless(tmp_path / "consul") as agent:
+        code, error = verify(agent, "a", SOME_SESSION)
+    assert code == CANNOT_TELL and "No cluster leader" in error and error.count("\n") == 1
