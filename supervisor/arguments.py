@@ -25,8 +25,7 @@ examples:
   consul-supervisor demo                              watch a failover, without any Consul
   consul-supervisor schema > config.schema.json       for editors
 
-exit codes: 0 done, 1 negative answer, 2 usage, 69 Consul or daemon not reachable, 70 a bug of ours,
-78 configuration
+exit codes: 0 done, 1 negative answer, 2 usage, 69 not reachable, 70 a bug of ours, 78 configuration
 """
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

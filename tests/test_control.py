@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.control import Command, Control, ControlError, Outcome, Reply, Verb
+from supervisor.config import ControlSettings
+from supervisor.control import Command, Control, ControlError, Outcome, Reply, Verb, serve
+from supervisor.control.client import DaemonUnreachable, ask
 from supervisor.control.server import LIMITS
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Peer
 from tests.support.supervisor import PATIENCE_S, command
@@ -217,6 +219,17 @@ def test_a_config_that_does_not_tell_the_socket_is_78_with_its_place(folder: Pat
     assert done.stderr.startswith(f"{config}:1:17: control_socket: cannot be this text")
 
 
+def test_a_daemon_that_hangs_is_waited_for_no_longer_than_that(folder: Path) -> None:
+    path = folder / "c.sock"
+    with socket.socket(socket.AF_UNIX) as frozen:
+        frozen.bind(str(path))
+        frozen.listen()
+        with pytest.raises(
+            DaemonUnreachable, match=f"cannot ask the daemon: no answer from {path} within 0.1 s"
+        ):
+            asyncio.run(ask(str(path), Command(Verb.PAUSE, "app"), within_s=0.1))
+
+
 # --- HTTP ----------------------------------------------------------------------------------------
 
 
@@ -376,7 +389,7 @@ def test_a_socket_on_which_somebody_answers_is_left_alone(queue: int, folder: Pa
         other.listen(queue)
         client = connected(path)
         error = opening(path)
-        assert error.in_use and "another consul-supervisor answers on it" in str(error)
+        assert not error.no_place and "another consul-supervisor answers on it" in str(error)
         other.accept()[0].close()
         client.close()
         assert path.is_socket()
@@ -391,14 +404,14 @@ def test_what_is_no_socket_is_never_removed(there: str, folder: Path) -> None:
         path.symlink_to(folder / "elsewhere")
     else:
         path.mkdir()
-    assert not opening(path).in_use
+    assert not opening(path).no_place
     assert path.is_symlink() or path.is_dir() or path.read_text() == "precious"
 
 
 def test_a_folder_that_cannot_be_made_is_said(folder: Path) -> None:
     (folder / "file").touch()
     error = opening(folder / "file" / "c.sock")
-    assert not error.in_use and "set control_socket to a path where this user may" in str(error)
+    assert error.no_place and "set control_socket to a path where this user may" in str(error)
 
 
 def test_a_successors_socket_is_not_removed(folder: Path) -> None:
@@ -415,3 +428,51 @@ def test_a_successors_socket_is_not_removed(folder: Path) -> None:
         assert not path.exists()
 
     asyncio.run(run())
+
+
+def tried(settings: ControlSettings) -> list[str]:
+    """The warnings of a daemon with these settings. Raises ControlError."""
+    warnings: list[str] = []
+
+    async def run() -> None:
+        control = await serve(settings, Standin().ask, Standin().note, warnings.append)
+        assert (control is None) == bool(warnings)
+        if control is not None:
+            await control.close()
+
+    asyncio.run(run())
+    return warnings
+
+
+@pytest.mark.parametrize("name", ["file/control.sock", "x" * 100 + "/control.sock"])
+def test_a_default_place_that_this_user_cannot_have_is_a_warning(name: str, folder: Path) -> None:
+    """Who tries the daemon out as a normal user is not refused; who has said where it is to be is."""
+    (folder / "file").touch()
+    path = str(folder / name)
+    (warning,) = tried(ControlSettings(path))
+    assert path in warning and warning.endswith("commands will not reach this daemon")
+    with pytest.raises(ControlError):
+        tried(ControlSettings(path, configured=True))
+
+
+def test_a_default_place_that_can_be_had_is_used_without_a_word(folder: Path) -> None:
+    assert tried(ControlSettings(str(folder / "control.sock"))) == []
+
+
+def test_a_default_place_where_another_daemon_answers_is_refused(folder: Path) -> None:
+    """Commands would reach the other one."""
+    path = folder / "control.sock"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        with pytest.raises(ControlError, match="another consul-supervisor answers"):
+            tried(ControlSettings(str(path)))
+
+
+@as_root
+def test_a_group_that_this_user_cannot_give_the_socket_to_is_refused(folder: Path) -> None:
+    """Also at the default place: the group was asked for."""
+    folder.chmod(0o777)
+    with someone_else(), pytest.raises(ControlError, match="only root and members of a group may give it"):
+        tried(ControlSettings(str(folder / "control.sock"), GROUP))
+    assert list(folder.iterdir()) == []

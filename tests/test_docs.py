@@ -10,15 +10,25 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 
 from docs import devagent, reference
+from supervisor.check import report
 from supervisor.config import load
 from supervisor.config import source as config_source
 from supervisor.core.actions import HookContext, Reason, StartHook
-from supervisor.core.lease import LOCK_DELAY_MAX_S, MARGIN_MIN_S, MARGIN_SHARE, ROOM_MIN_S
+from supervisor.core.lease import (
+    EXCHANGE_MAX_S,
+    INTERVAL_MIN_S,
+    LOCK_DELAY_MAX_S,
+    MARGIN_MIN_S,
+    MARGIN_SHARE,
+    ROOM_MIN_S,
+    lease_of,
+)
 from supervisor.core.settings import Hook, Webhook
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
@@ -27,11 +37,13 @@ from tests.support.pages import (
     DEV_AGENT,
     DOCS,
     HOOKS,
+    LEASE,
     PAGES,
     README,
     ROOT,
     Shown,
     anchors,
+    fenced,
     first_codes,
     name,
     rows,
@@ -243,6 +255,52 @@ def test_the_receivers_snippet_knows_a_genuine_webhook(snippet: str, tmp_path: P
     assert is_genuine(two, body, secret)
 
 
+# --- lease.md ------------------------------------------------------------------------------------------
+
+
+def example(folder: Path) -> Path:
+    """The election that the page reckons with."""
+    (shown,) = [block.text for block in fenced(LEASE) if block.language == "yaml"]
+    file = folder / "c.yaml"
+    file.write_text(yaml.safe_dump({"elections": yaml.safe_load(shown)}))
+    return file
+
+
+@SHOWN.by(LEASE, "The sum", "yaml")
+def test_the_election_of_the_sum_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
+    assert load(example(tmp_path), {}, "node1").warnings == ()
+
+
+@SHOWN.by(LEASE, "The sum", "text")
+def test_the_sum_is_the_one_that_check_prints(shown: str, tmp_path: Path) -> None:
+    assert shown in report(load(example(tmp_path), {}, "node1"))
+
+
+def test_the_drawing_is_to_scale(tmp_path: Path) -> None:
+    """Each bar begins and ends where the figures of the same election say."""
+    lease = lease_of(load(example(tmp_path), {}, "node1").elections[0])
+    drawing = ElementTree.parse(LEASE.with_suffix(".svg"))
+    bars = {
+        bar.get("id"): (float(bar.get("x", "")), float(bar.get("width", "")))
+        for bar in drawing.iterfind(".//{http://www.w3.org/2000/svg}rect[@id]")
+    }
+    begin_x, width = bars["lock-delay"]
+    scale = width / lease.lock_delay_s
+    ends = {"room": lease.room_s, "lose_time": lease.room_s + lease.lose_time_s, "margin": lease.lock_delay_s}
+    begin_s = 0.0
+    for name_of_bar, end_s in ends.items():
+        expected = (begin_x + scale * begin_s, scale * (end_s - begin_s))
+        assert bars[name_of_bar] == pytest.approx(expected, abs=0.1)
+        begin_s = end_s
+    assert bars["rival"][0] == pytest.approx(begin_x + width)
+
+
+@pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/\S+?::\w+)`", LEASE.read_text()))))
+def test_the_tests_that_show_a_step_exist(named: str) -> None:
+    path, _, function = named.partition("::")
+    assert f"\ndef {function}(" in (ROOT / path).read_text()
+
+
 # --- figures ----------------------------------------------------------------------------------------
 
 
@@ -261,10 +319,13 @@ def test_the_receivers_snippet_knows_a_genuine_webhook(snippet: str, tmp_path: P
             f"a directory {config_source.FILES_MAX} files and {config_source.FILES_BYTES_MAX >> 20} MiB",
         ),
         (
-            "docs/safety.md",
+            "docs/lease.md",
             f"{MARGIN_SHARE:.0%}".replace("%", " %") + f" of `lock_delay`, at least {MARGIN_MIN_S:g} s",
         ),
-        ("docs/safety.md", f"`room` is under {ROOM_MIN_S:g} s"),
+        ("docs/lease.md", f"`room` is under {ROOM_MIN_S:g} s"),
+        ("docs/lease.md", f"More than {LOCK_DELAY_MAX_S:g} s is applied as {LOCK_DELAY_MAX_S:g} s"),
+        ("docs/lease.md", f"one exchange ({EXCHANGE_MAX_S:g} s at most)"),
+        ("docs/lease.md", f"a third of the smaller of ttl and room, at least {INTERVAL_MIN_S:g} s"),
         ("docs/safety.md", f"{LOCK_DELAY_MAX_S:g} s is the most that Consul applies"),
     ],
 )

@@ -13,6 +13,6 @@ package must never decide what a command means: it hands each to ``ask`` and tel
 
 from supervisor.control.commands import Command, Outcome, Reply, Verb
 from supervisor.control.listener import ControlError
-from supervisor.control.server import Control
+from supervisor.control.server import Control, serve
 
-__all__ = ["Command", "Control", "ControlError", "Outcome", "Reply", "Verb"]
+__all__ = ["Command", "Control", "ControlError", "Outcome", "Reply", "Verb", "serve"]

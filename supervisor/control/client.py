@@ -13,13 +13,13 @@ class DaemonUnreachable(Exception):
     """The daemon did not reply, so it is not known whether it did what was asked; the text says why."""
 
 
-async def ask(socket_path: str, command: Command) -> Reply:
+async def ask(socket_path: str, command: Command, *, within_s: float = ASK_S) -> Reply:
     """What the daemon replies to this command. Raises DaemonUnreachable."""
     endpoint = Endpoint("unix", "localhost", 0, socket_path, Tls())
     request = requests.Request("POST", endpoint.base_url + target_of(command)).prepare()
     transport = Transport(endpoint)
     try:
-        response = await transport.exchange(request, timeout_s=ASK_S, fresh=True)
+        response = await transport.exchange(request, timeout_s=within_s, fresh=True)
     except ExchangeFailed as failure:
         raise DaemonUnreachable(f"cannot ask the daemon: {failure}") from None
     finally:

@@ -18,12 +18,12 @@ REMEDY = "set control_socket to a path where this user may make one"
 class ControlError(Exception):
     """The operator's fault: the control socket cannot be made. Its text is one line.
 
-    ``in_use``: somebody answers there, so commands would reach another daemon.
+    ``no_place``: for want of a folder in which this user may make one, and for no other reason.
     """
 
-    def __init__(self, text: str, *, in_use: bool = False) -> None:
+    def __init__(self, text: str, *, no_place: bool = False) -> None:
         super().__init__(text)
-        self.in_use = in_use
+        self.no_place = no_place
 
 
 def group_id(name: str | None) -> int | None:
@@ -48,7 +48,7 @@ def bound(path: Path, gid: int | None) -> socket.socket:
         sock.bind(os.fsencode(path))
         try:
             _guard(path, gid)
-        except OSError:
+        except BaseException:
             path.unlink()
             raise
     except BaseException as error:
@@ -56,14 +56,18 @@ def bound(path: Path, gid: int | None) -> socket.socket:
         if not isinstance(error, OSError):
             raise
         why = error.strerror or str(error)
-        raise ControlError(f"cannot make the control socket {path}: {why}; {REMEDY}") from None
+        raise ControlError(f"cannot make the control socket {path}: {why}; {REMEDY}", no_place=True) from None
     return sock
 
 
 def _guard(path: Path, gid: int | None) -> None:
     path.chmod(OWNER_ONLY)
     if gid is not None:
-        os.chown(path, -1, gid)
+        try:
+            os.chown(path, -1, gid)
+        except OSError as error:
+            why = f"{error.strerror}; only root and members of a group may give it a file"
+            raise ControlError(f"cannot let group {gid} use the control socket {path}: {why}") from None
         path.chmod(OWNER_AND_GROUP)
 
 
@@ -78,8 +82,7 @@ def _remove_stale(path: Path) -> None:
     if _is_answered(path):
         raise ControlError(
             f"cannot make the control socket {path}: another consul-supervisor answers on it; "
-            "each needs a control_socket of its own",
-            in_use=True,
+            "each needs a control_socket of its own"
         )
     path.unlink(missing_ok=True)
 

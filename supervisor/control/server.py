@@ -8,8 +8,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from supervisor.config import ControlSettings
 from supervisor.control.commands import STATUSES, Command, Reply, body_of, command_of, error_body
-from supervisor.control.listener import bound, group_id
+from supervisor.control.listener import ControlError, bound, group_id
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
 
 LIMITS = Limits(
@@ -80,6 +81,25 @@ class Control:
     def _who(self) -> str:
         members = "" if self._group is None else f" and the members of group {self._group}"
         return f"only root, user id {os.geteuid()}{members} may give them"
+
+
+async def serve(
+    settings: ControlSettings, ask: Ask, note: Note, warn: Callable[[str], None]
+) -> Control | None:
+    """The control socket of these settings, open.
+
+    None where nobody has said where it is to be and this user cannot have it at the default place:
+    who tries the daemon out is told by ``warn``, and it runs without. Raises ControlError.
+    """
+    control = Control(settings.path, settings.group, ask, note)
+    try:
+        await control.open()
+    except ControlError as error:
+        if settings.configured or not error.no_place:
+            raise
+        warn(f"{error}; commands will not reach this daemon")
+        return None
+    return control
 
 
 def _refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:

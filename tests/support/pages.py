@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 HOOKS = ROOT / "docs" / "hooks.md"
+LEASE = ROOT / "docs" / "lease.md"
 DEV_AGENT = ROOT / "docs" / "dev-agent.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, *DOCS, ROOT / "CHANGELOG.md"]
