@@ -72,6 +72,7 @@ def _fail(code: int, text: str) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from supervisor.config import ConfigError, load
+    from supervisor.control import ControlError
     from supervisor.journal import JournalError
     from supervisor.token import TokenError
 
@@ -79,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
         return _daemon(load(options.path, os.environ, socket.gethostname()))
     except ConfigError as error:
         _refuse(error)
-    except TokenError as error:
+    except (TokenError, ControlError) as error:
         _fail(CONFIGURATION, str(error))
     except JournalError as error:
         return _fail(CONFIGURATION, str(error))

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 
 from supervisor.config import Config
 from supervisor.consul import Consul
+from supervisor.control import Command, Control, ControlError, Reply, serve
+from supervisor.control import Outcome as CommandOutcome
 from supervisor.core.actions import (
     Acquire,
     Action,
@@ -36,8 +38,10 @@ from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded
 from supervisor.core.node import Node
 from supervisor.driver import Driver
 from supervisor.hooks import Hooks
+from supervisor.http_server import Peer
 from supervisor.journal.flush import Flush
 from supervisor.log import Log
+from supervisor.operations import Operator
 from supervisor.records import Records
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
@@ -99,6 +103,9 @@ class Daemon:
         )
         begun = self._records.start(boottime())
         self._driver = Driver(Node(begun.elections, begun.successors), self)
+        self._operator = Operator(self._driver.node, self.dispatch)
+        self._control_settings = config.control
+        self._control: Control | None = None
         _allow_descriptors(len(begun.elections))
         self._exchanges: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -110,12 +117,16 @@ class Daemon:
         self._interrupted = False
 
     async def run(self) -> int:
-        """Take part in all elections until a signal says stop; 0 when all wound up in order."""
+        """Take part in all elections until a signal says stop; 0 when all wound up in order.
+
+        Raises ControlError when the control socket cannot be made.
+        """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._bug)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
+        await self._open_control()
         self._log.line("info", "started", elections=len(self._driver.node.elections), pid=os.getpid())
         self.dispatch(Tick())
         await self._ended.wait()
@@ -228,7 +239,26 @@ class Daemon:
         self._hooks.kill_all()
         self._ended.set()
 
+    async def _open_control(self) -> None:
+        if self._control_settings is None:
+            return
+        try:
+            self._control = await serve(self._control_settings, self._operator.ask, self._asked, self._warn)
+        except ControlError:
+            await self._close()
+            raise
+
+    def _asked(self, command: Command, reply: Reply, peer: Peer) -> None:
+        level = "info" if reply.outcome is CommandOutcome.DONE else "warning"
+        name = "all" if command.name is None else command.name
+        self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
+
+    def _warn(self, why: str) -> None:
+        self._log.line("warning", "control-socket", why=why)
+
     async def _close(self) -> None:
+        if self._control is not None:
+            await self._control.close()
         if self._timer is not None:
             self._timer.cancel()
         for task in tuple(self._exchanges):

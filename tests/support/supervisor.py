@@ -67,7 +67,8 @@ class Supervisor:
         self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
         self.log_path = folder / "log"
         self.state_dir = folder / "state"
-        self._environ = {**ENVIRON, "STATE_DIRECTORY": str(self.state_dir), **(environ or {})}
+        places = {"STATE_DIRECTORY": str(self.state_dir), "RUNTIME_DIRECTORY": str(folder)}
+        self._environ = {**ENVIRON, **places, **(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

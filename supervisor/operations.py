@@ -1,0 +1,62 @@
+"""What an operator asks of the running daemon, as events for the core, and what is replied.
+
+It looks at roles to say why something cannot be; whether it is done is the core's to decide.
+"""
+
+from collections.abc import Callable
+
+from supervisor.control import Command, Outcome, Reply, Verb
+from supervisor.core.actions import Role
+from supervisor.core.election import Election
+from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked
+from supervisor.core.node import Node
+
+DONE = Reply(Outcome.DONE)
+_EVENTS: dict[Verb, Callable[[str], Event]] = {
+    Verb.RECOVER: RecoverAsked,
+    Verb.PAUSE: PauseAsked,
+    Verb.RESUME: ResumeAsked,
+}
+
+
+class Operator:
+    """Answers commands about the elections of one node."""
+
+    def __init__(self, node: Node, dispatch: Callable[[Event], None]) -> None:
+        self._node = node
+        self._dispatch = dispatch
+
+    def ask(self, command: Command) -> Reply:
+        """Do it, at once, and say what became of it; with all elections the first refusal counts."""
+        elections = self._node.elections
+        if command.name is not None and command.name not in elections:
+            known = ", ".join(sorted(elections)) or "none"
+            return _cannot(
+                command.verb, command.name, f"no such election, there are {known}", Outcome.UNKNOWN
+            )
+        contending = [name for name, election in elections.items() if election.settings.contend]
+        names = contending if command.name is None else [command.name]
+        replies = [self._one(command.verb, name) for name in names]
+        return next((reply for reply in replies if reply is not DONE), DONE)
+
+    def _one(self, verb: Verb, name: str) -> Reply:
+        if why := _obstacle(verb, self._node.elections[name]):
+            return _cannot(verb, name, why)
+        self._dispatch(_EVENTS[verb](name))
+        after = self._node.elections[name]
+        kept = after.ledger.kept
+        if kept is not None and kept.paused != after.paused:
+            return _cannot(
+                verb, name, "it is so now, but cannot be recorded: a restart forgets it (see the log)"
+            )
+        return DONE
+
+
+def _obstacle(verb: Verb, election: Election) -> str:
+    if verb is Verb.RECOVER:
+        return "" if election.role is Role.STUCK else f"it is not stuck (role: {election.role})"
+    return "" if election.settings.contend else "it only observes (contend: false)"
+
+
+def _cannot(verb: Verb, name: str, why: str, outcome: Outcome = Outcome.IMPOSSIBLE) -> Reply:
+    return Reply(outcome, f"cannot {verb} {name}: {why}")
