@@ -47,10 +47,11 @@ class Play:
     """An election on the stage. ``log``: every action ever begun, with its time, but what is only
     made ready (``prepared``) and what was to be kept (``records``, unless ``disk_full``)."""
 
-    def __init__(self, settings: ElectionSettings, memory: a.Memory = NOTHING) -> None:
-        self.election: Election = new_election(settings, spread=0.0, instance="i", memory=memory)
+    def __init__(self, settings: ElectionSettings, memory: a.Memory = NOTHING, now: float = 0.0) -> None:
+        self.election: Election = new_election(settings, spread=0.0, instance="i", memory=memory, now=now)
         self.records: list[a.Memory] = []
         self.disk_full = False
+        self.refused = 0
         self.log: list[tuple[float, a.Action]] = []
         self.under_way: list[a.Request] = []
         self.prepared: list[a.Request] = []
@@ -97,6 +98,7 @@ class Play:
         for remember in begun:
             if isinstance(remember, a.Remember):
                 why_not = "no space left" if self.disk_full else ""
+                self.refused += bool(why_not)
                 if not why_not:
                     self.records.append(remember.memory)
                 done += self._turn(e.Remembered(remember, why_not), now)

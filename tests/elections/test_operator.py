@@ -71,7 +71,7 @@ def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: Scene) ->
 def test_an_unknown_name_and_an_absent_daemon_are_said(scene: Scene) -> None:
     a = scene.leader("a")
     code, why = operate(a, "pause", "nothing")
-    assert code == 1 and "no such election" in why and scene.name in why
+    assert code == 2 and "no such election" in why and scene.name in why
     assert a.stop() == 0
     code, why = operate(a, "pause", scene.name)
     assert code == 69 and why.startswith("consul-supervisor: cannot")

@@ -1,0 +1,289 @@
+"""Records: what waits for one, what does not, and what a process that starts makes of one."""
+
+from typing import Any
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.actions import Memory, Step
+from supervisor.core.election import departing_election
+from tests.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    FREE,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    RUN,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    acquiring,
+    contender,
+    holding,
+    waiting,
+)
+
+
+def left(step: Step, **more: Any) -> Memory:
+    """What a process that crashed at 0 has left; its contact was then."""
+    return Memory(step, "k", "s", 7, 3, 2, 0.0, leader=b"me", **more)
+
+
+def started(step: Step, at: float = 2.0, **more: Any) -> Play:
+    """A process that has started with this record, its first turn taken."""
+    memory_fields = {name: more.pop(name) for name in ("reason", "foreign", "paused") if name in more}
+    play = Play(contender(**more), memory=left(step, **memory_fields), now=at)
+    play.happens(at, e.Tick())
+    return play
+
+
+def steps(play: Play) -> list[str]:
+    return [str(memory.step) for memory in play.records]
+
+
+# --- what waits for a record -----------------------------------------------------------------------
+
+
+def test_each_step_is_on_record_in_its_turn() -> None:
+    play = holding()
+    play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
+    play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
+    play.does(2.2, RELEASE, e.Done(), "")
+    play.does(2.25, "destroy s")
+    play.does(2.3, DESTROY, e.Done(), "stopped, finished")
+    assert steps(play) == ["session", "tenure", "holding", "losing", "session", "none"]
+    assert play.records[1].session == "s" and play.records[1].token == 7
+
+
+def test_the_newest_contact_is_on_record() -> None:
+    """A process that starts while Consul is silent believes no longer than this one would have."""
+    play = holding()
+    play.passes(10.0)
+    assert play.election.tenure is not None
+    assert play.records[-1].contact == play.election.tenure.contact > 5.0
+
+
+def test_a_session_that_is_not_on_record_does_not_try() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.disk_full = True
+    play.on(0.1, CREATE, e.Created("s"))
+    play.does(0.2, WATCH, FREE, "watch 5")
+    play.passes(3.0)
+    assert not play.times(ACQUIRE)
+    play.disk_full = False
+    play.passes(5.0)
+    assert len(play.times(ACQUIRE)) == 1
+
+
+def test_a_record_that_is_refused_is_tried_again_each_second() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.disk_full = True
+    play.on(0.1, CREATE, e.Created("s"))
+    before = play.refused
+    play.passes(4.0)
+    assert 3 <= play.refused - before <= 4
+
+
+def test_a_tenure_that_is_not_on_record_is_given_back_without_a_hook() -> None:
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play.disk_full = True
+    play.does(0.3, ACQUIRE, WON, "release s")
+    assert not play.times(a.StartHook)
+    play.disk_full = False
+    play.on(0.4, RELEASE, e.Done())
+    play.on(1.0, DESTROY, e.Done()) if play.times(DESTROY) else play.passes(1.0)
+    assert not [now for now in play.times(CREATE) if now > 0.0]
+
+
+def test_on_lose_waits_for_no_record() -> None:
+    play = holding()
+    play.disk_full = True
+    play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
+
+
+def test_the_release_waits_for_the_record_that_nothing_is_left_to_do() -> None:
+    """Or a release that is applied late could meet a process that has adopted the tenure."""
+    play = holding()
+    play.disk_full = True
+    play.on(2.0, READ, OURS) if False else None
+    play.hears(2.0, e.HookEnded(play.last(a.StartHook), ok=True), "")
+    play.happens(2.0, e.RecoverAsked("n"))
+    play.does(2.1, WATCH, RIVAL, "renew s, watch 9")
+    play.passes(2.5)
+    play.happens(2.6, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert not play.times(RELEASE) and play.role == "losing"
+    play.disk_full = False
+    play.passes(5.0)
+    assert len(play.times(RELEASE)) == 1
+
+
+def test_a_stop_without_room_for_a_record_leaves_the_lock_to_its_ttl() -> None:
+    play = holding()
+    play.disk_full = True
+    play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
+    play.happens(2.1, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert play.role == "stopped" and not play.times(RELEASE) and not play.times(DESTROY)
+
+
+def test_what_the_last_try_left_behind_stays_on_record() -> None:
+    play = waiting()
+    play.hears(0.5, e.StopAsked(), "destroy s")
+    play.does(3.5, DESTROY, SILENCE, "stopped, finished")
+    assert play.records[-1] == Memory(Step.SESSION, "k", "s")
+
+
+# --- adoption --------------------------------------------------------------------------------------
+
+
+def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
+    play = started(Step.HOLDING)
+    assert play.role == "acquiring"
+    play.does(2.1, RENEW, e.Alive(), "")
+    play.does(2.2, READ, OURS, "holding")
+    assert not play.times(a.StartHook)
+
+
+def test_a_renewal_or_a_read_alone_does_not_adopt() -> None:
+    play = started(Step.HOLDING)
+    play.does(2.2, READ, OURS, "")
+    play.does(2.3, RENEW, SILENCE, "")
+    assert play.role == "acquiring"
+
+
+def test_the_run_child_is_started_again() -> None:
+    play = started(Step.HOLDING, run=RUN)
+    play.on(2.1, RENEW, e.Alive())
+    play.does(2.2, READ, OURS, "start run, holding")
+    assert play.last(a.StartRun).context.reason == "adopted"
+
+
+@pytest.mark.parametrize(("step", "on_adopt"), [(Step.TENURE, "none"), (Step.HOLDING, "acquire")])
+def test_on_acquire_begins_again_when_it_had_not_finished_or_is_asked_for(step: Step, on_adopt: str) -> None:
+    play = started(step, on_adopt=on_adopt)
+    play.on(2.1, RENEW, e.Alive())
+    play.does(2.2, READ, OURS, "start up#1: adopted")
+    assert play.last(a.StartHook).context.transition == "s-adopt"
+    assert steps(play)[-1] == "tenure"
+
+
+@pytest.mark.parametrize(
+    "view", [RIVAL, FREE, e.KeyView(9, "s", b"me", 8, 9, 1), e.KeyView(9, "s", b"me", 3, 9, 3)]
+)
+def test_a_key_that_is_not_ours_as_it_was_means_on_lose(view: e.KeyView) -> None:
+    play = started(Step.HOLDING)
+    play.on(2.1, RENEW, e.Alive())
+    play.on(2.2, READ, view)
+    assert play.says([play.last(a.StartHook)]) == "start down#1: crashed"
+
+
+def test_silence_is_ridden_out_to_the_end_of_the_room_of_the_contact_on_record() -> None:
+    play = started(Step.HOLDING)
+    play.passes(23.4, silent=True)
+    assert play.role == "acquiring"
+    play.passes(23.6, silent=True)
+    assert play.says([play.last(a.StartHook)]) == "start down#1: crashed"
+    assert play.times(a.StartHook) == [23.5]
+
+
+def test_a_record_whose_room_is_over_means_on_lose_at_once() -> None:
+    play = started(Step.HOLDING, at=23.5)
+    assert play.times(a.StartHook) == [23.5]
+
+
+def test_on_lose_that_was_interrupted_begins_again_with_its_reason() -> None:
+    play = started(Step.LOSING, reason=a.Reason.UNHEALTHY)
+    assert play.says([play.last(a.StartHook)]) == "start down#1: unhealthy"
+    assert play.last(a.StartHook).context.transition == "s-lose"
+    play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
+
+
+def test_a_session_without_a_tenure_is_released_and_destroyed() -> None:
+    """Its acquire may have been applied."""
+    play = started(Step.SESSION)
+    assert play.times(RELEASE) == [2.0] and not play.times(CREATE)
+    play.on(2.1, RELEASE, e.Done())
+    play.passes(2.2)
+    play.on(2.3, DESTROY, e.Done()) if play.times(DESTROY)[-1:] and play.under_way else None
+    assert play.times(DESTROY)
+
+
+def test_stuck_stays_stuck_and_keeps_the_session_alive() -> None:
+    play = started(Step.STUCK)
+    assert play.role == "stuck" and play.times(RENEW) == [2.0] and not play.times(a.StartHook)
+    play.hears(3.0, e.RecoverAsked("n"), "release s, waiting")
+
+
+@pytest.mark.parametrize("step", [Step.TENURE, Step.HOLDING, Step.STUCK])
+def test_a_foreign_tenure_gets_its_on_lose_and_its_session_is_left_alone(step: Step) -> None:
+    play = started(step, foreign=True)
+    start = play.last(a.StartHook)
+    assert play.says([start]) == "start down#1: crashed" and start.context.rival_at == 2.0
+    assert play.records[-1].foreign
+    play.hears(2.1, e.HookEnded(start, ok=True), "create, waiting")
+    assert not play.times(RELEASE) and not play.times(DESTROY) and not play.times(RENEW)
+
+
+def test_a_foreign_session_is_forgotten() -> None:
+    play = started(Step.SESSION, foreign=True)
+    assert play.times(CREATE) == [2.0] and not play.times(DESTROY)
+
+
+def test_a_pause_outlives_the_process() -> None:
+    play = started(Step.NONE, paused=True)
+    assert play.role == "paused" and not play.times(CREATE)
+    play.hears(3.0, e.ResumeAsked("n"), "create, waiting")
+
+
+def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
+    play = Play(contender())
+    play.election = departing_election(
+        contender(), spread=0.0, instance="i", memory=left(Step.HOLDING), now=2.0
+    )
+    play.happens(2.0, e.Tick())
+    assert play.says([play.last(a.StartHook)]) == "start down#1: config-changed"
+    play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
+    play.does(2.2, RELEASE, e.Done(), "")
+    play.does(2.25, "destroy s")
+    play.does(2.3, DESTROY, e.Done(), "stopped, finished")
+
+
+# --- a loop that stood still -----------------------------------------------------------------------
+
+
+def test_after_a_standstill_no_further_hook_begins_before_consul_has_confirmed_the_lock() -> None:
+    """The win of 0.3 was on its way while the loop stood still."""
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play.happens(3.0, e.Resumed(2.8))
+    play.does(3.0, ACQUIRE, WON, "acquiring")
+    assert not play.times(a.StartHook)
+    play.does(3.1, READ, OURS, "start up#1: acquired")
+
+
+def test_after_a_standstill_the_lease_is_looked_at_first() -> None:
+    play = holding()
+    play.happens(24.0, e.Resumed(20.0))
+    assert play.says([play.last(a.StartHook)]) == "start down#1: lease-expired"
+
+
+def test_after_a_standstill_a_holder_asks_at_once() -> None:
+    play = holding()
+    before = play.times(READ)
+    play.happens(5.0, e.Resumed(3.0))
+    assert play.times(READ) == [*before, 5.0] and play.times(RENEW)[-1] == 5.0
+
+
+def test_a_standstill_in_on_acquire_holds_the_next_hook_back() -> None:
+    play = acquiring(on_acquire=(contender().on_acquire[0],) * 1, run=RUN)
+    play.happens(3.0, e.Resumed(2.0))
+    play.hears(3.1, e.HookEnded(play.last(a.StartHook), ok=True), "")
+    play.does(3.2, READ, OURS, "start run, holding")

@@ -1,0 +1,292 @@
+"""The journal: what is written comes back, and what is damaged is never taken for nothing."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import ConsulSettings
+from supervisor.core.actions import Memory, Reason, Remember, Step
+from supervisor.core.election import NOTHING
+from supervisor.core.settings import (
+    CandidateCheck,
+    Command,
+    ElectionSettings,
+    Hook,
+    Run,
+    SessionSettings,
+    Tls,
+    Webhook,
+)
+from supervisor.journal import COMPACT_BYTES, Identity, Journal, JournalError, Recorded, Unreadable
+from supervisor.journal.lines import LEADER_BYTES_MAX, read, settings_line, state_line
+from supervisor.leftovers import Group
+
+HERE = Identity("machine", "host", "boot")
+CONSUL = ConsulSettings("http://127.0.0.1:8500", token="hunter2", token_file=None, tls=Tls(ca_file="/ca"))
+COMMAND = Command(("/bin/true", "x"), env=(("A", "b"),), cwd="/", user="root", kill_after_s=2.0)
+WEBHOOK = Webhook("https://h/", headers=(("X-A", "b"),), secret_file="/s", tls=Tls(verify=False))
+SETTINGS = ElectionSettings(
+    name="app",
+    key="service/app/leader",
+    value=b'{"a":1}\xff\x00',
+    session=SessionSettings("app", ttl_s=None, node_checks=("serfHealth",)),
+    on_acquire=(Hook("up", COMMAND, 3.0, 2),),
+    on_lose=(Hook("down", WEBHOOK, 5.0), Hook("off", COMMAND, 5.0)),
+    run=Run(COMMAND),
+    candidate_check=CandidateCheck(Hook("candidate_check", COMMAND, 3.0)),
+    on_adopt="acquire",
+)
+MEMORY = Memory(
+    Step.HOLDING, "service/app/leader", "s", 7, 3, 1, 12.5, None, b"me\xff", None, Reason.ACQUIRED
+)
+GROUPS = (Group(12, 345, "s-acquire"),)
+
+
+def whole(memory: Memory = MEMORY, groups: tuple[Group, ...] = ()) -> bytes:
+    return settings_line(SETTINGS, CONSUL, ("MY_TOKEN",)) + state_line(memory, groups, HERE, "now")
+
+
+# --- the format ------------------------------------------------------------------------------------
+
+
+def test_everything_comes_back_but_the_token() -> None:
+    record = read(whole(MEMORY, GROUPS))
+    reached = replace(CONSUL, token=None)
+    assert record == Recorded(SETTINGS, reached, MEMORY, HERE, GROUPS, ("MY_TOKEN",))
+    assert b"hunter2" not in whole()
+
+
+def test_a_person_can_read_it() -> None:
+    text = whole().decode("ascii")
+    assert '"step":"holding"' in text and '"election":"app"' in text and '"down"' in text
+
+
+def test_the_newest_state_counts() -> None:
+    lost = Memory(Step.SESSION, "k", "s")
+    record = read(whole() + state_line(lost, (), HERE, "later"))
+    assert record is not None and record.memory == lost
+
+
+@pytest.mark.parametrize("cut", range(1, 80, 7))
+def test_a_torn_last_line_does_not_count(cut: int) -> None:
+    later = state_line(Memory(Step.LOSING, "k", "s"), (), HERE, "later")
+    record = read(whole() + later[:-cut])
+    assert record is not None and record.memory == MEMORY
+
+
+@pytest.mark.parametrize("content", [b"", b"1234", b"\0" * 100, settings_line(SETTINGS, CONSUL, ())])
+def test_what_was_never_acknowledged_is_nothing(content: bytes) -> None:
+    assert read(content) is None
+
+
+def test_settings_that_no_state_follows_leave_what_stood_before_in_force() -> None:
+    record = read(whole() + settings_line(replace(SETTINGS, on_lose=()), CONSUL, ()))
+    assert record is not None and record.settings == SETTINGS
+
+
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_damaged_line_that_counts_is_said(line: int) -> None:
+    lines = whole().splitlines(keepends=True)
+    lines[line] = lines[line].replace(b"service", b"sErvice", 1)
+    with pytest.raises(Unreadable, match="checksum"):
+        read(b"".join(lines))
+
+
+def test_a_damaged_line_that_a_newer_one_replaces_does_not_matter() -> None:
+    lines = (whole() + state_line(MEMORY, (), HERE, "later")).splitlines(keepends=True)
+    lines[1] = lines[1].replace(b"service", b"sErvice", 1)
+    record = read(b"".join(lines))
+    assert record is not None and record.memory == MEMORY
+
+
+def test_fields_of_another_version_are_passed_over_or_take_their_default() -> None:
+    import json
+    import zlib
+
+    lines = []
+    for line in whole().splitlines():
+        content = json.loads(line.partition(b" ")[2]) | {"of_tomorrow": 1}
+        content.pop("paused", None)
+        text = json.dumps(content).encode()
+        lines.append(b"%08x %s\n" % (zlib.crc32(text), text))
+    record = read(b"".join(lines))
+    assert record is not None and record.memory == MEMORY
+
+
+def test_a_step_that_nobody_knows_is_unreadable() -> None:
+    import json
+    import zlib
+
+    lines = whole().splitlines(keepends=True)
+    content = json.loads(lines[1].partition(b" ")[2]) | {"step": "dancing"}
+    text = json.dumps(content).encode()
+    with pytest.raises(Unreadable, match="dancing"):
+        read(lines[0] + b"%08x %s\n" % (zlib.crc32(text), text))
+
+
+def test_a_long_value_is_not_kept() -> None:
+    record = read(whole(replace(MEMORY, leader=b"x" * (LEADER_BYTES_MAX + 1))))
+    assert record is not None and record.memory.leader == b""
+
+
+# --- the files -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
+
+
+def keep(journal: Journal, memory: Memory, settings: ElectionSettings = SETTINGS) -> str:
+    return journal.remember(Remember("app", memory, settings))
+
+
+def again(tmp_path: Path) -> Recorded | Unreadable | None:
+    """What the next process finds."""
+    following = Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
+    found = dict(following.recorded()).get("app")
+    following.close()
+    return found
+
+
+def memory_of(found: Recorded | Unreadable | None) -> Memory:
+    assert isinstance(found, Recorded)
+    return found.memory
+
+
+def test_what_is_kept_is_found_by_the_next_process_and_nothing_is_no_file(
+    journal: Journal, tmp_path: Path
+) -> None:
+    assert keep(journal, MEMORY) == ""
+    journal.close()
+    assert memory_of(again(tmp_path)) == MEMORY
+    following = Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
+    keep(following, NOTHING)
+    following.close()
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["lock"]
+
+
+def test_only_we_can_read_it(journal: Journal, tmp_path: Path) -> None:
+    """Hooks' environments and headers may hold secrets."""
+    keep(journal, MEMORY)
+    journal.close()
+    modes = [path.stat().st_mode & 0o777 for path in [tmp_path / "state", *(tmp_path / "state").iterdir()]]
+    assert modes[0] == 0o700 and set(modes[1:]) == {0o600}
+
+
+def test_a_record_stays_small_however_long_a_tenure_lasts(journal: Journal, tmp_path: Path) -> None:
+    for second in range(3000):
+        assert keep(journal, replace(MEMORY, contact=float(second))) == ""
+    journal.close()
+    assert (tmp_path / "state" / "app.journal").stat().st_size < COMPACT_BYTES + 10_000
+    assert memory_of(again(tmp_path)).contact == 2999.0
+
+
+def test_settings_that_change_are_written_before_the_state(journal: Journal, tmp_path: Path) -> None:
+    keep(journal, MEMORY)
+    keep(journal, MEMORY, replace(SETTINGS, on_lose=()))
+    journal.close()
+    found = again(tmp_path)
+    assert isinstance(found, Recorded) and found.settings.on_lose == ()
+
+
+def test_groups_are_on_record_while_they_run(journal: Journal, tmp_path: Path) -> None:
+    keep(journal, MEMORY)
+    journal.group_began("app", GROUPS[0])
+    content = (tmp_path / "state" / "app.journal").read_bytes()
+    running = read(content)
+    assert running is not None and running.groups == GROUPS and running.memory == MEMORY
+    journal.group_ended("app", GROUPS[0])
+    journal.close()
+    found = again(tmp_path)
+    assert isinstance(found, Recorded) and found.groups == ()
+
+
+def test_a_torn_end_is_cut_off_before_the_next_line(journal: Journal, tmp_path: Path) -> None:
+    journal.close()
+    path = tmp_path / "state" / "app.journal"
+    path.write_bytes(whole()[:-20])
+    following = Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
+    assert keep(following, MEMORY) == ""
+    following.close()
+    assert memory_of(again(tmp_path)) == MEMORY
+
+
+def test_two_processes_never_share_a_folder(journal: Journal, tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="another consul-supervisor"):
+        Journal(str(tmp_path / "state"), CONSUL)
+    journal.close()
+    Journal(str(tmp_path / "state"), CONSUL).close()
+
+
+def test_a_file_far_too_large_is_unreadable(journal: Journal, tmp_path: Path) -> None:
+    journal.close()
+    with (tmp_path / "state" / "app.journal").open("wb") as file:
+        file.truncate(100 * 1024 * 1024)
+    assert isinstance(again(tmp_path), Unreadable)
+
+
+def in_a_child_without_room(body: Callable[[Path], None], folder: Path) -> None:
+    """RLIMIT_FSIZE: a file of this process may be no longer; the kernel says EFBIG."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            import signal
+
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            body(folder)
+        except BaseException as error:
+            print(error, file=sys.stderr)
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_record_without_room_is_refused_and_what_stood_before_still_stands(tmp_path: Path) -> None:
+    def body(folder: Path) -> None:
+        journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
+        assert keep(journal, MEMORY) == ""
+        size = (folder / "state" / "app.journal").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, resource.RLIM_INFINITY))
+        why_not = keep(journal, replace(MEMORY, step=Step.LOSING))
+        assert "cannot write" in why_not and "File too large" in why_not
+        assert (folder / "state" / "app.journal").stat().st_size == size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert keep(journal, replace(MEMORY, step=Step.LOSING)) == ""
+
+    in_a_child_without_room(body, tmp_path)
+    assert memory_of(again(tmp_path)).step is Step.LOSING
+
+
+def test_without_room_the_end_of_a_tenure_is_said_by_no_record(tmp_path: Path) -> None:
+    def body(folder: Path) -> None:
+        journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
+        assert keep(journal, MEMORY) == ""
+        size = (folder / "state" / "app.journal").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        assert keep(journal, Memory(Step.SESSION, "k", "s")) == ""
+
+    in_a_child_without_room(body, tmp_path)
+    assert again(tmp_path) is None
+
+
+def test_records_are_forced_to_disk_but_not_for_news_alone(tmp_path: Path) -> None:
+    wanted: list[Path] = []
+    journal = Journal(str(tmp_path / "state"), CONSUL, identity=HERE, wants_disk=wanted.append)
+    keep(journal, MEMORY)
+    keep(journal, replace(MEMORY, contact=20.0))
+    keep(journal, replace(MEMORY, step=Step.LOSING))
+    journal.close()
+    assert len(wanted) == 2
+
+
+def test_sync_knows_our_way_of_calling_it(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    subprocess.run(["sync", "--data", "--", tmp_path / "f"], check=True)
