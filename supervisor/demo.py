@@ -124,6 +124,7 @@ class Demo:
         config.write_text(
             _CONFIG.format(agent=self._agent_url, node=name, tell=tell, webhook=self._webhook_url)
         )
+        own = str(self._folder / f"{name}.state")
         setpriv = shutil.which("setpriv")
         prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
         with (self._folder / f"{name}.log").open("wb") as log:
@@ -132,7 +133,7 @@ class Demo:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**self._environ, "STATE_DIRECTORY": str(self._folder / f"{name}.state")},
+                env={**self._environ, "STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own},
             )
         self.story.line(name, "its supervisor starts")
 

@@ -74,4 +74,11 @@ def _memory(record: Recorded | Unreadable, identity: Identity) -> Memory:
     memory = record.memory
     if memory.step is Step.NONE:
         return memory
+    if memory.step in (Step.TENURE, Step.HOLDING) and _was_losing(record):
+        memory = replace(memory, step=Step.LOSING, reason=Reason.CRASHED)
     return replace(memory, foreign=memory.foreign or record.identity != identity)
+
+
+def _was_losing(record: Recorded) -> bool:
+    """A crash came between the begin of on_lose and the record of it, but its process is on record."""
+    return any(group.transition.endswith("-lose") for group in record.groups)

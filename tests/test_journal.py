@@ -241,7 +241,7 @@ def in_a_child_without_room(body: Callable[[Path], None], folder: Path) -> None:
 
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             body(folder)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  # a child tells, and never returns
             print(error, file=sys.stderr)
             os._exit(1)
         os._exit(0)

@@ -26,6 +26,8 @@ EXPECTED = {
         "ExecStart": f"{COMMAND} run /etc/consul-supervisor",
         "StateDirectory": "consul-supervisor",
         "StateDirectoryMode": "0700",
+        "RuntimeDirectory": "consul-supervisor",
+        "RuntimeDirectoryPreserve": "restart",
         "KillMode": "mixed",
         "TimeoutStopSec": "90s",
         "Restart": "always",

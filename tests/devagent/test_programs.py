@@ -99,8 +99,9 @@ elections:
     on_lose: [{{shell: "echo lose-{name} >> {folder}/events", timeout: 1s}}]
 """)
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "supervisor", "run", str(path)]
+    own = {"STATE_DIRECTORY": str(folder / name), "RUNTIME_DIRECTORY": str(folder / name)}
     with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(argv, cwd=ROOT, stdout=log, stderr=log)
+        return subprocess.Popen(argv, cwd=ROOT, stdout=log, stderr=log, env={**os.environ, **own})
 
 
 def leader(agent: Client, names: set[str]) -> str:

@@ -1,0 +1,111 @@
+"""What a process that starts makes of the file and of the records: nothing on record is passed over."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from supervisor.config import ConsulSettings
+from supervisor.core.actions import Memory, Reason, Role, Step
+from supervisor.core.election import Election
+from supervisor.core.settings import ElectionSettings
+from supervisor.core.tenure import Phase
+from supervisor.journal import Identity, Recorded, Unreadable
+from supervisor.leftovers import Group
+from supervisor.recovery import Origin, Start, start
+from tests.core.play import contender
+
+HERE = Identity("machine", "host", "boot")
+ORIGIN = Origin("instance", HERE, 2.0)
+SETTINGS = contender()
+
+
+def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
+    memory = Memory(step, "k", "s", 7, 3, 1, 1.0, leader=b"me", **changes.pop("memory", {}))
+    base = Recorded(SETTINGS, ConsulSettings("http://c"), memory, HERE)
+    return replace(base, **changes)
+
+
+def begun(settings: ElectionSettings | None, *records: Recorded | Unreadable) -> Start:
+    wanted = [] if settings is None else [(settings, 0.5)]
+    return start(wanted, {"n": each for each in records}, ORIGIN)
+
+
+def only(found: Start) -> Election:
+    (election,) = found.elections
+    return election
+
+
+def test_without_a_record_an_election_begins_afresh() -> None:
+    election = only(begun(SETTINGS))
+    assert election.tenure is None and not election.session.id and election.spread == 0.5
+
+
+def test_what_still_fits_goes_on() -> None:
+    election = only(begun(SETTINGS, record()))
+    assert election.tenure is not None and election.tenure.phase is Phase.ADOPTING
+    assert not election.stopping
+
+
+def test_hooks_that_changed_do_not_end_a_tenure() -> None:
+    election = only(begun(replace(SETTINGS, on_lose=()), record()))
+    assert election.settings.on_lose == () and not election.stopping
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"key": "other"},
+        {"session": replace(SETTINGS.session, lock_delay_s=20.0)},
+        {"contend": False, "on_acquire": (), "on_lose": ()},
+    ],
+)
+def test_another_key_or_session_is_wound_up_by_the_record_before_it_begins(changes: dict[str, Any]) -> None:
+    wanted = replace(SETTINGS, **changes)
+    found = begun(wanted, record())
+    assert only(found).stopping and only(found).settings == SETTINGS
+    (successor,) = found.successors
+    assert successor.settings == wanted and successor.tenure is None
+
+
+def test_what_is_gone_from_the_file_is_wound_up() -> None:
+    found = begun(None, record())
+    assert only(found).stopping and not found.successors
+
+
+@pytest.mark.parametrize("field", ["machine", "host", "boot"])
+def test_a_record_of_elsewhere_is_foreign(field: str) -> None:
+    election = only(begun(SETTINGS, record(identity=replace(HERE, **{field: "other"}))))
+    assert election.tenure is not None and election.tenure.phase is Phase.LOSING
+    assert election.tenure.reason is Reason.CRASHED and not election.session.id
+
+
+def test_what_was_foreign_stays_foreign() -> None:
+    """A crash in the on_lose of a foreign record makes the session no more ours than it was."""
+    election = only(begun(SETTINGS, record(Step.LOSING, memory={"foreign": True})))
+    assert not election.session.id
+
+
+def test_of_an_unreadable_record_the_worst_is_taken_for_true() -> None:
+    election = only(begun(SETTINGS, Unreadable("why")))
+    assert election.tenure is not None and election.tenure.phase is Phase.LOSING
+    assert election.tenure.reason is Reason.CRASHED and not election.session.id
+
+
+def test_an_on_lose_that_runs_on_record_means_losing_whatever_the_step_says() -> None:
+    """The crash came between its begin and the record of the loss."""
+    groups = (Group(12, 345, "s-lose"),)
+    election = only(begun(SETTINGS, record(groups=groups)))
+    assert election.tenure is not None and election.tenure.phase is Phase.LOSING
+    assert only(begun(SETTINGS, record(groups=(Group(12, 345, "s-acquire"),)))).tenure.phase is Phase.ADOPTING  # type: ignore[union-attr]
+
+
+def test_a_pause_is_kept_over_another_key() -> None:
+    found = begun(replace(SETTINGS, key="other"), record(Step.SESSION, memory={"paused": True}))
+    assert found.successors[0].paused
+
+
+def test_a_pause_alone_fits_any_key() -> None:
+    paused = Recorded(SETTINGS, ConsulSettings("http://c"), Memory(paused=True), HERE)
+    election = only(begun(replace(SETTINGS, key="other"), paused))
+    assert election.paused and election.role is Role.WAITING
