@@ -26,9 +26,9 @@ def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
     return replace(base, **changes)
 
 
-def begun(settings: ElectionSettings | None, *records: Recorded | Unreadable) -> Start:
+def begun(settings: ElectionSettings | None, found: Recorded | Unreadable | None = None) -> Start:
     wanted = [] if settings is None else [(settings, 0.5)]
-    return start(wanted, {"n": each for each in records}, ORIGIN)
+    return start(wanted, {} if found is None else {"n": found}, ORIGIN)
 
 
 def only(found: Start) -> Election:
