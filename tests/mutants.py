@@ -1,9 +1,9 @@
-"""Break each rule of the core once: its tests must notice.
+"""Break each rule of the core, of the turn and of the journal once: the quick tests must notice.
 
     python -m tests.mutants [WORD ...]     only those whose reason holds one of the words
 
 The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree,
-never to the tree itself; there the tests of the core run until the first that fails, the quick
+never to the tree itself; there the tests of these run until the first that fails, the quick
 ones first. Exit 1 when one survives, or when what it replaces is not there exactly once.
 """
 
@@ -21,15 +21,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(__file__).with_name("mutants.toml")
-TESTS = ROOT / "tests" / "core"
-SLOW = "test_every_order.py"
+TESTS = ("tests/core", "tests/test_driver.py", "tests/test_recovery.py", "tests/test_journal.py")
+SLOW = ("test_every_order.py", "test_two_never_hold.py")
 COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")
 TIMEOUT_S = 300  # a mutant may also make a test run for ever; that is noticed, too
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """``old`` stands once in ``file`` (below supervisor/core) and becomes ``new``; ``why``: the rule."""
+    """``old`` stands once in ``file`` (below supervisor) and becomes ``new``; ``why``: the rule."""
 
     why: str
     file: str
@@ -65,7 +65,7 @@ def noticed_by(mutant: Mutant) -> str | None:
         for name in COPIED:
             clone(ROOT / name, copy / name)
         text = source(copy, mutant).replace(mutant.old, mutant.new)
-        (copy / "supervisor" / "core" / mutant.file).write_text(text)
+        (copy / "supervisor" / mutant.file).write_text(text)
         return first_failure(copy)
 
 
@@ -79,12 +79,14 @@ def clone(source: Path, target: Path) -> None:
 
 def source(root: Path, mutant: Mutant) -> str:
     """The text of its file in the tree at ``root``."""
-    return (root / "supervisor" / "core" / mutant.file).read_text()
+    return (root / "supervisor" / mutant.file).read_text()
 
 
 def first_failure(copy: Path) -> str | None:
     """The name of the first test that fails in that tree, or None."""
-    tests = sorted(TESTS.glob("test_*.py"), key=lambda path: (path.name == SLOW, path.name))
+    places = [ROOT / place for place in TESTS]
+    found = [path for place in places for path in ([place] if place.is_file() else place.glob("test_*.py"))]
+    tests = sorted(found, key=lambda path: (path.name in SLOW, path.name))
     command = [
         sys.executable,
         "-m",
@@ -107,7 +109,7 @@ def first_failure(copy: Path) -> str | None:
         return f"a test ran for more than {TIMEOUT_S} s"
     if ran.returncode == 0:
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) tests/core/(.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) tests/(?:core/)?(.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
     return failed[1] if failed else f"pytest exited with {ran.returncode}"
 
 
