@@ -10,11 +10,12 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+ROUNDS_MAX = 10  # a process may have forked while it was looked for; a fork bomb is not ours to end
 VARIABLE = "CONSUL_SUPERVISOR_TRANSITION"
 
 
@@ -32,6 +33,18 @@ def started_at(pid: int) -> int | None:
     """The start time of this process; None when there is none of this number."""
     fields = _stat(pid)
     return int(fields[19]) if fields else None
+
+
+def find_leftovers(transitions: Sequence[str]) -> tuple[Group, ...]:
+    """The groups of processes that carry one of these transitions, on record or not: a crash may
+    have come between the begin of a hook and the record of its group."""
+    marks = {f"\0{VARIABLE}={transition}\0".encode(): transition for transition in transitions}
+    found = []
+    for _, entry, fields in _processes() if marks else ():
+        mark = _mark(entry, marks)
+        if mark is not None:
+            found.append(Group(int(fields[2]), started_at(int(fields[2])) or 0, marks[mark]))
+    return tuple(dict.fromkeys(found))
 
 
 def kill_leftovers(groups: Sequence[Group], *, within_s: float) -> list[str]:
@@ -55,9 +68,6 @@ def kill_leftovers(groups: Sequence[Group], *, within_s: float) -> list[str]:
             os.close(fd)
 
 
-ROUNDS_MAX = 10  # a process may have forked while it was looked for; a fork bomb is not ours to end
-
-
 def _kill(pid: int, killed: dict[int, int]) -> None:
     """By a pidfd, which stays that process's whatever becomes of the number."""
     with suppress(ProcessLookupError, PermissionError):
@@ -74,22 +84,28 @@ def _gone(fd: int, within_s: float) -> bool:
 
 def _members(groups: Sequence[Group]) -> Iterator[int]:
     """Processes of these groups whose leader is still the recorded one, and of these transitions."""
-    ours = (1, os.getpid(), os.getppid())
     alive = {group.pgid for group in groups if started_at(group.pgid) == group.started}
-    marks = [f"\0{VARIABLE}={group.transition}\0".encode() for group in groups]
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or (pid := int(entry.name)) in ours:
-            continue
-        fields = _stat(pid)
-        if fields and fields[0] != "Z" and (int(fields[2]) in alive or _carries(entry, marks)):
+    marks = {f"\0{VARIABLE}={group.transition}\0".encode() for group in groups}
+    for pid, entry, fields in _processes():
+        if int(fields[2]) in alive or _mark(entry, marks) is not None:
             yield pid
 
 
-def _carries(process: Path, marks: list[bytes]) -> bool:
+def _processes() -> Iterator[tuple[int, Path, list[str]]]:
+    """Number, folder under /proc and fields of every process that lives, but init, us and our parent."""
+    ours = (1, os.getpid(), os.getppid())
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (pid := int(entry.name)) not in ours:
+            fields = _stat(pid)
+            if fields and fields[0] != "Z":
+                yield pid, entry, fields
+
+
+def _mark(process: Path, marks: Iterable[bytes]) -> bytes | None:
     with suppress(OSError):
         environment = b"\0" + (process / "environ").read_bytes() + b"\0"
-        return any(mark in environment for mark in marks)
-    return False
+        return next((mark for mark in marks if mark in environment), None)
+    return None
 
 
 def _stat(pid: int) -> list[str]:

@@ -7,14 +7,15 @@ interrupted. Trouble with records is said in the log; what it means is the core'
 import random
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import Remember, StartHook, StartRun
 from supervisor.journal import SUFFIX, Journal, Recorded, Unreadable
-from supervisor.leftovers import Group, kill_leftovers, started_at
+from supervisor.leftovers import Group, find_leftovers, kill_leftovers, started_at
 from supervisor.log import Log
-from supervisor.recovery import Origin, Start, start
+from supervisor.recovery import Origin, Start, start, transitions_of
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
 
@@ -50,13 +51,13 @@ class Records:
 
     def _kill_leftovers(self, records: dict[str, Recorded | Unreadable]) -> None:
         """Only of this boot and machine: elsewhere the numbers are somebody else's."""
-        ours = [record for record in records.values() if isinstance(record, Recorded)]
-        groups = [
-            group for record in ours if record.identity == self._journal.identity for group in record.groups
-        ]
-        if groups:
-            for trouble in kill_leftovers(groups, within_s=KILL_WITHIN_S):
-                self._log.line("error", "leftover", why=trouble)
+        for name, record in records.items():
+            if not isinstance(record, Recorded) or record.identity != self._journal.identity:
+                continue
+            groups = (*record.groups, *find_leftovers(transitions_of(record.memory)))
+            records[name] = replace(record, groups=groups)
+            for trouble in kill_leftovers(groups, within_s=KILL_WITHIN_S) if groups else ():
+                self._log.line("error", "leftover", election=name, why=trouble)
 
     def remember(self, remember: Remember) -> str:
         """Blank when the kernel has it, else why not."""

@@ -79,6 +79,18 @@ def _memory(record: Recorded | Unreadable, identity: Identity) -> Memory:
     return replace(memory, foreign=memory.foreign or record.identity != identity)
 
 
+def transitions_of(memory: Memory) -> tuple[str, ...]:
+    """The hooks that may have been under way at the crash; a finished on_acquire is not among them."""
+    if memory.step in (Step.NONE, Step.SESSION):
+        return ()
+    begun = ("acquire", "adopt") if memory.step is Step.TENURE else ()
+    return tuple(f"{memory.session}-{event}" for event in (*begun, *LOSE_SIDE))
+
+
+LOSE_SIDE = ("lose", "lose-failure")
+
+
 def _was_losing(record: Recorded) -> bool:
-    """A crash came between the begin of on_lose and the record of it, but its process is on record."""
-    return any(group.transition.endswith("-lose") for group in record.groups)
+    """A crash came between the begin of on_lose and the record of it, but its process was found."""
+    lose = tuple(f"{record.memory.session}-{event}" for event in LOSE_SIDE)
+    return any(group.transition in lose for group in record.groups)

@@ -211,7 +211,7 @@ def test_groups_are_on_record_while_they_run(journal: Journal, tmp_path: Path) -
 def test_a_torn_end_is_cut_off_before_the_next_line(journal: Journal, tmp_path: Path) -> None:
     journal.close()
     path = tmp_path / "state" / "app.journal"
-    path.write_bytes(whole()[:-20])
+    path.write_bytes(whole() + b"x" * 20_000)  # longer than what comes next
     following = Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
     assert keep(following, MEMORY) == ""
     following.close()

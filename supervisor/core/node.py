@@ -77,7 +77,8 @@ class Node:
             case HookEnded(started) | RunEnded(started):
                 return (started.context.name,)
             case Remembered(remember):
-                return (remember.election,)
+                ours = self.elections[remember.election].settings is remember.settings
+                return (remember.election,) if ours else ()  # else the one before has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name):
                 return (name,) if name in self.elections else ()
             case StopAsked() | Resumed():

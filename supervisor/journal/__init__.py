@@ -121,11 +121,20 @@ class Journal:
     def recorded(self) -> Iterator[tuple[str, Recorded | Unreadable]]:
         """What earlier processes left, by the name of the election."""
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
+            election = path.name.removesuffix(SUFFIX)
             try:
                 if (found := read(self._content(path))) is not None:
-                    yield path.name.removesuffix(SUFFIX), found
+                    self._go_on(election, found)
+                    yield election, found
             except Unreadable as unreadable:
-                yield path.name.removesuffix(SUFFIX), unreadable
+                yield election, unreadable
+
+    def _go_on(self, election: str, found: Recorded) -> None:
+        """A hook may begin before our first record: its group then stands beside what we found."""
+        file = self._file(election)
+        foreign = found.memory.foreign or found.identity != self.identity
+        file.memory = replace(found.memory, foreign=foreign)
+        file.settings = found.settings
 
     def _content(self, path: Path) -> bytes:
         try:
@@ -143,7 +152,7 @@ class Journal:
         """Blank when the kernel has it; else why not, and what stood there before still does."""
         file = self._file(remember.election)
         known = file.memory
-        why_not = self._write(file, remember.memory, file.groups, remember.settings)
+        why_not = self._write(file, remember.memory, remember.settings)
         if why_not and remember.memory.step is Step.SESSION and known.step in ENDED_FROM:
             why_not = self._forget(file) and why_not
         if not why_not and replace(known, contact=0.0) != replace(remember.memory, contact=0.0):
@@ -163,12 +172,14 @@ class Journal:
         file = self._files.get(election)
         if file is None or file.settings is None:
             return ""
-        return self._write(file, file.memory, change(file.groups), file.settings)
+        file.groups = change(file.groups)  # whatever becomes of this write, the next one says so
+        return self._write(file, file.memory, file.settings)
 
     def _forget(self, file: _File) -> str:
         """On a full disk: that a tenure has ended can also be said by no record at all. The session is
         then left to its TTL, should we crash before it is destroyed."""
-        return self._write(file, NOTHING, (), file.settings) if file.settings is not None else ""
+        file.groups = ()
+        return self._write(file, NOTHING, file.settings) if file.settings is not None else ""
 
     def _file(self, election: str) -> _File:
         file = self._files.get(election)
@@ -176,18 +187,16 @@ class Journal:
             file = self._files[election] = _File(self._directory / f"{election}{SUFFIX}")
         return file
 
-    def _write(
-        self, file: _File, memory: Memory, groups: tuple[Group, ...], settings: ElectionSettings
-    ) -> str:
+    def _write(self, file: _File, memory: Memory, settings: ElectionSettings) -> str:
         try:
-            if is_at_rest(memory, groups):
+            if is_at_rest(memory, file.groups):
                 self._remove(file)
             else:
-                line = state_line(memory, groups, self.identity, _wall_clock())
+                line = state_line(memory, file.groups, self.identity, _wall_clock())
                 self._append(file, line, settings)
         except OSError as error:
             return f"cannot write {file.path}: {error.strerror}"
-        file.memory, file.groups = memory, groups
+        file.memory = memory
         return ""
 
     def _append(self, file: _File, line: bytes, settings: ElectionSettings) -> None:

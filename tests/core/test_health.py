@@ -82,6 +82,14 @@ def test_a_holder_steps_down_after_fall_failures_in_a_row() -> None:
     result(play, 20.1, "start down#1: unhealthy, losing", ok=False)
 
 
+def test_a_success_forgives_the_failures_before_it() -> None:
+    play = leading()
+    for start, ok in ((10.0, False), (15.0, False), (20.0, True), (25.0, False), (30.0, False)):
+        play.passes(start)
+        result(play, start + 0.1, "", ok=ok)
+    assert play.role == "holding"
+
+
 def test_after_an_unhealthy_loss_it_rejoins_with_delay_and_only_when_it_is_fit() -> None:
     play = leading()
     for start in (10.0, 15.0, 20.0):

@@ -1,5 +1,6 @@
 """Records: what waits for one, what does not, and what a process that starts makes of one."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -62,6 +63,25 @@ def test_each_step_is_on_record_in_its_turn() -> None:
     assert play.records[1].session == "s" and play.records[1].token == 7
 
 
+def test_a_loss_is_on_record_while_on_acquire_is_being_killed() -> None:
+    play = acquiring()
+    play.hears(0.5, e.StopAsked(), "kill up, losing")
+    assert steps(play)[-1] == "losing"
+
+
+def test_recover_means_nothing_to_who_is_not_stuck() -> None:
+    play = holding()
+    play.hears(2.0, e.RecoverAsked("n"), "")
+    assert play.role == "holding"
+
+
+def test_who_is_paused_does_not_try() -> None:
+    play = waiting()
+    play.hears(0.15, e.PauseAsked("n"), "paused")
+    play.does(0.2, WATCH, FREE, "watch 5")
+    play.hears(0.3, e.ResumeAsked("n"), "acquire s, waiting")
+
+
 def test_the_newest_contact_is_on_record() -> None:
     """A process that starts while Consul is silent believes no longer than this one would have."""
     play = holding()
@@ -99,6 +119,7 @@ def test_a_tenure_that_is_not_on_record_is_given_back_without_a_hook() -> None:
     play.disk_full = True
     play.does(0.3, ACQUIRE, WON, "release s")
     assert not play.times(a.StartHook)
+    assert play.election.ledger.deadline == inf  # what is on record is the truth again
     play.disk_full = False
     play.on(0.4, RELEASE, e.Done())
     play.on(1.0, DESTROY, e.Done()) if play.times(DESTROY) else play.passes(1.0)
@@ -143,7 +164,7 @@ def test_what_the_last_try_left_behind_stays_on_record() -> None:
 
 def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
     play = started(Step.HOLDING)
-    assert play.role == "acquiring"
+    assert play.role == "acquiring" and steps(play) == ["holding"]
     play.does(2.1, RENEW, e.Alive(), "")
     play.does(2.2, READ, OURS, "holding")
     assert not play.times(a.StartHook)

@@ -6,7 +6,7 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import new_election
+from supervisor.core.election import departing_election, new_election
 from supervisor.core.node import Node
 from tests.core.play import RIVAL, contender, hook
 
@@ -123,3 +123,34 @@ def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
         one.step(e.Answered(create, e.Unknown("")), 1.0)
         retries.append(one.deadline())
     assert retries == [1.5, 1.75]
+
+
+def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
+    """Another key under the same name: the old one is released first."""
+    memory = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
+    before = departing_election(contender(), spread=0.0, instance="i", memory=memory, now=1.0)
+    after = new_election(contender(), spread=0.5, instance="i")
+    node = Node([before], [after])
+    begun = kept(node, node.step(e.Tick(), 1.0), 1.0)
+    assert not [action for action in begun if isinstance(action, a.CreateSession)]
+    start = next(action for action in begun if isinstance(action, a.StartHook))
+    begun = kept(node, node.step(e.HookEnded(start, ok=True), 1.1), 1.1)
+    release = next(action for action in begun if isinstance(action, a.Release))
+    kept(node, node.step(e.Answered(release, e.Done()), 1.2), 1.2)
+    (destroy,) = node.step(e.Tick(), 1.3)
+    assert isinstance(destroy, a.Request)
+    kept(node, node.step(e.Answered(destroy, e.Done()), 1.4), 1.4)
+    begun = node.step(e.Tick(), 1.5)
+    assert [action for action in begun if isinstance(action, a.CreateSession)]
+    assert node.elections["n"].spread == 0.5
+
+
+def kept(node: Node, begun: list[a.Action], now: float) -> list[a.Action]:
+    """What is begun, with every record written at once."""
+    more = [
+        action
+        for remember in begun
+        if isinstance(remember, a.Remember)
+        for action in kept(node, node.step(e.Remembered(remember), now), now)
+    ]
+    return [*begun, *more]
