@@ -35,6 +35,7 @@ from supervisor.core.events import (
     Outcome,
     Raced,
     Refused,
+    Resumed,
     RunEnded,
     StopAsked,
     Unknown,
@@ -99,6 +100,8 @@ class Log:
                 self.line("info" if ok else "error", name, **fields, detail=detail)
             case RunEnded(started, detail=detail):
                 self.line("info", "run-ended", **_hook_fields(started.context), detail=detail)
+            case Resumed(late_s):
+                self.line("warning", "stood-still", late_s=round(late_s, 3))
             case StopAsked(reason):
                 self.line("info", "stopping", reason=reason)
 

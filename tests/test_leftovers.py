@@ -1,0 +1,127 @@
+"""What a crash left running is ended, and nobody else."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from supervisor.leftovers import VARIABLE, Group, find_leftovers, kill_leftovers, started_at
+from tests.support.supervisor import until
+
+WITHIN_S = 5.0
+
+
+@pytest.fixture
+def mark(unique: str) -> str:
+    """A transition that is this test's alone."""
+    return f"{unique}-lose"
+
+
+@pytest.fixture
+def children() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Whatever the test begins is gone after it."""
+    begun: list[subprocess.Popen[bytes]] = []
+    yield begun
+    for child in begun:
+        child.kill()
+        child.wait()
+
+
+def begin(
+    children: list[subprocess.Popen[bytes]], script: str, mark: str, tmp_path: Path
+) -> tuple[subprocess.Popen[bytes], Group]:
+    """A hook as the daemon begins it, once it has said that it runs."""
+    ready = tmp_path / f"ready{len(children)}"
+    environment = {"PATH": os.environ["PATH"], "READY": str(ready)}
+    if mark:
+        environment[VARIABLE] = mark
+    child = subprocess.Popen(["/bin/sh", "-c", script], env=environment, process_group=0)
+    children.append(child)
+    until(ready.exists, "it runs")
+    started = started_at(child.pid)
+    assert started is not None
+    return child, Group(child.pid, started, mark)
+
+
+def gone(child: subprocess.Popen[bytes]) -> bool:
+    return child.poll() is not None
+
+
+HOOK = "trap '' TERM; touch $READY; sleep 300 & wait; sleep 300"
+
+
+def test_a_group_is_ended_whatever_it_does_with_term(
+    children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
+) -> None:
+    child, group = begin(children, HOOK, mark, tmp_path)
+    assert kill_leftovers([group], within_s=WITHIN_S) == []
+    assert gone(child)
+    assert find_leftovers([mark]) == ()
+
+
+def test_a_group_is_known_by_its_start_time_without_any_mark(
+    children: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    child, group = begin(children, HOOK, "", tmp_path)
+    assert kill_leftovers([Group(group.pgid, group.started, "nobody-s")], within_s=WITHIN_S) == []
+    assert gone(child)
+
+
+def test_a_number_that_is_somebody_else_s_by_now_is_left_alone(
+    children: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    child, group = begin(children, HOOK, "", tmp_path)
+    assert kill_leftovers([Group(group.pgid, group.started - 1, "nobody-s")], within_s=WITHIN_S) == []
+    assert not gone(child)
+
+
+def test_a_process_that_left_the_group_is_known_by_the_transition(
+    children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
+) -> None:
+    script = "setsid sh -c 'touch $READY; exec sleep 300' & exit 0"
+    group = Group(1, 0, mark)
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", script],
+        env={"PATH": os.environ["PATH"], "READY": str(tmp_path / "r"), VARIABLE: mark},
+        process_group=0,
+    )
+    children.append(child)
+    until((tmp_path / "r").exists, "it runs")
+    child.wait()
+    (left,) = find_leftovers([mark])
+    assert left.transition == mark
+    assert kill_leftovers([group], within_s=WITHIN_S) == []
+    assert find_leftovers([mark]) == ()
+
+
+def test_another_transition_is_left_alone(
+    children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
+) -> None:
+    child, _ = begin(children, HOOK, f"{mark}-failure", tmp_path)
+    assert kill_leftovers([Group(1, 0, mark)], within_s=WITHIN_S) == []
+    assert not gone(child)
+
+
+def test_we_ourselves_and_our_parent_are_never_ended(tmp_path: Path, mark: str) -> None:
+    """Whatever our own environment says."""
+    script = f"from supervisor.leftovers import *; print(kill_leftovers([Group(1, 0, {mark!r})], within_s=1))"
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -c "{script}"; echo lives', sys.executable],
+        env={**os.environ, VARIABLE: mark},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "[]\nlives\n", done.stderr
+
+
+def test_a_start_time_is_that_of_the_process(children: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
+    first, one = begin(children, HOOK, "", tmp_path)
+    time.sleep(0.05)  # clock ticks are 10 ms
+    _, two = begin(children, HOOK, "", tmp_path)
+    assert started_at(first.pid) == one.started < two.started
+    assert started_at(2**22 + 1) is None
