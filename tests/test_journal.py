@@ -23,10 +23,19 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
-from supervisor.journal import COMPACT_BYTES, Identity, Journal, JournalError, Recorded, Unreadable
+from supervisor.journal import (
+    COMPACT_BYTES,
+    RESERVE_BYTES,
+    Identity,
+    Journal,
+    JournalError,
+    Recorded,
+    Unreadable,
+)
 from supervisor.journal.lines import LEADER_BYTES_MAX, read, settings_line, state_line
 from supervisor.leftovers import Group
 
+ROOT = Path(__file__).parents[1]
 HERE = Identity("machine", "host", "boot")
 CONSUL = ConsulSettings("http://127.0.0.1:8500", token="hunter2", token_file=None, tls=Tls(ca_file="/ca"))
 COMMAND = Command(("/bin/true", "x"), env=(("A", "b"),), cwd="/", user="root", kill_after_s=2.0)
@@ -184,7 +193,7 @@ def test_a_record_stays_small_however_long_a_tenure_lasts(journal: Journal, tmp_
     for second in range(3000):
         assert keep(journal, replace(MEMORY, contact=float(second))) == ""
     journal.close()
-    assert (tmp_path / "state" / "app.journal").stat().st_size < COMPACT_BYTES + 10_000
+    assert (tmp_path / "state" / "app.journal").stat().st_size < COMPACT_BYTES + 2 * RESERVE_BYTES
     assert memory_of(again(tmp_path)).contact == 2999.0
 
 
@@ -253,11 +262,11 @@ def test_a_record_without_room_is_refused_and_what_stood_before_still_stands(tmp
     def body(folder: Path) -> None:
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         assert keep(journal, MEMORY) == ""
-        size = (folder / "state" / "app.journal").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, resource.RLIM_INFINITY))
+        before = (folder / "state" / "app.journal").read_bytes()
+        whole_bytes = len(before.rstrip(b"\0"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes + 100, resource.RLIM_INFINITY))
         why_not = keep(journal, replace(MEMORY, step=Step.LOSING))
         assert "cannot write" in why_not and "File too large" in why_not
-        assert (folder / "state" / "app.journal").stat().st_size == size
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert keep(journal, replace(MEMORY, step=Step.LOSING)) == ""
 
@@ -265,16 +274,65 @@ def test_a_record_without_room_is_refused_and_what_stood_before_still_stands(tmp
     assert memory_of(again(tmp_path)).step is Step.LOSING
 
 
+def test_what_could_not_be_written_whole_is_no_part_of_what_comes_next(tmp_path: Path) -> None:
+    """Longer settings, of which some had room; then a short line in their place."""
+
+    def body(folder: Path) -> None:
+        journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
+        assert keep(journal, MEMORY) == ""
+        whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b"\0"))
+        longer = settings_line(SETTINGS, CONSUL, ())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes + len(longer) + 100, resource.RLIM_INFINITY))
+        assert keep(journal, MEMORY, replace(SETTINGS, on_adopt="none"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert keep(journal, replace(MEMORY, contact=99.0)) == ""
+
+    in_a_child_without_room(body, tmp_path)
+    assert memory_of(again(tmp_path)).contact == 99.0
+
+
 def test_without_room_the_end_of_a_tenure_is_said_by_no_record(tmp_path: Path) -> None:
     def body(folder: Path) -> None:
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         assert keep(journal, MEMORY) == ""
-        size = (folder / "state" / "app.journal").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b"\0"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes, resource.RLIM_INFINITY))
         assert keep(journal, Memory(Step.SESSION, "k", "s")) == ""
 
     in_a_child_without_room(body, tmp_path)
     assert again(tmp_path) is None
+
+
+FULL_DISK = """
+import contextlib
+import sys
+from pathlib import Path
+from tests.test_journal import *
+folder = Path(sys.argv[1])
+journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
+assert keep(journal, MEMORY) == ""
+with (folder / "rest").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+    while True:
+        file.write(bytes(1024))
+for second in range(1000):
+    if why_not := keep(journal, replace(MEMORY, contact=float(second))):
+        break
+assert "No space left" in why_not, why_not
+assert keep(journal, replace(MEMORY, step=Step.LOSING)) == ""
+assert keep(journal, replace(MEMORY, step=Step.STUCK)) == ""
+journal.close()
+assert memory_of(again(folder)).step is Step.STUCK
+"""
+
+
+def test_on_a_full_disk_a_loss_is_on_record_all_the_same(tmp_path: Path) -> None:
+    """In a mount namespace, with a file system of 128 KiB: room for it is kept from the beginning."""
+    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+    mount = f'mount -t tmpfs -o size=128k none {tmp_path} && exec {sys.executable} -c "$0" {tmp_path}'
+    done = subprocess.run(
+        [*namespace, "sh", "-c", mount, FULL_DISK], check=False, capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_records_are_forced_to_disk_but_not_for_news_alone(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ __all__ = ["Identity", "Journal", "JournalError", "Recorded", "Unreadable", "ide
 
 ENDED_FROM = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds one with each answer of Consul
+RESERVE_BYTES = 16 * 1024  # kept ahead while there is room, so that a loss is on record on a full disk, too
+RESERVE_BYTES_MIN = 8 * 1024
 FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
 SUFFIX = ".journal"
 
@@ -61,7 +63,8 @@ def _text(path: str) -> str:
 
 @dataclass(slots=True)
 class _File:
-    """One election's file as this process writes it; ``size``: of what is surely whole."""
+    """One election's file as this process writes it. ``size``: of what is surely whole;
+    ``reserved``: so far the disk has room for certain."""
 
     path: Path
     memory: Memory = NOTHING
@@ -69,6 +72,7 @@ class _File:
     settings: ElectionSettings | None = None
     fd: int = -1
     size: int = 0
+    reserved: int = 0
 
 
 class Journal:
@@ -194,6 +198,8 @@ class Journal:
             else:
                 line = state_line(memory, file.groups, self.identity, _wall_clock())
                 self._append(file, line, settings)
+                if file.memory.step not in ENDED_FROM or memory.step in (Step.TENURE, Step.HOLDING):
+                    self._reserve(file)
         except OSError as error:
             return f"cannot write {file.path}: {error.strerror}"
         file.memory = memory
@@ -208,9 +214,15 @@ class Journal:
         else:
             if file.fd < 0:
                 self._begin(file)
-            _write_whole(file.fd, line, file.size)
+            _write_whole(file.fd, line, file.size, file.reserved)
             file.size += len(line)
         file.settings = settings
+
+    def _reserve(self, file: _File) -> None:
+        """Raises OSError when there is no room: then nothing may begin that would need it to end."""
+        if file.size + RESERVE_BYTES_MIN > file.reserved:
+            os.posix_fallocate(file.fd, file.size, RESERVE_BYTES)
+            file.reserved = file.size + RESERVE_BYTES
 
     def _begin(self, file: _File) -> None:
         """What an earlier process left unfinished goes, or our first line would be part of it."""
@@ -229,13 +241,13 @@ class Journal:
         new = file.path.with_suffix(".new")
         fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            _write_whole(fd, content, 0)
+            _write_whole(fd, content, 0, 0)
             os.replace(new, file.path)
         except OSError:
             os.close(fd)
             raise
         self._close(file)
-        file.fd, file.size = fd, len(content)
+        file.fd, file.size, file.reserved = fd, len(content), 0
 
     def _remove(self, file: _File) -> None:
         with suppress(FileNotFoundError):
@@ -246,18 +258,20 @@ class Journal:
     def _close(self, file: _File) -> None:
         if file.fd >= 0:
             os.close(file.fd)
-        file.fd, file.size = -1, 0
+        file.fd, file.size, file.reserved = -1, 0, 0
 
 
-def _write_whole(fd: int, content: bytes, at: int) -> None:
-    """All of it, at this place; or OSError, and nothing stands there."""
+def _write_whole(fd: int, content: bytes, at: int, reserved: int) -> None:
+    """All of it, at this place; or OSError, and nothing stands there. What is reserved is filled with
+    NUL bytes, which is how it is read."""
     try:
         written = os.pwrite(fd, content, at)
         if written < len(content):
             os.pwrite(fd, content[written:], at + written)  # says why the rest has no room
     except OSError:
         with suppress(OSError):
-            os.ftruncate(fd, at)
+            os.pwrite(fd, b"\0" * min(len(content), max(0, reserved - at)), at)
+            os.ftruncate(fd, max(at, reserved))
         raise
 
 
