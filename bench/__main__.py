@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from bench import exchange, handover, load, reaction, resources, start
+from bench import exchange, handover, journal, load, reaction, resources, start
 from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
 from tests.support.consul import BINARY
@@ -22,6 +22,7 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "load": load.measure,
     "start": start.measure,
     "exchange": exchange.measure,
+    "journal": journal.measure,
 }
 DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130
 

@@ -98,7 +98,9 @@ class Scene:
         self, name: str, argv: Sequence[str], environ: Mapping[str, str] | None = None
     ) -> Contender:
         """A process that is not started yet."""
-        environment = {**os.environ, **(environ or {})}
+        own = str(self.folder / f"{name}.own")  # of a supervisor: its records and its control socket
+        places = {"STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own}
+        environment = {**os.environ, **places, **(environ or {})}
         log = self.folder / f"{name}.log"
         return self._exits.enter_context(Contender(name, argv, environment, ROOT, log))
 
