@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from bench import exchange, handover, journal, load, reaction, resources, start
+from bench import cluster, exchange, handover, journal, load, reaction, resources, start
 from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
 from tests.support.consul import BINARY
@@ -24,11 +24,15 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "exchange": exchange.measure,
     "journal": journal.measure,
 }
+EPILOG = f"rows: {', '.join(ROWS)}; a program of its own: {cluster.NAME} (see {cluster.NAME} --help)"
 DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the rows that are asked for; the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == [cluster.NAME]:
+        return cluster.main(arguments[1:])
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     began = time.monotonic()
@@ -63,7 +67,7 @@ def _measure(lab: Lab, names: Sequence[str]) -> tuple[list[Figure], list[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description=__doc__, epilog=f"rows: {', '.join(ROWS)}", allow_abbrev=False
+        prog="python -m bench", description=__doc__, epilog=EPILOG, allow_abbrev=False
     )
     parser.add_argument("rows", nargs="*", type=_row, metavar="NAME", help="default: all rows")
     parser.add_argument("--quick", action="store_true", help="few samples: whether it works, not how well")

@@ -1,0 +1,39 @@
+"""python -m bench cluster: many faults on a real cluster, then our supervisor against `consul lock`.
+
+Not one of the rows of the table: it needs root and takes its time. The figures are in docs/cluster.md.
+"""
+
+import argparse
+import os
+from collections.abc import Sequence
+
+from tests.cluster.__main__ import add_options
+from tests.cluster.campaign import run_campaign
+from tests.cluster.cluster import Cluster
+from tests.cluster.program import BROKEN, DONE, in_own_network, say, show_logs, working_folder
+from tests.cluster.versus import compare, markdown
+
+NAME = "cluster"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Both parts, in one cluster; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bench cluster", description=__doc__, allow_abbrev=False)
+    add_options(parser, faults=100)
+    parser.add_argument("--no-compare", action="store_true", help="only the faults, without `consul lock`")
+    options = parser.parse_args(arguments)
+    return in_own_network("bench", [NAME, *arguments], lambda: _measure(options))
+
+
+def _measure(options: argparse.Namespace) -> int:
+    say(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} before")
+    with working_folder(options.keep) as folder:
+        with Cluster(folder) as cluster:
+            verdict = run_campaign(cluster, options.seed, options.faults, say)
+            results = [] if options.no_compare or verdict.lost_its_cluster else compare(cluster, say)
+        if verdict.complaints:
+            show_logs(folder)
+    say(verdict.summary)
+    if results:
+        say(f"\n{markdown(results)}")
+    return BROKEN if verdict.complaints else DONE

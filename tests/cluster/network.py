@@ -1,0 +1,126 @@
+"""A network of one run: a switch and some nodes, each in a network namespace, one cable a node.
+
+Packets are dropped in the switch, so a node sees what it would see of a broken cable: nothing. The
+host's own network is never touched. The names of the namespaces live in a mount namespace of this
+run (``enter``): two runs cannot meet, and even after a kill -9 nothing is left of either.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+SWITCH = "switch"
+INSIDE = "CLUSTER_NETWORK_IS_OWN"  # set in the process that `enter` becomes
+PROGRAMS = {"ip": "iproute2", "nft": "nftables", "unshare": "util-linux", "setpriv": "util-linux"}
+OWN_NAMES = 'mkdir -p /run/netns && mount -t tmpfs netns /run/netns && exec "$@"'
+# Both hooks of the switch see a packet once: on its way from one cable to another.
+RULES = """
+add table bridge faults
+add chain bridge faults forward { type filter hook forward priority 0; }
+flush chain bridge faults forward
+"""
+LOOPBACK_RULES = """
+add table inet faults
+add chain inet faults input { type filter hook input priority 0; }
+flush chain inet faults input
+"""
+
+
+class CannotRun(Exception):
+    """This machine, or this user, cannot have such a network; the text says why and what helps."""
+
+
+def enter(module: str, arguments: Sequence[str]) -> None:
+    """Become ``python -m module arguments`` with names of its own; returns when it is that already.
+
+    CannotRun without root or without a program that is needed.
+    """
+    if os.environ.get(INSIDE):
+        return
+    if os.geteuid() != 0:
+        raise CannotRun("network namespaces need root; run it with sudo")
+    missing = sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
+    if missing:
+        raise CannotRun(f"programs are missing; `apt install {' '.join(missing)}` brings them")
+    shell = ["unshare", "--mount", "sh", "-c", OWN_NAMES, "sh"]
+    os.environ[INSIDE] = "yes"
+    os.execvp(shell[0], [*shell, sys.executable, "-m", module, *arguments])
+
+
+class Network:
+    """``with Network() as network``; at its end every process in it is killed, then it is taken down."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        _ip("netns", "add", SWITCH)
+        _ip("-n", SWITCH, "link", "add", "bridge", "type", "bridge")
+        _ip("-n", SWITCH, "link", "set", "bridge", "up")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in self._addresses:
+            for pid in _ip("netns", "pids", name).split():
+                subprocess.run(["kill", "-KILL", pid], stderr=subprocess.DEVNULL, check=False)
+        for name in (*self._addresses, SWITCH):
+            _ip("netns", "delete", name)
+
+    def plug(self, name: str) -> str:
+        """A new node with a cable to the switch; its address."""
+        address = f"10.77.0.{len(self._addresses) + 1}"
+        self._addresses[name] = address
+        _ip("netns", "add", name)
+        _ip("-n", SWITCH, "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        _ip("-n", SWITCH, "link", "set", f"to-{name}", "master", "bridge", "up")
+        _ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+        for device in ("lo", "eth0"):
+            _ip("-n", name, "link", "set", device, "up")
+        return address
+
+    def inside(self, name: str, argv: Sequence[str]) -> list[str]:
+        """The command line that runs this one on that node; it dies with us."""
+        return ["ip", "netns", "exec", name, "setpriv", "--pdeathsig", "KILL", *argv]
+
+    def cut(self, name: str, *, sent: bool = True, received: bool = True) -> None:
+        """Drop every packet that the node sends to others, or that others send to it, or both."""
+        rules = []
+        if sent:
+            rules.append(f'add rule bridge faults forward iifname "to-{name}" drop')
+        if received:
+            rules.append(f'add rule bridge faults forward oifname "to-{name}" drop')
+        _nft(SWITCH, RULES + "\n".join(rules))
+
+    def cut_loopback(self, name: str, port: int) -> None:
+        """Drop what goes to this port, and comes from it, inside the node."""
+        directions = [f'add rule inet faults input iifname "lo" tcp {end} {port} drop' for end in _ENDS]
+        _nft(name, LOOPBACK_RULES + "\n".join(directions))
+
+    def heal(self, name: str) -> None:
+        """Drop nothing any more."""
+        _nft(SWITCH, RULES)
+        _nft(name, LOOPBACK_RULES)
+
+
+_ENDS = ("dport", "sport")
+
+
+def _ip(*words: str) -> str:
+    return _run(["ip", *words])
+
+
+def _nft(name: str, rules: str) -> None:
+    _run(["ip", "netns", "exec", name, "nft", "-f", "-"], rules + "\n")
+
+
+def _run(argv: Sequence[str], text: str = "") -> str:
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise CannotRun(f"`{' '.join(argv)}` failed: {done.stderr.strip()}")
+    return done.stdout
