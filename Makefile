@@ -4,15 +4,18 @@
 # Most tests wait for a process or a clock, so twice the cores; a Consul each bounds it.
 WORKERS ?= $(shell n=$$(($$(nproc) * 2)); echo $$((n > 16 ? 16 : n)))
 TESTS ?= tests
+# Which faults `make test-cluster` makes, and in which order.
+SEED ?= 1
 PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test mutants bench compiler clean
+.PHONY: help setup venv consul lint demo test test-cluster mutants bench compiler root clean
 
 help:
 	@echo "make test      set up whatever is missing, check style and types, run all tests"
 	@echo "               (TESTS=tests/core for some, WORKERS=1 for one after the other)"
+	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make demo      set up whatever is missing, then watch an election and a failover"
 	@echo "make lint      style and types only"
 	@echo "make mutants   break each rule of the core once: its tests must notice"
@@ -36,6 +39,9 @@ lint: venv
 test: setup lint
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
+test-cluster: root setup
+	.venv/bin/python -m tests.cluster --seed $(SEED)
+
 demo: venv
 	@.venv/bin/consul-supervisor demo
 
@@ -44,6 +50,9 @@ mutants: setup
 
 bench: compiler setup
 	.venv/bin/python -m bench
+
+root:
+	@[ "$$(id -u)" = 0 ] || { echo 'cannot break a cluster: network namespaces need root; run it with sudo.' >&2; exit 1; }
 
 compiler:
 	@command -v cc >/dev/null || { echo 'cannot measure: no C compiler for the stamp program; `apt install gcc libc6-dev` brings one.' >&2; exit 1; }

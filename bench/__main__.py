@@ -31,7 +31,7 @@ DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the rows that are asked for; the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == [cluster.NAME]:
+    if list(arguments[:1]) == [cluster.NAME]:
         return cluster.main(arguments[1:])
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)

@@ -46,7 +46,7 @@ class Cluster:
     ) -> None:
         self.network.__exit__(kind, error, trace)
         for process in (*self.programs, *self.clients.values(), *self.servers.values()):
-            if process.exit_code is None and process.running:
+            if process.running:
                 process.wait()  # killed with its network: nothing is left of it
 
     def _start(self) -> None:

@@ -6,8 +6,9 @@ order. Which node "the holder" is, the election decides meanwhile.
 
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from tests.cluster import election
 from tests.cluster.cluster import CLIENTS, Cluster
@@ -16,6 +17,7 @@ from tests.cluster.election import Figures
 from tests.cluster.supervised import Supervised
 
 AT_HOLDER_SHARE = 0.75
+LONG_SHARE = 0.5
 BRIEF_S = 2.5  # below the silence that is surely ridden out
 LONG_S = 15.0  # beyond a failover, so that another node takes over while the fault lasts
 AGENT_DOWN_S = 1.0
@@ -48,15 +50,15 @@ class Scene:
 
 
 def plan(seed: int, count: int) -> list[Fault]:
-    """So many faults; each kind comes once before one comes twice."""
-    chance = random.Random(seed)
-    kinds: list[str] = []
-    while len(kinds) < count:
-        kinds += chance.sample(sorted(KINDS), len(KINDS))
-    return [
-        Fault(kind, chance.random() < AT_HOLDER_SHARE, chance.choice(CLIENTS), chance.random() < 0.5)
-        for kind in kinds[:count]
-    ]
+    """So many faults; each kind comes once before one comes twice, and a longer plan begins the same."""
+    return list(islice(_endless(random.Random(seed)), count))
+
+
+def _endless(chance: random.Random) -> Iterator[Fault]:
+    while True:
+        for kind in chance.sample(sorted(KINDS), len(KINDS)):
+            at_holder, long = chance.random() < AT_HOLDER_SHARE, chance.random() < LONG_SHARE
+            yield Fault(kind, at_holder, chance.choice(CLIENTS), long)
 
 
 def partition(scene: Scene, node: str, fault: Fault) -> None:
