@@ -6,83 +6,16 @@ time, within the limits that the documentation of the lease states.
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tests.cluster import election, judge
 from tests.cluster.cluster import CLIENTS, Cluster, boottime
-from tests.cluster.faults import KINDS, SERVER_KINDS, Fault, Scene, plan, sessions_are_whole
+from tests.cluster.faults import KINDS, SERVER_KINDS, Fault, Scene, plan
 from tests.cluster.judge import Event, Tenure
+from tests.cluster.report import HEADINGS, Row, Verdict, shown
 from tests.cluster.supervised import Supervised
 from tests.support.supervisor import FAULTS as FAULT_MARKS
 
 REST_S = 1.0  # between two faults: a renewal and a read by everybody
-LATE_S = 2.0  # what a busy machine may take beyond what `check` prints, before it is said to be late
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One fault, what it came to, in seconds; ``bound_s`` is what `check` promised for it."""
-
-    number: int
-    fault: Fault
-    on: str
-    outcome: str
-    gap_s: float
-    bound_s: float
-    overlap_s: float
-    excused_s: float
-    survived: bool
-
-    @property
-    def late(self) -> bool:
-        """Whether nobody led for longer than promised."""
-        return self.gap_s > self.bound_s + LATE_S
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """As text, in the order of HEADINGS."""
-        verdict = "OVERLAP" if self.overlap_s else "NOT SURVIVED" if not self.survived else ""
-        return (
-            str(self.number), self.fault.kind, self.on, self.outcome, f"{self.gap_s:.1f}",
-            f"{self.bound_s:.1f}", f"{self.overlap_s:.2f}", verdict or ("late" if self.late else "ok"),
-        )  # fmt: skip
-
-
-HEADINGS = ("", "fault", "hits", "outcome", "no leader s", "check says s", "overlap s", "verdict")
-WIDTHS = (3, 17, 10, 20, 11, 12, 9, 12)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Of a whole campaign; ``complaints`` is empty when all is well."""
-
-    rows: tuple[Row, ...]
-    complaints: tuple[str, ...]
-    took_s: float
-
-    @property
-    def lost_its_cluster(self) -> bool:
-        """Whether a fault was not survived: what follows it would be about nothing."""
-        return any(not row.survived for row in self.rows)
-
-    @property
-    def summary(self) -> str:
-        """The last lines: what survived, what overlapped, and every complaint."""
-        survived = sum(row.survived for row in self.rows)
-        overlap_s, excused_s = (sum(row.overlap_s for row in self.rows), sum(r.excused_s for r in self.rows))
-        lines = [
-            f"{survived} of {len(self.rows)} faults survived in {self.took_s:.0f} s",
-            f"two held at once for {overlap_s:.2f} s, and for {excused_s:.2f} s beyond the limits",
-            f"longest without a leader {max((row.gap_s for row in self.rows), default=0.0):.1f} s, "
-            f"{sum(row.late for row in self.rows)} times later than `check` says",
-            *(f"BROKEN: {complaint}" for complaint in self.complaints),
-        ]
-        return "\n".join(lines)
-
-
-def shown(cells: Sequence[str]) -> str:
-    """One line of the table."""
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
 
 
 def run_campaign(cluster: Cluster, seed: int, count: int, say: Callable[[str], None]) -> Verdict:
@@ -118,9 +51,9 @@ class Campaign:
             rows.append(self._one(number, fault))
             self._say(shown(rows[-1].cells))
             if not rows[-1].survived:
-                break
-        stopped = list(self._stop()) if all(row.survived for row in rows) else []
-        return Verdict(tuple(rows), (*self._complaints(rows), *stopped), boottime() - began_at)
+                return Verdict(tuple(rows), tuple(self._complaints()), boottime() - began_at)
+        stopped = tuple(self._stop())
+        return Verdict(tuple(rows), (*self._complaints(), *stopped), boottime() - began_at)
 
     def _one(self, number: int, fault: Fault) -> Row:
         holder = judge.holder(self._tenures())
@@ -160,9 +93,13 @@ class Campaign:
         """Return when all is whole and somebody holds."""
         self.cluster.wait_whole()
         self.cluster.until(lambda: judge.holder(self._tenures()), "somebody holds")
-        self.cluster.until(lambda: sessions_are_whole(self.cluster), "every supervisor has a session")
+        self.cluster.until(self._all_take_part, "every supervisor has a session")
         self.cluster.until(self._agreed, "Consul and the hooks name the same holder")
         self.cluster.pass_time(REST_S)
+
+    def _all_take_part(self) -> bool:
+        names = self.cluster.server.session_names()
+        return all(election.session_name(node) in names for node in CLIENTS)
 
     def _agreed(self) -> bool:
         holder = judge.holder(self._tenures())
@@ -179,16 +116,13 @@ class Campaign:
             if not tenure.lost:
                 yield f"{tenure.node} never ran on_lose for token {tenure.token}"
 
-    def _complaints(self, rows: Sequence[Row]) -> Iterator[str]:
+    def _complaints(self) -> Iterator[str]:
         found = self._tenures()
         for overlap in self._all_overlaps(found):
             if not overlap.beyond_limits:
                 yield f"overlap: {overlap}"
         for earlier, later in judge.tokens_that_fell(found):
             yield f"token {later.token} of {later.node} came after {earlier.token} of {earlier.node}"
-        for row in rows:
-            if not row.survived:
-                yield f"fault {row.number}, {row.fault.kind}: not survived"
         for node, supervisor in self._supervisors.items():
             for code in supervisor.unexpected:
                 yield f"the supervisor of {node} ended by itself with {code}"

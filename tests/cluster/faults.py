@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tests.cluster import election
 from tests.cluster.cluster import CLIENTS, Cluster
 from tests.cluster.consul import HTTP_PORT
 from tests.cluster.election import Figures
+from tests.cluster.judge import KILLED, LEADER_RESTARTED
 from tests.cluster.supervised import Supervised
 
 AT_HOLDER_SHARE = 0.75
@@ -146,16 +146,25 @@ def _note_if_it_leads(scene: Scene, name: str, restarted_at: float) -> None:
     server = scene.cluster.servers[name]
     scene.cluster.until(lambda: server.answers, f"{name} is back")
     if scene.cluster.leading_server() is server:
-        scene.note(name, "leader-restarted", restarted_at)
+        scene.note(name, LEADER_RESTARTED, restarted_at)
     scene.cluster.pass_time(scene.figures.lock_delay_s)
 
 
 def supervisor_kill(scene: Scene, node: str, fault: Fault) -> None:
     """kill -9 of a supervisor; a second later it is started again."""
     scene.supervisors[node].kill()
-    scene.note(node, "killed", None)
+    scene.note(node, KILLED, None)
     scene.cluster.until(lambda: scene.supervisors[node].running, "the supervisor is back")
     scene.cluster.pass_time(scene.figures.failover_s if fault.long else BRIEF_S)
+
+
+def supervisor_kill_cut(scene: Scene, node: str, fault: Fault) -> None:
+    """kill -9 of a supervisor whose node has just been cut off: it comes back to a silent Consul."""
+    scene.cluster.network.cut(node)
+    scene.supervisors[node].kill()
+    scene.note(node, KILLED, None)
+    scene.cluster.pass_time(fault.length_s)
+    scene.cluster.network.heal(node)
 
 
 def supervisor_freeze(scene: Scene, node: str, fault: Fault) -> None:
@@ -176,12 +185,7 @@ KINDS: dict[str, Callable[[Scene, str, Fault], None]] = {
     "server-kill": server_kill,
     "servers-restart": servers_restart,
     "supervisor-kill": supervisor_kill,
+    "supervisor-kill-cut": supervisor_kill_cut,
     "supervisor-freeze": supervisor_freeze,
 }
 SERVER_KINDS = frozenset({"server-kill", "servers-restart"})
-
-
-def sessions_are_whole(cluster: Cluster) -> bool:
-    """Whether every supervisor has a session again, so that it can take its part."""
-    names = cluster.server.session_names()
-    return all(election.session_name(node) in names for node in CLIENTS)

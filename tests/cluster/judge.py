@@ -105,9 +105,11 @@ def _tenure(of_session: Sequence[Event], events: Sequence[Event], room_s: float)
     lost = next((event for event in reversed(of_session) if event.what == LOSE_ENDED), None)
     end = (inf, 0) if lost is None else lost.when
     if lost is None or lost.reason == NOT_ADOPTED:
-        killed = [e.at for e in events if (e.node, e.what) == (first.node, KILLED) and first.at <= e.at]
-        # The contact is not younger than the death: so long it can have believed at most.
-        end = min([end, *((at + room_s, 0) for at in killed)])
+        # The newest death: an older one was survived. The contact is not younger than the death, so
+        # it can have believed one room longer at most.
+        deaths = [e.at for e in events if (e.node, e.what) == (first.node, KILLED)]
+        within = [at for at in deaths if first.at <= at <= end[0]]
+        end = min([end, *((at + room_s, 0) for at in within[-1:])])
     return Tenure(first.node, first.session, first.token, first.when, end, lost is not None)
 
 

@@ -16,7 +16,8 @@ LOG_TAIL = 4000  # characters
 
 def in_own_network(module: str, arguments: Sequence[str], work: Callable[[], int]) -> int:
     """The exit code of ``work``, done as ``python -m module arguments`` in a network of this run alone."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         enter(module, arguments)
         return work()

@@ -94,6 +94,12 @@ def test_an_adopted_tenure_goes_on_as_if_nobody_had_died() -> None:
     assert overlap.length_s == pytest.approx(1.0)
 
 
+def test_the_newest_death_counts_when_older_ones_were_survived() -> None:
+    twice = KILLED + "30.00 a killed\n34.00 b acquire-begin B 9 acquired\n36.00 a lose-end A 7 crashed\n"
+    (overlap,) = overlaps(twice)
+    assert overlap.length_s == pytest.approx(1.0)
+
+
 def test_a_death_before_or_of_another_node_changes_nothing() -> None:
     before = "9.00 a killed\n" + HANDED_OVER.replace("20.10 a lose-end", "26.50 a lose-end")
     other = HANDED_OVER.replace("20.10 a lose-end", "26.50 a lose-end") + "11.00 b killed\n"

@@ -10,3 +10,4 @@ def test_a_seed_gives_the_same_faults_again() -> None:
 
 def test_twelve_faults_are_of_every_kind() -> None:
     assert {fault.kind for fault in plan(1, 12)} == set(KINDS)
+    assert len(KINDS) == 12
