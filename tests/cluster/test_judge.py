@@ -128,3 +128,9 @@ def test_a_line_that_is_being_written_does_not_count_yet() -> None:
 
 def test_nobody_holds_before_the_first_line() -> None:
     assert judge.holder([]) is None and not list(judge.gaps([]))
+
+
+def test_while_one_holds_the_end_of_another_leaves_no_gap() -> None:
+    text = "10.00 a acquire-begin A 7\n11.00 b acquire-begin B 8\n12.00 b lose-end B 8\n"
+    text += "30.00 a lose-end A 7\n31.50 c acquire-begin C 9\n"
+    assert [(gap.begin, gap.end) for gap in judge.gaps(tenures(text))] == [(30.0, 31.5)]
