@@ -18,7 +18,7 @@ from tests.cluster.supervised import Supervised
 
 AT_HOLDER_SHARE = 0.75
 LONG_SHARE = 0.5
-BRIEF_S = 2.5  # below the silence that is surely ridden out
+BRIEF_S = 2.5  # mostly ridden out; the session may end all the same, 2 x ttl after its last renewal
 LONG_S = 15.0  # beyond a failover, so that another node takes over while the fault lasts
 AGENT_DOWN_S = 1.0
 
