@@ -4,7 +4,6 @@ After a fault all is mended and whole before the next one begins: what is judged
 time, within the limits that the documentation of the lease states.
 """
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
 
 from tests.cluster import election, judge
@@ -109,8 +108,8 @@ class Campaign:
 
     def _stop(self) -> Iterator[str]:
         """Everybody ends as an operator would have it; what is wrong about it."""
-        for supervisor in self._supervisors.values():
-            supervisor.signal(signal.SIGCONT)
+        everybody = self._supervisors.values()
+        self.cluster.until(lambda: all(supervisor.running for supervisor in everybody), "all run")
         for node, supervisor in self._supervisors.items():
             if code := supervisor.stop():
                 yield f"the supervisor of {node} ended with {code} on SIGTERM"

@@ -4,7 +4,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -24,6 +24,9 @@ def in_own_network(module: str, arguments: Sequence[str], work: Callable[[], int
     except CannotRun as error:
         print(f"cannot run the cluster: {error}", file=sys.stderr)
         return CANNOT_RUN
+    except TimeoutError as error:
+        print(f"the cluster did not come to it: {error}", file=sys.stderr)
+        return BROKEN
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -32,12 +35,17 @@ def in_own_network(module: str, arguments: Sequence[str], work: Callable[[], int
 @contextmanager
 def working_folder(keep: Path | None) -> Iterator[Path]:
     """A folder for data and logs: ``keep``, which stays, or one that is removed at the end."""
-    if keep is not None:
-        keep.mkdir(parents=True)
-        yield keep
-        return
-    with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
-        yield Path(folder)
+    with ExitStack() as exits:
+        if keep is None:
+            folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="cluster-")))
+        else:
+            folder = keep
+            folder.mkdir(parents=True)
+        try:
+            yield folder
+        except TimeoutError:
+            show_logs(folder)
+            raise
 
 
 def say(text: str) -> None:
