@@ -25,7 +25,7 @@ from supervisor.core.settings import (
 )
 from supervisor.journal import (
     COMPACT_BYTES,
-    RESERVE_BYTES,
+    RESERVE,
     Identity,
     Journal,
     JournalError,
@@ -85,11 +85,11 @@ def test_the_newest_state_counts() -> None:
 @pytest.mark.parametrize("cut", range(1, 80, 7))
 def test_a_torn_last_line_does_not_count(cut: int) -> None:
     later = state_line(Memory(Step.LOSING, "k", "s"), (), HERE, "later")
-    record = read(whole() + later[:-cut])
+    record = read(whole() + later[:-cut] + b"    ")
     assert record is not None and record.memory == MEMORY
 
 
-@pytest.mark.parametrize("content", [b"", b"1234", b"\0" * 100, settings_line(SETTINGS, CONSUL, ())])
+@pytest.mark.parametrize("content", [b"", b"1234", b" " * 9, b"\0" * 9, settings_line(SETTINGS, CONSUL, ())])
 def test_what_was_never_acknowledged_is_nothing(content: bytes) -> None:
     assert read(content) is None
 
@@ -193,7 +193,7 @@ def test_a_record_stays_small_however_long_a_tenure_lasts(journal: Journal, tmp_
     for second in range(3000):
         assert keep(journal, replace(MEMORY, contact=float(second))) == ""
     journal.close()
-    assert (tmp_path / "state" / "app.journal").stat().st_size < COMPACT_BYTES + 2 * RESERVE_BYTES
+    assert (tmp_path / "state" / "app.journal").stat().st_size < COMPACT_BYTES + 2 * len(RESERVE)
     assert memory_of(again(tmp_path)).contact == 2999.0
 
 
@@ -263,7 +263,7 @@ def test_a_record_without_room_is_refused_and_what_stood_before_still_stands(tmp
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         assert keep(journal, MEMORY) == ""
         before = (folder / "state" / "app.journal").read_bytes()
-        whole_bytes = len(before.rstrip(b"\0"))
+        whole_bytes = len(before.rstrip(b" "))
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes + 100, resource.RLIM_INFINITY))
         why_not = keep(journal, replace(MEMORY, step=Step.LOSING))
         assert "cannot write" in why_not and "File too large" in why_not
@@ -280,7 +280,7 @@ def test_what_could_not_be_written_whole_is_no_part_of_what_comes_next(tmp_path:
     def body(folder: Path) -> None:
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         assert keep(journal, MEMORY) == ""
-        whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b"\0"))
+        whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b" "))
         longer = settings_line(SETTINGS, CONSUL, ())
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes + len(longer) + 100, resource.RLIM_INFINITY))
         assert keep(journal, MEMORY, replace(SETTINGS, on_adopt="none"))
@@ -295,7 +295,7 @@ def test_without_room_the_end_of_a_tenure_is_said_by_no_record(tmp_path: Path) -
     def body(folder: Path) -> None:
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         assert keep(journal, MEMORY) == ""
-        whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b"\0"))
+        whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b" "))
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes, resource.RLIM_INFINITY))
         assert keep(journal, Memory(Step.SESSION, "k", "s")) == ""
 

@@ -38,7 +38,7 @@ __all__ = ["Identity", "Journal", "JournalError", "Recorded", "Unreadable", "ide
 
 ENDED_FROM = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds one with each answer of Consul
-RESERVE_BYTES = 16 * 1024  # kept ahead while there is room, so that a loss is on record on a full disk, too
+RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is on record on a full disk, too
 RESERVE_BYTES_MIN = 8 * 1024
 FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
 SUFFIX = ".journal"
@@ -221,8 +221,8 @@ class Journal:
     def _reserve(self, file: _File) -> None:
         """Raises OSError when there is no room: then nothing may begin that would need it to end."""
         if file.size + RESERVE_BYTES_MIN > file.reserved:
-            os.posix_fallocate(file.fd, file.size, RESERVE_BYTES)
-            file.reserved = file.size + RESERVE_BYTES
+            _write_whole(file.fd, RESERVE, file.size, file.reserved)
+            file.reserved = file.size + len(RESERVE)
 
     def _begin(self, file: _File) -> None:
         """What an earlier process left unfinished goes, or our first line would be part of it."""
@@ -262,15 +262,14 @@ class Journal:
 
 
 def _write_whole(fd: int, content: bytes, at: int, reserved: int) -> None:
-    """All of it, at this place; or OSError, and nothing stands there. What is reserved is filled with
-    NUL bytes, which is how it is read."""
+    """All of it, at this place; or OSError, and what stands there is as good as nothing."""
     try:
         written = os.pwrite(fd, content, at)
         if written < len(content):
             os.pwrite(fd, content[written:], at + written)  # says why the rest has no room
     except OSError:
         with suppress(OSError):
-            os.pwrite(fd, b"\0" * min(len(content), max(0, reserved - at)), at)
+            os.pwrite(fd, b" " * min(len(content), max(0, reserved - at)), at)
             os.ftruncate(fd, max(at, reserved))
         raise
 

@@ -4,10 +4,10 @@
     77c01d35 {"record":"state","time":"2026-11-21T03:04:05Z","boot":"...","step":"holding",...}
 
 A state needs only the settings before it. A last line without its end was never acknowledged to
-anybody, so nothing was done that depended on it: it does not count, nor do the NUL bytes at the end,
-which only reserve room. A complete line with a wrong
-checksum is another thing: if it is the newest, nobody knows what was held, and that is said and
-never taken for nothing. Pure functions of bytes; this module must never touch a file.
+anybody, so nothing was done that depended on it: it does not count, nor do the spaces at the end,
+which keep room (a power loss may leave NUL bytes for them). A complete line with a wrong checksum is
+another thing: if it is the newest, nobody knows what was held, and that is said and never taken for
+nothing. Pure functions of bytes; this module must never touch a file.
 """
 
 import json
@@ -70,7 +70,7 @@ def state_line(memory: Memory, groups: tuple[Group, ...], identity: Identity, ti
 
 def read(data: bytes) -> Recorded | None:
     """What this file says; None when it says nothing. Raises Unreadable."""
-    contents = [_content(line) for line in data.rstrip(b"\0").split(b"\n")[:-1]]
+    contents = [_content(line) for line in data.rstrip(b" \0").split(b"\n")[:-1]]
     if contents and contents[-1] is None:
         raise Unreadable("the checksum of its newest line is wrong")
     # Settings that no state follows were never acknowledged: what stood before them still holds.

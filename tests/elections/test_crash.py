@@ -31,7 +31,7 @@ def flag_of(scene: Scene) -> Path:
 def state_of(supervisor: Supervisor, name: str) -> dict[str, object]:
     """The newest state on record; empty when there is none."""
     path = supervisor.state_dir / f"{name}.journal"
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text().rstrip(" ").splitlines() if path.exists() else []
     states = [json.loads(line.partition(" ")[2]) for line in lines]
     return next((state for state in reversed(states) if state["record"] == "state"), {})
 
@@ -221,7 +221,7 @@ def test_stuck_stays_stuck_over_a_restart_and_keeps_the_key(scene: Scene) -> Non
 def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
     """The newest state with other fields, its checksum right."""
     path = supervisor.state_dir / f"{name}.journal"
-    *before, newest = path.read_bytes().splitlines(keepends=True)
+    *before, newest = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
     state = json.loads(newest.partition(b" ")[2]) | changes
     text = json.dumps(state).encode()
     path.write_bytes(b"".join(before) + b"%08x %s\n" % (zlib.crc32(text), text))
@@ -248,7 +248,7 @@ def test_a_torn_last_line_never_counted(scene: Scene) -> None:
     a = scene.leader("a")
     crash(scene, "a")
     path = a.state_dir / f"{scene.name}.journal"
-    path.write_bytes(path.read_bytes() + b'12345678 {"record":"state","st')
+    path.write_bytes(path.read_bytes().rstrip(b" ") + b'12345678 {"record":"state","st    ')
     a.start()
     until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
     assert scene.calls("a") == ["acquire acquired"]
@@ -274,7 +274,7 @@ def test_a_record_that_cannot_be_read_means_on_lose_before_anything_else(scene: 
     scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
     session = session_in_force(scene)
     path = a.state_dir / f"{scene.name}.journal"
-    content = path.read_bytes()
+    content = path.read_bytes().rstrip(b" ")
     path.write_bytes(content[:-10] + b"x" + content[-9:])
     a.start()
     scene.wait(node="a", hook="lose", stage="end")
