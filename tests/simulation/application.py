@@ -1,0 +1,48 @@
+"""What hooks start and end on a node: the thing of which there must never be two.
+
+It is up from the start of the first on_acquire hook or of the run child, and down once every on_lose
+hook has succeeded since, or the last resort has. What the supervisor believes does not matter here.
+"""
+
+from supervisor.core.actions import HookContext
+from supervisor.core.settings import ElectionSettings
+
+NEVER = float("inf")
+
+
+class Application:
+    """One node's. ``session``: of the tenure it was started for. ``answerable_until``: its
+    supervisor died or stood still, and answers for it no longer than its last room."""
+
+    def __init__(self, settings: ElectionSettings) -> None:
+        self.session = ""
+        self.answerable_until = NEVER
+        self._parts = tuple(hook.name for hook in settings.on_lose)
+        self._resorts = tuple(hook.name for hook in settings.on_lose_failure)
+        self._up: tuple[str, ...] = ()
+        self._resort_left: tuple[str, ...] = ()
+
+    @property
+    def up(self) -> bool:
+        """Whether something acts that on_lose would end."""
+        return bool(self._up)
+
+    def begin(self, context: HookContext) -> None:
+        """A hook of on_acquire or the run child has started."""
+        if not self.up or context.session != self.session:
+            self.answerable_until = NEVER
+        self.session = context.session
+        self._up = self._parts
+        self._resort_left = self._resorts
+
+    def lost(self, hook: str) -> None:
+        """A hook of on_lose or on_lose_failure has succeeded."""
+        self._up = tuple(part for part in self._up if part != hook)
+        if hook in self._resort_left:
+            self._resort_left = tuple(part for part in self._resort_left if part != hook)
+            if not self._resort_left:
+                self._up = ()
+
+    def down(self) -> None:
+        """Power off, or an operator saw to it."""
+        self._up = ()

@@ -1,0 +1,171 @@
+"""Consul: the embedded agent's model on virtual time, and who held the key by Consul's own word.
+
+The model answers at the moment it is asked; that a request comes late, twice or never is the
+network's part. What the judges must know of the limits is found out here: which tenures Consul did
+not guard, because a restart of the server cut a lock-delay short or an operator freed the key.
+"""
+
+from collections.abc import Callable
+
+from supervisor.devagent.api import Settings
+from supervisor.devagent.messages import Answer, Request, Waiting
+from supervisor.devagent.model import Model
+from supervisor.devagent.store import NEVER
+from tests.simulation.scenario import KEY
+from tests.simulation.schedule import Schedule
+from tests.simulation.trace import Trace, short
+
+REPLAYED_S = 60.0  # a restarted server's replayed lock-delays are over by then
+GARBLED_S = 0.2  # a server that has just restarted leads before it has applied its log
+DOWN = Answer(500, b"rpc error getting client: failed to get conn: connection refused")
+NOT_FOUND_YET = "Session id '{}' not found"
+
+Reply = Callable[[Answer | None], None]  # None: the connection broke
+
+
+class Cluster:
+    """One Consul for all nodes. ``unguarded``: sessions whose lock another could take before their
+    lock-delay was over, within the limits that are stated."""
+
+    def __init__(self, seed: int, nodes: tuple[str, ...], schedule: Schedule, trace: Trace) -> None:
+        self.model = Model(Settings(node=nodes[0], session_ttl_min_s=0.5, seed=seed))
+        for node in nodes[1:]:
+            self.model.join(node, 0.0)
+        self.holder = ""
+        self.unguarded: set[str] = set()
+        self._schedule = schedule
+        self._trace = trace
+        self._replies: dict[int, Reply] = {}
+        self._timer = NEVER
+        self._down_until = -NEVER
+        self._restarted_at = -NEVER
+        self._delays: dict[str, float] = {}
+        self._guarded: tuple[str, float] = ("", -NEVER)  # the last lock that a session's end took away
+
+    # --- requests --------------------------------------------------------------------------------
+
+    def ask(self, request: Request, reply: Reply) -> Waiting | None:
+        """``reply`` is called once, perhaps at once; what waits may be abandoned."""
+        now = self._schedule.now
+        if now < self._down_until:
+            reply(DOWN)
+            return None
+        if now < self._restarted_at + GARBLED_S and "/session/renew/" in request.target:
+            session = request.target.rpartition("/")[2]
+            reply(Answer(404, NOT_FOUND_YET.format(session).encode()))
+            return None
+        answer = self.model.handle(request, now)
+        if isinstance(answer, Waiting):
+            self._replies[answer.number] = reply
+            self._settle()
+            return answer
+        self._settle()
+        reply(answer)
+        return None
+
+    def abandon(self, waiting: Waiting) -> None:
+        """Nobody waits for it any more."""
+        if self._replies.pop(waiting.number, None) is not None:
+            self.model.abandon(waiting)
+
+    def _settle(self) -> None:
+        """Keep the promises that are due, look at the key, and be back when time changes something."""
+        now = self._schedule.now
+        for waiting, answer in self.model.advance(now):
+            reply = self._replies.pop(waiting.number, None)
+            if reply is not None:
+                reply(answer)
+        self._look_at_the_key(now)
+        deadline = self.model.deadline()
+        if deadline < self._timer:
+            self._timer = deadline
+            self._schedule.at(deadline, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = NEVER
+        self._settle()
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def change_leader(self) -> None:
+        """Another server leads at once: every session's time begins again."""
+        self.model.change_leader(self._schedule.now)
+        self._settle()
+
+    def lose_leader(self) -> None:
+        """Nobody leads until ``elect_leader``."""
+        self.model.lose_leader(self._schedule.now)
+        self._settle()
+
+    def elect_leader(self) -> None:
+        """Somebody leads again."""
+        self.model.elect_leader(self._schedule.now)
+        self._settle()
+
+    def restart(self, down_s: float) -> None:
+        """The server was killed and is back with its data so much later."""
+        self._down_until = self._schedule.now + down_s
+        self.model.lose_leader(self._schedule.now)
+        self._settle()
+        self._schedule.at(self._down_until, self._restarted)
+
+    def _restarted(self) -> None:
+        now = self._restarted_at = self._schedule.now
+        for waiting in self.model.restart(now):
+            reply = self._replies.pop(waiting.number, None)
+            if reply is not None:
+                reply(None)
+        self._settle()
+
+    def node_fails(self, node: str) -> None:
+        """Its agent is noticed to be dead."""
+        self.model.fail(node, self._schedule.now)
+        self._settle()
+
+    def node_recovers(self, node: str) -> None:
+        """Its agent is noticed to be alive."""
+        self.model.recover(node, self._schedule.now)
+        self._settle()
+
+    def node_leaves(self, node: str) -> None:
+        """Its agent leaves in order, and is back at once."""
+        self.model.leave(node, self._schedule.now)
+        self.model.join(node, self._schedule.now)
+        self._settle()
+
+    def operator(self, method: str, target: str) -> None:
+        """An operator's own request, which always comes through."""
+        if method == "DELETE" or "release=" in target:
+            self.unguarded.add(self.holder)
+        if self._schedule.now >= self._down_until and self.model.has_leader:
+            self.model.handle(Request(method, target), self._schedule.now)
+            self._settle()
+
+    def note(self, words: str) -> None:
+        """A row of the table."""
+        self._trace.note(self._schedule.now, "consul", words)
+
+    # --- the key ---------------------------------------------------------------------------------
+
+    def _look_at_the_key(self, now: float) -> None:
+        entry = self.model.store.kv.get(KEY)
+        session = entry.session if entry is not None else ""
+        if session == self.holder:
+            return
+        former, self.holder = self.holder, session
+        sessions = self.model.store.sessions
+        if former and sessions.find(former) is None:
+            self._guarded = (former, now + self._delays[former])
+        if session:
+            self._taken(session, now)
+        held = f"is held by {short(session)}" if session else "is free"
+        self.note(f"the key {held}")
+
+    def _taken(self, session: str, now: float) -> None:
+        found = self.model.store.sessions.find(session)
+        assert found is not None, "a lock of a session that does not exist"
+        self._delays[session] = found.lock_delay_s
+        former, until = self._guarded
+        if now < until:
+            assert now - self._restarted_at <= REPLAYED_S + found.lock_delay_s, "a lock-delay cut short"
+            self.unguarded.add(former)

@@ -1,0 +1,90 @@
+"""All of it for one seed: ten minutes of a few supervisors, what goes wrong, and the judges."""
+
+import hashlib
+import random
+
+from supervisor.core.actions import Action, Became, Role
+from tests.simulation.cluster import Cluster
+from tests.simulation.faults import Faults, Operator
+from tests.simulation.figures import Figures
+from tests.simulation.judges import (
+    BeliefHasRoom,
+    Judge,
+    Judges,
+    LoseForEveryAcquire,
+    NoReleaseWhileActing,
+    OneActs,
+    OneHookAtATime,
+    OnRecordFirst,
+    TokensGrow,
+    WritesGoForward,
+)
+from tests.simulation.lasting import OneHolderAtTheEnd
+from tests.simulation.machine import Machine
+from tests.simulation.scenario import DURATION_S, scenario_of
+from tests.simulation.schedule import Schedule
+from tests.simulation.trace import Trace
+
+
+class Simulation:
+    """One seed. ``run`` raises Broken when a promise is not kept; ``trace`` tells what led to it."""
+
+    def __init__(self, seed: int) -> None:
+        self.scenario = scenario = scenario_of(seed)
+        self.trace = Trace()
+        self.figures = Figures()
+        self._schedule = Schedule()
+        cluster = Cluster(seed, scenario.nodes, self._schedule, self.trace)
+        operator = Operator(random.Random(f"operator {seed}"), self._schedule)
+        machines: list[Machine] = []
+        lose = LoseForEveryAcquire()
+        self._at_the_end = OneHolderAtTheEnd(machines, lose)
+        judges = Judges(
+            (
+                self.figures,
+                OneActs(machines, cluster),
+                lose,
+                OneHookAtATime(),
+                WritesGoForward(),
+                NoReleaseWhileActing(),
+                TokensGrow(),
+                BeliefHasRoom(),
+                OnRecordFirst(),
+                Calls(operator),
+            )
+        )
+        for name, settings, rate in zip(scenario.nodes, scenario.settings, scenario.rates, strict=True):
+            machine = Machine(
+                name,
+                settings,
+                rate,
+                seed=seed,
+                cluster=cluster,
+                schedule=self._schedule,
+                trace=self.trace,
+                judges=judges,
+            )
+            machines.append(machine)
+            self._schedule.at(machine.dice.random(), machine.start)
+        Faults(tuple(machines), cluster, self._schedule, self.figures).plan(scenario.faults)
+
+    def run(self) -> None:
+        """Ten minutes. Raises Broken."""
+        self._schedule.run(DURATION_S)
+        self._at_the_end.conclude()
+
+    def digest(self) -> str:
+        """A checksum of the whole table."""
+        return hashlib.sha256("\n".join(self.trace.lines()).encode()).hexdigest()
+
+
+class Calls(Judge):
+    """No judge: calls the operator to a node that is stuck."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """It has become stuck, or is again after a restart."""
+        if isinstance(action, Became) and action.role is Role.STUCK:
+            self._operator.is_told(machine)
