@@ -1,69 +1,90 @@
-"""A disk that outlives the supervisor: the journal's real bytes in memory.
+"""A node's disk: the real journal in a real folder, which outlives the supervisors that write it.
 
-It does what the journal's own file does: settings before the first state, one write a record, an
-unfinished line cut off before the next process appends, nothing kept when nothing is owed.
+A disk without room is the kernel's own refusal to let a file grow; a crash in a write leaves the first
+bytes of what was being written.
 """
 
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import Memory
-from supervisor.core.election import NOTHING
-from supervisor.core.settings import ElectionSettings
-from supervisor.journal import COMPACT_BYTES, Identity, Recorded
-from supervisor.journal.lines import is_at_rest, read, settings_line, state_line
+from supervisor.core.actions import Remember
+from supervisor.journal import SUFFIX, Identity, Journal, Recorded
+from supervisor.journal.lines import read
 from supervisor.leftovers import Group
+from tests.simulation.scenario import ELECTION
 
 CONSUL = ConsulSettings("http://127.0.0.1:8500")
-TIME = "2026-01-01T00:00:00Z"
-FULL = "cannot write the journal: No space left on device"
 
 
 class Disk:
-    """One election's file. ``memory`` and ``groups``: what the process that has it open wrote last."""
+    """One node's. ``is_full`` says whether there is room at this moment."""
 
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.memory = NOTHING
-        self.groups: tuple[Group, ...] = ()
-        self._settings: ElectionSettings | None = None
+    def __init__(self, folder: Path, is_full: Callable[[], bool]) -> None:
+        self._folder = folder
+        self._is_full = is_full
+        self._path = folder / f"{ELECTION}{SUFFIX}"
+        self._journal: Journal | None = None
 
     def recorded(self) -> Recorded | None:
-        """What a process that starts finds. Raises Unreadable."""
-        return read(bytes(self.data))
+        """What the bytes say to whoever starts now. Raises Unreadable."""
+        try:
+            return read(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
 
-    def opened(self) -> None:
-        """By another process: it appends behind what is whole, and kept nothing itself yet."""
-        del self.data[self.data.rfind(b"\n") + 1 :]
-        self.memory, self.groups, self._settings = NOTHING, (), None
+    def open(self, identity: Identity) -> None:
+        """By a supervisor that starts."""
+        assert self._journal is None, "two supervisors on one disk"
+        self._journal = Journal(str(self._folder), CONSUL, identity=identity)
 
-    def write(
-        self, memory: Memory, groups: tuple[Group, ...], settings: ElectionSettings, identity: Identity
-    ) -> None:
-        """One whole record."""
-        if is_at_rest(memory, groups):
-            self.data.clear()
-            self._settings = None
-        else:
-            if len(self.data) > COMPACT_BYTES:
-                self.data.clear()
-                self._settings = None
-            self.data += self._line(memory, groups, settings, identity)
-            self._settings = settings
-        self.memory, self.groups = memory, groups
+    def close(self) -> None:
+        """The supervisor is gone; its locks and descriptors are, too."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
 
-    def keep_groups(self, groups: tuple[Group, ...], identity: Identity) -> None:
-        """Process groups of hooks; without a record of the election itself there is nothing to keep."""
-        if self._settings is not None:
-            self.write(self.memory, groups, self._settings, identity)
+    def remember(self, remember: Remember) -> str:
+        """Blank, or why it could not be written."""
+        with self._room():
+            return self._open_journal().remember(remember)
 
-    def tear(self, memory: Memory, settings: ElectionSettings, identity: Identity, share: float) -> None:
-        """The process died in the write: some of the bytes are there, and nobody was told."""
-        line = self._line(memory, self.groups, settings, identity)
-        self.data += line[: int(share * (len(line) - 1))]
+    def tear(self, remember: Remember, share: float) -> None:
+        """The process dies in the write: only this share of its bytes is there, and nobody was told."""
+        before = self._size()
+        why_not = self.remember(remember)
+        grown = self._size() - before
+        if not why_not and grown > 0:
+            with self._path.open("r+b") as file:
+                file.truncate(before + int(share * grown))
 
-    def _line(
-        self, memory: Memory, groups: tuple[Group, ...], settings: ElectionSettings, identity: Identity
-    ) -> bytes:
-        line = state_line(memory, groups, identity, TIME)
-        if settings is not self._settings:
-            line = settings_line(settings, CONSUL, ()) + line
-        return line
+    def group_began(self, group: Group) -> None:
+        """A hook's process group."""
+        with self._room():
+            self._open_journal().group_began(ELECTION, group)
+
+    def group_ended(self, group: Group) -> None:
+        """It is gone."""
+        with self._room():
+            self._open_journal().group_ended(ELECTION, group)
+
+    def _open_journal(self) -> Journal:
+        assert self._journal is not None, "a supervisor that is gone writes"
+        return self._journal
+
+    def _size(self) -> int:
+        return self._path.stat().st_size if self._path.exists() else 0
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        if not self._is_full():
+            yield
+            return
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self._size(), hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

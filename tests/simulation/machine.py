@@ -5,6 +5,7 @@ supervisor, a machine that stands still or loses its power.
 """
 
 import random
+from pathlib import Path
 from typing import Protocol
 
 from supervisor.core.actions import Action, StartHook, StartRun
@@ -79,6 +80,7 @@ class Machine:
         rate: float,
         *,
         seed: int,
+        folder: Path,
         cluster: Cluster,
         schedule: Schedule,
         trace: Trace,
@@ -91,7 +93,7 @@ class Machine:
         self.schedule = schedule
         self.trace = trace
         self.judges = judges
-        self.disk = Disk()
+        self.disk = Disk(folder, lambda: self.has("disk full"))
         self.application = Application(settings)
         self.children = Children(random.Random(f"children {seed} {name}"), schedule, self._child_ended)
         self.network = Network(self, cluster, random.Random(f"network {seed} {name}"), schedule)
@@ -161,6 +163,10 @@ class Machine:
         self.supervisor = Supervisor(self, f"{self.name}{self._starts}")
         self.supervisor.wake(0.0)
 
+    def power_off(self) -> None:
+        """The simulation is over."""
+        self.disk.close()
+
     def _on_record(self) -> str:
         recorded = self.disk.recorded()
         return "nothing" if recorded is None else str(recorded.memory.step)
@@ -199,6 +205,7 @@ class Machine:
     def _gone(self, supervisor: Supervisor, restart_s: float) -> None:
         supervisor.dead = True
         self.supervisor = None
+        self.disk.close()
         self.network.forget()
         self.schedule.after(restart_s, self.start)
 

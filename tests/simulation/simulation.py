@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from pathlib import Path
 
 from supervisor.core.actions import Action, Became, Role
 from tests.simulation.cluster import Cluster
@@ -27,16 +28,16 @@ from tests.simulation.trace import Trace
 
 
 class Simulation:
-    """One seed. ``run`` raises Broken when a promise is not kept; ``trace`` tells what led to it."""
+    """One seed; ``folder`` becomes the nodes' disks. ``run`` raises Broken when a promise is not kept; ``trace`` tells what led to it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, folder: Path) -> None:
         self.scenario = scenario = scenario_of(seed)
         self.trace = Trace()
         self.figures = Figures()
         self._schedule = Schedule()
         cluster = Cluster(seed, scenario.nodes, self._schedule, self.trace)
         operator = Operator(random.Random(f"operator {seed}"), self._schedule)
-        machines: list[Machine] = []
+        machines = self._machines = list[Machine]()
         lose = LoseForEveryAcquire()
         self._at_the_end = OneHolderAtTheEnd(machines, lose)
         judges = Judges(
@@ -59,6 +60,7 @@ class Simulation:
                 settings,
                 rate,
                 seed=seed,
+                folder=folder / name,
                 cluster=cluster,
                 schedule=self._schedule,
                 trace=self.trace,
@@ -70,8 +72,12 @@ class Simulation:
 
     def run(self) -> None:
         """Ten minutes. Raises Broken."""
-        self._schedule.run(DURATION_S)
-        self._at_the_end.conclude()
+        try:
+            self._schedule.run(DURATION_S)
+            self._at_the_end.conclude()
+        finally:
+            for machine in self._machines:
+                machine.power_off()
 
     def digest(self) -> str:
         """A checksum of the whole table."""

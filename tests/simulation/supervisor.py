@@ -30,12 +30,11 @@ from supervisor.core.election import Election
 from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded, StopAsked, Tick
 from supervisor.core.node import Node
 from supervisor.driver import Driver
-from supervisor.journal.lines import is_at_rest
 from supervisor.leftovers import Group
 from supervisor.recovery import Origin, start
 from supervisor.token import Token
 from tests.simulation.children import Child, Started
-from tests.simulation.disk import CONSUL, FULL
+from tests.simulation.disk import CONSUL
 from tests.simulation.scenario import ELECTION
 
 if TYPE_CHECKING:
@@ -79,10 +78,10 @@ class Supervisor:
         self._backlog: list[Callable[[], None]] = []
         self._wakes = 0
         recorded = machine.disk.recorded()
+        machine.disk.open(machine.identity)
         records = {} if recorded is None else {ELECTION: recorded}
         wanted = [(machine.settings, machine.dice.random())]
         begun = start(wanted, records, Origin(instance, machine.identity, self.now()))
-        machine.disk.opened()
         self.driver = Driver(Node(begun.elections, begun.successors), self)
 
     @property
@@ -127,9 +126,9 @@ class Supervisor:
         if self.still:
             self._backlog.append(partial(self.child_ended, child))
         elif not self.dead:
-            group = _group_of(child)
-            self._keep_groups(tuple(other for other in self._machine.disk.groups if other != group))
             started = child.started
+            if started.context.event != "check":
+                self._machine.disk.group_ended(_group_of(child))
             ended = HookEnded(started, child.ok) if isinstance(started, StartHook) else RunEnded(started)
             self.deliver(ended)
 
@@ -175,16 +174,11 @@ class Supervisor:
         """A line of the journal."""
         machine = self._machine
         if machine.doom == Doom(label_of(remember), "within"):
-            machine.disk.tear(remember.memory, remember.settings, machine.identity, machine.dice.random())
+            machine.disk.tear(remember, machine.dice.random())
             self._die(remember, "within")
-        if machine.has("disk full") and not is_at_rest(remember.memory, machine.disk.groups):
-            return FULL
-        self._carry(remember, self._write)
-        return ""
-
-    def _write(self, remember: Remember) -> None:
-        disk = self._machine.disk
-        disk.write(remember.memory, disk.groups, remember.settings, self._machine.identity)
+        why_not: list[str] = []
+        self._carry(remember, lambda remember: why_not.append(machine.disk.remember(remember)))
+        return why_not[0]
 
     def finished(self, finished: Finished) -> None:
         """The exit code is of no interest here."""
@@ -244,12 +238,7 @@ class Supervisor:
         if machine.doom == Doom(label_of(started), "within"):
             self._die(started, "within")
         if not check:
-            self._keep_groups((*machine.disk.groups, _group_of(child)))
-
-    def _keep_groups(self, groups: tuple[Group, ...]) -> None:
-        disk = self._machine.disk
-        if not self._machine.has("disk full") or is_at_rest(disk.memory, groups):
-            disk.keep_groups(groups, self._machine.identity)
+            machine.disk.group_began(_group_of(child))
 
     def _timed_out(self, child: Child, kill_after_s: float) -> None:
         if self.still:
