@@ -19,7 +19,7 @@ from supervisor.core.actions import (
     Step,
     WatchKey,
 )
-from supervisor.core.events import Answered, Event, HookEnded, KeyView, Won
+from supervisor.core.events import Answered, Event, HookEnded, KeyView, Remembered, Won
 from supervisor.core.tenure import Phase
 from tests.simulation.children import Child, Started
 from tests.simulation.cluster import Cluster
@@ -120,12 +120,17 @@ class OneActs(Judge):
 
 
 class LoseForEveryAcquire(Judge):
-    """on_lose runs once for every tenure that began, and for no other; again only after a crash."""
+    """on_lose runs once for every tenure that began, and for no other; again only after a crash.
+
+    A full disk is a limit: where it refused to record how far on_lose had come, the next process cannot
+    know.
+    """
 
     def __init__(self) -> None:
         self.owed: dict[str, str] = {}  # by node: the session of a tenure that began
         self._began: dict[str, str] = {}  # its on_lose did
         self._crashed: dict[str, bool] = {}
+        self._unwritten: dict[str, str] = {}  # the session whose end could not be recorded
 
     def died(self, machine: Machine) -> None:
         """What was not on record yet is done again."""
@@ -145,6 +150,7 @@ class LoseForEveryAcquire(Judge):
         owed = self.owed.get(name, "")
         self.require(owed in ("", context.session), f"{name} acquires, and on_lose has not run for {owed}")
         lost = self._began.get(name) == context.session
+        lost = lost and self._unwritten.get(name) != context.session
         self.require(not lost, f"{name}: on_acquire or run after on_lose")
         self.owed[name] = context.session
         self._crashed[name] = False
@@ -153,7 +159,8 @@ class LoseForEveryAcquire(Judge):
         name, session = machine.name, context.session
         assert isinstance(started, StartHook)
         first = started.attempt == 1 and started.hook == machine.settings.on_lose[0]
-        again, crashed = self._began.get(name) == session, self._crashed.get(name, False)
+        again = self._began.get(name) == session
+        crashed = self._crashed.get(name, False) or self._unwritten.get(name) == session
         # A crash between the record and the hook: on_acquire may have begun, for all that is known.
         due = crashed or self.owed.get(name) == session or (again and started.attempt > 1)
         self.require(due, f"{name}: on_lose for a tenure that never began")
@@ -165,6 +172,8 @@ class LoseForEveryAcquire(Judge):
     def saw(self, machine: Machine, event: Event) -> None:
         """The last hook has ended: nothing is owed any more."""
         match event:
+            case Remembered(ok=False) if machine.name in self._began:
+                self._unwritten[machine.name] = self._began[machine.name]
             case HookEnded(StartHook(hook, context=context)) if context.event == "lose":
                 if hook == machine.settings.on_lose[-1]:
                     self.owed.pop(machine.name, None)

@@ -78,9 +78,7 @@ class Exchange:
 class Network:
     """The network of one machine, from its supervisor to the servers."""
 
-    def __init__(
-        self, machine: Suffering, cluster: Cluster, dice: random.Random, schedule: Schedule
-    ) -> None:
+    def __init__(self, machine: Suffering, cluster: Cluster, dice: random.Random, schedule: Schedule) -> None:
         self.cluster = cluster
         self._machine = machine
         self._dice = dice

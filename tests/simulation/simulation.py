@@ -28,7 +28,10 @@ from tests.simulation.trace import Trace
 
 
 class Simulation:
-    """One seed; ``folder`` becomes the nodes' disks. ``run`` raises Broken when a promise is not kept; ``trace`` tells what led to it."""
+    """One seed; ``folder`` is for the nodes' disks.
+
+    ``run`` raises Broken when a promise is not kept; ``trace`` tells what led to it.
+    """
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.scenario = scenario = scenario_of(seed)

@@ -27,7 +27,7 @@ from supervisor.core.actions import (
     StopRun,
 )
 from supervisor.core.election import Election
-from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded, StopAsked, Tick
+from supervisor.core.events import Answered, Event, HookEnded, Outcome, Remembered, RunEnded, StopAsked, Tick
 from supervisor.core.node import Node
 from supervisor.driver import Driver
 from supervisor.leftovers import Group
@@ -198,6 +198,8 @@ class Supervisor:
         """Into the table; and the judges look."""
         machine = self._machine
         machine.trace.turn(machine.schedule.now, machine.name, event, actions)
+        if isinstance(event, Remembered):
+            machine.judges.saw(machine, event)
         for action in actions:
             if isinstance(action, Became):
                 self._became(action)

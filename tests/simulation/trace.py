@@ -64,7 +64,8 @@ def say_event(event: e.Event) -> str:
         case e.RunEnded():
             return "run ended"
         case e.Remembered(remember, why_not):
-            return f"record {remember.memory.step}: {why_not or 'written'}"
+            told = "cannot be written" if why_not else "written"
+            return f"record {remember.memory.step}: {told}"
         case e.Resumed(late_s):
             return f"stood still for {late_s:.2f} s"
     return _name(event)
@@ -109,7 +110,7 @@ def say_action(action: a.Action) -> str:
             return _name(action)
         case a.WatchKey(index=index, consistent=consistent):
             return f"WatchKey {index}{' consistent' if consistent else ''}"
-    return f"{_name(action)} {short(action.session)}"
+    return f"{_name(action)} {short(getattr(action, 'session', ''))}"
 
 
 def short(session: str) -> str:
