@@ -1,11 +1,20 @@
-"""python -m tests.simulation SEED: the table of one seed. SEEDS a-b: the totals of many."""
+"""What a seed does to the supervisors.
+
+    python -m tests.simulation 17        its whole table: time, who, what happened, what was done
+    python -m tests.simulation 1-10000   the totals of many; a seed that fails tells the end of its table
+
+Exit 1 when a promise was broken.
+"""
 
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.simulation import totals
 from tests.simulation.judges import Broken
 from tests.simulation.simulation import Simulation
+
+USAGE = "cannot tell which seeds: give one such as 17, or several such as 1-200"
 
 
 def show(seed: int) -> int:
@@ -17,13 +26,28 @@ def show(seed: int) -> int:
             simulation.run()
         except Broken as broken:
             why = str(broken)
-    for line in simulation.trace.lines():
+        finally:
+            for line in simulation.trace.lines():
+                print(line)
+    for line in totals.table(simulation.figures.counts):
         print(line)
-    for name, count in sorted(simulation.figures.counts.items()):
-        print(f"{count:6} {name}")
     print(f"seed {seed}: {why or 'every promise kept'}")
     return 1 if why else 0
 
 
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    first, dash, last = arguments[0].partition("-") if len(arguments) == 1 else ("", "", "")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        print(USAGE, file=sys.stderr)
+        return 2
+    if dash:
+        return totals.run(range(int(first), int(last) + 1))
+    return show(int(first))
+
+
 if __name__ == "__main__":
-    sys.exit(show(int(sys.argv[1])))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except BrokenPipeError:
+        sys.exit(0)  # the reader of the table has seen enough

@@ -191,7 +191,7 @@ class Faults:
 
     def _crash(self, machine: Machine, dice: random.Random) -> bool:
         long = dice.random() < 0.2
-        machine.crash("FAULT killed", restart_s=self._lasts(dice, 5.0, 60.0) if long else None)
+        machine.crash("at any time", restart_s=self._lasts(dice, 5.0, 60.0) if long else None)
         return True
 
     def _crash_at_an_action(self, machine: Machine, dice: random.Random) -> bool:
@@ -210,7 +210,7 @@ class Faults:
     def _doom_is_over(self, machine: Machine, doom: Doom) -> None:
         if machine.doom is doom:
             machine.doom = None
-            machine.crash("killed, its action has not come")
+            machine.crash("its action has not come")
 
     def _freeze(self, machine: Machine, dice: random.Random) -> bool:
         return self._stand_still(machine, dice, 12.0, whole=False)

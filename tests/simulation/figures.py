@@ -27,6 +27,10 @@ class Figures(Judge):
         """A turn."""
         self.counts[TURNS] += 1
 
+    def died(self, machine: Machine, why: str) -> None:
+        """By a fault or by the watchdog."""
+        self.counts[f"crash: {why}"] += 1
+
     def did(self, machine: Machine, action: Action) -> None:
         """Roles that changed."""
         if not isinstance(action, Became):

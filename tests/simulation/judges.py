@@ -49,7 +49,7 @@ class Judge:
     def look(self, machine: Machine) -> None:
         """A turn of the supervisor is over."""
 
-    def died(self, machine: Machine) -> None:
+    def died(self, machine: Machine, why: str) -> None:
         """The supervisor is gone without having wound up."""
 
     def spawned(self, machine: Machine, child: Child) -> None:
@@ -86,10 +86,10 @@ class Judges:
         for look in self._look:
             look(machine)
 
-    def died(self, machine: Machine) -> None:
+    def died(self, machine: Machine, why: str) -> None:
         """See Judge."""
         for died in self._died:
-            died(machine)
+            died(machine, why)
 
     def spawned(self, machine: Machine, child: Child) -> None:
         """See Judge."""
@@ -132,7 +132,7 @@ class LoseForEveryAcquire(Judge):
         self._crashed: dict[str, bool] = {}
         self._unwritten: dict[str, str] = {}  # the session whose end could not be recorded
 
-    def died(self, machine: Machine) -> None:
+    def died(self, machine: Machine, why: str) -> None:
         """What was not on record yet is done again."""
         self._crashed[machine.name] = True
 

@@ -38,7 +38,7 @@ class Judging(Protocol):
     def look(self, machine: "Machine") -> None:
         """A turn of the supervisor is over."""
 
-    def died(self, machine: "Machine") -> None:
+    def died(self, machine: "Machine", why: str) -> None:
         """The supervisor is gone without having wound up."""
 
     def spawned(self, machine: "Machine", child: Child) -> None:
@@ -192,7 +192,7 @@ class Machine:
             if isinstance(child.started, StartRun):
                 self.children.kill(child)
         self._gone(supervisor, self.dice.uniform(*RESTART_S) if restart_s is None else restart_s)
-        self.judges.died(self)
+        self.judges.died(self, why)
 
     def exited(self) -> None:
         """It has wound up and is started again some time later."""
