@@ -39,7 +39,7 @@ __all__ = ["Identity", "Journal", "JournalError", "Recorded", "Unreadable", "ide
 ENDED_FROM = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds one with each answer of Consul
 RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is on record on a full disk, too
-RESERVE_BYTES_MIN = 8 * 1024
+RESERVE_MIN_BYTES = 8 * 1024
 FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
 SUFFIX = ".journal"
 
@@ -197,44 +197,45 @@ class Journal:
                 self._remove(file)
             else:
                 line = state_line(memory, file.groups, self.identity, _wall_clock())
-                self._append(file, line, settings)
-                if file.memory.step not in ENDED_FROM or memory.step in (Step.TENURE, Step.HOLDING):
-                    self._reserve(file)
+                begins = file.memory.step not in ENDED_FROM or memory.step in (Step.TENURE, Step.HOLDING)
+                self._append(file, line, settings, keeps_room=begins)
         except OSError as error:
             return f"cannot write {file.path}: {error.strerror}"
         file.memory = memory
         return ""
 
-    def _append(self, file: _File, line: bytes, settings: ElectionSettings) -> None:
-        """The line, behind settings if those on record are others."""
-        if settings is not file.settings or file.size > COMPACT_BYTES:
+    def _append(self, file: _File, line: bytes, settings: ElectionSettings, *, keeps_room: bool) -> None:
+        """The line, behind settings if those on record are others. ``keeps_room``: without room for how
+        it ends, what this line speaks of must not begin; an end takes the room that was kept."""
+        compacts = file.size > (COMPACT_BYTES if keeps_room else 2 * COMPACT_BYTES)
+        if settings is not file.settings or compacts:
             line = settings_line(settings, self._consul, self._withheld) + line
-        if file.size > COMPACT_BYTES:
-            self._rewrite(file, line)
+        if file.fd < 0:
+            self._begin(file)
+        if compacts:
+            self._rewrite(file, line + RESERVE)
+        elif keeps_room and file.size + len(line) + RESERVE_MIN_BYTES > file.reserved:
+            _write_whole(file.fd, line + RESERVE, file.size, file.reserved)
+            file.reserved = file.size + len(line + RESERVE)
         else:
-            if file.fd < 0:
-                self._begin(file)
             _write_whole(file.fd, line, file.size, file.reserved)
-            file.size += len(line)
+        file.size = len(line) if compacts else file.size + len(line)
         file.settings = settings
 
-    def _reserve(self, file: _File) -> None:
-        """Raises OSError when there is no room: then nothing may begin that would need it to end."""
-        if file.size + RESERVE_BYTES_MIN > file.reserved:
-            _write_whole(file.fd, RESERVE, file.size, file.reserved)
-            file.reserved = file.size + len(RESERVE)
-
     def _begin(self, file: _File) -> None:
-        """What an earlier process left unfinished goes, or our first line would be part of it."""
+        """What an earlier process left unfinished goes, or our first line would be part of it; the
+        room that it kept stays."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        file.fd = os.open(file.path, flags, 0o600)
+        fd = os.open(file.path, flags, 0o600)
         try:
-            whole = os.pread(file.fd, FILE_BYTES_MAX + 1, 0).rfind(b"\n") + 1
-            os.ftruncate(file.fd, whole)
+            content = os.pread(fd, FILE_BYTES_MAX + 1, 0)
+            whole = content.rfind(b"\n") + 1
+            if content[whole:].strip(b" "):
+                os.pwrite(fd, b" " * (len(content) - whole), whole)
         except OSError:
-            self._close(file)
+            os.close(fd)
             raise
-        file.size = whole
+        file.fd, file.size, file.reserved = fd, whole, len(content)
 
     def _rewrite(self, file: _File, content: bytes) -> None:
         """The same truth in a new file, which takes the old one's place at once."""
@@ -247,7 +248,7 @@ class Journal:
             os.close(fd)
             raise
         self._close(file)
-        file.fd, file.size, file.reserved = fd, len(content), 0
+        file.fd, file.reserved = fd, len(content)
 
     def _remove(self, file: _File) -> None:
         with suppress(FileNotFoundError):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import Remember
-from supervisor.journal import SUFFIX, Identity, Journal, Recorded
+from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
 from supervisor.journal.lines import read
 from supervisor.leftovers import Group
 from tests.simulation.scenario import ELECTION
@@ -35,10 +35,14 @@ class Disk:
         except FileNotFoundError:
             return None
 
-    def open(self, identity: Identity) -> None:
-        """By a supervisor that starts."""
+    def open(self, identity: Identity) -> Recorded | None:
+        """By a supervisor that starts: what it finds. Raises Unreadable, which a crash never causes."""
         assert self._journal is None, "two supervisors on one disk"
         self._journal = Journal(str(self._folder), CONSUL, identity=identity)
+        found = dict(self._journal.recorded()).get(ELECTION)
+        if isinstance(found, Unreadable):
+            raise found
+        return found
 
     def close(self) -> None:
         """The supervisor is gone; its locks and descriptors are, too."""
@@ -53,12 +57,14 @@ class Disk:
 
     def tear(self, remember: Remember, share: float) -> None:
         """The process dies in the write: only this share of its bytes is there, and nobody was told."""
-        before = self._size()
+        before = self._content()
         why_not = self.remember(remember)
-        grown = self._size() - before
-        if not why_not and grown > 0:
+        written = self._content().rstrip(b" ")[len(before.rstrip(b" ")) :]
+        if not why_not and written:
             with self._path.open("r+b") as file:
-                file.truncate(before + int(share * grown))
+                torn = file.seek(len(before.rstrip(b" ")) + int(share * len(written)))
+                file.write(b" " * max(0, len(before) - torn))
+                file.truncate()
 
     def group_began(self, group: Group) -> None:
         """A hook's process group."""
@@ -74,8 +80,8 @@ class Disk:
         assert self._journal is not None, "a supervisor that is gone writes"
         return self._journal
 
-    def _size(self) -> int:
-        return self._path.stat().st_size if self._path.exists() else 0
+    def _content(self) -> bytes:
+        return self._path.read_bytes() if self._path.exists() else b""
 
     @contextmanager
     def _room(self) -> Iterator[None]:
@@ -83,7 +89,7 @@ class Disk:
             yield
             return
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (self._size(), hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(self._content()), hard))
         try:
             yield
         finally:

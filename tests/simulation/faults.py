@@ -55,11 +55,7 @@ SELDOM = (
     "Remember losing",
     "Remember none",
 )
-WITHIN = ("Remember",)  # a torn record
-# Between the spawn of a child and the record of its group nobody would know of it after a crash. That
-# moment is one write long; True has supervisors killed in it.
-UNRECORDED_CHILDREN = False
-SPAWNS = ("StartHook", "StartRun")
+WITHIN = ("Remember", "StartHook", "StartRun")  # a torn record; a child whose group is not on record
 
 
 class Faults:
@@ -198,7 +194,7 @@ class Faults:
         if machine.doom is not None:
             return False
         label = dice.choice(OFTEN) if dice.random() < 0.25 else dice.choice(SELDOM)
-        within = label.startswith(WITHIN) or (UNRECORDED_CHILDREN and label.startswith(SPAWNS))
+        within = label.startswith(WITHIN)
         moments = ("before", "after", "within") if within else ("before", "after")
         machine.doom = Doom(label, dice.choice(moments))
         machine.note(f"FAULT is to be killed {machine.doom.moment} {label}")

@@ -5,20 +5,22 @@ supervisor, a machine that stands still or loses its power.
 """
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from supervisor.core.actions import Action, StartHook, StartRun
 from supervisor.core.events import Event
 from supervisor.core.settings import ElectionSettings
-from supervisor.journal import Identity
+from supervisor.journal import Identity, Recorded
+from supervisor.recovery import transitions_of
 from tests.simulation.application import NEVER, Application
 from tests.simulation.children import Child, Children, Started
 from tests.simulation.cluster import Cluster
 from tests.simulation.disk import Disk
 from tests.simulation.network import Network
 from tests.simulation.schedule import Schedule
-from tests.simulation.supervisor import Doom, Supervisor
+from tests.simulation.supervisor import Doom, Supervisor, group_of
 from tests.simulation.trace import Trace
 
 RESTART_S = (1.0, 1.3)  # RestartSec, and what a start takes
@@ -156,7 +158,6 @@ class Machine:
         if now < self.children.still_until:
             self.schedule.at(self.children.still_until, self.start)
             return
-        self._kill_leftovers()
         self._answer_for_it()
         self._starts += 1
         self.note(f"starts, on record: {self._on_record()}")
@@ -171,15 +172,16 @@ class Machine:
         recorded = self.disk.recorded()
         return "nothing" if recorded is None else str(recorded.memory.step)
 
-    def _kill_leftovers(self) -> None:
-        """Hooks that a crash interrupted, as far as the record knows of them."""
-        recorded = self.disk.recorded()
+    def end_leftovers(self, recorded: Recorded | None) -> Recorded | None:
+        """Hooks that a crash interrupted are killed, and the record names them: those whose groups are on
+        it, and those that carry a transition of it."""
         if recorded is None or recorded.identity != self.identity:
-            return
-        transitions = {group.transition for group in recorded.groups}
-        for child in tuple(self.children.alive):
-            if child.started.context.transition in transitions:
-                self.children.kill(child)
+            return recorded
+        marks = {group.transition for group in recorded.groups} | set(transitions_of(recorded.memory))
+        found = [child for child in self.children.alive if child.started.context.transition in marks]
+        for child in found:
+            self.children.kill(child)
+        return replace(recorded, groups=(*recorded.groups, *map(group_of, found)))
 
     def crash(self, why: str, *, restart_s: float | None = None) -> None:
         """The supervisor is killed; its run child dies with it, its hooks do not."""

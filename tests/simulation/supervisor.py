@@ -77,8 +77,7 @@ class Supervisor:
         self._consul = Consul(CONSUL, CONSUL.address, Token(CONSUL))
         self._backlog: list[Callable[[], None]] = []
         self._wakes = 0
-        recorded = machine.disk.recorded()
-        machine.disk.open(machine.identity)
+        recorded = machine.end_leftovers(machine.disk.open(machine.identity))
         records = {} if recorded is None else {ELECTION: recorded}
         wanted = [(machine.settings, machine.dice.random())]
         begun = start(wanted, records, Origin(instance, machine.identity, self.now()))
@@ -128,7 +127,7 @@ class Supervisor:
         elif not self.dead:
             started = child.started
             if started.context.event != "check":
-                self._machine.disk.group_ended(_group_of(child))
+                self._machine.disk.group_ended(group_of(child))
             ended = HookEnded(started, child.ok) if isinstance(started, StartHook) else RunEnded(started)
             self.deliver(ended)
 
@@ -240,7 +239,7 @@ class Supervisor:
         if machine.doom == Doom(label_of(started), "within"):
             self._die(started, "within")
         if not check:
-            machine.disk.group_began(_group_of(child))
+            machine.disk.group_began(group_of(child))
 
     def _timed_out(self, child: Child, kill_after_s: float) -> None:
         if self.still:
@@ -254,5 +253,6 @@ class Supervisor:
                 self._machine.children.terminate(child, self._machine.clock.span(kill_after_s))
 
 
-def _group_of(child: Child) -> Group:
+def group_of(child: Child) -> Group:
+    """As it is put on record."""
     return Group(child.number, 0, child.started.context.transition)
