@@ -4,17 +4,19 @@
 # Most tests wait for a process or a clock, so twice the cores; a Consul each bounds it.
 WORKERS ?= $(shell n=$$(($$(nproc) * 2)); echo $$((n > 16 ? 16 : n)))
 TESTS ?= tests
-# Which faults `make test-cluster` makes, and in which order.
+# Which faults `make test-cluster` makes, and in which order; what `make simulate` goes through.
 SEED ?= 1
+SEEDS ?= 1-1000
 PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-cluster mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-cluster simulate mutants bench compiler root clean
 
 help:
 	@echo "make test      set up whatever is missing, check style and types, run all tests"
 	@echo "               (TESTS=tests/core for some, WORKERS=1 for one after the other)"
+	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make demo      set up whatever is missing, then watch an election and a failover"
 	@echo "make lint      style and types only"
@@ -41,6 +43,9 @@ test: setup lint
 
 test-cluster: root setup
 	.venv/bin/python -m tests.cluster --seed $(SEED)
+
+simulate: setup
+	.venv/bin/python -m tests.simulation $(SEEDS)
 
 demo: venv
 	@.venv/bin/consul-supervisor demo

@@ -38,7 +38,8 @@ def show(seed: int) -> int:
 def main(arguments: list[str]) -> int:
     """The exit code."""
     first, dash, last = arguments[0].partition("-") if len(arguments) == 1 else ("", "", "")
-    if not first.isdecimal() or (dash and not last.isdecimal()):
+    several = dash and last.isdecimal() and first.isdecimal() and int(first) <= int(last)
+    if not first.isdecimal() or (dash and not several):
         print(USAGE, file=sys.stderr)
         return 2
     if dash:

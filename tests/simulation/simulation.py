@@ -22,25 +22,25 @@ from tests.simulation.judges import (
 )
 from tests.simulation.lasting import OneHolderAtTheEnd
 from tests.simulation.machine import Machine
-from tests.simulation.scenario import DURATION_S, scenario_of
+from tests.simulation.scenario import DURATION_S, Scenario, scenario_of
 from tests.simulation.schedule import Schedule
 from tests.simulation.trace import Trace
 
 
 class Simulation:
-    """One seed; ``folder`` is for the nodes' disks.
+    """One seed; ``folder`` is for the nodes' disks, ``scenario`` another than the seed's own.
 
     ``run`` raises Broken when a promise is not kept; ``trace`` tells what led to it.
     """
 
-    def __init__(self, seed: int, folder: Path) -> None:
-        self.scenario = scenario = scenario_of(seed)
+    def __init__(self, seed: int, folder: Path, scenario: Scenario | None = None) -> None:
+        self.scenario = scenario = scenario or scenario_of(seed)
         self.trace = Trace()
         self.figures = Figures()
-        self._schedule = Schedule()
-        cluster = Cluster(seed, scenario.nodes, self._schedule, self.trace)
-        operator = Operator(random.Random(f"operator {seed}"), self._schedule)
-        machines = self._machines = list[Machine]()
+        self.schedule = Schedule()
+        cluster = Cluster(seed, scenario.nodes, self.schedule, self.trace)
+        operator = Operator(random.Random(f"operator {seed}"), self.schedule)
+        machines = self.machines = list[Machine]()
         lose = LoseForEveryAcquire()
         self._at_the_end = OneHolderAtTheEnd(machines, lose)
         judges = Judges(
@@ -65,21 +65,21 @@ class Simulation:
                 seed=seed,
                 folder=folder / name,
                 cluster=cluster,
-                schedule=self._schedule,
+                schedule=self.schedule,
                 trace=self.trace,
                 judges=judges,
             )
             machines.append(machine)
-            self._schedule.at(machine.dice.random(), machine.start)
-        Faults(tuple(machines), cluster, self._schedule, self.figures).plan(scenario.faults)
+            self.schedule.at(machine.dice.random(), machine.start)
+        Faults(tuple(machines), cluster, self.schedule, self.figures).plan(scenario.faults)
 
     def run(self) -> None:
         """Ten minutes. Raises Broken."""
         try:
-            self._schedule.run(DURATION_S)
+            self.schedule.run(DURATION_S)
             self._at_the_end.conclude()
         finally:
-            for machine in self._machines:
+            for machine in self.machines:
                 machine.power_off()
 
     def digest(self) -> str:
