@@ -291,6 +291,27 @@ def test_what_could_not_be_written_whole_is_no_part_of_what_comes_next(tmp_path:
     assert memory_of(again(tmp_path)).contact == 99.0
 
 
+def test_a_disk_that_fills_up_has_room_for_the_loss_also_after_a_restart(tmp_path: Path) -> None:
+    def body(folder: Path) -> None:
+        path = folder / "state" / "app.journal"
+        before = Journal(str(folder / "state"), CONSUL, identity=HERE)
+        assert keep(before, MEMORY) == ""
+        before.close()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, resource.RLIM_INFINITY))
+        journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
+        dict(journal.recorded())
+        kept = [
+            contact for contact in range(100) if not keep(journal, replace(MEMORY, contact=float(contact)))
+        ]
+        assert 5 < len(kept) < 100  # contacts leave the last of the room alone
+        record = read(path.read_bytes())
+        assert record is not None and record.memory.contact == kept[-1]
+        assert keep(journal, replace(MEMORY, step=Step.LOSING)) == ""
+
+    in_a_child_without_room(body, tmp_path)
+    assert memory_of(again(tmp_path)).step is Step.LOSING
+
+
 def test_without_room_the_end_of_a_tenure_is_said_by_no_record(tmp_path: Path) -> None:
     def body(folder: Path) -> None:
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)

@@ -456,13 +456,17 @@ def _advance(election: Election, now: float) -> tuple[Election, tuple[Action, ..
     """Hooks first: whoever waits for Consul anyway can wait for a spawn. But where a record decides
     what may follow, nothing else begins before it."""
     election, actions = _advance_tenure(election, now)
-    if _awaits_record(election):
-        election, remember = _advance_memory(election, now)
-        if remember:
-            return election, (*actions, *remember)
+    awaited = _awaits_record(election)
+    first: tuple[Action, ...] = ()
+    if awaited or _has_time_for_record(election, now):
+        election, first = _advance_memory(election, now)
+        actions = (*first, *actions)
+    if awaited and first:
+        return election, actions
     for advance in _TURNS:
-        election, begun = advance(election, now)
-        actions += begun
+        if not (first and advance is _advance_memory):
+            election, begun = advance(election, now)
+            actions += begun
     return election, actions
 
 
@@ -471,6 +475,15 @@ def _awaits_record(election: Election) -> bool:
     if tenure is None:
         return False
     return tenure.phase is Phase.LOST or (tenure.believes and not tenure.recorded)
+
+
+def _has_time_for_record(election: Election, now: float) -> bool:
+    """A loss that Consul still guards is on record before on_lose begins: after a crash it would be
+    adopted with the application down. Any other loss no process would adopt, and on_lose hurries."""
+    tenure = election.tenure
+    if tenure is None or tenure.believes:
+        return False
+    return election.holds and now < tenure.contact + election.lease.room_s
 
 
 _Turn = tuple[Election, tuple[Action, ...]]
@@ -549,7 +562,7 @@ def _advance_health(election: Election, now: float) -> _Turn:
 
 
 def _advance_memory(election: Election, now: float) -> _Turn:
-    """Last of what matters: no record ever delays on_lose."""
+    """Last of what matters: where a rival may soon hold, no record delays on_lose."""
     truth = memories.truth_of(election.session, election.tenure, election.settings, paused=election.paused)
     ledger, begun = memories.advance(election.ledger, truth, election.settings, now)
     return replace(election, ledger=ledger), begun

@@ -8,7 +8,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import Memory, Step
-from supervisor.core.election import departing_election
+from supervisor.core.election import departing_election, step
 from tests.core.play import (
     ACQUIRE,
     CREATE,
@@ -61,6 +61,21 @@ def test_each_step_is_on_record_in_its_turn() -> None:
     play.does(2.3, DESTROY, e.Done(), "stopped, finished")
     assert steps(play) == ["session", "tenure", "holding", "losing", "session", "none"]
     assert play.records[1].session == "s" and play.records[1].token == 7
+
+
+def of_a_loss(event: e.Event, now: float) -> list[type[a.Action]]:
+    """The record and the hook, in the order in which the turn has them."""
+    _, actions = step(holding().election, event, now)
+    return [type(action) for action in actions if isinstance(action, a.Remember | a.StartHook)]
+
+
+def test_a_loss_that_consul_guards_is_on_record_before_on_lose_begins() -> None:
+    """A process that starts after a crash would adopt the tenure with the application down."""
+    assert of_a_loss(e.StopAsked(), 1.0) == [a.Remember, a.StartHook]
+
+
+def test_no_record_delays_on_lose_where_a_rival_may_soon_hold() -> None:
+    assert of_a_loss(e.Tick(), holding().election.deadline + 60.0) == [a.StartHook, a.Remember]
 
 
 def test_a_loss_is_on_record_while_on_acquire_is_being_killed() -> None:
