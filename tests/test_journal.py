@@ -297,12 +297,13 @@ def test_a_disk_that_fills_up_has_room_for_the_loss_also_after_a_restart(tmp_pat
         before = Journal(str(folder / "state"), CONSUL, identity=HERE)
         assert keep(before, MEMORY) == ""
         before.close()
-        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, resource.RLIM_INFINITY))
+        size = path.stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         dict(journal.recorded())
-        kept = [
-            contact for contact in range(100) if not keep(journal, replace(MEMORY, contact=float(contact)))
-        ]
+        assert keep(journal, MEMORY) == ""
+        assert path.stat().st_size == size  # what is given back, somebody else takes
+        kept = [at for at in range(100) if not keep(journal, replace(MEMORY, contact=float(at)))]
         assert 5 < len(kept) < 100  # contacts leave the last of the room alone
         record = read(path.read_bytes())
         assert record is not None and record.memory.contact == kept[-1]
