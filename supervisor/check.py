@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from supervisor.config import Config
 from supervisor.config.durations import words
-from supervisor.core.lease import ROOM_MIN_S, Lease, lease_of, lose_terms
+from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
 from supervisor.core.settings import ElectionSettings
 
 _LABEL_WIDTH = 10
@@ -40,6 +40,8 @@ def _lease_rows(election: ElectionSettings, lease: Lease) -> Iterator[tuple[str,
     yield "lose_time", f"{words(lease.lose_time_s)} = {terms}" if terms else words(0)
     yield "room", _room(lease)
     yield "silence", _silence(lease)
+    if lease.ttl_s is not None:
+        yield "cut off", _cut_off(lease, lease.ttl_s)
     yield from (
         ("failover" if index == 0 else "", text) for index, text in enumerate(_failover(election, lease))
     )
@@ -57,6 +59,14 @@ def _room(lease: Lease) -> str:
 def _silence(lease: Lease) -> str:
     silence_s, interval = words(max(0.0, lease.silence_s)), words(lease.interval_s)
     return f"{silence_s} of Consul's silence are surely ridden out: room - 2 x interval {interval}"
+
+
+def _cut_off(lease: Lease, ttl_s: float) -> str:
+    cut_off_s = words(max(0.0, lease.cut_off_s))
+    if lease.cut_off_s == lease.silence_s:
+        return f"{cut_off_s} are, too, when this node alone does not reach Consul"
+    terms = f"2 x ttl - ttl/3 - exchange {words(lease.exchange_s)} - {words(RETRY_MAX_S)}"
+    return f"{cut_off_s} are when this node alone does not reach Consul: {terms}"
 
 
 def _failover(election: ElectionSettings, lease: Lease) -> Iterator[str]:

@@ -32,6 +32,7 @@ namenode
   lose_time   21s = on_acquire kill_after 1s + run stop_timeout 5s + stop 9s + on_lose[1] 2s + on_lose_failure[0] 4s
   room        21.75s = lock_delay 45s - margin 2.25s - lose_time 21s
   silence     15.08s of Consul's silence are surely ridden out: room - 2 x interval 3.33s
+  cut off     12.67s are when this node alone does not reach Consul: 2 x ttl - ttl/3 - exchange 3s - 1s
   failover    65s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;
               else Consul's own election and 20s more
 """.lstrip()  # noqa: E501
@@ -42,6 +43,11 @@ def test_an_observer_has_no_figures(tmp_path: Path) -> None:
     assert printed(tmp_path, "elections: {app: {contend: false}}") == (
         "app\n  key         service/app/leader\n  role        observes: no session, no lease\n"
     )
+
+
+def test_where_the_room_ends_sooner_a_cut_is_ridden_out_as_long_as_any_silence(tmp_path: Path) -> None:
+    text = printed(tmp_path, "elections: {app: {session: {ttl: 30s, lock_delay: 30s}}}")
+    assert "  cut off     9.5s are, too, when this node alone does not reach Consul\n" in text
 
 
 def test_without_a_ttl_it_says_how_to_free_the_key(tmp_path: Path) -> None:

@@ -60,14 +60,13 @@ from supervisor.core.events import (
 from supervisor.core.health import Health
 from supervisor.core.key import Key, News
 from supervisor.core.lane import NEVER
-from supervisor.core.lease import Lease, lease_of
+from supervisor.core.lease import RETRY_MAX_S, RETRY_MIN_S, Lease, lease_of
 from supervisor.core.memory import Ledger
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
 
-RETRY_MIN_S = 0.5  # after no answer: soon enough for the lease, slow enough for a sick agent
-RETRY_SPREAD_S = 0.5
+RETRY_SPREAD_S = RETRY_MAX_S - RETRY_MIN_S
 REJOIN_DELAY_MAX_S = 300.0
 OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
 STEADY_S = 600.0  # after so long as holder the next loss of our own making counts as the first

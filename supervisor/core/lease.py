@@ -23,6 +23,8 @@ SILENCE_MIN_S = 14.5  # a change of Consul's leader took 14.2 s with its default
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
 INTERVAL_MIN_S = 1.0
 EXCHANGE_MAX_S = 3.0
+RETRY_MIN_S = 0.5  # after no answer: soon enough for the lease, slow enough for a sick agent
+RETRY_MAX_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,14 @@ class Lease:
     def silence_s(self) -> float:
         """The silence of Consul that is surely ridden out: two reads may just have failed."""
         return self.room_s - 2 * self.interval_s
+
+    @property
+    def cut_off_s(self) -> float:
+        """What is surely ridden out when this node alone does not reach Consul, which goes on counting
+        the session's TTL: a renewal falls due, fails, and is repeated after the cut."""
+        if self.ttl_s is None:
+            return self.silence_s
+        return min(self.silence_s, 2 * self.ttl_s - self.ttl_s / 3 - self.exchange_s - RETRY_MAX_S)
 
     @property
     def failover_s(self) -> float | None:

@@ -107,6 +107,24 @@ def test_without_overlap_what_must_happen_fits_between_contact_and_rival() -> No
 
 
 @pytest.mark.parametrize(
+    ("ttl_s", "lock_delay_s", "cut_off_s"),
+    [
+        (10.0, 45.0, 20 - 10 / 3 - 3 - 1),
+        (2.0, 45.0, 4 - 2 / 3 - 1 - 1),
+        (30.0, 30.0, 28.5 / 3),  # the room ends it: 28.5 - 2 x 9.5
+        (None, 30.0, 28.5 / 3),
+    ],
+)
+def test_a_node_that_is_cut_off_alone_has_its_sessions_ttl_at_most(
+    ttl_s: float | None, lock_delay_s: float, cut_off_s: float
+) -> None:
+    settings = ElectionSettings(
+        "app", "k", b"", SessionSettings("app", ttl_s=ttl_s, lock_delay_s=lock_delay_s)
+    )
+    assert lease_of(settings).cut_off_s == pytest.approx(cut_off_s)
+
+
+@pytest.mark.parametrize(
     ("lock_delay_s", "margin_s"), [(0, 0.5), (9, 0.5), (10, 0.5), (11, 0.55), (30, 1.5), (60, 3.0)]
 )
 def test_the_margin_is_a_twentieth_and_at_least_half_a_second(lock_delay_s: float, margin_s: float) -> None:
