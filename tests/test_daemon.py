@@ -113,7 +113,8 @@ def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_p
         sys.exit(asyncio.run(main()))
     """)
     file = tmp_path / "c.yaml"
-    file.write_text("consul: {address: 'http://127.0.0.1:1'}\nelections: {app: {}}\n")
+    places = f"state_dir: {tmp_path}/state\ncontrol_socket: {tmp_path}/control.sock\n"
+    file.write_text(f"consul: {{address: 'http://127.0.0.1:1'}}\n{places}elections: {{app: {{}}}}\n")
     done = subprocess.run(
         [sys.executable, "-c", program, str(file)],
         check=False, capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S,
@@ -130,6 +131,8 @@ def test_a_log_that_nobody_reads_delays_neither_renewals_nor_on_lose(
     config.write_text(
         f"""
 consul: {{address: "{shared_agent.url}"}}
+state_dir: {tmp_path}/state
+control_socket: {tmp_path}/control.sock
 elections:
   app:
     key: {unique}
@@ -159,6 +162,8 @@ def test_the_variable_that_holds_consuls_token_is_not_inherited_by_hooks(
     config.write_text(
         f"""
 consul: {{address: "{shared_agent.url}", token: "${{MY_TOKEN}}"}}
+state_dir: {tmp_path}/state
+control_socket: {tmp_path}/control.sock
 elections:
   app:
     key: {unique}

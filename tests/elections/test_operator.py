@@ -13,7 +13,8 @@ def operate(node: Supervisor, *words: str) -> tuple[int, str]:
 
 
 def test_recover_ends_stuck_and_gives_the_key_back(scene: Scene) -> None:
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "exit 1")])
+    mended = scene.folder / "mended"  # who leads next is open: its on_lose then works again
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {mended}")])
     scene.waiter("b")
     code, why = operate(a, "recover", scene.name)
     assert (code, why) == (
@@ -22,6 +23,7 @@ def test_recover_ends_stuck_and_gives_the_key_back(scene: Scene) -> None:
     )
     scene.agent.session_destroy(scene.session_of("a"))
     a.wait_line("role", role="stuck")
+    mended.touch()
     assert operate(a, "recover", scene.name) == (0, "")
     assert scene.wait_leader() in ("a", "b")
     a.wait_line("command", verb="recover")
