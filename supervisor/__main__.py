@@ -1,8 +1,21 @@
-"""``python -m supervisor``: the command ``consul-supervisor`` under another name."""
+"""Where the program begins: ``consul-supervisor``, or ``python -m supervisor``.
 
+A daemon that is told to stop before it can hear must not just end: an earlier one may have left a
+leadership behind, whose on_lose is due. Until its loop runs, the signal waits.
+"""
+
+import signal
 import sys
 
-from supervisor.cli import main
+
+def main() -> int:
+    """Run the command of the command line; the exit code."""
+    if sys.argv[1:2] == ["run"]:
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+    from supervisor.cli import main as command
+
+    return command()
+
 
 if __name__ == "__main__":
     sys.exit(main())

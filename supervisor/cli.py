@@ -73,7 +73,7 @@ def _fail(code: int, text: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     from supervisor.config import ConfigError, load
     from supervisor.control import ControlError
-    from supervisor.journal import JournalError
+    from supervisor.journal import JournalBusy, JournalError
     from supervisor.token import TokenError
 
     try:
@@ -82,6 +82,8 @@ def _run(options: argparse.Namespace) -> int:
         _refuse(error)
     except (TokenError, ControlError) as error:
         _fail(CONFIGURATION, str(error))
+    except JournalBusy as error:
+        return _fail(NEGATIVE, str(error))  # systemd tries again: it may be about to end
     except JournalError as error:
         return _fail(CONFIGURATION, str(error))
     _wind_up(options.path)
@@ -90,15 +92,21 @@ def _run(options: argparse.Namespace) -> int:
 
 def _wind_up(path: Path) -> None:
     """A file that cannot be loaded orphans nothing: what is on record is wound up before the end."""
+    from supervisor.config import state_dirs_of
+
+    for directory in state_dirs_of(path, os.environ):
+        _wind_up_records(directory)
+
+
+def _wind_up_records(directory: str) -> None:
     from dataclasses import replace
 
-    from supervisor.config import state_dir_of
     from supervisor.journal import JournalError
     from supervisor.records import config_of_records
     from supervisor.token import TokenError
 
     try:
-        config = config_of_records(state_dir_of(path, os.environ))
+        config = config_of_records(directory, os.environ)
         if config is None:
             return
         print("winding up what an earlier run holds, by its records", file=sys.stderr)

@@ -92,7 +92,9 @@ class Daemon:
         self._transport = Transport(endpoint)
         self._flush = Flush()
         self._records = Records(config, log, self._flush.want)
-        inherited = {name: value for name, value in environ.items() if name not in config.withheld}
+        begun = self._records.start(boottime())
+        withheld = config.withheld | self._records.withheld
+        inherited = {name: value for name, value in environ.items() if name not in withheld}
         self._hooks = Hooks(
             node=node_name,
             report=self._ended_child,
@@ -101,7 +103,8 @@ class Daemon:
             environ=inherited,
             clock=boottime,
         )
-        begun = self._records.start(boottime())
+        for settings in begun.settings:
+            self._hooks.learn(settings)
         self._driver = Driver(Node(begun.elections, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch)
         self._control_settings = config.control
@@ -126,9 +129,12 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
         await self._open_control()
         self._log.line("info", "started", elections=len(self._driver.node.elections), pid=os.getpid())
         self.dispatch(Tick())
+        if self._only_wind_up:
+            self.dispatch(StopAsked())
         await self._ended.wait()
         await self._close()
         clean = self._clean and not self._interrupted

@@ -47,13 +47,13 @@ def find_leftovers(transitions: Sequence[str]) -> tuple[Group, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def kill_leftovers(groups: Sequence[Group], *, within_s: float) -> list[str]:
-    """End whatever is left of these groups; says what would not end within this time."""
+def kill_leftovers(groups: Sequence[Group], transitions: Sequence[str], *, within_s: float) -> list[str]:
+    """End whatever is left of these groups and transitions; says what would not end in this time."""
     ended_by = time.monotonic() + within_s
     killed: dict[int, int] = {}  # pidfd by number
     try:
         for _ in range(ROUNDS_MAX):
-            found = [pid for pid in _members(groups) if pid not in killed]
+            found = [pid for pid in _members(groups, transitions) if pid not in killed]
             for pid in found:
                 _kill(pid, killed)
             if not found:
@@ -82,10 +82,10 @@ def _gone(fd: int, within_s: float) -> bool:
     return bool(poll.poll(max(0.0, within_s) * 1000))
 
 
-def _members(groups: Sequence[Group]) -> Iterator[int]:
+def _members(groups: Sequence[Group], transitions: Sequence[str]) -> Iterator[int]:
     """Processes of these groups whose leader is still the recorded one, and of these transitions."""
     alive = {group.pgid for group in groups if started_at(group.pgid) == group.started}
-    marks = {f"\0{VARIABLE}={group.transition}\0".encode() for group in groups}
+    marks = {f"\0{VARIABLE}={transition}\0".encode() for transition in transitions}
     for pid, entry, fields in _processes():
         if int(fields[2]) in alive or _mark(entry, marks) is not None:
             yield pid

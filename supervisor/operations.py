@@ -29,12 +29,15 @@ class Operator:
     def ask(self, command: Command) -> Reply:
         """Do it, at once, and say what became of it; with all elections the first refusal counts."""
         elections = self._node.elections
+        if command.name is not None and (after := self._node.waits_for(command.name) - {command.name}):
+            why = f"it begins when {', '.join(sorted(after))} has ended, which has its key"
+            return _cannot(command.verb, command.name, why)
         if command.name is not None and command.name not in elections:
             known = ", ".join(sorted(elections)) or "none"
             return _cannot(
                 command.verb, command.name, f"no such election, there are {known}", Outcome.UNKNOWN
             )
-        contending = [name for name, election in elections.items() if election.settings.contend]
+        contending = [name for name, election in elections.items() if not _obstacle(Verb.PAUSE, election)]
         names = contending if command.name is None else [command.name]
         replies = [self._one(command.verb, name) for name in names]
         return next((reply for reply in replies if reply is not DONE), DONE)
@@ -45,7 +48,7 @@ class Operator:
         self._dispatch(_EVENTS[verb](name))
         after = self._node.elections[name]
         kept = after.ledger.kept
-        if kept is not None and kept.paused != after.paused:
+        if kept is None or kept.paused != after.paused:
             return _cannot(
                 verb, name, "it is so now, but cannot be recorded: a restart forgets it (see the log)"
             )
@@ -55,6 +58,8 @@ class Operator:
 def _obstacle(verb: Verb, election: Election) -> str:
     if verb is Verb.RECOVER:
         return "" if election.role is Role.STUCK else f"it is not stuck (role: {election.role})"
+    if election.role is Role.STOPPED:
+        return "it has ended, and the file has it no more"
     return "" if election.settings.contend else "it only observes (contend: false)"
 
 

@@ -6,16 +6,16 @@ interrupted. Trouble with records is said in the log; what it means is the core'
 
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import Remember, StartHook, StartRun
-from supervisor.journal import SUFFIX, Journal, Recorded, Unreadable
+from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
 from supervisor.leftovers import Group, find_leftovers, kill_leftovers, started_at
 from supervisor.log import Log
-from supervisor.recovery import Origin, Start, start, transitions_of
+from supervisor.recovery import Origin, Start, marks_of, start, transitions_of
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
 
@@ -29,6 +29,8 @@ class Records:
         """Raises JournalError."""
         self._log = log
         self._elections = {settings.name: settings for settings in config.elections}
+        self._consul = config.consul
+        self.withheld: frozenset[str] = frozenset()
         self._journal = Journal(
             config.state_dir, config.consul, withheld=config.withheld, wants_disk=wants_disk
         )
@@ -38,26 +40,48 @@ class Records:
         """The elections to begin with, once nothing of a crashed process's hooks is left."""
         records = dict(self._journal.recorded())
         self._kill_leftovers(records)
+        found = [record for record in records.values() if isinstance(record, Recorded)]
+        self.withheld = frozenset(name for record in found for name in record.withheld)
         for name, record in records.items():
             if isinstance(record, Unreadable):
                 known = name in self._elections
                 remedy = "on_lose runs" if known else "see that nothing of it acts, then remove the file"
                 self._log.line("error", "journal-unreadable", election=name, why=str(record), remedy=remedy)
             else:
-                step = record.memory.step
-                self._log.line("info", "recorded", election=name, step=step, session=record.memory.session)
+                step, session = record.memory.step, record.memory.session
+                self._log.line("info", "recorded", election=name, step=step, session=session)
+                if session and _cluster(record.consul) != _cluster(self._consul):
+                    self._log.line("warning", "recorded-elsewhere", election=name, why=_elsewhere(record))
         wanted = [(settings, random.random()) for settings in self._elections.values()]
         return start(wanted, records, Origin(secrets.token_hex(8), self._journal.identity, now))
 
     def _kill_leftovers(self, records: dict[str, Recorded | Unreadable]) -> None:
-        """Only of this boot and machine: elsewhere the numbers are somebody else's."""
+        """All at once, for belief may be running out meanwhile."""
+        marks = {name: tuple(self._marks(record)) for name, record in records.items()}
+        transitions = tuple(mark for marked in marks.values() for mark in marked)
+        found = find_leftovers(transitions)
+        groups = list(found)
         for name, record in records.items():
-            if not isinstance(record, Recorded) or record.identity != self._journal.identity:
-                continue
-            groups = (*record.groups, *find_leftovers(transitions_of(record.memory)))
-            records[name] = replace(record, groups=groups)
-            for trouble in kill_leftovers(groups, within_s=KILL_WITHIN_S) if groups else ():
-                self._log.line("error", "leftover", election=name, why=trouble)
+            if isinstance(record, Recorded) and self._is_ours(record.identity):
+                also = tuple(group for group in found if group.transition in marks[name])
+                records[name] = record = replace(record, groups=(*record.groups, *also))
+                groups += record.groups
+        for trouble in kill_leftovers(groups, transitions, within_s=KILL_WITHIN_S) if groups else ():
+            self._log.line("error", "leftover", why=trouble)
+
+    def _marks(self, record: Recorded | Unreadable) -> Iterator[str]:
+        """The transitions whose processes must end. What a record that cannot be read was about, its
+        older lines tell."""
+        if isinstance(record, Unreadable):
+            for session, identity in record.sessions:
+                yield from marks_of(session) if session and self._is_ours(identity) else ()
+        elif self._is_ours(record.identity):
+            yield from transitions_of(record.memory)
+
+    def _is_ours(self, identity: Identity) -> bool:
+        """Elsewhere the numbers of processes are somebody else's; a host may have been renamed."""
+        here = self._journal.identity
+        return (identity.machine, identity.boot) == (here.machine, here.boot)
 
     def remember(self, remember: Remember) -> str:
         """Blank when the kernel has it, else why not."""
@@ -89,11 +113,20 @@ class Records:
         self._journal.close()
 
 
-def config_of_records(directory: str) -> Config | None:
+def _cluster(consul: ConsulSettings) -> tuple[str | None, ...]:
+    return (consul.address, consul.datacenter, consul.namespace, consul.partition)
+
+
+def _elsewhere(record: Recorded) -> str:
+    session, address = record.memory.session, record.consul.address
+    return f"session {session} was begun at {address}: if that is another cluster, destroy it there"
+
+
+def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
     """What is on record there, as a configuration without elections, by which it can be wound up.
 
-    None when nothing is. For a file that cannot be loaded: that must not orphan what runs. Raises
-    JournalError.
+    None when nothing is. For a file that cannot be loaded: that must not orphan what runs. A token
+    is on no record: it is that of the environment, unless a file holds it. Raises JournalError.
     """
     if not any(Path(directory).glob(f"*{SUFFIX}")):
         return None
@@ -103,4 +136,7 @@ def config_of_records(directory: str) -> Config | None:
     if not found:
         return None
     withheld = frozenset(name for record in found for name in record.withheld)
-    return Config(found[-1].consul, LogSettings(), (), directory, withheld=withheld)
+    consul = found[-1].consul
+    if consul.token_file is None:
+        consul = replace(consul, token=environ.get("CONSUL_HTTP_TOKEN") or None)
+    return Config(consul, LogSettings(), (), directory, withheld=withheld)

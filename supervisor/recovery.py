@@ -5,12 +5,13 @@ up by the settings it was made with, and only then does the file's election begi
 on record is ever passed over. Pure: records and settings in, elections out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import Memory, Reason, Step
 from supervisor.core.election import NOTHING, Election, departing_election, new_election
 from supervisor.core.memory import is_adoptable
+from supervisor.core.node import Successor
 from supervisor.core.settings import ElectionSettings
 from supervisor.journal import Identity, Recorded, Unreadable
 
@@ -19,10 +20,18 @@ UNKNOWN_SESSION = "unreadable"  # stands for the session of a record that cannot
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """``elections`` begin now; each of ``successors`` when the one of its name has wound up."""
+    """``elections`` begin now, ``successors`` when what is in their way has wound up."""
 
     elections: tuple[Election, ...]
-    successors: tuple[Election, ...] = ()
+    successors: tuple[Successor, ...] = ()
+
+    @property
+    def settings(self) -> Iterator[ElectionSettings]:
+        """All that will ever be in force."""
+        for election in (*self.elections, *(each.election for each in self.successors)):
+            yield election.settings
+            if election.next_settings is not None:
+                yield election.next_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +49,49 @@ def start(
     origin: Origin,
 ) -> Start:
     """The elections to begin with. ``wanted``: those of the file, each with its spread in [0, 1)."""
-    elections: list[Election] = []
-    successors: list[Election] = []
-    left = dict(records)
+    wanted = tuple(wanted)
+    departing = _departing_of({settings.name: settings for settings, _ in wanted}, records, origin)
+    elections = list(departing.values())
+    successors: list[Successor] = []
     for settings, spread in wanted:
-        record = left.pop(settings.name, None)
-        memory = NOTHING if record is None else _memory(record, origin.identity)
-        if isinstance(record, Recorded) and not is_adoptable(memory, record.settings, settings):
-            elections.append(_departing(record, memory, origin))
-            successors.append(_fresh(settings, spread, replace(NOTHING, paused=memory.paused), origin))
+        record = records.get(settings.name)
+        memory = NOTHING if record is None else _memory(record, origin)
+        if settings.name in departing:
+            memory = replace(NOTHING, paused=memory.paused)
+        recorded = record.settings if isinstance(record, Recorded) else None
+        election = new_election(
+            settings,
+            spread=spread,
+            instance=origin.instance,
+            memory=memory,
+            recorded=recorded,
+            now=origin.now,
+        )
+        after = _in_the_way(settings, departing)
+        if after:
+            successors.append(Successor(election, after))
         else:
-            elections.append(_fresh(settings, spread, memory, origin))
-    for record in left.values():
-        if isinstance(record, Recorded):
-            elections.append(_departing(record, _memory(record, origin.identity), origin))
+            elections.append(election)
     return Start(tuple(elections), tuple(successors))
 
 
-def _fresh(settings: ElectionSettings, spread: float, memory: Memory, origin: Origin) -> Election:
-    return new_election(settings, spread=spread, instance=origin.instance, memory=memory, now=origin.now)
+def _departing_of(
+    wanted: Mapping[str, ElectionSettings], records: Mapping[str, Recorded | Unreadable], origin: Origin
+) -> dict[str, Election]:
+    """What is on record and cannot go on as the file has it now."""
+    departing = {}
+    for name, record in records.items():
+        if isinstance(record, Recorded):
+            memory, settings = _memory(record, origin), wanted.get(name)
+            if settings is None or not is_adoptable(memory, record.settings, settings):
+                departing[name] = _departing(record, memory, origin)
+    return departing
+
+
+def _in_the_way(settings: ElectionSettings, departing: Mapping[str, Election]) -> frozenset[str]:
+    """What has this name, or this key: an election that was renamed stops the same application."""
+    keys = {name: election.settings.key for name, election in departing.items()}
+    return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)
 
 
 def _departing(record: Recorded, memory: Memory, origin: Origin) -> Election:
@@ -67,16 +100,17 @@ def _departing(record: Recorded, memory: Memory, origin: Origin) -> Election:
     )
 
 
-def _memory(record: Recorded | Unreadable, identity: Identity) -> Memory:
+def _memory(record: Recorded | Unreadable, origin: Origin) -> Memory:
     """Of a record that cannot be read the worst is taken for true: on_lose runs, once."""
     if isinstance(record, Unreadable):
-        return Memory(Step.LOSING, session=UNKNOWN_SESSION, reason=Reason.CRASHED, foreign=True)
+        session = f"{UNKNOWN_SESSION}-{origin.instance}"
+        return Memory(Step.LOSING, session=session, reason=Reason.CRASHED, foreign=True)
     memory = record.memory
     if memory.step is Step.NONE:
         return memory
     if memory.step in (Step.TENURE, Step.HOLDING) and _was_losing(record):
         memory = replace(memory, step=Step.LOSING, reason=Reason.CRASHED)
-    return replace(memory, foreign=memory.foreign or record.identity != identity)
+    return replace(memory, foreign=memory.foreign or record.identity != origin.identity)
 
 
 def transitions_of(memory: Memory) -> tuple[str, ...]:
@@ -84,7 +118,12 @@ def transitions_of(memory: Memory) -> tuple[str, ...]:
     if memory.step in (Step.NONE, Step.SESSION):
         return ()
     begun = ("acquire", "adopt") if memory.step is Step.TENURE else ()
-    return tuple(f"{memory.session}-{event}" for event in (*begun, *LOSE_SIDE))
+    return marks_of(memory.session, *begun, "run", *LOSE_SIDE)
+
+
+def marks_of(session: str, *events: str) -> tuple[str, ...]:
+    """The ids of this session's transitions; of all of them where no event is named."""
+    return tuple(f"{session}-{event}" for event in events or ("acquire", "adopt", "run", *LOSE_SIDE))
 
 
 LOSE_SIDE = ("lose", "lose-failure")

@@ -58,7 +58,7 @@ def test_a_group_is_ended_whatever_it_does_with_term(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
     child, group = begin(children, HOOK, mark, tmp_path)
-    assert kill_leftovers([group], within_s=WITHIN_S) == []
+    assert kill_leftovers([group], [], within_s=WITHIN_S) == []
     assert gone(child)
     assert find_leftovers([mark]) == ()
 
@@ -67,7 +67,9 @@ def test_a_group_is_known_by_its_start_time_without_any_mark(
     children: list[subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     child, group = begin(children, HOOK, "", tmp_path)
-    assert kill_leftovers([Group(group.pgid, group.started, "nobody-s")], within_s=WITHIN_S) == []
+    assert (
+        kill_leftovers([Group(group.pgid, group.started, "nobody-s")], ["nobody-s"], within_s=WITHIN_S) == []
+    )
     assert gone(child)
 
 
@@ -75,7 +77,10 @@ def test_a_number_that_is_somebody_else_s_by_now_is_left_alone(
     children: list[subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     child, group = begin(children, HOOK, "", tmp_path)
-    assert kill_leftovers([Group(group.pgid, group.started - 1, "nobody-s")], within_s=WITHIN_S) == []
+    assert (
+        kill_leftovers([Group(group.pgid, group.started - 1, "nobody-s")], ["nobody-s"], within_s=WITHIN_S)
+        == []
+    )
     assert not gone(child)
 
 
@@ -83,7 +88,6 @@ def test_a_process_that_left_the_group_is_known_by_the_transition(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
     script = "setsid sh -c 'touch $READY; exec sleep 300' & exit 0"
-    group = Group(1, 0, mark)
     child = subprocess.Popen(
         ["/bin/sh", "-c", script],
         env={"PATH": os.environ["PATH"], "READY": str(tmp_path / "r"), VARIABLE: mark},
@@ -94,7 +98,7 @@ def test_a_process_that_left_the_group_is_known_by_the_transition(
     child.wait()
     (left,) = find_leftovers([mark])
     assert left.transition == mark
-    assert kill_leftovers([group], within_s=WITHIN_S) == []
+    assert kill_leftovers([], [mark], within_s=WITHIN_S) == []
     assert find_leftovers([mark]) == ()
 
 
@@ -102,13 +106,13 @@ def test_another_transition_is_left_alone(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
     child, _ = begin(children, HOOK, f"{mark}-failure", tmp_path)
-    assert kill_leftovers([Group(1, 0, mark)], within_s=WITHIN_S) == []
+    assert kill_leftovers([], [mark], within_s=WITHIN_S) == []
     assert not gone(child)
 
 
 def test_we_ourselves_and_our_parent_are_never_ended(tmp_path: Path, mark: str) -> None:
     """Whatever our own environment says."""
-    script = f"from supervisor.leftovers import *; print(kill_leftovers([Group(1, 0, {mark!r})], within_s=1))"
+    script = f"from supervisor.leftovers import *; print(kill_leftovers([], [{mark!r}], within_s=1))"
     done = subprocess.run(
         ["/bin/sh", "-c", f'"$0" -c "{script}"; echo lives', sys.executable],
         env={**os.environ, VARIABLE: mark},

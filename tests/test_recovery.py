@@ -47,9 +47,12 @@ def test_what_still_fits_goes_on() -> None:
     assert not election.stopping
 
 
-def test_hooks_that_changed_do_not_end_a_tenure() -> None:
-    election = only(begun(replace(SETTINGS, on_lose=()), record()))
-    assert election.settings.on_lose == () and not election.stopping
+def test_hooks_that_changed_do_not_end_a_tenure_and_wait_for_its_adoption() -> None:
+    wanted = replace(SETTINGS, on_lose=())
+    election = only(begun(wanted, record()))
+    assert not election.stopping
+    assert (election.settings, election.next_settings) == (SETTINGS, wanted)
+    assert only(begun(wanted, record(Step.SESSION))).settings == wanted
 
 
 @pytest.mark.parametrize(
@@ -65,12 +68,26 @@ def test_another_key_or_session_is_wound_up_by_the_record_before_it_begins(chang
     found = begun(wanted, record())
     assert only(found).stopping and only(found).settings == SETTINGS
     (successor,) = found.successors
-    assert successor.settings == wanted and successor.tenure is None
+    assert successor.after == {"n"}
+    assert successor.election.settings == wanted and successor.election.tenure is None
 
 
 def test_what_is_gone_from_the_file_is_wound_up() -> None:
     found = begun(None, record())
     assert only(found).stopping and not found.successors
+
+
+def test_a_renamed_election_begins_when_the_one_with_its_key_has_wound_up() -> None:
+    """Both stop and start the same application."""
+    found = start([(replace(SETTINGS, name="new"), 0.5)], {"n": record()}, ORIGIN)
+    assert only(found).settings == SETTINGS and only(found).stopping
+    (successor,) = found.successors
+    assert successor.election.settings.name == "new" and successor.after == {"n"}
+
+
+def test_another_key_waits_for_nothing() -> None:
+    found = start([(replace(SETTINGS, name="new", key="other"), 0.5)], {"n": record()}, ORIGIN)
+    assert len(found.elections) == 2 and not found.successors
 
 
 @pytest.mark.parametrize("field", ["machine", "host", "boot"])
@@ -102,7 +119,7 @@ def test_an_on_lose_that_runs_on_record_means_losing_whatever_the_step_says() ->
 
 def test_a_pause_is_kept_over_another_key() -> None:
     found = begun(replace(SETTINGS, key="other"), record(Step.SESSION, memory={"paused": True}))
-    assert found.successors[0].paused
+    assert found.successors[0].election.paused
 
 
 def test_a_pause_alone_fits_any_key() -> None:

@@ -42,7 +42,7 @@ __all__ = [
     "load",
     "schema",
     "schema_text",
-    "state_dir_of",
+    "state_dirs_of",
 ]
 
 
@@ -56,11 +56,11 @@ def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
     return loader.load(path, environ, hostname, schema())
 
 
-def state_dir_of(path: Path, environ: Mapping[str, str]) -> str:
-    """Where the records of the configuration at ``path`` are kept, whatever is wrong with it."""
+def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the records of the configuration at ``path`` may be, whatever is wrong with it."""
     from supervisor.config import loader
 
-    return loader.state_dir_of(path, environ, schema())
+    return loader.state_dirs_of(path, environ, schema())
 
 
 def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:

@@ -4,6 +4,7 @@ Each step leaves what it cannot use to the report and goes on, so that one run s
 what one step has refused is spared the later ones, which would only say it again.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,12 +50,19 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
     )
 
 
-def state_dir_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> str:
-    """Where records are kept, of a file that may have any fault: as far as it can be read."""
+def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
+    """Where records may be, of a file that may have any fault: each folder that it seems to name, and
+    the one that would do without."""
     given = source.read(path, Report(Places(str(path)))).data.get("state_dir")
-    usable = isinstance(given, str) and given.startswith("/") and "\0" not in given
+    named = [given] if isinstance(given, str) else []
+    for text in source.texts(path):
+        named += _STATE_DIR.findall(text)
+    usable = [name for name in named if name.startswith("/") and "\0" not in name]
     default = document["properties"]["state_dir"]["default"]
-    return state_dir({"state_dir": given} if usable else {}, default, environ)
+    return tuple(dict.fromkeys((*usable, state_dir({}, default, environ))))
+
+
+_STATE_DIR = re.compile(r"""(?m)(?:^|[{,])\s*["']?state_dir["']?\s*:\s*["']?(/[^"',}#\s]*)""")
 
 
 def _sound(data: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -6,6 +6,8 @@ in one file only. Reads regular files alone and never more than the limits below
 """
 
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,14 @@ class CannotRead(Exception):
 def _refuse(source: Source, file: Path, error: CannotRead, report: Report) -> None:
     source.complete = False
     report.refuse_at(Place(str(file), 0, 0), (), str(error))
+
+
+def texts(path: Path) -> Iterator[str]:
+    """What stands there, whether or not it is YAML; nothing of what cannot be read."""
+    with suppress(CannotRead):
+        for file in _files(path):
+            with suppress(CannotRead):
+                yield _content(file, FILES_BYTES_MAX).decode("utf-8", "replace")
 
 
 def _files(path: Path) -> list[Path]:

@@ -80,7 +80,9 @@ class Election:
     """``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step.
 
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
-    no session is wanted before ``rejoin_at``. ``ledger``: what a crash of ours would not forget.
+    no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
+    ``next_settings``: those of the file, once what was begun by others is adopted or wound up.
+    ``ledger``: what a crash of ours would not forget.
     """
 
     settings: ElectionSettings
@@ -97,6 +99,8 @@ class Election:
     rejoin_at: float = -NEVER
     role: Role = Role.WAITING
     stopping: bool = False
+    departing: bool = False
+    next_settings: ElectionSettings | None = None
     paused: bool = False
     ledger: Ledger = Ledger()
 
@@ -110,6 +114,16 @@ class Election:
     def retry_s(self) -> float:
         """The pause after an exchange without an answer."""
         return RETRY_MIN_S + RETRY_SPREAD_S * self.spread
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether this node may come to hold."""
+        return self.health.fit and not self.paused
+
+    @property
+    def last_try(self) -> bool:
+        """Whether this process ends with this election: then one unanswered try of a write must do."""
+        return self.stopping and not self.departing
 
     @property
     def holds(self) -> bool:
@@ -134,15 +148,26 @@ class Election:
 
 
 def new_election(
-    settings: ElectionSettings, *, spread: float, instance: str, memory: Memory = NOTHING, now: float = 0.0
+    settings: ElectionSettings,
+    *,
+    spread: float,
+    instance: str,
+    memory: Memory = NOTHING,
+    recorded: ElectionSettings | None = None,
+    now: float = 0.0,
 ) -> Election:
     """An election that has not asked Consul anything yet; its first step is due at once.
 
-    ``memory``: what an earlier process left on record, by which this one goes on.
+    ``memory``: what an earlier process left on record, by which this one goes on. ``recorded``: the
+    settings that it was made with; until its tenure is adopted or wound up they are in force.
     """
     session, tenure = memories.session_from(memory, now), memories.tenure_from(memory, now)
+    next_settings = None
+    if tenure is not None and recorded is not None and recorded != settings:
+        settings, next_settings = recorded, settings
     election = Election(
         settings=settings,
+        next_settings=next_settings,
         lease=lease_of(settings),
         spread=spread,
         session=session,
@@ -165,7 +190,7 @@ def departing_election(
 ) -> Election:
     """An election that is on record and not in the file as it is now: to be wound up, no more."""
     election = new_election(settings, spread=spread, instance=instance, memory=memory, now=now)
-    return _stop(election, Reason.CONFIG_CHANGED, now)
+    return replace(_stop(election, Reason.CONFIG_CHANGED, now), departing=True)
 
 
 def step(election: Election, event: Event, now: float) -> tuple[Election, tuple[Action, ...]]:
@@ -220,7 +245,8 @@ def _hook_ended(election: Election, event: HookEnded, now: float) -> Election:
         case "change":
             return replace(election, change=election.change.ended(event))
         case "check":
-            assert check is not None
+            if check is None:
+                return election  # the file has none any more
             health = election.health.ended(event, check)
             if tenure is not None and health.has_fallen(check):
                 tenure = tenure.lose(Reason.UNHEALTHY, now)
@@ -248,7 +274,7 @@ def _resumed(election: Election, now: float) -> Election:
 
 def _stop(election: Election, reason: Reason, now: float) -> Election:
     tenure = election.tenure
-    return replace(election, stopping=True, tenure=tenure and tenure.lose(reason, now))
+    return replace(election, stopping=True, departing=False, tenure=tenure and tenure.lose(reason, now))
 
 
 def _recover(election: Election) -> Election:
@@ -310,6 +336,8 @@ def _acquire_answered(election: Election, request: Acquire, outcome: Outcome, no
     match outcome:
         case Dead() if welcome:
             return _session_died(election, now)
+        case Won() if welcome and not election.is_fit:
+            return _decline(election, now)
         case Won(create_index, modify_index, lock_index) if welcome:
             view = KeyView(modify_index, session.id, request.value, create_index, modify_index, lock_index)
             return _begin_tenure(election, view, request.at, now)
@@ -360,10 +388,17 @@ def _hear_waiting(election: Election, news: News, now: float) -> Election:
         return _note(election, news, now)
     if session.stage is not Stage.LIVE or session.ending:
         return election
+    if not election.is_fit:
+        return _decline(election, now)
     if not news.consistent:
         return replace(election, key=election.key.read_by(now))
     # An acquire whose answer never came has been applied after all.
     return _begin_tenure(election, news.view, news.at, now)
+
+
+def _decline(election: Election, now: float) -> Election:
+    """Won, but paused or found unfit since the acquire was sent."""
+    return replace(election, session=election.session.end(now, last_try=election.last_try))
 
 
 def _is_ours(election: Election, tenure: Tenure, view: KeyView) -> bool:
@@ -410,7 +445,7 @@ def _session_died(election: Election, now: float) -> Election:
     rejoin_at = max(election.rejoin_at, now + sessions.CREATE_SPACING_S)
     session = election.session.died()
     if tenure is None:
-        session = session.end(now, last_try=election.stopping)
+        session = session.end(now, last_try=election.last_try)
         return replace(election, session=session, rejoin_at=rejoin_at)
     named = view is not None and view.session not in ("", tenure.session)
     tenure = tenure if named else tenure.guarded()
@@ -423,7 +458,7 @@ def _give_back(election: Election, tenure: Tenure, now: float) -> Election:
     late must not meet a process that has adopted the tenure."""
     if not election.ledger.has_tenure(tenure.session):
         return _wind_up(election, tenure, now)
-    if election.stopping and election.ledger.refused is not None:
+    if election.last_try and election.ledger.refused is not None:
         # Neither release nor record can be had: the session is left to its TTL.
         return replace(election, tenure=None, session=Session(left=tenure.session))
     return election
@@ -437,7 +472,8 @@ def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
     if tenure.reason in OUR_OWN_MAKING:
         delay_s = min(election.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
-    session = election.session.end(now, last_try=election.stopping)
+    session = election.session.end(now, last_try=election.last_try)
+    election = _follow_file(election)
     return replace(
         election,
         tenure=None,
@@ -445,6 +481,23 @@ def _wind_up(election: Election, tenure: Tenure, now: float) -> Election:
         key=election.key.given_up(),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
+    )
+
+
+def _follow_file(election: Election) -> Election:
+    """Nothing that was begun by the settings on record goes on by them: those of the file are in force,
+    and go on record."""
+    settings = election.next_settings
+    if settings is None:
+        return election
+    same_check = settings.candidate_check == election.settings.candidate_check
+    return replace(
+        election,
+        settings=settings,
+        next_settings=None,
+        lease=lease_of(settings),
+        health=election.health if same_check else healths.new_health(settings),
+        ledger=replace(election.ledger, outdated=True),
     )
 
 
@@ -489,9 +542,12 @@ _Turn = tuple[Election, tuple[Action, ...]]
 
 
 def _advance_tenure(election: Election, now: float) -> _Turn:
-    if election.tenure is None:
+    tenure = election.tenure
+    if tenure is None:
         return election, ()
-    tenure, actions = tenures.advance(election.tenure, election.settings, election.lease, now)
+    if tenures.is_adopted(tenure, election.lease, now):
+        election = _follow_file(election)
+    tenure, actions = tenures.advance(tenure, election.settings, election.lease, now)
     election = replace(election, tenure=tenure)
     if tenure.phase is Phase.LOST:
         return _give_back(election, tenure, now), actions
@@ -508,7 +564,7 @@ def _advance_session(election: Election, now: float) -> _Turn:
     session, terms = election.session, election.terms
     if election.tenure is None:
         if election.stopping:
-            session = session.end(now, last_try=True)
+            session = session.end(now, last_try=election.last_try)
             election = replace(election, session=session)
         else:
             election = _want_session(election, now)
@@ -618,9 +674,10 @@ _ROLES = {
 
 
 def _wound_up(election: Election) -> bool:
-    """Nothing is owed to Consul or to a hook of this tenure; stuck: nothing more can be done."""
+    """Nothing is owed to Consul or to a hook of this tenure; stuck: nothing more can be done, but to
+    keep the lock while this process goes on."""
     if election.tenure is not None:
-        return election.tenure.phase is Phase.STUCK
+        return election.tenure.phase is Phase.STUCK and not election.departing
     return election.session.stage is Stage.ABSENT
 
 
@@ -638,7 +695,7 @@ def _kept_value(election: Election) -> bytes:
 def _may_try(election: Election) -> bool:
     session = election.session
     ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-    ready = ready and not election.paused and election.health.fit
+    ready = ready and election.is_fit
     ready = ready and election.ledger.has_session(session.id)
     return ready and election.key.is_free and election.tenure is None and not election.stopping
 

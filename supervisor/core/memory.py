@@ -21,10 +21,12 @@ REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """``kept``: what is on record; None: not written by this process yet. ``refused``: what could
-    not be written, to be tried again at ``due_at``."""
+    """``kept``: what is on record; None: not written by this process yet. ``outdated``: with settings
+    that are no longer in force. ``refused``: what could not be written, to be tried again at
+    ``due_at``."""
 
     kept: Memory | None = None
+    outdated: bool = False
     refused: Memory | None = None
     due_at: float = NEVER
 
@@ -43,11 +45,14 @@ class Ledger:
 
     def settled(self, truth: Memory) -> "Ledger":
         """Nothing is to be tried again once what is on record is the truth."""
-        return Ledger(kept=self.kept) if truth == self.kept else self
+        return Ledger(kept=self.kept) if self._says(truth) else self
+
+    def _says(self, truth: Memory) -> bool:
+        return truth == self.kept and not self.outdated
 
     def wants(self, truth: Memory, now: float) -> bool:
         """Whether this is to be written now."""
-        if truth == self.kept:
+        if self._says(truth):
             return False
         same = self.refused is not None and (self.refused.step, self.refused.session) == (
             truth.step,

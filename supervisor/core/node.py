@@ -6,6 +6,7 @@ one step grow with the number of elections that the event does not concern.
 
 import heapq
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from supervisor.core.actions import Action, Finished, Role
 from supervisor.core.election import Election, step
@@ -25,13 +26,22 @@ from supervisor.core.events import (
 from supervisor.core.lane import NEVER
 
 
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """Begins when all elections of the names ``after`` have wound up: those of its name or key."""
+
+    election: Election
+    after: frozenset[str]
+
+
 class Node:
     """The elections by name, stepped one event at a time."""
 
-    def __init__(self, elections: Iterable[Election], successors: Iterable[Election] = ()) -> None:
-        """``successors``: each begins when the election of its name has wound up."""
-        self.elections = {election.settings.name: election for election in elections}
-        self._successors = {election.settings.name: election for election in successors}
+    def __init__(self, elections: Iterable[Election], successors: Iterable[Successor] = ()) -> None:
+        given = tuple(elections)
+        self.elections = {election.settings.name: election for election in given}
+        assert len(self.elections) == len(given), "two elections of one name"
+        self._successors = {each.election.settings.name: each for each in successors}
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
         for name in self.elections:
@@ -41,6 +51,11 @@ class Node:
     def stopped(self) -> bool:
         """Whether every election has wound up."""
         return all(election.role is Role.STOPPED for election in self.elections.values())
+
+    def waits_for(self, name: str) -> frozenset[str]:
+        """The elections that must have wound up before that of this name begins."""
+        successor = self._successors.get(name)
+        return frozenset() if successor is None else successor.after
 
     def deadline(self) -> float:
         """The earliest time at which a ``Tick`` has something to do."""
@@ -63,12 +78,24 @@ class Node:
             before = self.elections[name]
             election, begun = step(before, event, now)
             actions += begun
-            if Finished(name, clean=True) in begun:
-                election = self._successors.pop(name, election)
             self.elections[name] = election
             if isinstance(event, Tick) or election.deadline != before.deadline:
                 self._queue(name)
+            if Finished(name, clean=True) in begun:
+                self._succeed(election)
         return actions
+
+    def _succeed(self, past: Election) -> None:
+        """Whoever waited for nothing else than this one's end begins; paused, if it has this name and
+        was paused meanwhile."""
+        for name, successor in tuple(self._successors.items()):
+            after = successor.after - {past.settings.name}
+            if name == past.settings.name:
+                successor = replace(successor, election=replace(successor.election, paused=past.paused))
+            self._successors[name] = replace(successor, after=after)
+            if not after:
+                self.elections[name] = self._successors.pop(name).election
+                self._queue(name)
 
     def _concerned(self, event: Event, now: float) -> Iterable[str]:
         match event:

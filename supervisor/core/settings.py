@@ -117,3 +117,10 @@ class ElectionSettings:
     rejoin_delay_s: float = 10.0
     on_adopt: Literal["none", "acquire"] = "none"
     accept_overlap: bool = False
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """All that may ever be run, but the run child."""
+        check = () if self.candidate_check is None else (self.candidate_check.hook,)
+        lists = (self.on_acquire, self.on_lose, self.on_change, self.on_lose_failure, check)
+        return tuple(hook for hooks in lists for hook in hooks)

@@ -185,8 +185,13 @@ def _acquiring(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: fl
     return _hold(tenure, settings, lease, now)
 
 
+def is_adopted(tenure: Tenure, lease: Lease, now: float) -> bool:
+    """Whether Consul has told this process, too, that this node holds."""
+    return tenure.phase is Phase.ADOPTING and tenure.renewed and _news_is_fresh(tenure, lease, now)
+
+
 def _adopting(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
-    if not tenure.renewed or not _news_is_fresh(tenure, lease, now):
+    if not is_adopted(tenure, lease, now):
         return tenure, ()
     tenure = replace(tenure, reason=Reason.ADOPTED)
     if tenure.acquired and settings.on_adopt == "none":
@@ -198,7 +203,8 @@ def _hold(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) 
     holding = replace(tenure, began=True, phase=Phase.HOLDING, held_at=now)
     if settings.run is None:
         return holding, ()
-    run = StartRun(settings.run, _context(tenure, settings, lease))
+    context = replace(_context(tenure, settings, lease), transition=f"{tenure.session}-run")
+    run = StartRun(settings.run, context)
     return replace(holding, run=run), (run,)
 
 

@@ -15,12 +15,13 @@ loop and never out of the call that started or killed it.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Literal
 
 from supervisor.core.actions import KillHook, StartHook, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
-from supervisor.core.settings import Command, Webhook
+from supervisor.core.settings import Command, ElectionSettings, Webhook
 from supervisor.hooks.command import Child, keep_exit_statuses
 from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
 from supervisor.hooks.output import Allowance, HookLine, Lines
@@ -68,6 +69,14 @@ class Hooks:
     def running(self) -> int:
         """How many starts have not been answered by an end yet."""
         return len(self._under_way)
+
+    def learn(self, settings: ElectionSettings) -> None:
+        """Look its users up now: a directory of users may be out of reach when on_lose is due."""
+        commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]
+        commands += [] if settings.run is None else [(settings.run.command, True)]
+        for command, dies_with_us in commands:
+            with suppress(Refused):  # said when it is to run: by then the user may be there
+                self._privileges.identity(command, dies_with_us=dies_with_us)
 
     def start(self, action: StartHook) -> None:
         """Begin an attempt; a command is being executed when this returns."""

@@ -48,6 +48,10 @@ class JournalError(Exception):
     """The operator's fault: the state directory cannot be used. ``why`` is the whole message."""
 
 
+class JournalBusy(JournalError):
+    """Another process uses it, perhaps not for long."""
+
+
 def identity_here() -> Identity:
     """This machine, host and boot."""
     machine = _text("/etc/machine-id")
@@ -101,7 +105,7 @@ class Journal:
         remedy = "set state_dir to a directory that this user may write to, or $STATE_DIRECTORY"
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = self._open_lock()
         except OSError as error:
             raise JournalError(
                 f"cannot use state_dir {self._directory}: {error.strerror}; {remedy}"
@@ -111,8 +115,18 @@ class Journal:
         except OSError:
             os.close(lock)
             text = f"cannot use state_dir {self._directory}: another consul-supervisor is using it"
-            raise JournalError(f"{text}; each needs a state_dir of its own") from None
+            raise JournalBusy(f"{text}; each needs a state_dir of its own") from None
         return lock
+
+    def _open_lock(self) -> int:
+        """Where nothing can be written any more (a disk with errors), what is on record still counts."""
+        path = self._directory / "lock"
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            if not any(self._directory.glob(f"*{SUFFIX}")):
+                raise
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
         """The records stay; the directory is free for the next process."""
@@ -128,6 +142,8 @@ class Journal:
             election = path.name.removesuffix(SUFFIX)
             try:
                 if (found := read(self._content(path))) is not None:
+                    if found.settings.name != election:
+                        raise Unreadable(f"it is a copy of the record of {found.settings.name}")
                     self._go_on(election, found)
                     yield election, found
             except Unreadable as unreadable:
@@ -208,6 +224,9 @@ class Journal:
         """The line, behind settings if those on record are others. ``keeps_room``: without room for how
         it ends, what this line speaks of must not begin; an end takes the room that was kept."""
         compacts = file.size > (COMPACT_BYTES if keeps_room else 2 * COMPACT_BYTES)
+        if file.fd >= 0 and os.fstat(file.fd).st_nlink == 0:
+            self._close(file)  # somebody has removed it: the whole truth goes into a new one
+            file.settings = None
         if settings is not file.settings or compacts:
             line = settings_line(settings, self._consul, self._withheld) + line
         if file.fd < 0:

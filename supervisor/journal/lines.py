@@ -12,6 +12,8 @@ nothing. Pure functions of bytes; this module must never touch a file.
 
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +50,14 @@ class Recorded:
 
 
 class Unreadable(Exception):
-    """The newest record cannot be read: what was held is not known. The message says why."""
+    """The newest record cannot be read: what was held is not known. The message says why.
+
+    ``sessions``: those of older lines that can be read, and whose they were.
+    """
+
+    def __init__(self, why: str, sessions: tuple[tuple[str, Identity], ...] = ()) -> None:
+        super().__init__(why)
+        self.sessions = sessions
 
 
 def settings_line(settings: ElectionSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
@@ -71,6 +80,13 @@ def state_line(memory: Memory, groups: tuple[Group, ...], identity: Identity, ti
 def read(data: bytes) -> Recorded | None:
     """What this file says; None when it says nothing. Raises Unreadable."""
     contents = [_content(line) for line in data.rstrip(b" \0").split(b"\n")[:-1]]
+    try:
+        return _newest(list(contents))
+    except Unreadable as unreadable:
+        raise Unreadable(str(unreadable), tuple(_sessions(contents))) from unreadable
+
+
+def _newest(contents: list[dict[str, Any] | None]) -> Recorded | None:
     if contents and contents[-1] is None:
         raise Unreadable("the checksum of its newest line is wrong")
     # Settings that no state follows were never acknowledged: what stood before them still holds.
@@ -95,6 +111,13 @@ def read(data: bytes) -> Recorded | None:
         raise Unreadable(f"it is not a record of this program: {error}") from error
 
 
+def _sessions(contents: list[dict[str, Any] | None]) -> Iterator[tuple[str, Identity]]:
+    for content in contents:
+        if content is not None and content.get("record") == "state":
+            with suppress(KeyError, ValueError, TypeError):
+                yield str(content["session"]), from_plain(Identity, content)
+
+
 def _line(content: dict[str, Any]) -> bytes:
     text = json.dumps(content, separators=(",", ":")).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
@@ -105,9 +128,10 @@ def _content(line: bytes) -> dict[str, Any] | None:
     checksum, _, text = line.partition(b" ")
     if checksum != b"%08x" % zlib.crc32(text):
         return None
-    content = json.loads(text)
-    assert isinstance(content, dict), "a checksum is right, and its line is no record"
-    return content
+    with suppress(ValueError, RecursionError):
+        content = json.loads(text)
+        return content if isinstance(content, dict) else None
+    return None
 
 
 def is_at_rest(memory: Memory, groups: tuple[Group, ...]) -> bool:

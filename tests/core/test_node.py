@@ -7,7 +7,7 @@ from typing import Any
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.election import departing_election, new_election
-from supervisor.core.node import Node
+from supervisor.core.node import Node, Successor
 from tests.core.play import RIVAL, contender, hook
 
 
@@ -130,7 +130,7 @@ def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
     memory = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
     before = departing_election(contender(), spread=0.0, instance="i", memory=memory, now=1.0)
     after = new_election(contender(), spread=0.5, instance="i")
-    node = Node([before], [after])
+    node = Node([before], [Successor(after, frozenset({"n"}))])
     begun = kept(node, node.step(e.Tick(), 1.0), 1.0)
     assert not [action for action in begun if isinstance(action, a.CreateSession)]
     start = next(action for action in begun if isinstance(action, a.StartHook))

@@ -1,44 +1,14 @@
 """kill -9 of a supervisor loses nothing: the next one adopts what still holds, or winds it up."""
 
-import json
 import signal
-import zlib
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
 from tests.elections.scene import Scene, boottime
 from tests.support.supervisor import Supervisor, until
-
-
-def crash(scene: Scene, node: str) -> Supervisor:
-    """kill -9; unlike ``scene.kill`` it excuses nothing, for the restart owes everything."""
-    scene.restarts = True
-    supervisor = scene.nodes[node]
-    supervisor.kill()
-    return supervisor
-
-
-def flag_of(scene: Scene) -> Path:
-    """While it is there, a hook that looks for it goes on."""
-    scene.folder.mkdir(parents=True, exist_ok=True)
-    flag = scene.folder / "slow"
-    flag.touch()
-    return flag
-
-
-def state_of(supervisor: Supervisor, name: str) -> dict[str, object]:
-    """The newest state on record; empty when there is none."""
-    path = supervisor.state_dir / f"{name}.journal"
-    lines = path.read_text().rstrip(" ").splitlines() if path.exists() else []
-    states = [json.loads(line.partition(" ")[2]) for line in lines]
-    return next((state for state in reversed(states) if state["record"] == "state"), {})
-
-
-def session_in_force(scene: Scene) -> str:
-    entry = scene.agent.kv_get(scene.key)
-    return str(entry["Session"]) if entry else ""
 
 
 def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
@@ -181,7 +151,7 @@ def test_an_election_gone_from_the_file_is_wound_up(scene: Scene) -> None:
     a = scene.leader("a")
     crash(scene, "a")
     config = scene.config({"other": scene.election("a", key=f"{scene.name}/other")})
-    a.config_path.write_text(json.dumps(config))
+    refile(a, config)
     a.start()
     until(lambda: scene.calls("a", "other") == ["acquire acquired"], "the new one leads")
     until(lambda: not session_in_force(scene), "the old key is free")
@@ -193,7 +163,7 @@ def test_an_election_with_another_key_winds_up_the_old_one_first(scene: Scene) -
     old = scene.key
     crash(scene, "a")
     scene.key = f"{scene.name}/other"
-    a.config_path.write_text(json.dumps(scene.config({scene.name: scene.election("a")})))
+    refile(a, scene.config({scene.name: scene.election("a")}))
     a.start()
     scene.wait_leader()
     assert scene.calls("a") == ["acquire acquired", "lose config-changed", "acquire acquired"]
@@ -216,15 +186,6 @@ def test_stuck_stays_stuck_over_a_restart_and_keeps_the_key(scene: Scene) -> Non
 
 
 # --- records that are not as they were written -----------------------------------------------------
-
-
-def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
-    """The newest state with other fields, its checksum right."""
-    path = supervisor.state_dir / f"{name}.journal"
-    *before, newest = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
-    state = json.loads(newest.partition(b" ")[2]) | changes
-    text = json.dumps(state).encode()
-    path.write_bytes(b"".join(before) + b"%08x %s\n" % (zlib.crc32(text), text))
 
 
 @pytest.mark.parametrize("field", ["machine", "host", "boot"])
@@ -273,9 +234,7 @@ def test_a_record_that_cannot_be_read_means_on_lose_before_anything_else(scene: 
     scene.excuse("a")
     scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
     session = session_in_force(scene)
-    path = a.state_dir / f"{scene.name}.journal"
-    content = path.read_bytes().rstrip(b" ")
-    path.write_bytes(content[:-10] + b"x" + content[-9:])
+    spoil(a, scene.name)
     a.start()
     scene.wait(node="a", hook="lose", stage="end")
     assert a.lines("journal-unreadable", election=scene.name)
@@ -291,7 +250,7 @@ def test_a_second_process_refuses_the_folder_of_the_first(scene: Scene) -> None:
         {"STATE_DIRECTORY": str(a.state_dir)},
     )
     second.start()
-    assert second.wait() == 78
+    assert second.wait() == 1  # systemd tries again: the first may be about to end
     assert "another consul-supervisor is using it" in second.log_text
     second.assert_no_fault()
 
