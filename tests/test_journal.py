@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,20 @@ def test_everything_comes_back_but_the_token() -> None:
 def test_a_person_can_read_it() -> None:
     text = whole().decode("ascii")
     assert '"step":"holding"' in text and '"election":"app"' in text and '"down"' in text
+
+
+def test_what_cannot_be_read_tells_the_sessions_of_its_older_lines() -> None:
+    """A crash may have left their hooks running."""
+    data = whole() + b"00000000 {}\n"
+    with pytest.raises(Unreadable) as told:
+        read(data)
+    assert told.value.sessions == (("s", HERE),)
+
+
+@pytest.mark.parametrize("text", [b"[]", b"null", b"{", b"[" * 100_000])
+def test_a_line_that_is_no_record_cannot_be_read_whatever_its_checksum_says(text: bytes) -> None:
+    with pytest.raises(Unreadable):
+        read(whole() + b"%08x %s\n" % (zlib.crc32(text), text))
 
 
 def test_the_newest_state_counts() -> None:
@@ -370,3 +385,24 @@ def test_records_are_forced_to_disk_but_not_for_news_alone(tmp_path: Path) -> No
 def test_sync_knows_our_way_of_calling_it(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     subprocess.run(["sync", "--data", "--", tmp_path / "f"], check=True)
+
+
+def test_the_record_of_one_election_is_not_that_of_another(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
+    journal.remember(Remember("app", MEMORY, SETTINGS))
+    journal.close()
+    (tmp_path / "backup.journal").write_bytes((tmp_path / "app.journal").read_bytes())
+    found = dict(Journal(str(tmp_path), CONSUL, identity=HERE).recorded())
+    assert isinstance(found["app"], Recorded)
+    assert isinstance(found["backup"], Unreadable) and "copy of the record of app" in str(found["backup"])
+
+
+def test_a_file_that_was_removed_is_written_anew_with_its_settings(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
+    journal.remember(Remember("app", MEMORY, SETTINGS))
+    (tmp_path / "app.journal").unlink()
+    later = replace(MEMORY, contact=13.5)
+    assert journal.remember(Remember("app", later, SETTINGS)) == ""
+    journal.close()
+    ((_, found),) = Journal(str(tmp_path), CONSUL, identity=HERE).recorded()
+    assert isinstance(found, Recorded) and found.memory == later

@@ -47,8 +47,16 @@ class Play:
     """An election on the stage. ``log``: every action ever begun, with its time, but what is only
     made ready (``prepared``) and what was to be kept (``records``, unless ``disk_full``)."""
 
-    def __init__(self, settings: ElectionSettings, memory: a.Memory = NOTHING, now: float = 0.0) -> None:
-        self.election: Election = new_election(settings, spread=0.0, instance="i", memory=memory, now=now)
+    def __init__(
+        self,
+        settings: ElectionSettings,
+        memory: a.Memory = NOTHING,
+        now: float = 0.0,
+        recorded: ElectionSettings | None = None,
+    ) -> None:
+        self.election: Election = new_election(
+            settings, spread=0.0, instance="i", memory=memory, recorded=recorded, now=now
+        )
         self.records: list[a.Memory] = []
         self.disk_full = False
         self.refused = 0

@@ -1,5 +1,7 @@
 """How a node that waits comes to hold the lock: news of the key, tries, refusals, the beginning."""
 
+from dataclasses import replace
+
 import pytest
 
 from supervisor.core import actions as a
@@ -180,6 +182,37 @@ def test_an_acquire_that_is_applied_after_we_gave_up_begins_the_tenure() -> None
     assert play.last(a.StartHook).context.fencing_token == OURS.modify_index
     assert play.election.tenure is not None
     assert play.election.tenure.contact == 3.7
+
+
+UNWELCOME = ("paused", "unfit")
+
+
+def unwelcome(play: Play, why: str) -> None:
+    """Since the acquire was sent this node has been paused, or its check has failed too often."""
+    if why == "paused":
+        play.hears(0.25, e.PauseAsked("n"), "paused")
+    else:
+        play.election = replace(play.election, health=replace(play.election.health, fit=False))
+
+
+@pytest.mark.parametrize("why", UNWELCOME)
+def test_what_is_won_after_all_by_a_node_that_may_not_is_given_back(why: str) -> None:
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    unwelcome(play, why)
+    assert "release s" in Play.says(play.on(0.3, ACQUIRE, WON))
+    assert "destroy s" in Play.says([*play.on(0.4, RELEASE, e.Done()), *play.happens(0.5, e.Tick())])
+    assert not play.times(a.StartHook)
+
+
+@pytest.mark.parametrize("why", UNWELCOME)
+def test_so_is_what_a_late_acquire_wins(why: str) -> None:
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    unwelcome(play, why)
+    play.on(3.2, ACQUIRE, SILENCE)
+    assert "release s" in Play.says(play.on(3.3, WATCH, OURS))
+    assert not play.times(a.StartHook)
 
 
 def test_a_watch_that_shows_us_is_confirmed_by_a_read() -> None:

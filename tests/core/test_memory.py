@@ -9,7 +9,9 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import Memory, Step
 from supervisor.core.election import departing_election, step
+from supervisor.core.settings import CandidateCheck, ElectionSettings
 from tests.core.play import (
+    ABSENT,
     ACQUIRE,
     CREATE,
     DESTROY,
@@ -19,6 +21,7 @@ from tests.core.play import (
     RELEASE,
     RENEW,
     RIVAL,
+    ROOM_S,
     RUN,
     SILENCE,
     WATCH,
@@ -183,6 +186,99 @@ def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
     play.does(2.1, RENEW, e.Alive(), "")
     play.does(2.2, READ, OURS, "holding")
     assert not play.times(a.StartHook)
+
+
+# --- the file has changed between the crash and the start -------------------------------------------
+
+
+def restarted(step: Step, settings: ElectionSettings) -> Play:
+    """A process that has started at 2 with other settings than those on record."""
+    play = Play(settings, memory=left(step), now=2.0, recorded=contender())
+    play.happens(2.0, e.Tick())
+    return play
+
+
+OTHER = contender(on_acquire=(hook("other up"),), on_lose=(hook("other down", 1.0),), run=RUN)
+
+
+def test_until_it_is_adopted_a_tenure_is_lost_by_the_settings_on_record() -> None:
+    play = restarted(Step.HOLDING, OTHER)
+    assert play.election.lease.room_s == ROOM_S
+    play.does(2.1, READ, ABSENT, "start down#1: crashed, losing")
+    play.happens(2.3, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert play.election.settings == OTHER
+
+
+def test_an_on_lose_that_a_crash_interrupted_is_that_of_the_record() -> None:
+    play = restarted(Step.LOSING, OTHER)
+    assert play.last(a.StartHook).hook.name == "down"
+
+
+def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_record() -> None:
+    play = restarted(Step.HOLDING, OTHER)
+    play.does(2.1, RENEW, e.Alive(), "")
+    before = len(play.records)
+    play.does(2.2, READ, OURS, "start run, holding")
+    assert play.election.settings == OTHER and play.election.lease.lose_time_s == 6.0
+    assert len(play.records) > before
+    play.happens(2.3, e.RunEnded(play.last(a.StartRun)))
+    assert play.last(a.StartHook).hook.name == "other down"
+
+
+def test_settings_that_could_not_be_recorded_are_tried_again() -> None:
+    play = restarted(Step.HOLDING, OTHER)
+    play.does(2.1, RENEW, e.Alive(), "")
+    play.disk_full = True
+    play.does(2.2, READ, OURS, "start run, holding")
+    assert play.election.ledger.outdated
+    play.disk_full = False
+    play.passes(4.0)
+    assert not play.election.ledger.outdated
+
+
+def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
+    check = CandidateCheck(hook("check"))
+    play = Play(contender(), memory=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
+    checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
+    play.on(2.1, RENEW, e.Alive())
+    play.does(2.2, READ, OURS, "holding")
+    play.hears(2.3, e.HookEnded(checking, ok=False), "")
+    assert play.election.health.fit
+
+
+# --- an election that the file has no more ----------------------------------------------------------
+
+
+def departing(step: Step) -> Play:
+    play = Play(contender(), now=2.0)
+    play.election = departing_election(contender(), spread=0.0, instance="i", memory=left(step), now=2.0)
+    play.happens(2.0, e.Tick())
+    return play
+
+
+def test_while_the_process_goes_on_a_destroy_is_repeated_until_it_is_answered() -> None:
+    play = departing(Step.SESSION)
+    play.passes(30.0, silent=True)
+    assert len(play.times(RELEASE)) > 5 and play.role != "stopped"
+    play.passes(31.0)
+    assert play.role == "stopped" and play.times(DESTROY)
+
+
+def test_at_the_end_of_the_process_one_try_is_enough() -> None:
+    play = departing(Step.SESSION)
+    play.passes(30.0, silent=True)
+    play.happens(30.0, e.StopAsked())
+    play.passes(40.0, silent=True)
+    assert play.role == "stopped" and play.records[-1].session == "s"
+
+
+def test_stuck_it_keeps_the_lock_until_recover_or_the_end_of_the_process() -> None:
+    play = departing(Step.STUCK)
+    play.passes(30.0)
+    assert play.role == "stuck" and len(play.times(RENEW)) > 5 and not play.times(RELEASE)
+    play.happens(30.0, e.RecoverAsked("n"))
+    play.passes(31.0)
+    assert play.role == "stopped" and play.times(RELEASE) and play.times(DESTROY)
 
 
 def test_a_renewal_or_a_read_alone_does_not_adopt() -> None:

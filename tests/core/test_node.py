@@ -8,6 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.election import departing_election, new_election
 from supervisor.core.node import Node, Successor
+from supervisor.core.session import Stage
 from tests.core.play import RIVAL, contender, hook
 
 
@@ -143,6 +144,62 @@ def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
     begun = node.step(e.Tick(), 1.5)
     assert [action for action in begun if isinstance(action, a.CreateSession)]
     assert node.elections["n"].spread == 0.5
+
+
+def wound_up(node: Node, begun: list[a.Action], now: float) -> None:
+    """All that is begun is answered well until nothing is left; at most a hundred turns."""
+    under_way = [action for action in begun if isinstance(action, a.Request | a.StartHook)]
+    for _ in range(100):
+        if not under_way:
+            return
+        action = under_way.pop(0)
+        if isinstance(action, a.StartHook):
+            event: e.Event = e.HookEnded(action, ok=True)
+        else:
+            event = e.Answered(action, e.Done())
+        begun = kept(node, node.step(event, now), now) + kept(node, node.step(e.Tick(), now + 0.1), now + 0.1)
+        under_way += [each for each in begun if isinstance(each, a.Release | a.DestroySession | a.StartHook)]
+        now += 0.2
+
+
+def two_keys(*, paused: bool) -> Node:
+    """Elections n and m of one key depart; "new" has that key, and n has another."""
+    memory = a.Memory(a.Step.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
+    before = [
+        departing_election(replace(contender(), name=name), spread=0.0, instance="i", memory=memory, now=1.0)
+        for name in ("n", "m")
+    ]
+    after = [
+        Successor(new_election(replace(contender(), name="new"), spread=0.5, instance="i"), frozenset("nm")),
+        Successor(new_election(contender(), spread=0.5, instance="i"), frozenset("n")),
+    ]
+    return Node(before, after)
+
+
+def test_a_renamed_election_begins_when_all_that_have_its_key_have_wound_up() -> None:
+    node = two_keys(paused=False)
+    assert node.waits_for("new") == {"n", "m"}
+    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
+    assert "new" not in node.elections and node.waits_for("new") == {"m"}
+    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
+    assert node.elections["new"].spread == 0.5 and not node.waits_for("new")
+    assert node.elections["new"].session.stage is Stage.CREATING
+
+
+def test_a_pause_while_it_departs_is_its_successors() -> None:
+    node = two_keys(paused=False)
+    node.step(e.PauseAsked("n"), 1.0)
+    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
+    assert node.elections["n"].paused and node.elections["n"].role is not a.Role.STOPPED
+    assert not node.elections["m"].paused
+
+
+def started(node: Node, name: str) -> a.StartHook:
+    """The on_lose of this election, which has just begun."""
+    node.step(e.Tick(), 1.0)
+    tenure = node.elections[name].tenure
+    assert tenure is not None and tenure.hooks.running is not None
+    return tenure.hooks.running
 
 
 def kept(node: Node, begun: list[a.Action], now: float) -> list[a.Action]:

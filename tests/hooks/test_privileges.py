@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.settings import Command
+from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from supervisor.hooks.privileges import Privileges, Refused
 from tests.hooks.trial import shell, trial
 
@@ -117,3 +117,32 @@ def test_without_root_another_user_is_refused_before_anything_runs() -> None:
     assert ran.stdout == "()\nonly root may run a hook as another user or group: user id 0, group id 0\n", (
         ran.stderr
     )
+
+
+def test_users_are_looked_up_when_they_are_learnt_and_not_when_on_lose_is_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The directory of users, a peer, may not answer in the very outage that ends a lease."""
+    hook = Hook("down", shell("true", user="nobody"), timeout_s=5.0)
+    settings = ElectionSettings("n", "k", b"", SessionSettings("n"), on_lose=(hook,))
+
+    async def main() -> tuple[bool, str]:
+        async with trial() as one:
+            one.hooks.learn(settings)
+            monkeypatch.setattr(pwd, "getpwnam", lambda name: pytest.fail("asked when it was due"))
+            return await one.run(hook.call)
+
+    ok, detail = asyncio.run(main())
+    assert ok if IS_ROOT else detail.startswith(REFUSAL)
+
+
+def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
+    hook = Hook("down", shell("true", user="nobody-such"), timeout_s=5.0)
+    settings = ElectionSettings("n", "k", b"", SessionSettings("n"), on_lose=(hook,))
+
+    async def main() -> tuple[bool, str]:
+        async with trial() as one:
+            one.hooks.learn(settings)
+            return await one.run(hook.call)
+
+    assert asyncio.run(main()) == (False, "cannot start: unknown user 'nobody-such'")
