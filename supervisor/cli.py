@@ -238,7 +238,7 @@ def _command_daemon(options: argparse.Namespace) -> int:
     except ConfigError as error:
         return _refuse(error)
     except DaemonUnreachable as error:
-        return _fail(UNREACHABLE, str(error))
+        return _fail(UNREACHABLE, f"{error}; if it runs, --socket or --config says where it listens")
     if reply.outcome is Outcome.DONE:
         return DONE
     return _fail(USAGE if reply.outcome is Outcome.UNKNOWN else NEGATIVE, reply.error)

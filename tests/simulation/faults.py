@@ -11,7 +11,7 @@ from supervisor.core.events import PauseAsked, RecoverAsked, ResumeAsked
 from tests.simulation.cluster import Cluster
 from tests.simulation.figures import Figures
 from tests.simulation.machine import Machine
-from tests.simulation.scenario import CALM_FROM_S, ELECTION, KEY, Fault
+from tests.simulation.scenario import CALM_FROM_S, ELECTION, KEY, Fault, another_file
 from tests.simulation.schedule import Schedule
 from tests.simulation.supervisor import Doom
 
@@ -82,6 +82,7 @@ class Faults:
             "crash at an action": self._crash_at_an_action,
             "freeze": self._freeze,
             "machine paused": self._machine_paused,
+            "another file": self._another_file,
             "stop": self._stop,
             "reboot": self._reboot,
             "failing hooks": self._failing_hooks,
@@ -225,6 +226,15 @@ class Faults:
             return False
         machine.note("FAULT is asked to stop")
         machine.supervisor.stop()
+        return True
+
+    def _another_file(self, machine: Machine, dice: random.Random) -> bool:
+        """Written while the supervisor runs, read by the next after a crash or a stop."""
+        machine.settings = another_file(machine.settings, dice)
+        machine.note("FAULT another file")
+        if dice.random() < 0.3:
+            return self._stop(machine, dice)
+        machine.crash("with another file")
         return True
 
     def _reboot(self, machine: Machine, dice: random.Random) -> bool:

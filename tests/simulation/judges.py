@@ -139,7 +139,7 @@ class LoseForEveryAcquire(Judge):
     def spawned(self, machine: Machine, child: Child) -> None:
         """A hook or run child has begun."""
         name, context = machine.name, child.started.context
-        if not machine.settings.on_lose:
+        if not machine.in_force.on_lose:
             return
         if isinstance(child.started, StartRun) or context.event == "acquire":
             self._acquires(name, context)
@@ -158,7 +158,7 @@ class LoseForEveryAcquire(Judge):
     def _loses(self, machine: Machine, started: Started, context: HookContext) -> None:
         name, session = machine.name, context.session
         assert isinstance(started, StartHook)
-        first = started.attempt == 1 and started.hook == machine.settings.on_lose[0]
+        first = started.attempt == 1 and started.hook == machine.in_force.on_lose[0]
         again = self._began.get(name) == session
         crashed = self._crashed.get(name, False) or self._unwritten.get(name) == session
         # A crash between the record and the hook: on_acquire may have begun, for all that is known.
@@ -175,7 +175,7 @@ class LoseForEveryAcquire(Judge):
             case Remembered(ok=False) if machine.name in self._began:
                 self._unwritten[machine.name] = self._began[machine.name]
             case HookEnded(StartHook(hook, context=context)) if context.event == "lose":
-                if hook == machine.settings.on_lose[-1]:
+                if hook == machine.in_force.on_lose[-1]:
                     self.owed.pop(machine.name, None)
 
 

@@ -112,6 +112,11 @@ class Machine:
         return Identity("machine", self.name, f"boot {self._boots}")
 
     @property
+    def in_force(self) -> ElectionSettings:
+        """What its supervisor goes by: not the file, as long as it winds up what is on record."""
+        return self.settings if self.supervisor is None else self.supervisor.election.settings
+
+    @property
     def acts(self) -> bool:
         """Whether this node acts as holder, and somebody answers for it."""
         if not self.application.up and not any(child.acts for child in self.children.alive):

@@ -41,6 +41,7 @@ KINDS = {
     "crash at an action": 16,
     "freeze": 8,
     "machine paused": 4,
+    "another file": 4,
     "stop": 4,
     "reboot": 3,
     "slow hooks": 5,
@@ -134,6 +135,30 @@ def settings_of(dice: random.Random) -> ElectionSettings:
     lock_delay_s = max(needed_s + MARGIN_MIN_S, needed_s / (1 - MARGIN_SHARE))
     session = replace(settings.session, lock_delay_s=round(lock_delay_s, 2))
     return replace(settings, session=session)
+
+
+def another_file(settings: ElectionSettings, dice: random.Random) -> ElectionSettings:
+    """As many hooks of each kind, with other times; half the time another session, too."""
+    changed = replace(
+        settings,
+        on_acquire=tuple(_retimed(hook, dice) for hook in settings.on_acquire),
+        on_lose=tuple(_retimed(hook, dice) for hook in settings.on_lose),
+        on_adopt=dice.choice(("none", "acquire")),
+        rejoin_delay_s=dice.uniform(0.5, 2.0),
+        candidate_check=_check(dice) if dice.random() < 0.25 else None,
+    )
+    lose_time_s = sum(seconds for _, seconds in lose_terms(changed))
+    lock_delay_s, room_s = settings.session.lock_delay_s, dice.uniform(*ROOM_S)
+    fits = lock_delay_s - max(MARGIN_MIN_S, MARGIN_SHARE * lock_delay_s) - lose_time_s >= ROOM_S[0]
+    if fits and dice.random() < 0.5:
+        return changed
+    needed_s = lose_time_s + room_s
+    lock_delay_s = round(max(needed_s + MARGIN_MIN_S, needed_s / (1 - MARGIN_SHARE)), 2)
+    return replace(changed, session=replace(settings.session, lock_delay_s=lock_delay_s))
+
+
+def _retimed(hook: Hook, dice: random.Random) -> Hook:
+    return replace(hook, timeout_s=hook.timeout_s * dice.uniform(0.7, 1.3), retries=dice.choice((0, 1, 2)))
 
 
 def _session(dice: random.Random) -> SessionSettings:
