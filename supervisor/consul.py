@@ -78,13 +78,13 @@ class Consul:
     def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
         """Encode ahead: ``encode`` gives this same request for the same write, one an election."""
         request = self._encode(action)
-        self._ahead[action.election] = (self._signature(action), request)
+        self._ahead[action.item] = (self._signature(action), request)
         return request
 
     def encode(self, action: Request) -> requests.PreparedRequest:
         """The request for this action, with the token of this moment."""
-        if isinstance(action, Acquire | Release) and action.election in self._ahead:
-            signature, request = self._ahead.pop(action.election)
+        if isinstance(action, Acquire | Release) and action.item in self._ahead:
+            signature, request = self._ahead.pop(action.item)
             if signature == self._signature(action):
                 return request
         return self._encode(action)

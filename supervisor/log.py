@@ -45,7 +45,7 @@ from supervisor.outlet import Outlet
 
 STANDARD_ERROR = 2
 CHECK = "candidate_check"  # the name of that hook
-REPEAT_S = 60.0  # an outage of an hour is sixty lines an election, not seven thousand
+REPEAT_S = 60.0  # an outage of an hour is sixty lines an item, not seven thousand
 REASONS_MAX = 4  # in REPEAT_S: reasons take turns (refused, timed out) or carry a changing number
 
 Level = str  # debug | info | warning | error
@@ -117,35 +117,35 @@ class Log:
                 self.line("info", "run-started", **_hook_fields(context))
             case StopRun(started):
                 self.line("info", "run-stopping", **_hook_fields(started.context))
-            case Became(election, role, reason):
+            case Became(item, role, reason):
                 level = "error" if role is Role.STUCK else "info"
-                self.line(level, "role", election=election, role=role, reason=reason)
-            case Finished(election, clean=clean):
+                self.line(level, "role", item=item, role=role, reason=reason)
+            case Finished(item, clean=clean):
                 if not clean:
-                    self.line("error", "finished-stuck", election=election, remedy=_STUCK_REMEDY)
+                    self.line("error", "finished-stuck", item=item, remedy=_STUCK_REMEDY)
             case Release() | DestroySession():
                 name = "releasing" if isinstance(action, Release) else "destroying"
-                self.line("debug", name, election=action.election, session=action.session)
+                self.line("debug", name, item=action.item, session=action.session)
             case Request():
-                self.line("debug", "request", election=action.election, kind=type(action).__name__)
+                self.line("debug", "request", item=action.item, kind=type(action).__name__)
 
     def output(self, line: HookLine) -> None:
         """A line that a hook wrote."""
-        fields = {"election": line.election, "hook": line.hook, "transition": line.transition}
+        fields = {"item": line.item, "hook": line.hook, "transition": line.transition}
         level = "debug" if line.hook == CHECK else "info"
         self.line(level, "hook-output", **fields, stream=line.stream, text=line.text)
 
-    def _checked(self, election: str, detail: str, *, ok: bool) -> None:
+    def _checked(self, item: str, detail: str, *, ok: bool) -> None:
         """A check ends every few seconds: what is worth a line is that its result has changed."""
-        about = (election, CHECK)
+        about = (item, CHECK)
         if not ok:
             self._repeat("warning", "check-failed", about, detail)
         elif self._repeated.pop(about, None) is not None:
-            self.line("info", "check-succeeds", election=election)
+            self.line("info", "check-succeeds", item=item)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
         kind = type(request).__name__
-        about = (request.election, kind)
+        about = (request.item, kind)
         match outcome:
             case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why):
                 level = "warning" if isinstance(outcome, Unknown | Ineligible) else "error"
@@ -153,9 +153,9 @@ class Log:
                 return
             case LockDelayed() | Raced():
                 reason = "lock-delay" if isinstance(outcome, LockDelayed) else "held by another"
-                self.line("debug", "acquire-refused", election=request.election, reason=reason)
+                self.line("debug", "acquire-refused", item=request.item, reason=reason)
         if self._repeated.pop(about, None) is not None:
-            self.line("info", "consul-answers", election=request.election, kind=kind)
+            self.line("info", "consul-answers", item=request.item, kind=kind)
 
     def _repeat(self, level: Level, event: str, about: tuple[str, str], why: str) -> None:
         now = self._clock()
@@ -169,8 +169,8 @@ class Log:
             return
         else:
             last.reasons.add(why)
-        election, kind = about
-        self.line(level, event, election=election, kind=kind, why=why, times_unsaid=unsaid)
+        item, kind = about
+        self.line(level, event, item=item, kind=kind, why=why, times_unsaid=unsaid)
 
 
 _TROUBLE: dict[type[Outcome], str] = {
@@ -179,11 +179,11 @@ _TROUBLE: dict[type[Outcome], str] = {
     Refused: "consul-refused",
     Ineligible: "not-eligible",
 }
-_STUCK_REMEDY = "on_lose failed: see that nothing of it still acts, start again, then `consul-supervisor recover`"
+_STUCK_REMEDY = "on_lose failed: see that nothing of it still acts, start again, then run `recover`"
 
 
 def _hook_fields(context: HookContext) -> dict[str, Any]:
-    fields = {"election": context.name, "event_kind": context.event, "reason": context.reason}
+    fields = {"item": context.name, "event_kind": context.event, "reason": context.reason}
     return fields | {"transition": context.transition}
 
 

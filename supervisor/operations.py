@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from supervisor.control import Command, Outcome, Reply, Verb
 from supervisor.core.actions import Role
-from supervisor.core.election import Election
+from supervisor.core.contender import Contender
 from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked
 from supervisor.core.node import Node
 
@@ -55,7 +55,7 @@ class Operator:
         return DONE
 
 
-def _obstacle(verb: Verb, election: Election) -> str:
+def _obstacle(verb: Verb, election: Contender) -> str:
     if verb is Verb.RECOVER:
         return "" if election.role is Role.STUCK else f"it is not stuck (role: {election.role})"
     if election.role is Role.STOPPED:

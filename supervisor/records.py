@@ -46,12 +46,12 @@ class Records:
             if isinstance(record, Unreadable):
                 known = name in self._elections
                 remedy = "on_lose runs" if known else "see that nothing of it acts, then remove the file"
-                self._log.line("error", "journal-unreadable", election=name, why=str(record), remedy=remedy)
+                self._log.line("error", "journal-unreadable", item=name, why=str(record), remedy=remedy)
             else:
                 step, session = record.memory.step, record.memory.session
-                self._log.line("info", "recorded", election=name, step=step, session=session)
+                self._log.line("info", "recorded", item=name, step=step, session=session)
                 if session and _cluster(record.consul) != _cluster(self._consul):
-                    self._log.line("warning", "recorded-elsewhere", election=name, why=_elsewhere(record))
+                    self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
         wanted = [(settings, random.random()) for settings in self._elections.values()]
         return start(wanted, records, Origin(secrets.token_hex(8), self._journal.identity, now))
 
@@ -86,7 +86,7 @@ class Records:
     def remember(self, remember: Remember) -> str:
         """Blank when the kernel has it, else why not."""
         why_not = self._journal.remember(remember)
-        self._complain(remember.election, why_not)
+        self._complain(remember.item, why_not)
         return why_not
 
     def group_began(self, started: Started, pgid: int) -> None:
@@ -104,9 +104,9 @@ class Records:
         if group is not None:
             self._complain(started.context.name, self._journal.group_ended(started.context.name, group))
 
-    def _complain(self, election: str, why_not: str) -> None:
+    def _complain(self, item: str, why_not: str) -> None:
         if why_not:
-            self._log.line("error", "journal", election=election, why=why_not)
+            self._log.line("error", "journal", item=item, why=why_not)
 
     def close(self) -> None:
         """The records stay."""

@@ -8,8 +8,8 @@ on record is ever passed over. Pure: records and settings in, elections out.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from supervisor.core.actions import Memory, Reason, Step
-from supervisor.core.election import NOTHING, Election, departing_election, new_election
+from supervisor.core.actions import NOTHING, Memory, Reason, Step
+from supervisor.core.contender import Contender, departing_contender, new_contender
 from supervisor.core.memory import is_adoptable
 from supervisor.core.node import Successor
 from supervisor.core.settings import ElectionSettings
@@ -22,7 +22,7 @@ UNKNOWN_SESSION = "unreadable"  # stands for the session of a record that cannot
 class Start:
     """``elections`` begin now, ``successors`` when what is in their way has wound up."""
 
-    elections: tuple[Election, ...]
+    elections: tuple[Contender, ...]
     successors: tuple[Successor, ...] = ()
 
     @property
@@ -59,7 +59,7 @@ def start(
         if settings.name in departing:
             memory = replace(NOTHING, paused=memory.paused)
         recorded = record.settings if isinstance(record, Recorded) else None
-        election = new_election(
+        election = new_contender(
             settings,
             spread=spread,
             instance=origin.instance,
@@ -77,7 +77,7 @@ def start(
 
 def _departing_of(
     wanted: Mapping[str, ElectionSettings], records: Mapping[str, Recorded | Unreadable], origin: Origin
-) -> dict[str, Election]:
+) -> dict[str, Contender]:
     """What is on record and cannot go on as the file has it now."""
     departing = {}
     for name, record in records.items():
@@ -88,14 +88,14 @@ def _departing_of(
     return departing
 
 
-def _in_the_way(settings: ElectionSettings, departing: Mapping[str, Election]) -> frozenset[str]:
+def _in_the_way(settings: ElectionSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
     """What has this name, or this key: an election that was renamed stops the same application."""
     keys = {name: election.settings.key for name, election in departing.items()}
     return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)
 
 
-def _departing(record: Recorded, memory: Memory, origin: Origin) -> Election:
-    return departing_election(
+def _departing(record: Recorded, memory: Memory, origin: Origin) -> Contender:
+    return departing_contender(
         record.settings, spread=0.5, instance=origin.instance, memory=memory, now=origin.now
     )
 

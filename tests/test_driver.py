@@ -4,7 +4,7 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import new_election
+from supervisor.core.contender import new_contender
 from supervisor.core.node import Node
 from supervisor.driver import Driver
 from tests.core.play import FREE, WON, contender
@@ -50,7 +50,7 @@ class Stage:
 def driven() -> tuple[Driver, Stage]:
     """An election that has sent its acquire."""
     stage = Stage()
-    driver = Driver(Node([new_election(contender(), spread=0.0, instance="i")]), stage)
+    driver = Driver(Node([new_contender(contender(), spread=0.0, instance="i")]), stage)
     driver.dispatch(e.Tick())
     driver.dispatch(e.Answered(stage.last(a.CreateSession), e.Created("s")))
     driver.dispatch(e.Answered(stage.last(a.WatchKey), FREE))

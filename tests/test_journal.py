@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import Memory, Reason, Remember, Step
-from supervisor.core.election import NOTHING
+from supervisor.core.actions import NOTHING, Memory, Reason, Remember, Step
 from supervisor.core.settings import (
     CandidateCheck,
     Command,

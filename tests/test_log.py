@@ -102,7 +102,7 @@ def test_kinds_of_exchange_and_elections_are_told_apart() -> None:
     written.answered(RENEWAL, Unknown("refused"))
     written.answered(ReadKey("other", 0.0, 1.0, "key"), Unknown("refused"))
     written.answered(RENEWAL, Alive())
-    assert [(line["event"], line["election"], line["kind"]) for line in written.lines()] == [
+    assert [(line["event"], line["item"], line["kind"]) for line in written.lines()] == [
         ("consul-silent", "app", "ReadKey"),
         ("consul-silent", "app", "RenewSession"),
         ("consul-silent", "other", "ReadKey"),
@@ -136,7 +136,7 @@ def test_a_consul_that_is_down_does_not_fill_the_log(tmp_path: Path) -> None:
     finally:
         node.close()
     node.assert_no_fault()
-    said = [(line["election"], line["kind"]) for line in node.lines("consul-silent")]
+    said = [(line["item"], line["kind"]) for line in node.lines("consul-silent")]
     assert sorted(said) == sorted(
         (name, kind) for name in elections for kind in ("CreateSession", "WatchKey")
     )

@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import Memory, Reason, Role, Step
-from supervisor.core.election import Election
+from supervisor.core.contender import Contender
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.tenure import Phase
 from supervisor.journal import Identity, Recorded, Unreadable
@@ -31,7 +31,7 @@ def begun(settings: ElectionSettings | None, found: Recorded | Unreadable | None
     return start(wanted, {} if found is None else {"n": found}, ORIGIN)
 
 
-def only(found: Start) -> Election:
+def only(found: Start) -> Contender:
     (election,) = found.elections
     return election
 

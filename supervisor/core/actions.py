@@ -56,7 +56,7 @@ class Request:
     The exchange ends within ``timeout_s`` of ``at``, with an answer or with ``Unknown``.
     """
 
-    election: str
+    item: str
     at: float
     timeout_s: float
 
@@ -129,6 +129,9 @@ class WatchKey(Request):
     index: int
     wait_s: float
     consistent: bool
+
+
+Watch = WatchKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +220,14 @@ class Memory:
     foreign: bool = False
 
 
+NOTHING = Memory()
+
+
 @dataclass(frozen=True, slots=True)
 class Remember:
     """Keep this, with the settings by which it would be wound up. ``Remembered`` follows at once."""
 
-    election: str
+    item: str
     memory: Memory
     settings: ElectionSettings
 
@@ -230,7 +236,7 @@ class Remember:
 class Became:
     """For the log and status: the role changed. Nothing is to be done."""
 
-    election: str
+    item: str
     role: Role
     reason: str = field(default="")
 
@@ -239,7 +245,7 @@ class Became:
 class Finished:
     """The election has wound up after a stop. ``clean`` False: stuck, an operator is needed."""
 
-    election: str
+    item: str
     clean: bool
 
 

@@ -81,6 +81,16 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """A session's hold as one answer shows it. ``token``: the fencing token, if it begins with it."""
+
+    token: int
+    create_index: int
+    lock_index: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class KeyView:
     """A key as one answer shows it; ``session`` is blank when nobody holds it.
 
@@ -103,6 +113,15 @@ class KeyView:
     def leader(self) -> bytes | None:
         """The leader's value: whenever Session is blank there is none, whatever the value says."""
         return self.value if self.session else None
+
+    def hold_of(self, session: str) -> Hold | None:
+        """What it says of this session as holder; None when it is none."""
+        if not session or self.session != session:
+            return None
+        return Hold(self.modify_index, self.create_index, self.lock_index, self.value)
+
+
+View = KeyView
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,21 +211,21 @@ class Resumed:
 class RecoverAsked:
     """The operator says that nothing of a stuck tenure acts any more."""
 
-    election: str
+    item: str
 
 
 @dataclass(frozen=True, slots=True)
 class PauseAsked:
     """Do not contend until ``ResumeAsked``, over restarts too; a tenure goes on."""
 
-    election: str
+    item: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeAsked:
     """Contend again."""
 
-    election: str
+    item: str
 
 
 Event = (

@@ -25,6 +25,7 @@ INTERVAL_MIN_S = 1.0
 EXCHANGE_MAX_S = 3.0
 RETRY_MIN_S = 0.5  # after no answer: soon enough for the lease, slow enough for a sick agent
 RETRY_MAX_S = 1.0
+RETRY_SPREAD_S = RETRY_MAX_S - RETRY_MIN_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import Action, Finished, Role
-from supervisor.core.election import Election, step
+from supervisor.core.contender import Contender
 from supervisor.core.events import (
     Answered,
     Event,
@@ -24,20 +24,21 @@ from supervisor.core.events import (
     Tick,
 )
 from supervisor.core.lane import NEVER
+from supervisor.core.step import step
 
 
 @dataclass(frozen=True, slots=True)
 class Successor:
     """Begins when all elections of the names ``after`` have wound up: those of its name or key."""
 
-    election: Election
+    election: Contender
     after: frozenset[str]
 
 
 class Node:
     """The elections by name, stepped one event at a time."""
 
-    def __init__(self, elections: Iterable[Election], successors: Iterable[Successor] = ()) -> None:
+    def __init__(self, elections: Iterable[Contender], successors: Iterable[Successor] = ()) -> None:
         given = tuple(elections)
         self.elections = {election.settings.name: election for election in given}
         assert len(self.elections) == len(given), "two elections of one name"
@@ -85,7 +86,7 @@ class Node:
                 self._succeed(election)
         return actions
 
-    def _succeed(self, past: Election) -> None:
+    def _succeed(self, past: Contender) -> None:
         """Whoever waited for nothing else than this one's end begins; paused, if it has this name and
         was paused meanwhile."""
         for name, successor in tuple(self._successors.items()):
@@ -100,12 +101,12 @@ class Node:
     def _concerned(self, event: Event, now: float) -> Iterable[str]:
         match event:
             case Answered(request):
-                return (request.election,)
+                return (request.item,)
             case HookEnded(started) | RunEnded(started):
                 return (started.context.name,)
             case Remembered(remember):
-                ours = self.elections[remember.election].settings is remember.settings
-                return (remember.election,) if ours else ()  # else the one before has wound up
+                ours = self.elections[remember.item].settings is remember.settings
+                return (remember.item,) if ours else ()  # else the one before has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name):
                 return (name,) if name in self.elections else ()
             case StopAsked() | Resumed():

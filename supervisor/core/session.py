@@ -12,15 +12,8 @@ never take silence for an answer.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from supervisor.core.actions import (
-    Acquire,
-    CreateSession,
-    DestroySession,
-    Release,
-    RenewSession,
-    Request,
-)
-from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Refused, Unknown
+from supervisor.core.actions import CreateSession, DestroySession, RenewSession, Request
+from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Raced, Refused, Unknown
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.settings import SessionSettings
 
@@ -45,7 +38,7 @@ class Stage(StrEnum):
 class Terms:
     """What every exchange of one election has in common. ``retry_s``: pause after no answer."""
 
-    election: str
+    item: str
     key: str
     settings: SessionSettings
     exchange_s: float
@@ -101,27 +94,38 @@ class Session:
             return self
         return replace(self, renew=self.renew.aged().by(now))
 
-    def acquire(self, request: Acquire) -> "Session":
-        """An acquire is under way."""
-        assert self.stage is Stage.LIVE and not self.ending, f"acquire while {self.stage}: {request}"
+    def attempt(self, request: Request) -> "Session":
+        """A try is under way."""
+        assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
         return replace(self, write=self.write.begin(request), tried=True, prepared=False)
 
+    def release(self, request: Request) -> "Session":
+        """What gives up all that it may hold is under way."""
+        assert self.stage is Stage.RELEASING, f"a release while {self.stage}: {request}"
+        return replace(self, write=self.write.begin(request))
 
-def begin_write(session: Session, terms: Terms, value: bytes, now: float) -> tuple[Session, Request | None]:
-    """The next create, release or destroy if it is due; ``value`` is what a release leaves."""
+    def waits(self) -> "Session":
+        """What it has to give up is to be found out first."""
+        return replace(self, write=self.write.at(NEVER))
+
+    @property
+    def awaits_news(self) -> bool:
+        """Whether a release waits for that."""
+        return self.stage is Stage.RELEASING and self.write == Lane()
+
+
+def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Request | None]:
+    """The next create or destroy if it is due."""
     if not session.write.ready(now):
         return session, None
     match session.stage:
         case Stage.ABSENT:
-            create = CreateSession(terms.election, now, terms.exchange_s, terms.settings)
+            create = CreateSession(terms.item, now, terms.exchange_s, terms.settings)
             return replace(session, stage=Stage.CREATING, write=session.write.begin(create)), create
-        case Stage.RELEASING:
-            release = Release(terms.election, now, terms.exchange_s, terms.key, session.id, value)
-            return replace(session, write=session.write.begin(release)), release
         case Stage.DESTROYING:
-            destroy = DestroySession(terms.election, now, terms.exchange_s, session.id)
+            destroy = DestroySession(terms.item, now, terms.exchange_s, session.id)
             return replace(session, write=session.write.begin(destroy)), destroy
-        case Stage.CREATING | Stage.LIVE:
+        case Stage.CREATING | Stage.LIVE | Stage.RELEASING:
             raise AssertionError(f"a write is due while {session.stage}")
 
 
@@ -129,7 +133,7 @@ def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, 
     """The next renewal if it is due. A session that is dead or being given up is not renewed."""
     if session.stage is not Stage.LIVE or not session.renew.ready(now):
         return session, None
-    renewal = RenewSession(terms.election, now, terms.exchange_s, session.id)
+    renewal = RenewSession(terms.item, now, terms.exchange_s, session.id)
     return replace(session, renew=session.renew.begin(renewal)), renewal
 
 
@@ -157,12 +161,14 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, every_
 
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
-    """The answer to an acquire, release or destroy; what an acquire won is its owner's to judge."""
+    """The answer to a try, a release or a destroy; what a try has won is its owner's to judge."""
     answered = isinstance(outcome, Done | Dead | Refused)  # refused: it never will be done, go on
     session = replace(session, write=session.write.end())
     match session.stage:
         case Stage.LIVE:
             return _toward_end(session, now) if session.ending else session
+        case Stage.RELEASING if isinstance(outcome, Raced):
+            return session  # somebody else's write came between: it waits for news
         case Stage.RELEASING if answered or session.last_try:
             return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
         case Stage.DESTROYING if answered or session.last_try:

@@ -31,7 +31,7 @@ _UNPRINTABLE = re.compile(
 class HookLine:
     """One line that a child wrote; ``text`` is printable and without its newline."""
 
-    election: str
+    item: str
     hook: str
     transition: str
     stream: Literal["stdout", "stderr"]

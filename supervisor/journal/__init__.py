@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import Memory, Remember, Step
-from supervisor.core.election import NOTHING
+from supervisor.core.actions import NOTHING, Memory, Remember, Step
 from supervisor.core.settings import ElectionSettings
 from supervisor.journal.lines import (
     Identity,
@@ -170,7 +169,7 @@ class Journal:
 
     def remember(self, remember: Remember) -> str:
         """Blank when the kernel has it; else why not, and what stood there before still does."""
-        file = self._file(remember.election)
+        file = self._file(remember.item)
         known = file.memory
         why_not = self._write(file, remember.memory, remember.settings)
         if why_not and remember.memory.step is Step.SESSION and known.step in ENDED_FROM:

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import Memory
-from supervisor.core.election import NOTHING
+from supervisor.core.actions import NOTHING, Memory
 from supervisor.core.settings import ElectionSettings
 from supervisor.journal.values import from_plain, to_plain
 from supervisor.leftovers import Group

@@ -11,7 +11,7 @@ from math import ceil
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import Election
+from supervisor.core.contender import Contender
 from supervisor.core.lane import NEVER
 from tests.core.monitor import Monitor
 from tests.core.sameness import GRID_S, Key, key_of
@@ -28,7 +28,7 @@ NOBODY: frozenset[type] = frozenset()
 class World:
     """One state of a walk, as it was first reached."""
 
-    election: Election
+    election: Contender
     monitor: Monitor
     now: float = 0.0
     sessions: int = 0
@@ -124,7 +124,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
 
 def sane_answer(world: World, request: a.Request) -> e.Outcome | None:
     """None: a watch that has no news waits on."""
-    tenure, view = world.election.tenure, world.election.key.view
+    tenure, view = world.election.tenure, world.election.claim.view
     match request:
         case a.CreateSession():
             return e.Created(f"s{world.sessions}")
@@ -164,7 +164,7 @@ def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
             yield from _our_views(world.election, watch=isinstance(request, a.WatchKey))
 
 
-def _our_views(election: Election, *, watch: bool) -> Iterator[e.KeyView]:
+def _our_views(election: Contender, *, watch: bool) -> Iterator[e.KeyView]:
     """Two ways of a change each: one would do for both but for the number of states."""
     tenure = election.tenure
     if tenure is not None:

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from supervisor.core import actions as a
+from supervisor.core import claim as rules
 from supervisor.core import events as e
-from supervisor.core import key as rules
-from supervisor.core.election import new_election, step
+from supervisor.core.contender import new_contender
 from supervisor.core.lane import NEVER
+from supervisor.core.step import step
 from tests.core.adversary import NOBODY, World, every_answer, may_happen, settles
 from tests.core.monitor import monitor_of, watch_step
 from tests.core.sameness import GRID_S, Key
@@ -57,7 +58,7 @@ def explore(walk: Walk) -> Walked:
     """Go to every state within the walk; raises BrokenPromise with the way to the first fault."""
     explorer = _Explorer(walk)
     steps = count() if walk.steps_max is None else range(walk.steps_max)
-    election = new_election(walk.settings, spread=0.0, instance="i", memory=walk.memory)
+    election = new_contender(walk.settings, spread=0.0, instance="i", memory=walk.memory)
     first = World(election, monitor_of(walk.memory))
     with _counting_to(1):
         frontier = list(explorer.begin(first))
@@ -171,7 +172,7 @@ def _arrived(world: World) -> bool:
     if world.election.paused and world.election.tenure is None:
         return True
     if not settings.contend:
-        return world.election.key.watch.pending is not None
+        return world.election.claim.watch.pending is not None
     return role in (a.Role.HOLDING, a.Role.STUCK)
 
 
@@ -184,7 +185,7 @@ def _without_orphans(world: World) -> World:
     """Nothing that Consul may answer about a session already dead changes anything: forget it."""
     election, monitor = world.election, world.monitor
     session = election.session
-    lanes = (election.key.watch, election.key.read, election.key.info, session.write, session.renew)
+    lanes = (election.claim.watch, election.claim.read, election.claim.info, session.write, session.renew)
     stopped = election.role is a.Role.STOPPED
     awaited = [] if stopped else [lane.pending for lane in lanes]
     orphans = [request for request in monitor.pending if request not in awaited]

@@ -9,7 +9,8 @@ from math import inf
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import NOTHING, Election
+from supervisor.core.actions import NOTHING
+from supervisor.core.contender import Contender
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
 
@@ -85,9 +86,9 @@ def monitor_of(memory: a.Memory) -> Monitor:
 
 def watch_step(
     monitor: Monitor,
-    before: Election,
+    before: Contender,
     event: e.Event,
-    after: Election,
+    after: Contender,
     begun: tuple[a.Action, ...],
     now: float,
 ) -> Monitor:
@@ -116,7 +117,7 @@ def watch_step(
 # --- what happened ------------------------------------------------------------------------------
 
 
-def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
+def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
     match event:
         case e.Answered(request, outcome):
             pending = tuple(other for other in monitor.pending if other != request)
@@ -138,14 +139,14 @@ def _happened(monitor: Monitor, before: Election, event: e.Event) -> Monitor:
     return monitor
 
 
-def _tells_of_a_change(monitor: Monitor, before: Election, event: e.Event) -> bool:
+def _tells_of_a_change(monitor: Monitor, before: Contender, event: e.Event) -> bool:
     match event:
         case e.Answered(a.WatchKey() as request, e.KeyView() as view) if request not in monitor.overtaken:
-            return before.key.view is None or replace(view, index=0) != replace(before.key.view, index=0)
+            return before.claim.view is None or replace(view, index=0) != replace(before.claim.view, index=0)
     return False
 
 
-def _news(monitor: Monitor, before: Election, request: a.Request, outcome: e.Outcome) -> Monitor:
+def _news(monitor: Monitor, before: Contender, request: a.Request, outcome: e.Outcome) -> Monitor:
     """What the answer says of the key, taken by the letter of the promise."""
     ours = before.tenure.session if before.tenure is not None else before.session.id
     early = before.tenure is not None and request in monitor.overtaken
@@ -169,7 +170,7 @@ def _news(monitor: Monitor, before: Election, request: a.Request, outcome: e.Out
 
 
 def _contact(
-    monitor: Monitor, before: Election, at: float, shown: e.Won | e.KeyView, *, early: bool = False
+    monitor: Monitor, before: Contender, at: float, shown: e.Won | e.KeyView, *, early: bool = False
 ) -> Monitor:
     if before.tenure is not None:
         monitor = replace(monitor, contact_at=max(monitor.contact_at, at))
@@ -188,7 +189,7 @@ def _contact(
 # --- what was begun ------------------------------------------------------------------------------
 
 
-def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> Monitor:
+def _begun(monitor: Monitor, after: Contender, action: a.Action, now: float) -> Monitor:
     match action:
         case a.StartHook() if action.context.event == "change":
             assert monitor.change is None, "two on_change at once"
@@ -226,14 +227,14 @@ def _begun(monitor: Monitor, after: Election, action: a.Action, now: float) -> M
     return monitor
 
 
-def _assert_may_begin(monitor: Monitor, after: Election, now: float) -> None:
+def _assert_may_begin(monitor: Monitor, after: Contender, now: float) -> None:
     assert now - monitor.contact_at <= after.lease.fresh_s, "begun on stale news"
     assert monitor.contact_at >= monitor.resumed_at, "begun on news from before time passed unseen"
     assert monitor.kept.step in (a.Step.TENURE, a.Step.HOLDING), "begun before the tenure is on record"
     assert after.tenure is not None and monitor.kept.session == after.tenure.session
 
 
-def _hook_begun(monitor: Monitor, after: Election, start: a.StartHook, now: float) -> Monitor:
+def _hook_begun(monitor: Monitor, after: Contender, start: a.StartHook, now: float) -> Monitor:
     assert monitor.hook is None, "two hooks at once"
     assert monitor.run is None, "a hook is started beside the run child"
     context, settings = start.context, after.settings
@@ -252,7 +253,7 @@ def _hook_begun(monitor: Monitor, after: Election, start: a.StartHook, now: floa
     return replace(monitor, hook=running, lose_began=True)
 
 
-def _still_to_run_s(start: a.StartHook, after: Election) -> float:
+def _still_to_run_s(start: a.StartHook, after: Contender) -> float:
     """This attempt, the first ones of what follows, and on_lose_failure."""
     settings = after.settings
     if start.context.event == "lose":
@@ -281,7 +282,7 @@ def _hook_killed(monitor: Monitor, started: a.StartHook, now: float) -> Monitor:
 _RANK: dict[type[a.Request], int] = {a.Acquire: 1, a.Release: 2, a.DestroySession: 3}
 
 
-def _asked(monitor: Monitor, after: Election, request: a.Request, now: float) -> Monitor:
+def _asked(monitor: Monitor, after: Contender, request: a.Request, now: float) -> Monitor:
     assert request.at == now, "a request that claims another time"
     rank = _RANK.get(type(request), 0)
     if rank:
@@ -306,7 +307,7 @@ def _asked(monitor: Monitor, after: Election, request: a.Request, now: float) ->
 
 
 def _ends_belief_with_reason(
-    monitor: Monitor, before: Election, event: e.Event, after: Election, *, expired: bool
+    monitor: Monitor, before: Contender, event: e.Event, after: Contender, *, expired: bool
 ) -> None:
     """Belief ends with the room, whatever is answered then; and sooner for a reason only."""
     if before.tenure is None or not before.tenure.believes:
@@ -326,7 +327,7 @@ def _ends_belief_with_reason(
     assert believes or reason, "belief ended without a reason"
 
 
-def _held_to_its_word(monitor: Monitor, before: Election, after: Election, now: float) -> Monitor:
+def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now: float) -> Monitor:
     tenure = after.tenure
     if tenure is not None and tenure.believes:
         assert now < monitor.contact_at + after.lease.room_s, "belief outlives the room"
@@ -349,21 +350,21 @@ def _held_to_its_word(monitor: Monitor, before: Election, after: Election, now: 
     return monitor
 
 
-def _rival_at(monitor: Monitor, after: Election) -> float:
+def _rival_at(monitor: Monitor, after: Contender) -> float:
     """When a rival may hold; exposed by an operator's hand: nothing can be promised any more."""
     return inf if monitor.exposed else monitor.contact_at + after.lease.lock_delay_s
 
 
-def _lose_is_due(monitor: Monitor, election: Election) -> bool:
+def _lose_is_due(monitor: Monitor, election: Contender) -> bool:
     return monitor.owed and not monitor.lose_began and bool(election.settings.on_lose)
 
 
-def _matches(monitor: Monitor, after: Election) -> None:
+def _matches(monitor: Monitor, after: Contender) -> None:
     """The election awaits exactly what is under way (and answers of sessions that are dead)."""
     tenure, session = after.tenure, after.session
     if after.role is a.Role.STOPPED:
         return  # it awaits nothing any more
-    lanes = (after.key.watch, after.key.read, after.key.info, session.write, session.renew)
+    lanes = (after.claim.watch, after.claim.read, after.claim.info, session.write, session.renew)
     for request in (lane.pending for lane in lanes):
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"
     kinds = [(type(request), getattr(request, "session", "")) for request in monitor.pending]

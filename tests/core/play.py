@@ -12,8 +12,10 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import NOTHING, Election, new_election, step
+from supervisor.core.actions import NOTHING
+from supervisor.core.contender import Contender, new_contender
 from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings
+from supervisor.core.step import step
 
 CREATE, RENEW, DESTROY, INFO = a.CreateSession, a.RenewSession, a.DestroySession, a.ReadSession
 ACQUIRE, RELEASE, READ, WATCH = a.Acquire, a.Release, a.ReadKey, a.WatchKey
@@ -54,7 +56,7 @@ class Play:
         now: float = 0.0,
         recorded: ElectionSettings | None = None,
     ) -> None:
-        self.election: Election = new_election(
+        self.election: Contender = new_contender(
             settings, spread=0.0, instance="i", memory=memory, recorded=recorded, now=now
         )
         self.records: list[a.Memory] = []
@@ -139,7 +141,7 @@ class Play:
             case a.ReadSession():
                 return e.SessionInfo(15.0)
             case a.ReadKey():
-                return self.election.key.view or ABSENT if tenure is not None else FREE
+                return self.election.claim.view or ABSENT if tenure is not None else FREE
             case _:
                 return e.Done()
 

@@ -19,8 +19,10 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import NOTHING, Election, departing_election, new_election, step
+from supervisor.core.actions import NOTHING
+from supervisor.core.contender import Contender, departing_contender, new_contender
 from supervisor.core.settings import ElectionSettings
+from supervisor.core.step import step
 from tests.core.sameness import GRID_S, Key, Naming, part
 from tests.core.walks import HOOKS, RUN, election, hook
 
@@ -74,7 +76,7 @@ class World:
     ``owed``: the session whose on_acquire began and whose on_lose has not ended.
     """
 
-    election: Election | None
+    election: Contender | None
     memory: a.Memory = NOTHING
     now: float = 0.0
     holder: str = ""
@@ -96,7 +98,7 @@ class World:
 
     def key(self, settings: ElectionSettings) -> Key:
         """Equal for two worlds that no event can make differ."""
-        naming = _OwnNames(self.election or new_election(settings, spread=0.0, instance="i"), self.now)
+        naming = _OwnNames(self.election or new_contender(settings, spread=0.0, instance="i"), self.now)
         past = -self.lock_delay_s(settings) - GRID_S
         memory = self.memory
         recorded = (
@@ -166,7 +168,7 @@ class _Explorer:
         self.walked = Walked()
 
     def walk(self) -> Walked:
-        first = World(new_election(self.scene.settings, spread=0.0, instance="i"))
+        first = World(new_contender(self.scene.settings, spread=0.0, instance="i"))
         came: set[Key] = set()
         frontier: list[tuple[World, Link | None]] = [(first, None)]
         steps = 0
@@ -204,7 +206,7 @@ class _Explorer:
     def _at_once(self, world: World) -> Iterator[tuple[str, World]] | None:
         for pending in world.pending:
             if isinstance(pending.request, a.WatchKey):
-                known = world.election.key.view if world.election is not None else None
+                known = world.election.claim.view if world.election is not None else None
                 wakes = pending.request.index == 0 or known is None or known.session != world.holder
                 if wakes and a.WatchKey not in self.scene.slow:
                     return self._answers(world, pending, world.view)
@@ -250,11 +252,11 @@ class _Explorer:
         settings, memory = self.scene.settings, world.memory
         in_time = world.now < world.acts_until
         quiet = replace(world, hook=None, run=None, acts_until=inf if in_time else world.acts_until)
-        fresh = new_election(settings, spread=0.0, instance="i", memory=memory, now=world.now)
+        fresh = new_contender(settings, spread=0.0, instance="i", memory=memory, now=world.now)
         for told, moved in self._turn(replace(quiet, election=fresh), e.Tick()):
             yield f"restart, {told}", moved
         if self.scene.departs and memory.step is not a.Step.NONE:
-            leaving = departing_election(settings, spread=0.0, instance="i", memory=memory, now=world.now)
+            leaving = departing_contender(settings, spread=0.0, instance="i", memory=memory, now=world.now)
             for told, moved in self._turn(replace(quiet, election=leaving), e.Tick()):
                 yield f"restart without it, {told}", moved
 

@@ -17,7 +17,7 @@ from supervisor.core import actions as a
 from supervisor.core import key as keys
 from supervisor.core.actions import Memory
 from supervisor.core.change import Change
-from supervisor.core.election import Election
+from supervisor.core.contender import Contender
 from supervisor.core.events import KeyView
 from supervisor.core.health import Health
 from supervisor.core.lane import Lane
@@ -35,7 +35,7 @@ FREE_NEWS_OLD_S = 1.0
 class Naming:
     """One election seen from ``now``; gives the sessions of this process their canonical names."""
 
-    def __init__(self, election: Election, now: float) -> None:
+    def __init__(self, election: Contender, now: float) -> None:
         self.now = now
         self.settings = election.settings
         self.lease = election.lease
@@ -63,7 +63,7 @@ class Naming:
         return since if since >= -oldest_s else -inf
 
 
-def key_of(election: Election, now: float, *extra: Any) -> Key:
+def key_of(election: Contender, now: float, *extra: Any) -> Key:
     """Equal for two elections (each at its own time) that no event can make differ."""
     naming = Naming(election, now)
     return (part(election, naming), extra)
@@ -133,7 +133,7 @@ def _asked_at(value: float, owner: a.Request, naming: Naming) -> float:
     return naming.age(max(value, contact), inf)
 
 
-def _change(value: Any, owner: Election, naming: Naming) -> Any:
+def _change(value: Any, owner: Contender, naming: Naming) -> Any:
     return part(value, naming) if naming.settings.on_change else None
 
 
@@ -146,17 +146,17 @@ def _holder_delay(value: tuple[str, float] | None, owner: keys.Key, naming: Nami
 
 
 _HOW: dict[tuple[type, str], How] = {
-    (Election, "settings"): _left_out,
-    (Election, "lease"): _left_out,
-    (Election, "spread"): _left_out,
-    (Election, "change"): _change,
+    (Contender, "settings"): _left_out,
+    (Contender, "lease"): _left_out,
+    (Contender, "spread"): _left_out,
+    (Contender, "change"): _change,
     (keys.Key, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
     (keys.Key, "free_since"): lambda at, _, naming: naming.age(at, naming.settings.session.lock_delay_s),
     (keys.Key, "try_at"): _exact_due,
     (keys.Key, "holder"): _session,
     (keys.Key, "holder_delay"): _holder_delay,
-    (Election, "own_losses"): lambda losses, _, naming: min(losses, 1),
-    (Election, "rejoin_at"): _due,
+    (Contender, "own_losses"): lambda losses, _, naming: min(losses, 1),
+    (Contender, "rejoin_at"): _due,
     (Change, "instance"): _left_out,
     (Change, "told"): _told,
     (Change, "past_leader"): _left_out,
@@ -196,11 +196,11 @@ _HOW: dict[tuple[type, str], How] = {
     (a.StartHook, "context"): _left_out,
     (a.StartRun, "run"): _left_out,
     (a.StartRun, "context"): _left_out,
-    (a.Remember, "election"): _left_out,
+    (a.Remember, "item"): _left_out,
     (a.Remember, "settings"): _left_out,
 }
 _REQUEST: dict[str, How] = {
-    "election": _left_out,
+    "item": _left_out,
     "at": _asked_at,
     "timeout_s": _left_out,
     "session": _session,

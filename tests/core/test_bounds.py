@@ -6,7 +6,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import REJOIN_DELAY_MAX_S
+from supervisor.core.contender import REJOIN_DELAY_MAX_S
 from supervisor.core.events import Refused
 from tests.core.play import (
     ACQUIRE,
@@ -41,7 +41,7 @@ def test_after_our_own_loss_our_own_lock_delay_counts_and_not_a_former_holders()
     play.on(2.6, CREATE, e.Created("s2"))
     play.on(2.7, READ, e.KeyView(12))
     play.on(2.8, ACQUIRE, e.LockDelayed())
-    assert play.election.key.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
+    assert play.election.claim.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
 
 
 def test_any_number_of_losses_of_our_own_making_delays_the_next_try_by_no_more_than_the_most() -> None:

@@ -8,8 +8,9 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import Memory, Step
-from supervisor.core.election import departing_election, step
+from supervisor.core.contender import departing_contender
 from supervisor.core.settings import CandidateCheck, ElectionSettings
+from supervisor.core.step import step
 from tests.core.play import (
     ABSENT,
     ACQUIRE,
@@ -251,7 +252,7 @@ def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
 
 def departing(step: Step) -> Play:
     play = Play(contender(), now=2.0)
-    play.election = departing_election(contender(), spread=0.0, instance="i", memory=left(step), now=2.0)
+    play.election = departing_contender(contender(), spread=0.0, instance="i", memory=left(step), now=2.0)
     play.happens(2.0, e.Tick())
     return play
 
@@ -373,7 +374,7 @@ def test_a_pause_outlives_the_process() -> None:
 
 def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
     play = Play(contender())
-    play.election = departing_election(
+    play.election = departing_contender(
         contender(), spread=0.0, instance="i", memory=left(Step.HOLDING), now=2.0
     )
     play.happens(2.0, e.Tick())

@@ -6,7 +6,7 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.election import departing_election, new_election
+from supervisor.core.contender import departing_contender, new_contender
 from supervisor.core.node import Node, Successor
 from supervisor.core.session import Stage
 from tests.core.play import RIVAL, contender, hook
@@ -14,11 +14,11 @@ from tests.core.play import RIVAL, contender, hook
 
 def node(*names: str, spread: float = 0.0, **more: Any) -> Node:
     settings = [replace(contender(**more), name=name, key=name) for name in names]
-    return Node([new_election(each, spread=spread, instance="i") for each in settings])
+    return Node([new_contender(each, spread=spread, instance="i") for each in settings])
 
 
 def names_of(actions: list[a.Action]) -> list[str]:
-    return [action.election for action in actions if isinstance(action, a.Request)]
+    return [action.item for action in actions if isinstance(action, a.Request)]
 
 
 def test_every_election_begins_with_the_first_tick() -> None:
@@ -30,7 +30,7 @@ def test_every_election_begins_with_the_first_tick() -> None:
 def test_an_answer_reaches_the_election_that_asked() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
-    create = next(r for r in begun if isinstance(r, a.CreateSession) and r.election == "two")
+    create = next(r for r in begun if isinstance(r, a.CreateSession) and r.item == "two")
     untouched = both.elections["one"]
     both.step(e.Answered(create, e.Created("s")), 0.1)
     assert both.elections["two"].session.id == "s"
@@ -56,7 +56,7 @@ def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     for create, at in zip([r for r in begun if isinstance(r, a.CreateSession)], (0.0, 1.0), strict=True):
-        both.step(e.Answered(create, e.Created(f"s-{create.election}")), at)
+        both.step(e.Answered(create, e.Created(f"s-{create.item}")), at)
     assert both.deadline() == 4.5
     assert names_of(both.step(e.Tick(), 4.5)) == ["one"]
     assert both.deadline() == 5.5
@@ -68,7 +68,7 @@ def test_a_late_tick_is_for_all_that_it_missed_each_once() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     for create in [r for r in begun if isinstance(r, a.CreateSession)]:
-        both.step(e.Answered(create, e.Created(f"s-{create.election}")), 0.1)
+        both.step(e.Answered(create, e.Created(f"s-{create.item}")), 0.1)
     assert names_of(both.step(e.Tick(), 60.0)) == ["one", "two"]
 
 
@@ -129,8 +129,8 @@ def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
 def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
     """Another key under the same name: the old one is released first."""
     memory = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
-    before = departing_election(contender(), spread=0.0, instance="i", memory=memory, now=1.0)
-    after = new_election(contender(), spread=0.5, instance="i")
+    before = departing_contender(contender(), spread=0.0, instance="i", memory=memory, now=1.0)
+    after = new_contender(contender(), spread=0.5, instance="i")
     node = Node([before], [Successor(after, frozenset({"n"}))])
     begun = kept(node, node.step(e.Tick(), 1.0), 1.0)
     assert not [action for action in begun if isinstance(action, a.CreateSession)]
@@ -166,12 +166,12 @@ def two_keys(*, paused: bool) -> Node:
     """Elections n and m of one key depart; "new" has that key, and n has another."""
     memory = a.Memory(a.Step.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
     before = [
-        departing_election(replace(contender(), name=name), spread=0.0, instance="i", memory=memory, now=1.0)
+        departing_contender(replace(contender(), name=name), spread=0.0, instance="i", memory=memory, now=1.0)
         for name in ("n", "m")
     ]
     after = [
-        Successor(new_election(replace(contender(), name="new"), spread=0.5, instance="i"), frozenset("nm")),
-        Successor(new_election(contender(), spread=0.5, instance="i"), frozenset("n")),
+        Successor(new_contender(replace(contender(), name="new"), spread=0.5, instance="i"), frozenset("nm")),
+        Successor(new_contender(contender(), spread=0.5, instance="i"), frozenset("n")),
     ]
     return Node(before, after)
 

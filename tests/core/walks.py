@@ -9,8 +9,7 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.actions import Role
-from supervisor.core.election import NOTHING
+from supervisor.core.actions import NOTHING, Role
 from supervisor.core.lease import lose_terms, margin_of
 from supervisor.core.settings import CandidateCheck, Command, ElectionSettings, Hook, Run, SessionSettings
 

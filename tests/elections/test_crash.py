@@ -237,7 +237,7 @@ def test_a_record_that_cannot_be_read_means_on_lose_before_anything_else(scene: 
     spoil(a, scene.name)
     a.start()
     scene.wait(node="a", hook="lose", stage="end")
-    assert a.lines("journal-unreadable", election=scene.name)
+    assert a.lines("journal-unreadable", item=scene.name)
     assert scene.calls("a") == ["acquire acquired", "lose crashed"]
     until(lambda: len(scene.sessions_of("a")) == 1 and scene.session_of("a") != session, "the old one's TTL")
 

@@ -135,7 +135,7 @@ def test_what_has_ended_cannot_be_paused(scene: Scene) -> None:
     crash(scene, "a")
     refile(a, scene.config({"other": scene.election("a", key=f"{scene.name}/other")}))
     a.start()
-    a.wait_line("role", election=scene.name, role="stopped")
+    a.wait_line("role", item=scene.name, role="stopped")
     code, why = operate(a, "pause", scene.name)
     assert code == 1 and "the file has it no more" in why
     assert operate(a, "pause", "--all") == (0, "")
@@ -164,7 +164,7 @@ def test_a_record_of_another_consul_is_said(scene: Scene) -> None:
     crash(scene, "a")
     refile(a, scene.config({scene.name: scene.election("a")}))
     a.start()
-    told = a.wait_line("recorded-elsewhere", election=scene.name)
+    told = a.wait_line("recorded-elsewhere", item=scene.name)
     assert scene.proxy.url in told["why"] and session_in_force(scene) in told["why"]
     until(lambda: len(a.lines("role", role="holding")) == 2, "it is the same cluster: adopted")
 
@@ -227,9 +227,7 @@ def test_a_copy_of_a_record_disturbs_nothing(scene: Scene) -> None:
     shutil.copy(a.state_dir / f"{scene.name}.journal", a.state_dir / "backup.journal")
     a.start()
     until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
-    assert (
-        f"copy of the record of {scene.name}" in a.wait_line("journal-unreadable", election="backup")["why"]
-    )
+    assert f"copy of the record of {scene.name}" in a.wait_line("journal-unreadable", item="backup")["why"]
     assert session_in_force(scene) == session and scene.calls("a") == ["acquire acquired"]
 
 

@@ -373,7 +373,7 @@ def test_output_goes_to_the_log_line_by_line_with_its_origin() -> None:
             await one.run(r"echo one; printf 'two\377\033[1m' ; echo three >&2")
         assert one.text("stdout") == ["one", "two\ufffd\\x1b[1m"]
         assert one.text("stderr") == ["three"]
-        origins = {(line.election, line.hook, line.transition) for line in one.lines}
+        origins = {(line.item, line.hook, line.transition) for line in one.lines}
         assert origins == {("namenode", "on_acquire[0]", CONTEXT.transition)}
 
     asyncio.run(main())

@@ -26,7 +26,7 @@ from supervisor.core.actions import (
     StartRun,
     StopRun,
 )
-from supervisor.core.election import Election
+from supervisor.core.contender import Contender
 from supervisor.core.events import Answered, Event, HookEnded, Outcome, Remembered, RunEnded, StopAsked, Tick
 from supervisor.core.node import Node
 from supervisor.driver import Driver
@@ -84,7 +84,7 @@ class Supervisor:
         self.driver = Driver(Node(begun.elections, begun.successors), self)
 
     @property
-    def election(self) -> Election:
+    def election(self) -> Contender:
         """The one election as it is now."""
         return self.driver.node.elections[ELECTION]
 

@@ -1,0 +1,274 @@
+"""One item of the file, as this node takes part in it: an election or a semaphore.
+
+What is known (the claim), the session we contend with, our tenure while we hold, and the lanes
+beside them. The two kinds differ in their claim alone. Here is how a tenure and a session begin
+and end; what an event means is in ``core.meaning``, what is due in ``core.due``.
+"""
+
+from dataclasses import dataclass, replace
+
+from supervisor.core import health as healths
+from supervisor.core import memory as memories
+from supervisor.core import session as sessions
+from supervisor.core.actions import NOTHING, Memory, Reason, Role
+from supervisor.core.change import Change
+from supervisor.core.claim import Claim, News
+from supervisor.core.events import KeyView, View
+from supervisor.core.health import Health
+from supervisor.core.key import Key
+from supervisor.core.lane import NEVER
+from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease, lease_of
+from supervisor.core.memory import Ledger
+from supervisor.core.session import Session, Stage, Terms
+from supervisor.core.settings import ElectionSettings
+from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
+
+REJOIN_DELAY_MAX_S = 300.0
+OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
+STEADY_S = 600.0  # after so long as holder the next loss of our own making counts as the first
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step.
+
+    ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
+    no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
+    ``next_settings``: those of the file, once what was begun by others is adopted or wound up.
+    ``ledger``: what a crash of ours would not forget.
+    """
+
+    settings: ElectionSettings
+    lease: Lease
+    spread: float
+    session: Session
+    change: Change
+    health: Health
+    claim: Claim
+    tenure: Tenure | None = None
+    ineligible: bool = False
+    silent: bool = False
+    own_losses: int = 0
+    rejoin_at: float = -NEVER
+    role: Role = Role.WAITING
+    stopping: bool = False
+    departing: bool = False
+    next_settings: ElectionSettings | None = None
+    paused: bool = False
+    ledger: Ledger = Ledger()
+
+    @property
+    def terms(self) -> Terms:
+        """What every exchange of this contender has in common."""
+        settings = self.settings
+        return Terms(settings.name, settings.key, settings.session, self.lease.exchange_s, self.retry_s)
+
+    @property
+    def retry_s(self) -> float:
+        """The pause after an exchange without an answer."""
+        return RETRY_MIN_S + RETRY_SPREAD_S * self.spread
+
+    @property
+    def renew_every_s(self) -> float:
+        """The time from one renewal to the next."""
+        ttl_s = self.lease.ttl_s
+        if ttl_s is None:
+            return sessions.RENEW_WITHOUT_TTL_S
+        return ttl_s / 3 if self.tenure is not None else ttl_s / 2
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether this node may come to hold."""
+        return self.health.fit and not self.paused
+
+    @property
+    def last_try(self) -> bool:
+        """Whether this process ends with this contender: then one unanswered try of a write must do."""
+        return self.stopping and not self.departing
+
+    @property
+    def holds(self) -> bool:
+        """Whether, as far as this node knows, its session holds."""
+        if self.tenure is None or self.session.dead:
+            return False
+        return self.tenure.taken_at is None and bool(self.session.id)
+
+    @property
+    def may_try(self) -> bool:
+        """Whether this node may try for what is free, as soon as its news of that is young enough."""
+        session = self.session
+        ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
+        ready = ready and self.is_fit and self.ledger.has_session(session.id)
+        return ready and self.claim.is_free and self.tenure is None and not self.stopping
+
+    @property
+    def deadline(self) -> float:
+        """When this contender wants a turn at the latest; every step at that time moves it on."""
+        if self.role is Role.STOPPED:
+            return NEVER
+        times = [self.session.deadline, self.claim.deadline, self.ledger.deadline, self.health.deadline]
+        if not self.stopping:
+            times.append(self.change.deadline)
+        if self.tenure is not None:
+            times.append(self.tenure.deadline(self.lease))
+        if self.may_try:
+            times.append(self.claim.try_deadline())
+        return min(times)
+
+
+def new_contender(
+    settings: ElectionSettings,
+    *,
+    spread: float,
+    instance: str,
+    memory: Memory = NOTHING,
+    recorded: ElectionSettings | None = None,
+    now: float = 0.0,
+) -> Contender:
+    """A contender that has not asked Consul anything yet; its first step is due at once.
+
+    ``memory``: what an earlier process left on record, by which this one goes on. ``recorded``: the
+    settings that it was made with; until its tenure is adopted or wound up they are in force.
+    """
+    tenure = memories.tenure_from(memory, now)
+    next_settings = None
+    if tenure is not None and recorded is not None and recorded != settings:
+        settings, next_settings = recorded, settings
+    contender = Contender(
+        settings=settings,
+        next_settings=next_settings,
+        lease=lease_of(settings),
+        spread=spread,
+        session=memories.session_from(memory, now),
+        change=Change(instance),
+        health=healths.new_health(settings),
+        claim=Key(),
+        tenure=tenure,
+        role=Role.WAITING if settings.contend else Role.OBSERVER,
+        paused=memory.paused,
+        ledger=Ledger(kept=memory if memory == NOTHING else None),
+    )
+    if tenure is not None:
+        return replace(contender, claim=Key(view=_view_from(tenure)).read_by(now))
+    return want_session(contender, -NEVER)
+
+
+def _view_from(tenure: Tenure) -> KeyView:
+    token, indexes = tenure.token, (tenure.create_index, tenure.lock_index)
+    return KeyView(0, tenure.session, tenure.leader, indexes[0], token, indexes[1])
+
+
+def departing_contender(
+    settings: ElectionSettings, *, spread: float, instance: str, memory: Memory, now: float
+) -> Contender:
+    """A contender that is on record and not in the file as it is now: to be wound up, no more."""
+    contender = new_contender(settings, spread=spread, instance=instance, memory=memory, now=now)
+    return replace(stop(contender, Reason.CONFIG_CHANGED, now), departing=True)
+
+
+def stop(contender: Contender, reason: Reason, now: float) -> Contender:
+    """Wind up, in order."""
+    tenure = contender.tenure
+    return replace(contender, stopping=True, departing=False, tenure=tenure and tenure.lose(reason, now))
+
+
+def want_session(contender: Contender, at: float) -> Contender:
+    """A session is to be created at that time, unless this node does not contend now."""
+    if not contender.settings.contend or contender.paused:
+        return contender
+    return replace(contender, session=contender.session.wanted(max(at, contender.rejoin_at)))
+
+
+def note(contender: Contender, news: News, now: float) -> Contender:
+    """This is how it is from now on; ``on_change`` may have to be told."""
+    change = contender.change.see(news.view)
+    if not contender.settings.contend:
+        return replace(contender, claim=replace(contender.claim, view=news.view), change=change)
+    return replace(contender, claim=contender.claim.noted(news, contender.session.id, now), change=change)
+
+
+def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
+    """Consul itself says that our session holds; when that is old news, ask anew."""
+    if now >= contact + contender.lease.room_s:
+        return replace(contender, claim=contender.claim.doubted(now))
+    hold = view.hold_of(contender.session.id)
+    assert hold is not None, f"{view} does not show {contender.session.id} as holder"
+    tenure = Tenure(
+        session=contender.session.id,
+        token=hold.token,
+        create_index=hold.create_index,
+        lock_index=hold.lock_index,
+        contact=contact,
+        leader=hold.value,
+        previous_leader=contender.change.last_leader,
+    )
+    news = News(view, contact, now, consistent=True, old=False)
+    contender = note(replace(contender, tenure=tenure), news, now)
+    renew = contender.session.renew.by(now + contender.renew_every_s)
+    claim = contender.claim.won(hold.token, contact + contender.lease.interval_s)
+    return replace(contender, session=replace(contender.session, renew=renew), claim=claim)
+
+
+def session_died(contender: Contender, now: float) -> Contender:
+    """Without a release: unless a rival is named already, Consul guards the lock for now."""
+    tenure = contender.tenure
+    rejoin_at = max(contender.rejoin_at, now + sessions.CREATE_SPACING_S)
+    session = contender.session.died()
+    if tenure is None:
+        session = session.end(now, last_try=contender.last_try)
+        return replace(contender, session=session, rejoin_at=rejoin_at)
+    tenure = tenure if contender.claim.names_another(tenure.session) else tenure.guarded()
+    tenure = tenure.because(Reason.SESSION_INVALIDATED)
+    return replace(contender, session=session, tenure=tenure, rejoin_at=rejoin_at)
+
+
+def give_back(contender: Contender, tenure: Tenure, now: float) -> Contender:
+    """Not before it is on record that nothing of the tenure is left to do: a release that is applied
+    late must not meet a process that has adopted the tenure."""
+    if not contender.ledger.has_tenure(tenure.session):
+        return _wind_up(contender, tenure, now)
+    if contender.last_try and contender.ledger.refused is not None:
+        # Neither release nor record can be had: the session is left to its TTL.
+        return replace(contender, tenure=None, session=Session(left=tenure.session))
+    return contender
+
+
+def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
+    """The tenure is over and its hooks are done: now the lock may go."""
+    own_losses, rejoin_at = min(contender.own_losses, OWN_LOSSES_MAX), contender.rejoin_at
+    if tenure.held_at is not None and now - tenure.held_at >= STEADY_S:
+        own_losses = 0
+    if tenure.reason in OUR_OWN_MAKING:
+        delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
+        own_losses, rejoin_at = own_losses + 1, now + delay_s
+    contender = follow_file(contender)
+    return replace(
+        contender,
+        tenure=None,
+        session=contender.session.end(now, last_try=contender.last_try),
+        claim=contender.claim.given_up(),
+        own_losses=own_losses,
+        rejoin_at=rejoin_at,
+    )
+
+
+def follow_file(contender: Contender) -> Contender:
+    """Nothing that was begun by the settings on record goes on by them: those of the file are in force,
+    and go on record."""
+    settings = contender.next_settings
+    if settings is None:
+        return contender
+    same_check = settings.candidate_check == contender.settings.candidate_check
+    return replace(
+        contender,
+        settings=settings,
+        next_settings=None,
+        lease=lease_of(settings),
+        health=contender.health if same_check else healths.new_health(settings),
+        ledger=replace(contender.ledger, outdated=True),
+    )
+
+
+def decline(contender: Contender, now: float) -> Contender:
+    """Won, but paused or found unfit since the try was sent."""
+    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))

@@ -1,0 +1,207 @@
+"""What an event means: it is taken into what is known, and may begin or end a tenure.
+
+Nothing is begun here, no exchange and no hook. An answer counts only for the request that is under
+way, and only a consistent one can begin or end a tenure.
+"""
+
+from dataclasses import replace
+
+from supervisor.core import session as sessions
+from supervisor.core import tenure as tenures
+from supervisor.core.actions import CreateSession, DestroySession, Reason, Request
+from supervisor.core.claim import Lost, News, Standing
+from supervisor.core.contender import Contender, begin_tenure, decline, note, session_died, stop
+from supervisor.core.events import (
+    Alive,
+    Answered,
+    Dead,
+    Event,
+    HookEnded,
+    Ineligible,
+    Outcome,
+    PauseAsked,
+    RecoverAsked,
+    Remembered,
+    ResumeAsked,
+    Resumed,
+    RunEnded,
+    StopAsked,
+    Tick,
+)
+from supervisor.core.session import Stage
+from supervisor.core.tenure import Phase, Tenure
+
+
+def take(contender: Contender, event: Event, now: float) -> Contender:
+    """The contender as it is after this event."""
+    match event:
+        case Tick():
+            return contender
+        case Answered(request, outcome):
+            return _answered(contender, request, outcome, now)
+        case HookEnded():
+            return _hook_ended(contender, event, now)
+        case RunEnded():
+            if contender.tenure is None:
+                return contender
+            return replace(contender, tenure=tenures.run_ended(contender.tenure, event, now))
+        case Remembered():
+            return _remembered(contender, event, now)
+        case Resumed():
+            return _resumed(contender, now)
+        case StopAsked(reason):
+            return stop(contender, reason, now)
+        case RecoverAsked():
+            return _recover(contender)
+        case PauseAsked() | ResumeAsked():
+            return replace(contender, paused=isinstance(event, PauseAsked))
+
+
+def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender:
+    check, tenure = contender.settings.candidate_check, contender.tenure
+    match event.started.context.event:
+        case "change":
+            return replace(contender, change=contender.change.ended(event))
+        case "check":
+            if check is None:
+                return contender  # the file has none any more
+            health = contender.health.ended(event, check)
+            if tenure is not None and health.has_fallen(check):
+                tenure = tenure.lose(Reason.UNHEALTHY, now)
+            return replace(contender, health=health, tenure=tenure)
+        case _:
+            tenure = tenure and tenures.hook_ended(tenure, event)
+            return replace(contender, tenure=tenure)
+
+
+def _remembered(contender: Contender, event: Remembered, now: float) -> Contender:
+    """A tenure that is on record may begin; one that cannot be recorded is given back at once."""
+    ledger, tenure = contender.ledger.answered(event, now), contender.tenure
+    if tenure is not None and not tenure.recorded:
+        recorded = ledger.has_tenure(tenure.session)
+        tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
+    return replace(contender, ledger=ledger, tenure=tenure)
+
+
+def _resumed(contender: Contender, now: float) -> Contender:
+    tenure = contender.tenure and contender.tenure.resumed(now)
+    claim, session = contender.claim.resumed(now), contender.session.doubted(now)
+    return replace(contender, tenure=tenure, claim=claim, session=session)
+
+
+def _recover(contender: Contender) -> Contender:
+    tenure = contender.tenure
+    if tenure is None or tenure.phase is not Phase.STUCK:
+        return contender
+    return replace(contender, tenure=replace(tenure, phase=Phase.LOST))
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+def _answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    """Of a request that is not under way: a renewal of a session that is dead or given up meanwhile."""
+    session = contender.session
+    if contender.claim.has_asked(request):
+        return _claim_answered(contender, request, outcome, now)
+    if request == session.renew.pending:
+        return _renew_answered(contender, outcome, now)
+    if request != session.write.pending:
+        return contender
+    match request:
+        case CreateSession():
+            session = sessions.created(session, contender.terms, outcome, now, contender.renew_every_s)
+            ineligible = isinstance(outcome, Ineligible) or (contender.ineligible and not session.id)
+            return replace(contender, session=session, ineligible=ineligible)
+        case DestroySession():
+            return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
+        case _ if session.stage is Stage.RELEASING:
+            return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
+        case _:
+            return _try_answered(contender, request, outcome, now)
+
+
+def _claim_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    regular = request == contender.claim.read.pending
+    claim, news = contender.claim.answered(contender.terms, request, outcome, now)
+    contender = replace(contender, claim=claim)
+    if news is None:
+        return contender
+    contender = _hear(contender, news, now)
+    if not regular or not contender.holds:
+        return contender
+    return replace(contender, claim=contender.claim.read_by(request.at + contender.lease.interval_s))
+
+
+def _renew_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
+    alive, dead, old = isinstance(outcome, Alive), isinstance(outcome, Dead), contender.session.renew.old
+    every_s = contender.renew_every_s
+    session = sessions.renewed(contender.session, contender.terms, outcome, now, every_s)
+    if dead and not contender.holds:
+        return session_died(replace(contender, session=session), now)
+    # A server that has just restarted leads before it has applied its log, and may call a living
+    # session dead: the consistent read decides. And after silence the watch may be stuck with an
+    # agent that has forgotten it.
+    asks = dead or (alive and contender.silent)
+    claim = contender.claim.read_by(now) if asks else contender.claim
+    tenure = contender.tenure
+    if tenure is not None and alive and not old:
+        tenure = replace(tenure.because(tenure.reason), renewed=True)
+    return replace(contender, session=session, claim=claim, silent=not alive, tenure=tenure)
+
+
+def _try_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    session, terms = contender.session, contender.terms
+    welcome = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
+    contender = replace(contender, session=sessions.written(session, terms, outcome, now))
+    view = contender.claim.tried(request, outcome)
+    if isinstance(outcome, Dead) and welcome:
+        return session_died(contender, now)
+    if view is not None and welcome and view.hold_of(session.id) is not None:
+        if not contender.is_fit:
+            return decline(contender, now)
+        return begin_tenure(contender, view, request.at, now)
+    return replace(contender, claim=contender.claim.refused(outcome, terms, contender.spread, now))
+
+
+# --- what news means -----------------------------------------------------------------------------
+
+
+def _hear(contender: Contender, news: News, now: float) -> Contender:
+    if contender.tenure is None:
+        return _hear_waiting(contender, news, now)
+    return _hear_holding(contender, contender.tenure, news, now)
+
+
+def _hear_holding(contender: Contender, tenure: Tenure, news: News, now: float) -> Contender:
+    """Only a consistent answer counts, and only one asked for within this tenure can end it."""
+    if not news.consistent:
+        return contender
+    verdict = contender.claim.judged(news, tenure, contender.session)
+    if verdict is Standing.OURS:
+        contender = replace(contender, tenure=tenure.confirmed(news.at))
+    if news.old:
+        return contender
+    contender = note(contender, news, now)
+    if not isinstance(verdict, Lost):
+        return contender
+    if verdict.taken:
+        tenure = tenure.taken(now, news.view.leader)
+    tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
+    return replace(contender, tenure=tenure, session=contender.session.doubted(now))
+
+
+def _hear_waiting(contender: Contender, news: News, now: float) -> Contender:
+    session = contender.session
+    if news.old:
+        return replace(contender, claim=contender.claim.read_by(now))
+    if not session.id or news.view.hold_of(session.id) is None:
+        return note(contender, news, now)
+    if session.stage is not Stage.LIVE or session.ending:
+        return contender
+    if not contender.is_fit:
+        return decline(contender, now)
+    if not news.consistent:
+        return replace(contender, claim=contender.claim.read_by(now))
+    # A try whose answer never came has been applied after all.
+    return begin_tenure(contender, news.view, news.at, now)

@@ -1,0 +1,32 @@
+"""The one way into the core: an event and the time in, a new state and actions out.
+
+    step(contender, event, now) -> (contender, actions)
+
+A step is: look at the lease, take the event into what is known, then begin whatever is due. Belief
+ends before any event is looked at, so no event outruns it. Silence of Consul is never news: not of
+a loss, not of a win.
+"""
+
+from dataclasses import replace
+
+from supervisor.core.actions import Action, Reason, Role
+from supervisor.core.contender import Contender
+from supervisor.core.due import advance
+from supervisor.core.events import Event
+from supervisor.core.meaning import take
+
+
+def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:
+    """What this event at this time changes, and what is to be done, in this order."""
+    if contender.role is Role.STOPPED:
+        return contender, ()
+    contender = _expire(contender, now)
+    contender = take(contender, event, now)
+    return advance(contender, now)
+
+
+def _expire(contender: Contender, now: float) -> Contender:
+    tenure = contender.tenure
+    if tenure is None or now < tenure.expires_at(contender.lease):
+        return contender
+    return replace(contender, tenure=tenure.lose(Reason.LEASE_EXPIRED, now))
