@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from supervisor.config import Config
 from supervisor.config.durations import words
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings
 
 _LABEL_WIDTH = 10
 
 
 def report(config: Config) -> str:
     """One paragraph an election, then the warnings; lines end with a newline."""
-    paragraphs = [_paragraph(election) for election in config.elections]
+    paragraphs = [_paragraph(election) for election in config.items]
     if config.warnings:
         paragraphs.append("".join(f"warning: {warning}\n" for warning in config.warnings))
     return "\n".join(paragraphs)
 
 
-def _paragraph(election: ElectionSettings) -> str:
+def _paragraph(election: ItemSettings) -> str:
     rows = [
         ("key", election.key),
         ("role", "contends" if election.contend else "observes: no session, no lease"),
@@ -33,7 +33,7 @@ def _paragraph(election: ElectionSettings) -> str:
     return f"{election.name}\n{''.join(lines)}"
 
 
-def _lease_rows(election: ElectionSettings, lease: Lease) -> Iterator[tuple[str, str]]:
+def _lease_rows(election: ItemSettings, lease: Lease) -> Iterator[tuple[str, str]]:
     yield "ttl", "none" if lease.ttl_s is None else words(lease.ttl_s)
     yield "lock_delay", words(lease.lock_delay_s)
     terms = " + ".join(f"{what} {words(length_s)}" for what, length_s in lose_terms(election))
@@ -69,7 +69,7 @@ def _cut_off(lease: Lease, ttl_s: float) -> str:
     return f"{cut_off_s} are when this node alone does not reach Consul: {terms}"
 
 
-def _failover(election: ElectionSettings, lease: Lease) -> Iterator[str]:
+def _failover(election: ItemSettings, lease: Lease) -> Iterator[str]:
     if lease.failover_s is not None and lease.ttl_s is not None:
         longest, more = words(lease.failover_s), words(2 * lease.ttl_s)
         yield f"{longest} at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;"

@@ -157,7 +157,7 @@ def _leader(options: argparse.Namespace) -> int:
         else:
             config = load(options.config, os.environ, socket.gethostname())
             settings = config.consul
-            keys = {election.name: election.key for election in config.elections}
+            keys = {election.name: election.key for election in config.items}
             if options.name not in keys:
                 known = ", ".join(sorted(keys))
                 return _fail(

@@ -8,23 +8,29 @@ anything.
 
 import base64
 import json
-from binascii import Error as Base64Error
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import requests
 
+from supervisor import consul_slots as slots
+from supervisor.answers import Unreadable, head_of, index_of, json_of, number, text, value_of, why
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import (
     Acquire,
     CreateSession,
     DestroySession,
+    Enroll,
+    Leave,
     ReadKey,
     ReadSession,
+    ReadSlots,
     Release,
     RenewSession,
     Request,
+    TakeSlot,
+    Watch,
     WatchKey,
+    WatchSlots,
 )
 from supervisor.core.events import (
     Alive,
@@ -46,7 +52,6 @@ from supervisor.core.settings import SessionSettings
 from supervisor.token import Token
 
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
-WHY_CHARS_MAX = 200  # an error text goes into log lines and status
 _CONFIGURATION_FAULTS = (
     "Invalid Session TTL",
     "Session TTL",
@@ -58,10 +63,6 @@ _CONFIGURATION_FAULTS = (
 
 
 _Signature = tuple[type[Request], str, str, bytes, str | None]  # what the bytes of a write depend on
-
-
-class Unreadable(Exception):
-    """The peer's answer is not what Consul answers; the text says in what."""
 
 
 class Consul:
@@ -109,17 +110,20 @@ class Consul:
             case ReadKey(key=key):
                 return self._request("GET", f"kv/{quote(key)}", {"consistent": ""})
             case WatchKey(key=key):
-                query = {"index": str(action.index), "wait": f"{action.wait_s:g}s"}
-                if action.consistent:
-                    query["consistent"] = ""
-                return self._request("GET", f"kv/{quote(key)}", query)
+                return self._request("GET", f"kv/{quote(key)}", _waiting(action))
+            case ReadSlots(prefix=prefix):
+                return self._request("GET", slots.path_of(prefix), {"recurse": "", "consistent": ""})
+            case WatchSlots(prefix=prefix):
+                return self._request("GET", slots.path_of(prefix), {"recurse": "", **_waiting(action)})
+            case Enroll() | TakeSlot() | Leave():
+                return self._put("txn", slots.operations(action))
         raise AssertionError(f"no such request: {action}")
 
     def decode(self, action: Request, response: requests.Response) -> Outcome:
         """What this answer says; never raises for anything that a peer can send."""
         status = response.status_code
         if status == 403:
-            return Denied(_why(response))
+            return Denied(why(response))
         try:
             match action:
                 case CreateSession():
@@ -135,14 +139,22 @@ class Consul:
                 case Release() if status == 200:
                     return _released(response)
                 case Release() if status in (400, 413):
-                    return Refused(_why(response))
+                    return Refused(why(response))
                 case Acquire() | Release() if status in (409, 500):
                     return _refused_lock(response)
                 case ReadKey(key=key) | WatchKey(key=key) if status in (200, 404):
                     return _key_view(response, key)
+                case ReadSlots(prefix=prefix) | WatchSlots(prefix=prefix) if status in (200, 404):
+                    return slots.slots_view(prefix, index_of(response), response)
+                case Enroll() | TakeSlot() if status == 200:
+                    return slots.seated(action, response)
+                case Leave() if status == 200:
+                    return Done()
+                case Enroll() | TakeSlot() | Leave() if status == 409:
+                    return _refused_step(response)
         except Unreadable as error:
             return Unknown(f"not an answer of Consul: {error}")
-        return Unknown(_why(response))
+        return Unknown(why(response))
 
     def _put(self, path: str, body: object | None = None) -> requests.PreparedRequest:
         data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
@@ -164,6 +176,11 @@ class Consul:
         if token is not None:
             request.headers["X-Consul-Token"] = token
         return request
+
+
+def _waiting(action: Watch) -> dict[str, str]:
+    query = {"index": str(action.index), "wait": f"{action.wait_s:g}s"}
+    return {**query, "consistent": ""} if action.consistent else query
 
 
 def _with_body(request: requests.PreparedRequest, data: bytes, content_type: str) -> requests.PreparedRequest:
@@ -203,42 +220,42 @@ def _lock_operation(key: str, session: str, value: bytes) -> list[dict[str, obje
 
 
 def _created(response: requests.Response) -> Outcome:
-    why = _why(response)
+    reason = why(response)
     if response.status_code == 200:
-        return Created(_text(_json(response, dict), "ID"))
-    if response.status_code == 400 or _text_of(response).startswith(_CONFIGURATION_FAULTS):
-        return Refused(why)
-    if _text_of(response).startswith("Check ") and "critical" in why:
-        return Ineligible(why)
-    return Unknown(why)
+        return Created(text(json_of(response, dict), "ID"))
+    if response.status_code == 400 or head_of(response).startswith(_CONFIGURATION_FAULTS):
+        return Refused(reason)
+    if head_of(response).startswith("Check ") and "critical" in reason:
+        return Ineligible(reason)
+    return Unknown(reason)
 
 
 def _renewed(response: requests.Response, session: str) -> Outcome:
-    if response.status_code == 404 and session in _text_of(response):
+    if response.status_code == 404 and session in head_of(response):
         return Dead()
     if response.status_code == 200:
-        renewed = _json(response, list)
-        if not renewed or _text(renewed[0], "ID") != session:
+        renewed = json_of(response, list)
+        if not renewed or text(renewed[0], "ID") != session:
             raise Unreadable("a renewal of another session")
         return Alive()
-    return Unknown(_why(response))
+    return Unknown(why(response))
 
 
 def _session_info(response: requests.Response, session: str) -> Outcome:
-    for info in _json(response, list):
-        if _text(info, "ID") == session:
-            return SessionInfo(_number(info, "LockDelay") / 1e9)
+    for info in json_of(response, list):
+        if text(info, "ID") == session:
+            return SessionInfo(number(info, "LockDelay") / 1e9)
     return SessionInfo(None)
 
 
 def _won(response: requests.Response, session: str) -> Outcome:
-    results = _json(response, dict).get("Results")
+    results = json_of(response, dict).get("Results")
     if not isinstance(results, list) or len(results) != 1 or not isinstance(results[0], dict):
         raise Unreadable("a transaction without its result")
     entry = results[0].get("KV")
-    if _text(entry, "Session") != session:
+    if text(entry, "Session") != session:
         raise Unreadable("a lock of another session")
-    return Won(_number(entry, "CreateIndex"), _number(entry, "ModifyIndex"), _number(entry, "LockIndex"))
+    return Won(number(entry, "CreateIndex"), number(entry, "ModifyIndex"), number(entry, "LockIndex"))
 
 
 def _released(response: requests.Response) -> Outcome:
@@ -249,77 +266,41 @@ def _released(response: requests.Response) -> Outcome:
 
 
 def _refused_lock(response: requests.Response) -> Outcome:
-    text = _text_of(response)
-    if "due to lock delay" in text:
+    said = head_of(response)
+    if "due to lock delay" in said:
         return LockDelayed()
-    if "lock is already held" in text:
+    if "lock is already held" in said:
         return Raced()
-    if "invalid session" in text:
+    if "invalid session" in said:
         return Dead()
-    if "Permission denied" in text:
-        return Denied(_why(response))
-    return Unknown(_why(response))
+    if "Permission denied" in said:
+        return Denied(why(response))
+    return Unknown(why(response))
 
 
 def _key_view(response: requests.Response, key: str) -> Outcome:
-    index_text = response.headers.get("X-Consul-Index", "")
-    if not index_text.isascii() or not index_text.isdecimal() or len(index_text) > 20:
-        raise Unreadable("no X-Consul-Index")
-    index = int(index_text)
+    index = index_of(response)
     if response.status_code == 404:
         return KeyView(index)
-    entries = _json(response, list)
-    if len(entries) != 1 or _text(entries[0], "Key") != key:
+    entries = json_of(response, list)
+    if len(entries) != 1 or text(entries[0], "Key") != key:
         raise Unreadable("another key than was asked for")
     entry = entries[0]
     return KeyView(
         index=index,
-        session=_text(entry, "Session", ""),
-        value=_value(entry.get("Value")),
-        create_index=_number(entry, "CreateIndex"),
-        modify_index=_number(entry, "ModifyIndex"),
-        lock_index=_number(entry, "LockIndex"),
+        session=text(entry, "Session", ""),
+        value=value_of(entry),
+        create_index=number(entry, "CreateIndex"),
+        modify_index=number(entry, "ModifyIndex"),
+        lock_index=number(entry, "LockIndex"),
     )
 
 
-def _value(encoded: object) -> bytes:
-    if encoded is None:
-        return b""
-    try:
-        return base64.b64decode(str(encoded), validate=True)
-    except (Base64Error, ValueError):
-        raise Unreadable("a value that is not base64") from None
-
-
-def _json(response: requests.Response, kind: type) -> Any:
-    try:
-        value = json.loads(response.content)
-    except (ValueError, RecursionError):
-        raise Unreadable("no JSON") from None
-    if not isinstance(value, kind):
-        raise Unreadable(f"JSON of another shape than {kind.__name__}")
-    return value
-
-
-def _text(entry: object, name: str, default: str | None = None) -> str:
-    value = entry.get(name, default) if isinstance(entry, dict) else None
-    if not isinstance(value, str):
-        raise Unreadable(f"no {name}")
-    return value
-
-
-def _number(entry: object, name: str) -> int:
-    value = entry.get(name) if isinstance(entry, dict) else None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise Unreadable(f"no {name}")
-    return value
-
-
-def _text_of(response: requests.Response) -> str:
-    """The head of the body; requests' own ``text`` would guess a charset, at great length."""
-    return response.content[: 4 * WHY_CHARS_MAX].decode("utf-8", "replace")
-
-
-def _why(response: requests.Response) -> str:
-    text = " ".join(_text_of(response).split())[:WHY_CHARS_MAX]
-    return f"{response.status_code} {text}".rstrip()
+def _refused_step(response: requests.Response) -> Outcome:
+    """A check-and-set was lost, our contender key is not ours any more, or our session is gone."""
+    said = head_of(response)
+    if "invalid session" in said:
+        return Dead()
+    if "Permission denied" in said:
+        return Denied(why(response))
+    return Raced()

@@ -24,8 +24,10 @@ from supervisor.core.actions import (
     Action,
     CreateSession,
     DestroySession,
+    Enroll,
     Finished,
     KillHook,
+    Leave,
     Prepare,
     Release,
     Remember,
@@ -33,6 +35,7 @@ from supervisor.core.actions import (
     StartHook,
     StartRun,
     StopRun,
+    TakeSlot,
 )
 from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded, StopAsked, Tick, Unknown
 from supervisor.core.node import Node
@@ -51,7 +54,7 @@ EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
-WRITES = (Acquire, CreateSession, DestroySession, Release)
+WRITES = (Acquire, CreateSession, DestroySession, Enroll, Leave, Release, TakeSlot)
 
 
 def boottime() -> float:

@@ -18,6 +18,8 @@ from supervisor.core.actions import (
     Finished,
     HookContext,
     KillHook,
+    Leave,
+    Noticed,
     Release,
     Request,
     Role,
@@ -120,11 +122,16 @@ class Log:
             case Became(item, role, reason):
                 level = "error" if role is Role.STUCK else "info"
                 self.line(level, "role", item=item, role=role, reason=reason)
+            case Noticed(item, notice):
+                if notice:
+                    self.line("warning", "notice", item=item, why=notice)
+                else:
+                    self.line("info", "notice-over", item=item)
             case Finished(item, clean=clean):
                 if not clean:
                     self.line("error", "finished-stuck", item=item, remedy=_STUCK_REMEDY)
-            case Release() | DestroySession():
-                name = "releasing" if isinstance(action, Release) else "destroying"
+            case Release() | Leave() | DestroySession():
+                name = "destroying" if isinstance(action, DestroySession) else "releasing"
                 self.line("debug", name, item=action.item, session=action.session)
             case Request():
                 self.line("debug", "request", item=action.item, kind=type(action).__name__)

@@ -28,7 +28,7 @@ class Records:
     def __init__(self, config: Config, log: Log, wants_disk: Callable[[Path], None]) -> None:
         """Raises JournalError."""
         self._log = log
-        self._elections = {settings.name: settings for settings in config.elections}
+        self._elections = {settings.name: settings for settings in config.items}
         self._consul = config.consul
         self.withheld: frozenset[str] = frozenset()
         self._journal = Journal(

@@ -12,7 +12,7 @@ from supervisor.core.actions import NOTHING, Memory, Reason, Step
 from supervisor.core.contender import Contender, departing_contender, new_contender
 from supervisor.core.memory import is_adoptable
 from supervisor.core.node import Successor
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings
 from supervisor.journal import Identity, Recorded, Unreadable
 
 UNKNOWN_SESSION = "unreadable"  # stands for the session of a record that cannot be read
@@ -26,7 +26,7 @@ class Start:
     successors: tuple[Successor, ...] = ()
 
     @property
-    def settings(self) -> Iterator[ElectionSettings]:
+    def settings(self) -> Iterator[ItemSettings]:
         """All that will ever be in force."""
         for election in (*self.elections, *(each.election for each in self.successors)):
             yield election.settings
@@ -44,7 +44,7 @@ class Origin:
 
 
 def start(
-    wanted: Iterable[tuple[ElectionSettings, float]],
+    wanted: Iterable[tuple[ItemSettings, float]],
     records: Mapping[str, Recorded | Unreadable],
     origin: Origin,
 ) -> Start:
@@ -76,7 +76,7 @@ def start(
 
 
 def _departing_of(
-    wanted: Mapping[str, ElectionSettings], records: Mapping[str, Recorded | Unreadable], origin: Origin
+    wanted: Mapping[str, ItemSettings], records: Mapping[str, Recorded | Unreadable], origin: Origin
 ) -> dict[str, Contender]:
     """What is on record and cannot go on as the file has it now."""
     departing = {}
@@ -88,7 +88,7 @@ def _departing_of(
     return departing
 
 
-def _in_the_way(settings: ElectionSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
+def _in_the_way(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
     """What has this name, or this key: an election that was renamed stops the same application."""
     keys = {name: election.settings.key for name, election in departing.items()}
     return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)

@@ -278,7 +278,7 @@ def test_the_sum_is_the_one_that_check_prints(shown: str, tmp_path: Path) -> Non
 
 def test_the_drawing_is_to_scale(tmp_path: Path) -> None:
     """Each bar begins and ends where the figures of the same election say."""
-    lease = lease_of(load(example(tmp_path), {}, "node1").elections[0])
+    lease = lease_of(load(example(tmp_path), {}, "node1").items[0])
     drawing = ElementTree.parse(LEASE.with_suffix(".svg"))
     bars = {
         bar.get("id"): (float(bar.get("x", "")), float(bar.get("width", "")))

@@ -9,16 +9,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from supervisor import roster
 from supervisor.config import durations
 from supervisor.config.environment import Variables
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import LogSettings
 from supervisor.core.settings import (
+    LOCK_SUFFIX,
     CandidateCheck,
     Command,
     ElectionSettings,
     Hook,
     Run,
+    SemaphoreSettings,
     SessionSettings,
     Tls,
     Webhook,
@@ -31,15 +34,13 @@ _LOSE_LISTS = ("on_lose", "on_lose_failure")
 class Builder:
     """Builds settings from the sections of one file."""
 
-    def __init__(self, data: dict[str, Any], defaults: Defaults, default_value: bytes) -> None:
+    def __init__(self, data: dict[str, Any], defaults: Defaults, default_value: Any) -> None:
         self._default_value = default_value
         self._log = {**defaults.of("log"), **data.get("log", {})}
         given = data.get("defaults", {})
-        self._session = {
-            **defaults.of("session"),
-            **defaults.of("session_defaults"),
-            **given.get("session", {}),
-        }
+        usual_session = {**defaults.of("session"), **defaults.of("session_defaults")}
+        self._session = {**usual_session, **given.get("session", {})}
+        self._slot_session = {**usual_session, "behavior": "delete", **given.get("session", {})}
         hook = defaults.of("hook")
         self._hook = {**hook, **defaults.of("hook_defaults"), **given.get("hook", {})}
         self._lose_hook = {**hook, **defaults.of("lose_hook_defaults"), **given.get("lose_hook", {})}
@@ -47,6 +48,7 @@ class Builder:
         self._candidate_check = {**self._hook, **defaults.of("candidate_check")}
         self._tls = defaults.of("tls")
         self._election = defaults.of("election")
+        self._semaphore = defaults.of("semaphore")
 
     def log(self) -> LogSettings:
         """The section ``log``."""
@@ -56,10 +58,31 @@ class Builder:
         """One election, complete."""
         full = {**self._election, **given}
         return ElectionSettings(
-            name=name,
             key=given["key"] if "key" in given else full["key"].replace(_NAME, name),
-            value=_encoded(given["value"]) if "value" in given else self._default_value,
-            session=self._session_settings(name, given.get("session", {})),
+            value=_encoded(given.get("value", self._default_value)),
+            session=self._session_settings(name, {**self._session, **given.get("session", {})}),
+            **self._common(name, full),
+        )
+
+    def semaphore(self, name: str, given: dict[str, Any]) -> SemaphoreSettings:
+        """One semaphore, complete."""
+        full = {**self._semaphore, **given}
+        prefix = given["prefix"] if "prefix" in given else full["prefix"].replace(_NAME, name)
+        session = self._session_settings(name, {**self._slot_session, **given.get("session", {})})
+        prune_delay_s = durations.seconds(full["prune_delay"]) if "prune_delay" in full else None
+        guard_s = session.lock_delay_s if prune_delay_s is None else prune_delay_s
+        return SemaphoreSettings(
+            key=prefix + LOCK_SUFFIX,
+            value=roster.body(given.get("value", self._default_value), guard_s),
+            session=session,
+            limit=full["limit"],
+            prune_delay_s=guard_s,
+            **self._common(name, full),
+        )
+
+    def _common(self, name: str, full: dict[str, Any]) -> dict[str, Any]:
+        return dict(
+            name=name,
             contend=full["contend"],
             on_acquire=self._hooks("on_acquire", full["on_acquire"]),
             on_lose=self._hooks("on_lose", full["on_lose"]),
@@ -73,10 +96,9 @@ class Builder:
             accept_overlap=full["accept_overlap"],
         )
 
-    def _session_settings(self, name: str, given: dict[str, Any]) -> SessionSettings:
-        full = {**self._session, **given}
+    def _session_settings(self, name: str, full: dict[str, Any]) -> SessionSettings:
         return SessionSettings(
-            name=given["name"] if "name" in given else full["name"].replace(_NAME, name),
+            name=full["name"].replace(_NAME, name),
             ttl_s=None if full["ttl"] == "none" else durations.seconds(full["ttl"]),
             lock_delay_s=durations.seconds(full["lock_delay"]),
             behavior=full["behavior"],
@@ -127,10 +149,10 @@ def state_dir(given: dict[str, Any], default: str, environ: Mapping[str, str]) -
     return found
 
 
-def default_value(defaults: Defaults, variables: Variables) -> bytes:
-    """What a key holds when its election does not say."""
+def default_value(defaults: Defaults, variables: Variables) -> dict[str, str]:
+    """What a key holds when its item does not say."""
     value = defaults.of("election")["value"]
-    return _encoded({key: variables.fill(text) for key, text in value.items()})
+    return {key: variables.fill(text) for key, text in value.items()}
 
 
 def _encoded(value: Any) -> bytes:

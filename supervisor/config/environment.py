@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from supervisor.config.problems import KeyPath, Report
+from supervisor.config.problems import KeyPath, Report, items_of
 
 FILLED_CHARS_MAX = 1024 * 1024  # in all, as much as a file may hold
 
@@ -66,12 +66,11 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
     """
     filler = _Filler(variables, report)
     filler.members(data, (), ("consul",))
-    elections = data.get("elections")
-    for name, election in elections.items() if isinstance(elections, dict) else ():
-        path = ("elections", name)
-        filler.members(election, path, ("key", "value"))
-        for list_name in _HOOK_LISTS if isinstance(election, dict) else ():
-            hooks = election.get(list_name)
+    for section, name, item in items_of(data):
+        path = (section, name)
+        filler.members(item, path, ("key", "prefix", "value"))
+        for list_name in _HOOK_LISTS if isinstance(item, dict) else ():
+            hooks = item.get(list_name)
             for index, hook in enumerate(hooks) if isinstance(hooks, list) else ():
                 filler.members(hook, (*path, list_name, index), _WEBHOOK_FIELDS)
 

@@ -5,17 +5,18 @@ what one step has refused is spared the later ones, which would only say it agai
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from supervisor.config import consul, control, relations, source
 from supervisor.config.build import Builder, default_value, state_dir
 from supervisor.config.environment import Variables, fill_in, token_variables
-from supervisor.config.problems import Places, Report
+from supervisor.config.problems import SECTIONS, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import Config
 from supervisor.config.validation import validate
+from supervisor.core.settings import ItemSettings
 
 
 def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Config:
@@ -25,7 +26,7 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
     variables = Variables(environ, hostname)
     value = default_value(defaults, variables)
     read = source.read(path, report)
-    if read.complete and "elections" not in read.data:
+    if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections, declare at least one under elections")
     withheld = token_variables(read.data)
     fill_in(read.data, variables, report)
@@ -33,10 +34,16 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
 
     sound = _sound(read.data, report)
     builder = Builder(sound, defaults, value)
-    elections = tuple(builder.election(name, given) for name, given in sound["elections"].items())
-    for settings in elections:
-        relations.check_election(settings, report)
-    relations.check_keys(read.data.get("elections"), report, defaults.of("election")["key"])
+    builds: dict[str, Callable[[str, dict[str, Any]], ItemSettings]] = {
+        "elections": builder.election,
+        "semaphores": builder.semaphore,
+    }
+    items = tuple(builds[section](name, given) for section, name, given in items_of(sound))
+    for settings in items:
+        relations.check_item(settings, report)
+    relations.check_keys(
+        read.data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
+    )
     relations.check_doubtful(read.doubtful, report)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
@@ -45,9 +52,7 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
     report.raise_if_any()
     warnings = tuple(sorted(report.warnings))
     directory = state_dir(sound, document["properties"]["state_dir"]["default"], environ)
-    return Config(
-        settings_of_consul, builder.log(), elections, directory, warnings, withheld, control_settings
-    )
+    return Config(settings_of_consul, builder.log(), items, directory, warnings, withheld, control_settings)
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
@@ -66,9 +71,10 @@ _STATE_DIR = re.compile(r"""(?m)(?:^|[{,])\s*["']?state_dir["']?\s*:\s*["']?(/[^
 
 
 def _sound(data: dict[str, Any], report: Report) -> dict[str, Any]:
-    """The sections and elections that nothing speaks against; no election without sound defaults."""
+    """The sections and items that nothing speaks against; no item without sound defaults."""
     sound = {key: section for key, section in data.items() if not report.broken(key)}
-    elections: dict[str, Any] = {} if report.broken("defaults") else data.get("elections", {})
-    named = elections.items() if isinstance(elections, dict) else ()
-    sound["elections"] = {name: given for name, given in named if not report.broken("elections", name)}
+    for section in SECTIONS:
+        items: dict[str, Any] = {} if report.broken("defaults") else data.get(section, {})
+        named = items.items() if isinstance(items, dict) else ()
+        sound[section] = {name: given for name, given in named if not report.broken(section, name)}
     return sound

@@ -5,16 +5,27 @@ a token, not a header, not a URL, nothing that was filled in from the environmen
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 KeyPath = tuple[str | int, ...]
 """From the root of the file to a value: ``("elections", "namenode", "on_lose", 0, "timeout")``."""
+
+SECTIONS = ("elections", "semaphores")  # whose items hooks, sessions and names have in common
 
 PROBLEMS_MAX = 1000  # a person mends the first few and looks again
 QUOTED_CHARS_MAX = 60  # longer quotations hide what is said about them
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Section, name and value of each item, of data that may have any fault."""
+    for section in SECTIONS:
+        items = data.get(section)
+        for name, item in items.items() if isinstance(items, dict) else ():
+            yield section, name, item
 
 
 class Place(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 from supervisor.config.consul import url_fault
 from supervisor.config.durations import words
-from supervisor.config.problems import KeyPath, Report
+from supervisor.config.problems import SECTIONS, KeyPath, Report, items_of
 from supervisor.core.lease import (
     LOCK_DELAY_MAX_S,
     ROOM_MIN_S,
@@ -20,7 +20,7 @@ from supervisor.core.lease import (
     margin_of,
     sufficient_lock_delay_s,
 )
-from supervisor.core.settings import ElectionSettings, Hook, Tls, Webhook
+from supervisor.core.settings import Hook, ItemSettings, Tls, Webhook
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB are the kernel's limit
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
@@ -31,33 +31,61 @@ _OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
 _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 
-def check_keys(elections: Any, report: Report, default_key: str) -> None:
-    """No two elections share a key. Looks at raw data, so that a fault elsewhere does not hide it."""
-    first: dict[str, str] = {}
-    for name, election in elections.items() if isinstance(elections, dict) else ():
-        key = election.get("key", default_key.replace("<name>", name)) if isinstance(election, dict) else None
-        if not isinstance(key, str):
-            continue
-        other = first.setdefault(key, name)
-        if other != name:
-            place = report.places.of_value(("elections", other, "key"))
-            message = f"cannot share its key with elections.{other} ({place}): give each its own"
-            report.refuse(("elections", name, "key"), message)
+def check_keys(data: dict[str, Any], report: Report, default_key: str, default_prefix: str) -> None:
+    """No two items share a name or a key. Looks at raw data, so that a fault elsewhere does not hide it."""
+    named: dict[str, KeyPath] = {}
+    keys = _Keys(report)
+    for section, name, item in items_of(data):
+        other = named.setdefault(name, (section, name))
+        if other != (section, name):
+            whose = f"{section_of(other)} ({report.places.of_key(other)})"
+            report.refuse_key((section, name), f"cannot have the name of {whose}: give each its own")
+        what, default = ("key", default_key) if section == "elections" else ("prefix", default_prefix)
+        given = item.get(what, default.replace("<name>", name)) if isinstance(item, dict) else None
+        if isinstance(given, str):
+            keys.add(given if what == "key" else f"{given}/", (section, name, what))
+
+
+def section_of(path: KeyPath) -> str:
+    """An item as it is named in messages: ``elections.namenode``."""
+    return ".".join(map(str, path[:2]))
+
+
+class _Keys:
+    """The keys of all items so far; one that ends with / stands for all that is below it."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._of: dict[str, KeyPath] = {}
+        self._below: dict[str, KeyPath] = {}
+
+    def add(self, key: str, path: KeyPath) -> None:
+        folders = [key[: at + 1] for at, letter in enumerate(key[:-1]) if letter == "/"]
+        taken = [self._of.get(folder) for folder in (key, *folders)]
+        other = next((each for each in (*taken, self._below.get(key)) if each is not None), None)
+        if other is not None:
+            whose = f"{section_of(other)} ({self._report.places.of_value(other)})"
+            self._report.refuse(path, f"cannot share its {path[-1]} with {whose}: give each its own")
+            return
+        self._of[key] = path
+        for folder in folders:
+            self._below.setdefault(folder, path)
 
 
 def check_doubtful(doubtful: set[KeyPath], report: Report) -> None:
     """Within a value's mapping or list nothing says that text is meant, so no scalar may be doubtful."""
     for path in doubtful:
-        if path[0] == "elections" and path[2:3] == ("value",) and len(path) > _VALUE_DEPTH:
+        if path[0] in SECTIONS and path[2:3] == ("value",) and len(path) > _VALUE_DEPTH:
             message = "cannot be left open: to some readers of YAML it is text, to others not, quote it"
             report.refuse(path, message)
 
 
-def check_election(settings: ElectionSettings, report: Report) -> None:
-    """Everything that must hold within one election."""
-    path: KeyPath = ("elections", settings.name)
+def check_item(settings: ItemSettings, report: Report) -> None:
+    """Everything that must hold within one election or semaphore."""
+    path: KeyPath = (f"{settings.kind}s", settings.name)
     if "$" in settings.key:
-        report.refuse((*path, "key"), "cannot be a key of Consul: a $ cannot stand in it")
+        what = "key" if settings.kind == "election" else "prefix"
+        report.refuse((*path, what), "cannot be a key of Consul: a $ cannot stand in it")
     if len(settings.value) > VALUE_BYTES_MAX:
         size = len(settings.value)
         report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {VALUE_BYTES_MAX}")
@@ -69,13 +97,13 @@ def check_election(settings: ElectionSettings, report: Report) -> None:
         _check_lease(settings, path, report)
 
 
-def _hooks(settings: ElectionSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
+def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
     for list_name in ("on_acquire", "on_lose", "on_change", "on_lose_failure"):
         for index, hook in enumerate(getattr(settings, list_name)):
             yield (*path, list_name, index), hook
 
 
-def _check_hook_names(settings: ElectionSettings, path: KeyPath, report: Report) -> None:
+def _check_hook_names(settings: ItemSettings, path: KeyPath, report: Report) -> None:
     seen: Counter[str] = Counter()
     for hook_path, hook in _hooks(settings, path):
         seen[hook.name] += 1
@@ -104,7 +132,7 @@ def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:
         seen.add(name.lower())
 
 
-def _check_lease(settings: ElectionSettings, path: KeyPath, report: Report) -> None:
+def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
     session = settings.session
     if session.ttl_s is None and settings.accept_overlap:
         report.refuse((*path, "accept_overlap"), "cannot be true with ttl: none: give the session a TTL")
@@ -120,7 +148,7 @@ def _check_lease(settings: ElectionSettings, path: KeyPath, report: Report) -> N
         report.warn((*path, "session", "ttl"), message)
 
 
-def _no_room(settings: ElectionSettings) -> str:
+def _no_room(settings: ItemSettings) -> str:
     lease = lease_of(settings)
     return (
         f"cannot end on_lose before another node may hold the key: room would be {room_sum(settings)} "
@@ -128,7 +156,7 @@ def _no_room(settings: ElectionSettings) -> str:
     )
 
 
-def room_sum(settings: ElectionSettings) -> str:
+def room_sum(settings: ItemSettings) -> str:
     """The room written out: lock_delay, less the margin, less every term of lose_time."""
     lease = lease_of(settings)
     terms = [("lock_delay", lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
@@ -142,7 +170,7 @@ def _roomier(lose_time_s: float) -> str:
     return f"no lock_delay up to {words(LOCK_DELAY_MAX_S)} is enough, shorten the timeouts, {_OVERLAP}"
 
 
-def _little_silence(settings: ElectionSettings) -> str:
+def _little_silence(settings: ItemSettings) -> str:
     enough_s = sufficient_lock_delay_s(settings)
     remedy = (
         f"set {enough_s}s to ride it out" if enough_s else "no lock_delay rides it out, shorten the timeouts"

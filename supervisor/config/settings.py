@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from supervisor.config.problems import Problem
-from supervisor.core.settings import ElectionSettings, Tls
+from supervisor.core.settings import ItemSettings, Tls
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Config:
 
     consul: ConsulSettings
     log: LogSettings
-    elections: tuple[ElectionSettings, ...]
+    items: tuple[ItemSettings, ...]
     state_dir: str
     warnings: tuple[Problem, ...] = ()
     withheld: frozenset[str] = frozenset()

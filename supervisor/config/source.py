@@ -1,8 +1,8 @@
 """The files of a configuration as one tree: a file, or a directory's files merged.
 
 A directory is read in the drop-in style of config management: its ``*.yml`` and ``*.yaml`` in the
-order of their names, hidden ones left out. Elections are united; any other top-level key may stand
-in one file only. Reads regular files alone and never more than the limits below.
+order of their names, hidden ones left out. Elections and semaphores are united; any other top-level
+key may stand in one file only. Reads regular files alone and never more than the limits below.
 """
 
 import stat
@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from supervisor.config.problems import KeyPath, Place, Places, Report
+from supervisor.config.problems import SECTIONS, KeyPath, Place, Places, Report
 from supervisor.config.tree import Tree, Unreadable, read_tree
 
 FILE_BYTES_MAX = 1024 * 1024  # 2,000 elections of 500 bytes
 FILES_BYTES_MAX = 2 * FILE_BYTES_MAX  # of a directory together
 FILES_MAX = 512  # of a directory; one drop-in an application
-
-_UNITED = "elections"
 
 
 @dataclass(slots=True)
@@ -126,23 +124,23 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
     for key, value in tree.value.items():
         if key not in source.data:
             source.data[key] = value
-        elif key != _UNITED:
+        elif key not in SECTIONS:
             _refuse_twice(source, tree, (key,), report)
         elif not isinstance(value, dict):
-            message = "cannot be used: it is no mapping of names to elections"
+            message = f"cannot be used: it is no mapping of names to {key}"
             report.refuse_at(tree.places.of_value((key,)), (key,), message)
         elif isinstance(source.data[key], dict):
-            _unite(source, tree, report)
+            _unite(source, tree, key, report)
     source.doubtful |= tree.doubtful
     _adopt(source.places, tree.places)
 
 
-def _unite(source: Source, tree: Tree, report: Report) -> None:
-    elections = source.data[_UNITED]
-    for name, election in tree.value[_UNITED].items():
-        if name in elections:
-            _refuse_twice(source, tree, (_UNITED, name), report)
-        elections.setdefault(name, election)
+def _unite(source: Source, tree: Tree, section: str, report: Report) -> None:
+    items = source.data[section]
+    for name, item in tree.value[section].items():
+        if name in items:
+            _refuse_twice(source, tree, (section, name), report)
+        items.setdefault(name, item)
 
 
 def _refuse_twice(source: Source, tree: Tree, path: KeyPath, report: Report) -> None:

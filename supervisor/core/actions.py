@@ -10,7 +10,7 @@ which carry the action that they complete: an answer is matched by identity, not
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from supervisor.core.settings import ElectionSettings, Hook, Run, SessionSettings
+from supervisor.core.settings import Hook, ItemSettings, Run, SessionSettings
 
 
 class Role(StrEnum):
@@ -38,6 +38,7 @@ class Reason(StrEnum):
     LEASE_EXPIRED = "lease-expired"
     UNHEALTHY = "unhealthy"
     RUN_EXITED = "run-exited"
+    SLOT_REMOVED = "slot-removed"
     SHUTDOWN = "shutdown"
     CONFIG_CHANGED = "config-changed"
     ACQUIRE_FAILED = "acquire-failed"
@@ -108,6 +109,72 @@ class Release(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class Roster:
+    """What the key ``<prefix>/.lock`` of a semaphore says: who has its slots, and how many there are.
+
+    ``prune_delay_s``: for how long the slot of a holder that vanished stays taken. None: it does not
+    say. ``others``: fields that are not ours, as JSON text, which survive our writes.
+    """
+
+    limit: int | None = None
+    holders: tuple[str, ...] = ()
+    prune_delay_s: float | None = None
+    others: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRequest(Request):
+    """About one semaphore: all below ``prefix``, which has no / at its end."""
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSlots(SlotRequest):
+    """``GET /v1/kv/PREFIX/?recurse&consistent``, answered at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSlots(SlotRequest):
+    """A blocking query on all below the prefix: see ``WatchKey``."""
+
+    index: int
+    wait_s: float
+    consistent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Enroll(SlotRequest):
+    """A transaction: our contender key is locked by our session and, with a ``roster``, ``.lock``
+    becomes that if its index still is ``index`` (0: if it is absent)."""
+
+    session: str
+    value: bytes
+    roster: Roster | None = None
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSlot(SlotRequest):
+    """A transaction: ``.lock`` becomes ``roster`` if its index still is ``index`` and our session
+    still holds our contender key."""
+
+    session: str
+    roster: Roster
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave(SlotRequest):
+    """A transaction: with a ``roster``, ``.lock`` becomes that if its index still is ``index``; our
+    contender key is deleted."""
+
+    session: str
+    roster: Roster | None = None
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Prepare:
     """This write may be wanted within moments: have it ready to be sent. Nothing is sent yet."""
 
@@ -131,7 +198,16 @@ class WatchKey(Request):
     consistent: bool
 
 
-Watch = WatchKey
+Watch = WatchKey | WatchSlots
+Write = CreateSession | DestroySession | Acquire | Release | Enroll | TakeSlot | Leave
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds, and the value that it gave."""
+
+    session: str
+    value: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +225,8 @@ class HookContext:
     leader: bytes | None = None
     previous_leader: bytes | None = None
     rival_at: float | None = None  # lose: from when on a rival may hold
+    kind: str = "election"
+    holders: tuple[Holder, ...] = ()  # of a semaphore, as far as this node knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +307,7 @@ class Remember:
 
     item: str
     memory: Memory
-    settings: ElectionSettings
+    settings: ItemSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +320,15 @@ class Became:
 
 
 @dataclass(frozen=True, slots=True)
+class Noticed:
+    """For the log and status: what an operator should know of this item; blank: no more. Nothing is
+    to be done."""
+
+    item: str
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The election has wound up after a stop. ``clean`` False: stuck, an operator is needed."""
 
@@ -249,4 +336,6 @@ class Finished:
     clean: bool
 
 
-Action = Request | Prepare | StartHook | KillHook | StartRun | StopRun | Remember | Became | Finished
+Action = (
+    Request | Prepare | StartHook | KillHook | StartRun | StopRun | Remember | Became | Noticed | Finished
+)

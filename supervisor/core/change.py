@@ -8,10 +8,10 @@ nothing: elections step on without looking at it.
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import Action, HookContext, KillHook, Reason
-from supervisor.core.events import HookEnded, KeyView
+from supervisor.core.events import HookEnded, KeyView, SlotsView, View
 from supervisor.core.lane import NEVER
 from supervisor.core.sequence import Sequence
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Change:
     """
 
     instance: str
-    told: KeyView | None = None
+    told: View | None = None
     past_leader: bytes | None = None
-    newest: KeyView | None = None
+    newest: View | None = None
     context: HookContext | None = None
     hooks: Sequence = Sequence()
     count: int = 0
@@ -47,7 +47,7 @@ class Change:
         told_leader = self.told.leader if self.told is not None else None
         return self.past_leader if told_leader is None else told_leader
 
-    def see(self, view: KeyView) -> "Change":
+    def see(self, view: View) -> "Change":
         """This is the state now."""
         return replace(self, newest=view)
 
@@ -58,7 +58,7 @@ class Change:
         return replace(self, hooks=self.hooks.ended(event.ok))
 
 
-def advance(change: Change, settings: ElectionSettings, now: float) -> tuple[Change, tuple[Action, ...]]:
+def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change, tuple[Action, ...]]:
     """Begin the next attempt, or the run for the newest state."""
     hooks = settings.on_change
     if change.context is not None:
@@ -90,17 +90,15 @@ def _moved(change: Change) -> bool:
     return change.newest is not None and _reason(change.told, change.newest) is not None
 
 
-def _reason(told: KeyView | None, newest: KeyView) -> Reason | None:
+def _reason(told: View | None, newest: View) -> Reason | None:
     if told is None:
         return Reason.INITIAL
-    if told.session != newest.session:
+    if {each.session for each in told.holders} != {each.session for each in newest.holders}:
         return Reason.LEADER_CHANGED
-    if told.leader != newest.leader:
-        return Reason.VALUE_CHANGED
-    return None
+    return Reason.VALUE_CHANGED if set(told.holders) != set(newest.holders) else None
 
 
-def _begin_run(change: Change, settings: ElectionSettings) -> Change:
+def _begin_run(change: Change, settings: ItemSettings) -> Change:
     newest = change.newest
     assert newest is not None
     reason = _reason(change.told, newest)
@@ -116,9 +114,11 @@ def _begin_run(change: Change, settings: ElectionSettings) -> Change:
         key=settings.key,
         reason=reason,
         transition=f"{change.instance}-{settings.name}-change-{count}",
-        session=newest.session,
+        session=newest.session if isinstance(newest, KeyView) else "",
         lock_index=newest.lock_index,
         leader=newest.leader,
         previous_leader=past_leader,
+        kind=settings.kind,
+        holders=newest.holders if isinstance(newest, SlotsView) else (),
     )
     return replace(change, context=context, hooks=Sequence(), count=count)

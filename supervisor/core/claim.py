@@ -9,7 +9,7 @@ when it is asked, says what that means for a tenure.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Self
+from typing import ClassVar, Self
 
 from supervisor.core.actions import Acquire, Reason, Request, Watch
 from supervisor.core.events import Outcome, View
@@ -73,6 +73,8 @@ class Claim(ABC):
     free_since: float = NEVER
     try_at: float = -NEVER
 
+    queues: ClassVar[bool] = False  # whether one that stands in line and does not act is in the way
+
     # --- what the kinds say -----------------------------------------------------------------------
 
     @property
@@ -123,6 +125,11 @@ class Claim(ABC):
     @abstractmethod
     def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self: ...
 
+    @property
+    def notice(self) -> str:
+        """What an operator should know of it; blank when all is well."""
+        return ""
+
     # --- what is known, and what is wanted -------------------------------------------------------
 
     def is_surely_free(self, at: float) -> bool:
@@ -167,6 +174,10 @@ class Claim(ABC):
         lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.info))
         watch, read, info = lanes
         return replace(self, watch=watch, read=read, info=info)
+
+    def recalled(self, tenure: Tenure) -> Self:
+        """What a tenure on record says of it."""
+        return self
 
     def won(self, index: int, read_at: float) -> Self:
         """Ours from that index on: what is under way was asked for before that."""

@@ -13,14 +13,15 @@ from supervisor.core import session as sessions
 from supervisor.core.actions import NOTHING, Memory, Reason, Role
 from supervisor.core.change import Change
 from supervisor.core.claim import Claim, News
-from supervisor.core.events import KeyView, View
+from supervisor.core.events import View
 from supervisor.core.health import Health
 from supervisor.core.key import Key
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease, lease_of
 from supervisor.core.memory import Ledger
 from supervisor.core.session import Session, Stage, Terms
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.slots import Slots
 from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
 
 REJOIN_DELAY_MAX_S = 300.0
@@ -35,10 +36,10 @@ class Contender:
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
     ``next_settings``: those of the file, once what was begun by others is adopted or wound up.
-    ``ledger``: what a crash of ours would not forget.
+    ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last.
     """
 
-    settings: ElectionSettings
+    settings: ItemSettings
     lease: Lease
     spread: float
     session: Session
@@ -53,9 +54,10 @@ class Contender:
     role: Role = Role.WAITING
     stopping: bool = False
     departing: bool = False
-    next_settings: ElectionSettings | None = None
+    next_settings: ItemSettings | None = None
     paused: bool = False
     ledger: Ledger = Ledger()
+    noticed: str = ""
 
     @property
     def terms(self) -> Terms:
@@ -117,12 +119,12 @@ class Contender:
 
 
 def new_contender(
-    settings: ElectionSettings,
+    settings: ItemSettings,
     *,
     spread: float,
     instance: str,
     memory: Memory = NOTHING,
-    recorded: ElectionSettings | None = None,
+    recorded: ItemSettings | None = None,
     now: float = 0.0,
 ) -> Contender:
     """A contender that has not asked Consul anything yet; its first step is due at once.
@@ -142,24 +144,23 @@ def new_contender(
         session=memories.session_from(memory, now),
         change=Change(instance),
         health=healths.new_health(settings),
-        claim=Key(),
+        claim=_claim_of(settings),
         tenure=tenure,
         role=Role.WAITING if settings.contend else Role.OBSERVER,
         paused=memory.paused,
         ledger=Ledger(kept=memory if memory == NOTHING else None),
     )
     if tenure is not None:
-        return replace(contender, claim=Key(view=_view_from(tenure)).read_by(now))
+        return replace(contender, claim=contender.claim.recalled(tenure).read_by(now))
     return want_session(contender, -NEVER)
 
 
-def _view_from(tenure: Tenure) -> KeyView:
-    token, indexes = tenure.token, (tenure.create_index, tenure.lock_index)
-    return KeyView(0, tenure.session, tenure.leader, indexes[0], token, indexes[1])
+def _claim_of(settings: ItemSettings) -> Claim:
+    return Slots().follows(settings) if isinstance(settings, SemaphoreSettings) else Key()
 
 
 def departing_contender(
-    settings: ElectionSettings, *, spread: float, instance: str, memory: Memory, now: float
+    settings: ItemSettings, *, spread: float, instance: str, memory: Memory, now: float
 ) -> Contender:
     """A contender that is on record and not in the file as it is now: to be wound up, no more."""
     contender = new_contender(settings, spread=spread, instance=instance, memory=memory, now=now)
@@ -181,10 +182,15 @@ def want_session(contender: Contender, at: float) -> Contender:
 
 def note(contender: Contender, news: News, now: float) -> Contender:
     """This is how it is from now on; ``on_change`` may have to be told."""
-    change = contender.change.see(news.view)
+    change, tenure = contender.change.see(news.view), contender.tenure
     if not contender.settings.contend:
         return replace(contender, claim=replace(contender.claim, view=news.view), change=change)
-    return replace(contender, claim=contender.claim.noted(news, contender.session.id, now), change=change)
+    claim = contender.claim.noted(news, contender.session.id, now)
+    contender = replace(contender, claim=claim, change=change)
+    if not isinstance(claim, Slots):
+        return contender
+    tenure = tenure and replace(tenure, holders=news.view.holders)
+    return replace(contender, tenure=tenure, lease=lease_of(contender.settings, claim.guard_s))
 
 
 def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
@@ -258,11 +264,15 @@ def follow_file(contender: Contender) -> Contender:
     settings = contender.next_settings
     if settings is None:
         return contender
+    claim = contender.claim
+    if isinstance(claim, Slots) and isinstance(settings, SemaphoreSettings):
+        claim = claim.follows(settings)
     same_check = settings.candidate_check == contender.settings.candidate_check
     return replace(
         contender,
         settings=settings,
         next_settings=None,
+        claim=claim,
         lease=lease_of(settings),
         health=contender.health if same_check else healths.new_health(settings),
         ledger=replace(contender.ledger, outdated=True),

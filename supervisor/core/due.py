@@ -11,7 +11,7 @@ from supervisor.core import health as healths
 from supervisor.core import memory as memories
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
-from supervisor.core.actions import Action, Became, Finished, Prepare, Release, Request, Role, Watch
+from supervisor.core.actions import Action, Became, Finished, Noticed, Prepare, Release, Request, Role, Watch
 from supervisor.core.contender import Contender, follow_file, give_back, want_session
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
@@ -73,6 +73,8 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
     if contender.tenure is None and contender.stopping:
         session = contender.session.end(now, last_try=contender.last_try)
         contender = replace(contender, session=session)
+    elif contender.tenure is None and contender.claim.queues and not contender.is_fit:
+        contender = _out_of_line(contender, now)
     elif contender.tenure is None:
         contender = want_session(contender, now)
     contender, write = _write(contender, now)
@@ -84,6 +86,13 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
         attempt = claim.try_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
     return contender, tuple(request for request in (write, attempt, renewal) if request is not None)
+
+
+def _out_of_line(contender: Contender, now: float) -> Contender:
+    """Who may not hold does not keep others waiting; a session that has not been in line may stay."""
+    if not contender.session.tried:
+        return want_session(contender, now)
+    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
 
 
 def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:
@@ -175,6 +184,13 @@ def _advance_role(contender: Contender, now: float) -> _Turn:
     return replace(contender, role=role), tuple(actions)
 
 
+def _advance_notice(contender: Contender, now: float) -> _Turn:
+    notice = contender.claim.notice
+    if notice == contender.noticed:
+        return contender, ()
+    return replace(contender, noticed=notice), (Noticed(contender.settings.name, notice),)
+
+
 _TURNS = (
     _advance_session,
     _advance_claim,
@@ -182,6 +198,7 @@ _TURNS = (
     _advance_health,
     _advance_memory,
     _advance_role,
+    _advance_notice,
 )
 _ROLES = {
     Phase.ADOPTING: Role.ACQUIRING,

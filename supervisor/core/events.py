@@ -6,7 +6,7 @@ its own: a write without an answer may have been applied, now or seconds later.
 
 from dataclasses import dataclass
 
-from supervisor.core.actions import Reason, Remember, Request, StartHook, StartRun
+from supervisor.core.actions import Holder, Reason, Remember, Request, Roster, StartHook, StartRun
 
 # --- outcomes of a request -------------------------------------------------------------------
 
@@ -120,8 +120,100 @@ class KeyView:
             return None
         return Hold(self.modify_index, self.create_index, self.lock_index, self.value)
 
+    @property
+    def holders(self) -> tuple[Holder, ...]:
+        """Whoever leads."""
+        return (Holder(self.session, self.value),) if self.session else ()
 
-View = KeyView
+
+@dataclass(frozen=True, slots=True)
+class LockKey:
+    """The key ``.lock`` of a semaphore; ``roster`` None: it is no semaphore's, as ``why`` says."""
+
+    create_index: int
+    modify_index: int
+    roster: Roster | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContenderKey:
+    """The key ``<prefix>/<name>`` of whoever contends for a slot. It is alive while ``session``,
+    which Consul blanks or takes the key with, is its name. ``prune_delay_s``: as its body says."""
+
+    name: str
+    session: str
+    value: bytes
+    create_index: int
+    lock_index: int
+    prune_delay_s: float | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether Consul says that its session lives."""
+        return self.session == self.name
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsView:
+    """All below a semaphore's prefix as one answer shows it; an absent ``.lock`` is None."""
+
+    index: int
+    lock: LockKey | None = None
+    contenders: tuple[ContenderKey, ...] = ()
+
+    @property
+    def roster(self) -> Roster | None:
+        """Who has which slots; None when nothing says so."""
+        return self.lock.roster if self.lock is not None else None
+
+    @property
+    def leader(self) -> None:
+        """No slot is more than another."""
+        return None
+
+    @property
+    def lock_index(self) -> int:
+        """Nobody locks the record of the slots."""
+        return 0
+
+    def alive(self, session: str) -> ContenderKey | None:
+        """The contender key of this session, if it lives."""
+        return next((each for each in self.contenders if each.name == session and each.is_alive), None)
+
+    @property
+    def holders(self) -> tuple[Holder, ...]:
+        """Whoever has a slot and lives."""
+        named = () if self.roster is None else self.roster.holders
+        keys = (self.alive(session) for session in named)
+        return tuple(Holder(key.name, key.value) for key in keys if key is not None)
+
+    def hold_of(self, session: str) -> Hold | None:
+        """What it says of this session as holder; None when it is none."""
+        key, lock = self.alive(session), self.lock
+        if key is None or lock is None or lock.roster is None or session not in lock.roster.holders:
+            return None
+        return Hold(lock.modify_index, key.create_index, key.lock_index, key.value)
+
+
+View = KeyView | SlotsView
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """Of a key that a transaction has just written."""
+
+    create_index: int
+    modify_index: int
+    lock_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """A step to a slot is done; the indexes of the keys that it wrote."""
+
+    contender: Indexes | None
+    lock: Indexes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +236,8 @@ Outcome = (
     | Raced
     | Done
     | KeyView
+    | SlotsView
+    | Seated
     | SessionInfo
 )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartHook
 from supervisor.core.events import HookEnded
 from supervisor.core.lane import NEVER
-from supervisor.core.settings import CandidateCheck, ElectionSettings
+from supervisor.core.settings import CandidateCheck, ItemSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Health:
         return replace(self, running=None, passes=0, fails=fails, fit=fit)
 
 
-def new_health(settings: ElectionSettings) -> Health:
+def new_health(settings: ItemSettings) -> Health:
     """Of a process that has not checked anything yet."""
     return Health(fit=True, due_at=NEVER) if settings.candidate_check is None else Health(fit=False)
 
 
 def advance(
-    health: Health, settings: ElectionSettings, instance: str, now: float
+    health: Health, settings: ItemSettings, instance: str, now: float
 ) -> tuple[Health, tuple[Action, ...]]:
     """Begin the next check if it is due: one interval after the start of the last, or at its end."""
     check = settings.candidate_check
@@ -70,6 +70,7 @@ def advance(
         key=settings.key,
         reason=Reason.SCHEDULED,
         transition=f"{instance}-{settings.name}-check",
+        kind=settings.kind,
     )
     start = StartHook(check.hook, 1, context)
     return replace(health, running=start, due_at=now + check.interval_s), (start,)

@@ -61,6 +61,12 @@ class Key(Claim):
         guess = Reason.RELEASED_BY_OPERATOR if view.present and same_key else Reason.KEY_DELETED
         return Lost(guess, taken=True)
 
+    def recalled(self, tenure: Tenure) -> Self:
+        """As it was when the tenure began."""
+        token, leader = tenure.token, tenure.leader
+        view = KeyView(0, tenure.session, leader, tenure.create_index, token, tenure.lock_index)
+        return replace(self, view=view)
+
     def names_another(self, session: str) -> bool:
         """Whether another session is on it."""
         return self.view is not None and self.view.session not in ("", session)

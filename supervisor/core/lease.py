@@ -14,7 +14,7 @@ decide belief: only ``lock_delay`` is promised to us (Consul documents a TTL as 
 
 from dataclasses import dataclass
 
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings
 
 MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
 MARGIN_SHARE = 0.05  # clocks whose rates differ, many times what crystals do
@@ -67,7 +67,7 @@ class Lease:
         return self.interval_s + self.exchange_s
 
 
-def lose_terms(settings: ElectionSettings) -> tuple[tuple[str, float], ...]:
+def lose_terms(settings: ItemSettings) -> tuple[tuple[str, float], ...]:
     """The terms of ``lose_time`` as (what, seconds), in the order in which they are spent."""
     terms: list[tuple[str, float]] = []
     if settings.on_acquire:
@@ -80,18 +80,17 @@ def lose_terms(settings: ElectionSettings) -> tuple[tuple[str, float], ...]:
     return tuple(terms)
 
 
-def lease_of(settings: ElectionSettings) -> Lease:
-    """The lease that these settings allow.
+def lease_of(settings: ItemSettings, guard_s: float | None = None) -> Lease:
+    """The lease that these settings allow; ``guard_s``: where others wait less than our file says.
 
     With ``accept_overlap`` and no room of at least ROOM_MIN_S, the room is the TTL. Otherwise a
     room below ROOM_MIN_S is returned as it is: to refuse it is the loader's part.
     """
-    session = settings.session
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
-    return _lease(settings, session.lock_delay_s, lose_time_s)
+    return _lease(settings, settings.guard_s if guard_s is None else guard_s, lose_time_s)
 
 
-def sufficient_lock_delay_s(settings: ElectionSettings) -> int | None:
+def sufficient_lock_delay_s(settings: ItemSettings) -> int | None:
     """The smallest whole lock-delay that rides out SILENCE_MIN_S; None when 60 s do not."""
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
     for lock_delay_s in range(1, int(LOCK_DELAY_MAX_S) + 1):
@@ -107,7 +106,7 @@ def margin_of(lock_delay_s: float) -> float:
     return max(MARGIN_MIN_S, MARGIN_SHARE * lock_delay_s)
 
 
-def _lease(settings: ElectionSettings, lock_delay_s: float, lose_time_s: float) -> Lease:
+def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> Lease:
     ttl_s = settings.session.ttl_s
     margin_s = margin_of(lock_delay_s)
     room_s = lock_delay_s - margin_s - lose_time_s

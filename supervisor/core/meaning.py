@@ -116,7 +116,7 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
         case DestroySession():
             return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
         case _ if session.stage is Stage.RELEASING:
-            return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
+            return _release_answered(contender, outcome, now)
         case _:
             return _try_answered(contender, request, outcome, now)
 
@@ -125,6 +125,8 @@ def _claim_answered(contender: Contender, request: Request, outcome: Outcome, no
     regular = request == contender.claim.read.pending
     claim, news = contender.claim.answered(contender.terms, request, outcome, now)
     contender = replace(contender, claim=claim)
+    if contender.session.awaits_news and regular:
+        return _release_informed(contender, news, now)
     if news is None:
         return contender
     contender = _hear(contender, news, now)
@@ -161,7 +163,28 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
         if not contender.is_fit:
             return decline(contender, now)
         return begin_tenure(contender, view, request.at, now)
+    if view is not None and welcome:
+        return note(contender, News(view, request.at, request.at, consistent=True, old=False), now)
     return replace(contender, claim=contender.claim.refused(outcome, terms, contender.spread, now))
+
+
+def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
+    session = sessions.written(contender.session, contender.terms, outcome, now)
+    contender = replace(contender, session=session)
+    if not session.awaits_news:
+        return contender
+    claim = contender.claim.refused(outcome, contender.terms, contender.spread, now)
+    return replace(contender, claim=claim)
+
+
+def _release_informed(contender: Contender, news: News | None, now: float) -> Contender:
+    """Now it is known what there is to give up; or, at the last try, that nobody tells."""
+    if news is None and not contender.last_try:
+        return contender
+    claim, session = contender.claim, contender.session
+    if news is not None:
+        claim = claim.noted(news, session.id, now)
+    return replace(contender, claim=claim, session=replace(session, write=session.write.at(now)))
 
 
 # --- what news means -----------------------------------------------------------------------------

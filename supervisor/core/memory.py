@@ -13,7 +13,7 @@ from supervisor.core.actions import Memory, Reason, Remember, Step
 from supervisor.core.events import Remembered
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.session import Session, Stage
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import Phase, Tenure
 
 REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough for the log
@@ -71,14 +71,14 @@ _BEGUN = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 
 
 def advance(
-    ledger: Ledger, truth: Memory, settings: ElectionSettings, now: float
+    ledger: Ledger, truth: Memory, settings: ItemSettings, now: float
 ) -> tuple[Ledger, tuple[Remember, ...]]:
     """The record to be written now, if there is one."""
     ledger = ledger.settled(truth)
     return ledger, (Remember(settings.name, truth, settings),) if ledger.wants(truth, now) else ()
 
 
-def truth_of(session: Session, tenure: Tenure | None, settings: ElectionSettings, *, paused: bool) -> Memory:
+def truth_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *, paused: bool) -> Memory:
     """What a process that starts now would have to know."""
     if tenure is None or tenure.phase is Phase.LOST:
         owed = session.id or session.left
@@ -121,11 +121,12 @@ def _step_of(tenure: Tenure) -> Step:
 # --- a process that starts -----------------------------------------------------------------------
 
 
-def is_adoptable(memory: Memory, recorded: ElectionSettings, settings: ElectionSettings) -> bool:
+def is_adoptable(memory: Memory, recorded: ItemSettings, settings: ItemSettings) -> bool:
     """Whether an election as the file has it now may go on with this record."""
     if memory.step is Step.NONE:
         return True
-    return settings.contend and settings.key == recorded.key and settings.session == recorded.session
+    same_lock = (settings.kind, settings.key) == (recorded.kind, recorded.key)
+    return settings.contend and same_lock and settings.session == recorded.session
 
 
 def session_from(memory: Memory, now: float) -> Session:

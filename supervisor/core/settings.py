@@ -8,6 +8,8 @@ or a clock. Fields that may carry a secret are kept out of ``repr``.
 from dataclasses import dataclass, field
 from typing import Literal
 
+LOCK_SUFFIX = "/.lock"  # of the guide to semaphores, and of Consul's own clients
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -99,8 +101,8 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ElectionSettings:
-    """One election of the file."""
+class ItemSettings:
+    """One item of the file: what elections and semaphores have in common."""
 
     name: str
     key: str
@@ -119,8 +121,55 @@ class ElectionSettings:
     accept_overlap: bool = False
 
     @property
+    def kind(self) -> str:
+        """What the file calls it."""
+        raise NotImplementedError
+
+    @property
+    def guard_s(self) -> float:
+        """For how long a holder that vanished keeps others out."""
+        return self.session.lock_delay_s
+
+    @property
     def hooks(self) -> tuple[Hook, ...]:
         """All that may ever be run, but the run child."""
         check = () if self.candidate_check is None else (self.candidate_check.hook,)
         lists = (self.on_acquire, self.on_lose, self.on_change, self.on_lose_failure, check)
         return tuple(hook for hooks in lists for hook in hooks)
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionSettings(ItemSettings):
+    """One election of the file: ``key`` is what is held."""
+
+    @property
+    def kind(self) -> str:
+        """What the file calls it."""
+        return "election"
+
+
+@dataclass(frozen=True, slots=True)
+class SemaphoreSettings(ItemSettings):
+    """One semaphore of the file: ``key`` is the record of its slots, ``<prefix>/.lock``; ``value`` is
+    the body of our contender key."""
+
+    limit: int = 1
+    prune_delay_s: float = 30.0
+
+    @property
+    def kind(self) -> str:
+        """What the file calls it."""
+        return "semaphore"
+
+    @property
+    def prefix(self) -> str:
+        """The folder of Consul below which its keys are; without the / at its end."""
+        return self.key.removesuffix(LOCK_SUFFIX)
+
+    @property
+    def guard_s(self) -> float:
+        """Slots have no lock-delay in Consul: whoever frees one waits as long."""
+        return self.prune_delay_s
+
+
+Settings = ElectionSettings | SemaphoreSettings

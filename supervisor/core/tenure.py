@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from supervisor.core.actions import (
     Action,
+    Holder,
     HookContext,
     KillHook,
     Reason,
@@ -28,7 +29,7 @@ from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import Lease
 from supervisor.core.sequence import Sequence
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
 OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)
@@ -60,7 +61,7 @@ class Tenure:
     ``reason_by``: on_lose waits until then for a better reason than the one at hand.
     ``recorded``: a crash of ours would not forget it; nothing begins before. ``fresh_from``: nothing
     begins on news older than this. ``renewed``: Consul has renewed the session since ADOPTING began;
-    ``acquired``: on_acquire was done before that.
+    ``acquired``: on_acquire was done before that. ``holders``: of a semaphore, as last heard.
     """
 
     session: str
@@ -84,6 +85,7 @@ class Tenure:
     fresh_from: float = -NEVER
     renewed: bool = False
     acquired: bool = False
+    holders: tuple[Holder, ...] = ()
 
     @property
     def believes(self) -> bool:
@@ -154,7 +156,7 @@ def run_ended(tenure: Tenure, event: RunEnded, now: float) -> Tenure:
 
 
 def advance(
-    tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float
+    tenure: Tenure, settings: ItemSettings, lease: Lease, now: float
 ) -> tuple[Tenure, tuple[Action, ...]]:
     """Begin whatever is due now; phases that have nothing to wait for are passed through."""
     actions: list[Action] = []
@@ -169,7 +171,7 @@ def advance(
 _Turn = tuple[Tenure, tuple[Action, ...]]
 
 
-def _acquiring(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     sequence = tenure.hooks.settle(settings.on_acquire, now, stop_at_failure=True)
     tenure = replace(tenure, hooks=sequence)
     if sequence.running is not None:
@@ -190,7 +192,7 @@ def is_adopted(tenure: Tenure, lease: Lease, now: float) -> bool:
     return tenure.phase is Phase.ADOPTING and tenure.renewed and _news_is_fresh(tenure, lease, now)
 
 
-def _adopting(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     if not is_adopted(tenure, lease, now):
         return tenure, ()
     tenure = replace(tenure, reason=Reason.ADOPTED)
@@ -199,7 +201,7 @@ def _adopting(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: flo
     return replace(tenure, phase=Phase.ACQUIRING), ()
 
 
-def _hold(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+def _hold(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     holding = replace(tenure, began=True, phase=Phase.HOLDING, held_at=now)
     if settings.run is None:
         return holding, ()
@@ -212,7 +214,7 @@ def _news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
     return tenure.contact >= tenure.fresh_from and now - tenure.contact <= lease.fresh_s
 
 
-def _clearing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     waits = tenure.hooks.running is not None or tenure.run is not None
     if waits and tenure.killing:
         return tenure, ()
@@ -225,7 +227,7 @@ def _clearing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: flo
     return replace(tenure, phase=Phase.LOSING, hooks=Sequence()), ()
 
 
-def _losing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     tenure, begun = _lose_side(tenure, settings, lease, now)
     if begun or not tenure.hooks.finished(settings.on_lose):
         return tenure, begun
@@ -236,14 +238,14 @@ def _losing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float
     return replace(tenure, phase=Phase.FAILING, hooks=Sequence()), ()
 
 
-def _failing(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+def _failing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     tenure, begun = _lose_side(tenure, settings, lease, now)
     if begun or not tenure.hooks.finished(settings.on_lose_failure):
         return tenure, begun
     return replace(tenure, phase=Phase.STUCK if tenure.hooks.failed else Phase.LOST), ()
 
 
-def _resting(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+def _resting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     return tenure, ()
 
 
@@ -259,7 +261,7 @@ _PHASES = {
 }
 
 
-def _lose_side(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: float) -> _Turn:
+def _lose_side(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     """The next attempt of on_lose or on_lose_failure, if one is due."""
     hooks = settings.on_lose if tenure.phase is Phase.LOSING else settings.on_lose_failure
     after_s = (
@@ -272,7 +274,7 @@ def _lose_side(tenure: Tenure, settings: ElectionSettings, lease: Lease, now: fl
     return _start(tenure, settings, lease)
 
 
-def _start(tenure: Tenure, settings: ElectionSettings, lease: Lease) -> _Turn:
+def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> _Turn:
     hooks = {
         Phase.ACQUIRING: settings.on_acquire,
         Phase.LOSING: settings.on_lose,
@@ -282,8 +284,8 @@ def _start(tenure: Tenure, settings: ElectionSettings, lease: Lease) -> _Turn:
     return replace(tenure, hooks=sequence), (start,)
 
 
-def _context(tenure: Tenure, settings: ElectionSettings, lease: Lease) -> HookContext:
-    acquiring = tenure.phase in BELIEVING
+def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContext:
+    acquiring, of_many = tenure.phase in BELIEVING, settings.kind == "semaphore"
     event = "acquire" if acquiring else "lose" if tenure.phase is Phase.LOSING else "lose-failure"
     return HookContext(
         event=event,
@@ -294,7 +296,9 @@ def _context(tenure: Tenure, settings: ElectionSettings, lease: Lease) -> HookCo
         session=tenure.session,
         lock_index=tenure.lock_index,
         fencing_token=tenure.token,
-        leader=tenure.leader if acquiring else tenure.next_leader,
-        previous_leader=tenure.previous_leader if acquiring else tenure.leader,
+        leader=None if of_many else tenure.leader if acquiring else tenure.next_leader,
+        previous_leader=None if of_many else tenure.previous_leader if acquiring else tenure.leader,
         rival_at=None if acquiring else tenure.rival_at(lease),
+        kind=settings.kind,
+        holders=tenure.holders,
     )

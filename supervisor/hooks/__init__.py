@@ -21,7 +21,7 @@ from typing import Literal
 
 from supervisor.core.actions import KillHook, StartHook, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
-from supervisor.core.settings import Command, ElectionSettings, Webhook
+from supervisor.core.settings import Command, ItemSettings, Webhook
 from supervisor.hooks.command import Child, keep_exit_statuses
 from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
 from supervisor.hooks.output import Allowance, HookLine, Lines
@@ -70,7 +70,7 @@ class Hooks:
         """How many starts have not been answered by an end yet."""
         return len(self._under_way)
 
-    def learn(self, settings: ElectionSettings) -> None:
+    def learn(self, settings: ItemSettings) -> None:
         """Look its users up now: a directory of users may be out of reach when on_lose is due."""
         commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]
         commands += [] if settings.run is None else [(settings.run.command, True)]

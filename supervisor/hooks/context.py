@@ -7,13 +7,14 @@ or anything of the daemon's own environment that concerns the daemon alone into 
 import json
 import math
 from collections.abc import Mapping
+from typing import Any
 
-from supervisor.core.actions import HookContext
+from supervisor.core.actions import Holder, HookContext
 
 PREFIX = "CONSUL_SUPERVISOR_"
 ENV_STRING_BYTES_MAX = 131_072  # Linux: MAX_ARG_STRLEN, for "NAME=value" with its final NUL
 
-Fact = str | int | float | None
+Fact = str | int | float | list[dict[str, Any]] | None
 
 
 def facts(context: HookContext, *, attempt: int, node: str, now: float) -> dict[str, Fact]:
@@ -25,7 +26,7 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float) -> dict[
     """
     told: dict[str, Fact] = {
         "event": context.event,
-        "kind": "election",
+        "kind": context.kind,
         "name": context.name,
         "key": context.key,
         "session": context.session,
@@ -38,6 +39,9 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float) -> dict[
         "attempt": attempt,
         "node": node,
     }
+    if context.kind == "semaphore":
+        del told["leader"], told["previous_leader"]
+        told["holders"] = [_holder(each) for each in context.holders]
     if context.rival_at is not None:
         # Rounded down: a hook must never believe that it has longer than it has.
         told["time_left"] = math.floor(max(0.0, context.rival_at - now) * 1000) / 1000
@@ -55,7 +59,7 @@ def as_environment(told: Mapping[str, Fact]) -> dict[str, str]:
     A value that no environment can carry (a NUL byte, or too long for the kernel) is left out
     altogether: half a leader's value would be worse than none. Standard input has it whole.
     """
-    named = {PREFIX + name.upper(): "" if value is None else str(value) for name, value in told.items()}
+    named = {PREFIX + name.upper(): _variable(value) for name, value in told.items()}
     return {name: value for name, value in named.items() if _fits_environment(name, value)}
 
 
@@ -70,6 +74,21 @@ def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _is_withheld(name: str) -> bool:
     return name in ("NOTIFY_SOCKET", "CONSUL_HTTP_TOKEN") or name.startswith(("WATCHDOG_", PREFIX))
+
+
+def _holder(holder: Holder) -> dict[str, Any]:
+    """Its value as JSON where it is JSON, else as text."""
+    try:
+        value = json.loads(holder.value)
+    except (ValueError, RecursionError):
+        value = _text(holder.value)
+    return {"session": holder.session, "value": value}
+
+
+def _variable(fact: Fact) -> str:
+    if fact is None:
+        return ""
+    return json.dumps(fact, ensure_ascii=False) if isinstance(fact, list) else str(fact)
 
 
 def _text(value: bytes | None) -> str | None:

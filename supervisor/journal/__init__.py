@@ -21,7 +21,7 @@ from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import NOTHING, Memory, Remember, Step
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings
 from supervisor.journal.lines import (
     Identity,
     Recorded,
@@ -72,7 +72,7 @@ class _File:
     path: Path
     memory: Memory = NOTHING
     groups: tuple[Group, ...] = ()
-    settings: ElectionSettings | None = None
+    settings: ItemSettings | None = None
     fd: int = -1
     size: int = 0
     reserved: int = 0
@@ -206,7 +206,7 @@ class Journal:
             file = self._files[election] = _File(self._directory / f"{election}{SUFFIX}")
         return file
 
-    def _write(self, file: _File, memory: Memory, settings: ElectionSettings) -> str:
+    def _write(self, file: _File, memory: Memory, settings: ItemSettings) -> str:
         try:
             if is_at_rest(memory, file.groups):
                 self._remove(file)
@@ -219,7 +219,7 @@ class Journal:
         file.memory = memory
         return ""
 
-    def _append(self, file: _File, line: bytes, settings: ElectionSettings, *, keeps_room: bool) -> None:
+    def _append(self, file: _File, line: bytes, settings: ItemSettings, *, keeps_room: bool) -> None:
         """The line, behind settings if those on record are others. ``keeps_room``: without room for how
         it ends, what this line speaks of must not begin; an end takes the room that was kept."""
         compacts = file.size > (COMPACT_BYTES if keeps_room else 2 * COMPACT_BYTES)

@@ -19,7 +19,7 @@ from typing import Any
 
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import NOTHING, Memory
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings, Settings
 from supervisor.journal.values import from_plain, to_plain
 from supervisor.leftovers import Group
 
@@ -40,7 +40,7 @@ class Recorded:
     """One election as an earlier process left it. ``groups``: process groups of hooks under way;
     ``withheld``: variables that its hooks must not inherit."""
 
-    settings: ElectionSettings
+    settings: ItemSettings
     consul: ConsulSettings
     memory: Memory
     identity: Identity
@@ -59,7 +59,7 @@ class Unreadable(Exception):
         self.sessions = sessions
 
 
-def settings_line(settings: ElectionSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
+def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
     """By what the election would be wound up; without a token, which is read where it stands."""
     reached = {name: part for name, part in to_plain(consul).items() if name != "token"}
     content = {"record": "settings", "election": settings.name, "settings": to_plain(settings)}
@@ -99,7 +99,7 @@ def _newest(contents: list[dict[str, Any] | None]) -> Recorded | None:
         raise Unreadable("the checksum of a line that counts is wrong")
     try:
         return Recorded(
-            settings=from_plain(ElectionSettings, settings["settings"]),
+            settings=from_plain(Settings, settings["settings"]),
             consul=from_plain(ConsulSettings, settings["consul"]),
             memory=from_plain(Memory, state),
             identity=from_plain(Identity, state),

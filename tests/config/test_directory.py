@@ -22,13 +22,13 @@ def refusals(folder: Path) -> list[str]:
 def test_elections_are_united_in_the_order_of_file_names(tmp_path: Path) -> None:
     write(tmp_path, b="elections: {two: {}}", a="elections: {one: {}, zero: {}}", base="log: {level: debug}")
     config = load(tmp_path, {}, "node1")
-    assert [election.name for election in config.elections] == ["one", "zero", "two"]
+    assert [election.name for election in config.items] == ["one", "zero", "two"]
     assert config.log.level == "debug"
 
 
 def test_defaults_of_one_file_count_for_the_elections_of_all(tmp_path: Path) -> None:
     write(tmp_path, a="elections: {one: {}}", z="defaults: {session: {lock_delay: 40s}}")
-    assert load(tmp_path, {}, "node1").elections[0].session.lock_delay_s == 40.0
+    assert load(tmp_path, {}, "node1").items[0].session.lock_delay_s == 40.0
 
 
 def test_other_suffixes_and_hidden_files_are_left_out(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_other_suffixes_and_hidden_files_are_left_out(tmp_path: Path) -> None:
     for name in ("c.yaml.bak", ".d.yaml", "README", ".#a.yaml"):
         (tmp_path / name).write_text("not: [yaml")
     (tmp_path / "sub").mkdir()
-    assert [election.name for election in load(tmp_path, {}, "node1").elections] == ["one", "two"]
+    assert [election.name for election in load(tmp_path, {}, "node1").items] == ["one", "two"]
 
 
 def test_the_same_name_twice_names_both_places(tmp_path: Path) -> None:

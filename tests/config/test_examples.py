@@ -20,7 +20,7 @@ def test_the_examples_are_complete() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_an_example_loads_without_a_warning(file: Path) -> None:
     config = load(file, {"NODE_ADDRESS": "192.0.2.11"}, "node1")
-    assert config.elections
+    assert config.items
     assert config.warnings == ()
 
 

@@ -91,7 +91,7 @@ def test_a_file_that_is_no_bounded_text_is_refused(
 def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_bytes(b"\xef\xbb\xbfelections: {app: {}}\n")
-    assert load(file, {}, "node1").elections[0].name == "app"
+    assert load(file, {}, "node1").items[0].name == "app"
 
 
 def test_a_path_without_a_readable_file_is_refused_with_a_sentence(tmp_path: Path) -> None:

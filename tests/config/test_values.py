@@ -30,7 +30,8 @@ def config(file: Path, text: str, environ: Mapping[str, str] | None = None) -> C
 def election(file: Path, text: str, environ: Mapping[str, str] | None = None) -> ElectionSettings:
     """The only election, app, given the text of its mapping (in flow style) or of the whole file."""
     whole = text if text.startswith(("elections:", "defaults:")) else f"elections: {{app: {text}}}\n"
-    (only,) = config(file, whole, environ).elections
+    (only,) = config(file, whole, environ).items
+    assert isinstance(only, ElectionSettings)
     return only
 
 

@@ -207,6 +207,7 @@ class _Explorer:
         for pending in world.pending:
             if isinstance(pending.request, a.WatchKey):
                 known = world.election.claim.view if world.election is not None else None
+                assert not isinstance(known, e.SlotsView)
                 wakes = pending.request.index == 0 or known is None or known.session != world.holder
                 if wakes and a.WatchKey not in self.scene.slow:
                     return self._answers(world, pending, world.view)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from supervisor.core.actions import Action, StartHook, StartRun
 from supervisor.core.events import Event
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ElectionSettings, ItemSettings
 from supervisor.journal import Identity, Recorded
 from supervisor.recovery import transitions_of
 from tests.simulation.application import NEVER, Application
@@ -112,7 +112,7 @@ class Machine:
         return Identity("machine", self.name, f"boot {self._boots}")
 
     @property
-    def in_force(self) -> ElectionSettings:
+    def in_force(self) -> ItemSettings:
         """What its supervisor goes by: not the file, as long as it winds up what is on record."""
         return self.settings if self.supervisor is None else self.supervisor.election.settings
 

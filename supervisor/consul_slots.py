@@ -1,0 +1,107 @@
+"""Consul's HTTP API as semaphores use it: their transactions, and lists of all below a prefix.
+
+The part of ``supervisor.consul`` that elections do not need. It decides nothing, and raises
+Unreadable for whatever is not Consul's answer.
+"""
+
+import base64
+from typing import Any
+from urllib.parse import quote
+
+import requests
+
+from supervisor import roster as rosters
+from supervisor.answers import Unreadable, json_of, number, text, value_of
+from supervisor.core.actions import Enroll, Leave, Roster, TakeSlot
+from supervisor.core.events import ContenderKey, Indexes, LockKey, Seated, SlotsView
+from supervisor.core.settings import LOCK_SUFFIX
+
+SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own client
+
+
+def operations(action: Enroll | TakeSlot | Leave) -> list[dict[str, object]]:
+    """The transaction of this step."""
+    key = f"{action.prefix}/{action.session}"
+    match action:
+        case Enroll(session=session, value=value):
+            first = {"Verb": "lock", "Key": key, "Session": session, "Flags": SEMAPHORE_FLAGS}
+            steps = [first | {"Value": base64.b64encode(value).decode()}]
+        case TakeSlot(session=session):
+            steps = [{"Verb": "check-session", "Key": key, "Session": session}]
+        case Leave():
+            steps = [{"Verb": "delete", "Key": key}]
+    if action.roster is not None:
+        steps.append(_lock_operation(action.prefix, action.roster, action.index))
+    return [{"KV": step} for step in steps]
+
+
+def _lock_operation(prefix: str, roster: Roster, index: int) -> dict[str, object]:
+    value = base64.b64encode(rosters.encoded(roster)).decode()
+    flags = {"Flags": SEMAPHORE_FLAGS}
+    return {"Verb": "cas", "Key": prefix + LOCK_SUFFIX, "Value": value, "Index": index} | flags
+
+
+def seated(action: Enroll | TakeSlot, response: requests.Response) -> Seated:
+    """What the transaction wrote."""
+    results = json_of(response, dict).get("Results")
+    if not isinstance(results, list):
+        raise Unreadable("a transaction without its results")
+    entries = {text(entry, "Key"): entry for entry in (each.get("KV") for each in results)}
+    ours = entries.get(f"{action.prefix}/{action.session}")
+    lock = entries.get(action.prefix + LOCK_SUFFIX)
+    if ours is None or text(ours, "Session", "") != action.session:
+        raise Unreadable("a contender key of another session")
+    if action.roster is not None and lock is None:
+        raise Unreadable("a transaction without all of its results")
+    return Seated(_indexes(ours), None if lock is None else _indexes(lock))
+
+
+def _indexes(entry: Any) -> Indexes:
+    return Indexes(*(number(entry, name) for name in ("CreateIndex", "ModifyIndex", "LockIndex")))
+
+
+def slots_view(prefix: str, index: int, response: requests.Response) -> SlotsView:
+    """All below the prefix; keys that are no contenders' are passed over."""
+    if response.status_code == 404:
+        return SlotsView(index)
+    lock: LockKey | None = None
+    contenders: list[ContenderKey] = []
+    for entry in json_of(response, list):
+        key = text(entry, "Key")
+        if not key.startswith(f"{prefix}/"):
+            raise Unreadable("another key than was asked for")
+        name = key.removeprefix(f"{prefix}/")
+        if f"/{name}" == LOCK_SUFFIX:
+            lock = _lock_key(entry)
+        elif number(entry, "Flags") == SEMAPHORE_FLAGS and "/" not in name:
+            contenders.append(_contender_key(name, entry))
+    return SlotsView(index, lock, tuple(contenders))
+
+
+def _lock_key(entry: Any) -> LockKey:
+    indexes = number(entry, "CreateIndex"), number(entry, "ModifyIndex")
+    if text(entry, "Session", ""):
+        return LockKey(*indexes, None, "a session holds it as a lock")
+    if number(entry, "Flags") != SEMAPHORE_FLAGS:
+        return LockKey(*indexes, None, "its flags are not those of a semaphore")
+    try:
+        return LockKey(*indexes, rosters.decoded(value_of(entry)))
+    except rosters.NoRoster as why:
+        return LockKey(*indexes, None, str(why))
+
+
+def _contender_key(name: str, entry: Any) -> ContenderKey:
+    value = value_of(entry)
+    return ContenderKey(
+        name=name,
+        session=text(entry, "Session", ""),
+        value=value,
+        create_index=number(entry, "CreateIndex"),
+        lock_index=number(entry, "LockIndex"),
+        prune_delay_s=rosters.prune_delay_s(value),
+    )
+
+
+def path_of(prefix: str) -> str:
+    """Of the list of all below it: with the / at its end, or a longer name would be below it, too."""
+    return f"kv/{quote(prefix)}/"
