@@ -118,13 +118,13 @@ class Play:
         """Time goes by, turn by turn; a Consul to which nothing happens answers at once, or never."""
         while True:
             ends = [
-                r.at + r.timeout_s if silent else r.at for r in self.under_way if not isinstance(r, WATCH)
+                r.at + r.timeout_s if silent else r.at for r in self.under_way if not isinstance(r, a.Watch)
             ]
             now = max(min([self.election.deadline, *ends]), self.now)
             if now > until:
                 return
             if ends and now == max(min(ends), self.now):
-                request = self.under_way[[not isinstance(r, WATCH) for r in self.under_way].index(True)]
+                request = next(r for r in self.under_way if not isinstance(r, a.Watch))
                 self.happens(now, e.Answered(request, SILENCE if silent else self._sane(request)))
             else:
                 self.happens(now, e.Tick())
@@ -179,13 +179,28 @@ class Play:
         assert begun == expected, f"it did: {begun!r}, not: {expected!r}"
 
 
+def _roster(roster: a.Roster) -> str:
+    return f"{roster.limit}: {' '.join(roster.holders)}"
+
+
 def text(action: a.Action) -> str:
     """An action in a few words."""
     match action:
-        case a.WatchKey(index=index, consistent=consistent):
+        case (
+            a.WatchKey(index=index, consistent=consistent) | a.WatchSlots(index=index, consistent=consistent)
+        ):
             return f"watch {index}{' consistently' if consistent else ''}"
-        case a.ReadKey():
+        case a.ReadKey(key=key) if key.startswith("p/"):
+            return f"ask {key}"
+        case a.ReadKey() | a.ReadSlots():
             return "read"
+        case a.Enroll(session=session, roster=None):
+            return f"enroll {session}"
+        case a.Enroll(session=session, roster=roster) | a.TakeSlot(session=session, roster=roster):
+            assert roster is not None
+            return f"{'enroll' if isinstance(action, a.Enroll) else 'take'} {session} as {_roster(roster)}"
+        case a.Leave(session=session, roster=roster):
+            return f"leave {session}" + ("" if roster is None else f" as {_roster(roster)}")
         case a.CreateSession():
             return "create"
         case a.ReadSession(session=session):
@@ -207,6 +222,8 @@ def text(action: a.Action) -> str:
             return "stop run"
         case a.Became(role=role):
             return str(role)
+        case a.Noticed(notice=notice):
+            return f"notice: {notice.partition(':')[0]}" if notice else "no notice"
         case a.Finished(clean=clean):
             return "finished" if clean else "finished, not clean"
         case _:

@@ -1,0 +1,398 @@
+"""Semaphores: in line, a slot, and whose slots are free when; told to the core step by step.
+
+The settings are those of ``play``, with 3 slots below ``p`` and a prune delay of 30 s; session ``s`` is
+ours. ``o1``, ``o2`` ... are others; a view names who is alive, and who has a slot.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.settings import SemaphoreSettings, SessionSettings
+from supervisor.core.slots import LOCK
+from tests.core.play import CREATE, DESTROY, DOWN, RENEW, SILENCE, UP, Play
+
+WATCH, READ, ASK = a.WatchSlots, a.ReadSlots, a.ReadKey
+ENROLL, TAKE, LEAVE = a.Enroll, a.TakeSlot, a.Leave
+GONE = e.KeyView(50)
+
+
+def semaphore(*, limit: int = 3, **more: Any) -> SemaphoreSettings:
+    base: dict[str, Any] = {"on_acquire": (UP,), "on_lose": (DOWN,), "prune_delay_s": 30.0, **more}
+    session = SessionSettings("ours", ttl_s=9.0, lock_delay_s=15.0, behavior="delete")
+    return SemaphoreSettings("n", "p/.lock", b"me", session, limit=limit, **base)
+
+
+def key(name: str, *, alive: bool = True, delay_s: float | None = 30.0) -> e.ContenderKey:
+    """In line since the index that its name ends with; ours since 50."""
+    index = int(name[1:]) if name[1:] else 50
+    return e.ContenderKey(name, name if alive else "", b"me", index, 1, delay_s)
+
+
+def lock(*holders: str, limit: int | None = 3, index: int = 60, delay_s: float | None = 30.0) -> e.LockKey:
+    return e.LockKey(9, index, a.Roster(limit, holders, delay_s))
+
+
+def view(*contenders: str, at: e.LockKey | None, index: int = 60) -> e.SlotsView:
+    return e.SlotsView(index, at, tuple(map(key, contenders)))
+
+
+EMPTY = e.SlotsView(5)
+SEATED = e.Seated(e.Indexes(50, 50, 1), e.Indexes(9, 61, 0))
+TAKEN = e.Seated(e.Indexes(50, 50, 1), e.Indexes(9, 61, 0))
+OURS = view("s", at=lock("s", limit=3, index=61), index=61)
+
+
+def waiting(**more: Any) -> Play:
+    """Started at 0; the session is there at 0.1, and the watch of index 0 waits for its answer."""
+    play = Play(semaphore(**more))
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, CREATE, e.Created("s"), "")
+    return play
+
+
+def in_line(shown: e.SlotsView, **more: Any) -> Play:
+    """In line since 0.3, behind all that the view shows."""
+    play = waiting(**more)
+    assert "enroll s" in Play.says(play.on(0.2, WATCH, shown))
+    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    return play
+
+
+def full(**more: Any) -> Play:
+    """Three others have the slots."""
+    return in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3")), **more)
+
+
+def holding(**more: Any) -> Play:
+    """Alone with a slot since 0.3; on_acquire is done at 1, the watch says so."""
+    play = waiting(**more)
+    play.does(0.2, WATCH, EMPTY, "enroll s as 3: s, watch 5")
+    play.on(0.3, ENROLL, SEATED)
+    play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.does(1.1, WATCH, OURS, "watch 61 consistently")
+    assert play.role == "holding"
+    return play
+
+
+# --- in line, and a slot ---------------------------------------------------------------------------
+
+
+def test_in_an_empty_folder_the_key_and_the_record_are_made_in_one_step() -> None:
+    play = waiting()
+    play.does(0.2, WATCH, EMPTY, "enroll s as 3: s, watch 5")
+    play.does(0.3, ENROLL, SEATED, "start up#1: acquired, acquiring")
+    request = play.last(ENROLL)
+    assert (request.prefix, request.index, request.value) == ("p", 0, b"me")
+    assert request.roster == a.Roster(3, ("s",), 30.0)
+    assert play.last(a.StartHook).context.fencing_token == 61
+    assert play.last(a.StartHook).context.kind == "semaphore"
+
+
+def test_a_free_slot_that_nobody_waits_for_is_taken_in_one_step() -> None:
+    play = waiting()
+    play.does(0.2, WATCH, view("o1", at=lock("o1")), "enroll s as 3: o1 s, watch 60")
+    assert play.last(ENROLL).index == 60
+
+
+def test_where_all_slots_are_taken_one_stands_in_line() -> None:
+    play = waiting()
+    play.does(0.2, WATCH, view("o1", "o2", "o3", at=lock("o1", "o2", "o3")), "enroll s, watch 60")
+    play.does(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None), "")
+    assert play.role == "waiting" and play.deadline > 4
+
+
+def test_a_slot_that_gets_free_goes_to_the_first_in_line_at_once() -> None:
+    play = full()
+    play.does(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")), "take s as 3: o1 o2 s, watch 60")
+    play.does(1.1, TAKE, TAKEN, "start up#1: acquired, acquiring")
+
+
+@pytest.mark.parametrize(("before", "pause_s"), [(1, 0.2), (3, 0.6), (40, 2.0)])
+def test_who_stands_further_behind_lets_those_before_try_first(before: int, pause_s: float) -> None:
+    play = full()
+    line = [f"o{number}" for number in range(4, 4 + before)]
+    play.on(1.0, WATCH, view("o1", "o2", *line, "s", at=lock("o1", "o2")))
+    assert not play.times(TAKE)
+    play.passes(0.999 + pause_s)
+    assert not play.times(TAKE)
+    play.under_way = [r for r in play.under_way if not isinstance(r, READ)]
+    while not play.times(TAKE) and play.now < 5:
+        play.happens(max(play.now, play.deadline), e.Tick())
+        for request in [r for r in play.under_way if isinstance(r, READ)]:
+            play.happens(play.now, e.Answered(request, view("o1", "o2", *line, "s", at=lock("o1", "o2"))))
+    assert play.times(TAKE)[0] == pytest.approx(1.0 + pause_s, abs=0.01)
+
+
+def test_a_lost_race_is_read_anew_before_the_next_try() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    assert "read" in Play.says(play.on(1.1, TAKE, e.Raced()))
+    play.on(1.2, READ, view("o1", "o2", "o4", "s", at=lock("o1", "o2", "o4", index=70)))
+    play.passes(3.0)
+    assert len(play.times(TAKE)) == 1
+
+
+def test_races_in_a_row_are_further_and_further_apart() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    for number in range(12):
+        play.on(play.now + 0.001, TAKE, e.Raced())
+        shown = view("o1", "o2", "s", at=lock("o1", "o2", index=70 + number))
+        while len(play.times(TAKE)) == number + 1:
+            for request in [r for r in play.under_way if isinstance(r, READ)]:
+                play.happens(play.now, e.Answered(request, shown))
+            if len(play.times(TAKE)) == number + 1:
+                play.happens(max(play.now, play.deadline), e.Tick())
+    times = play.times(TAKE)
+    pauses = [after - before for before, after in zip(times, times[1:], strict=False)]
+    assert pauses[0] == pytest.approx(0.026, abs=0.01) and pauses[-1] == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_slot_that_a_late_write_brings_is_ours_by_the_read_that_shows_it() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.on(4.0, TAKE, SILENCE)
+    shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66))
+    assert "read" in Play.says(play.on(4.1, WATCH, shown))
+    assert "start up#1" in Play.says(play.on(4.2, READ, shown))
+
+
+def test_a_contender_key_that_is_gone_is_made_anew() -> None:
+    play = full()
+    assert "enroll s" in Play.says(play.on(1.0, WATCH, view("o1", "o2", "o3", at=lock("o1", "o2", "o3"))))
+
+
+# --- who vanished ----------------------------------------------------------------------------------
+
+HIS = view("o1", "o2", "s", at=lock("o1", "o2", "o3"))
+
+
+def test_the_slot_of_one_that_vanished_is_free_after_the_prune_delay() -> None:
+    play = full()
+    assert "ask p/o3" in Play.says(play.on(1.0, WATCH, HIS))
+    play.on(1.1, ASK, GONE)
+    for _ in range(1000):
+        if play.times(TAKE):
+            break
+        play.happens(max(play.now, play.deadline), e.Tick())
+        for request in [r for r in play.under_way if not isinstance(r, a.Watch | TAKE)]:
+            play.happens(play.now, e.Answered(request, e.Alive() if isinstance(request, RENEW) else HIS))
+    assert play.times(TAKE)[0] == pytest.approx(31.0, abs=0.01)
+    assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 30.0)
+
+
+@pytest.mark.parametrize("longest", ["file", "record", "body"])
+def test_the_longest_prune_delay_counts(longest: str) -> None:
+    play = full(prune_delay_s=40.0 if longest == "file" else 20.0)
+    at = lock("o1", "o2", "o3", delay_s=40.0 if longest == "record" else 20.0)
+    keys = (key("o1", delay_s=40.0 if longest == "body" else 20.0), key("o2"), key("s"))
+    keys = tuple(
+        replace(each, prune_delay_s=each.prune_delay_s if each.name == "o1" else 20.0) for each in keys
+    )
+    play.on(1.0, WATCH, e.SlotsView(60, at, keys))
+    play.on(1.0, ASK, GONE)
+    claim = play.election.claim
+    assert claim.try_at == pytest.approx(41.0)
+
+
+def test_what_a_single_read_does_not_confirm_is_never_pruned() -> None:
+    """The list may be cut by an ACL: a denied contender looks dead."""
+    play = full()
+    play.on(1.0, WATCH, HIS)
+    told = Play.says(play.on(1.1, ASK, e.KeyView(60, "o3", b"", 3, 3, 1)))
+    assert "notice: the list below the prefix does not show o3" in told
+    assert play.election.claim.try_at == -float("inf") or not play.election.may_try
+
+
+def test_nor_is_what_is_denied() -> None:
+    play = full()
+    play.on(1.0, WATCH, HIS)
+    play.on(1.1, ASK, e.Denied("Permission denied"))
+    assert not play.election.may_try
+    assert "ask p/o3" in Play.says(play.happens(1.7, e.Tick()))
+
+
+def test_a_record_that_was_deleted_beside_contenders_is_as_good_as_full_for_the_prune_delay() -> None:
+    play = full()
+    gone = view("o1", "o2", "o3", "s", at=None)
+    assert f"ask p/{LOCK}" in Play.says(play.on(1.0, WATCH, gone))
+    play.on(1.0, ASK, GONE)
+    assert play.election.claim.try_at == pytest.approx(31.0 + 3 * 0.2)
+
+
+@pytest.mark.parametrize("kind", ["garbage", "lock"])
+def test_a_record_of_somebody_else_is_left_alone(kind: str) -> None:
+    play = waiting()
+    shown = e.SlotsView(60, e.LockKey(9, 60, None, f"it is {kind}"))
+    told = Play.says(play.on(0.2, WATCH, shown))
+    assert told == "watch 60, notice: .lock is no semaphore's and is left alone"
+    play.passes(20.0)
+    assert not play.times(ENROLL)
+
+
+# --- limits ------------------------------------------------------------------------------------------
+
+
+def test_the_smaller_of_file_and_record_counts() -> None:
+    play = in_line(view("o1", "o2", at=lock("o1", "o2", limit=2)))
+    assert play.role == "waiting" and not play.times(TAKE)
+    told = Play.says(play.on(1.0, WATCH, view("o1", "s", at=lock("o1", limit=2))))
+    assert told.startswith("take s as 2: o1 s")
+
+
+def test_more_in_the_record_than_in_the_file_is_not_used_and_not_changed() -> None:
+    play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3", limit=5)))
+    assert not play.times(TAKE)
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2", limit=5)))
+    assert play.last(TAKE).roster.limit == 5
+
+
+def test_a_difference_is_noticed_and_its_end_too() -> None:
+    play = waiting()
+    told = Play.says(play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", limit=2))))
+    assert "notice: limit is 3 in the file and 2 in Consul" in told
+    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    assert "no notice" in Play.says(play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2", "s"))))
+
+
+def test_a_lower_limit_evicts_nobody() -> None:
+    play = holding()
+    shown = view("o1", "s", at=lock("o1", "s", limit=1, index=70), index=70)
+    told = Play.says(play.on(2.0, WATCH, shown))
+    assert "start" not in told and play.role == "holding"
+
+
+# --- a holder ---------------------------------------------------------------------------------------
+
+
+def loses(play: Play) -> str:
+    """The reason that on_lose is given, once it has waited for a better one."""
+    play.passes(play.now + 0.3)
+    context = play.last(a.StartHook).context
+    assert context.event == "lose", play.log[-5:]
+    return f"{context.reason} {context.rival_at - play.now:.0f}"
+
+
+def test_a_slot_taken_from_us_is_a_loss_and_a_rival_may_be_there() -> None:
+    play = holding()
+    play.on(2.0, WATCH, view("o1", "s", at=lock("o1", index=70), index=70))
+    assert loses(play) == "slot-removed 0"
+
+
+def test_a_record_that_is_gone_is_a_loss_that_the_prune_delay_guards() -> None:
+    play = holding()
+    assert f"ask p/{LOCK}" in Play.says(play.on(2.0, WATCH, view("s", at=None, index=70)))
+    assert "read" in Play.says(play.on(2.1, ASK, GONE))
+    play.on(2.2, READ, view("s", at=None, index=70))
+    assert loses(play) == "slot-removed 29"
+
+
+def test_a_contender_key_that_was_deleted_is_a_loss_that_the_prune_delay_guards() -> None:
+    play = holding()
+    shown = e.SlotsView(70, lock("s", index=61))
+    assert "ask p/s" in Play.says(play.on(2.0, WATCH, shown))
+    play.on(2.1, ASK, GONE)
+    play.on(2.2, READ, shown)
+    assert loses(play) == "key-deleted 29"
+
+
+def test_a_list_that_hides_us_is_no_loss_and_no_contact() -> None:
+    play = holding()
+    contact = play.election.tenure and play.election.tenure.contact
+    play.on(2.0, WATCH, e.SlotsView(70, lock("s", index=61)))
+    play.on(2.1, ASK, e.KeyView(70, "s", b"me", 50, 50, 1))
+    assert play.role == "holding" and play.election.tenure.contact == contact
+    play.passes(40.0, silent=True)
+    assert play.last(a.StartHook).context.reason == "lease-expired"
+
+
+def test_a_record_that_became_garbage_is_no_contact() -> None:
+    play = holding()
+    garbage = e.SlotsView(70, e.LockKey(9, 70, None, "it is no JSON"), (key("s"),))
+    told = Play.says(play.on(2.0, WATCH, garbage))
+    assert "notice" in told and play.role == "holding"
+    play.passes(40.0, silent=True)
+    assert play.last(a.StartHook).context.reason == "lease-expired"
+
+
+def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
+    play = holding()
+    assert play.election.lease.lock_delay_s == 30.0
+    play.on(2.0, WATCH, view("s", at=lock("s", index=70, delay_s=20.0), index=70))
+    assert play.election.lease.lock_delay_s == 20.0
+
+
+# --- leaving ----------------------------------------------------------------------------------------
+
+
+def left(play: Play) -> str:
+    """What follows a stop, once on_lose is done."""
+    play.happens(play.now, e.StopAsked())
+    return Play.says(play.happens(play.now + 0.1, e.HookEnded(play.last(a.StartHook), ok=True)))
+
+
+def test_leaving_takes_us_out_of_the_record_and_out_of_line_then_ends_the_session() -> None:
+    play = holding()
+    assert left(play).startswith("leave s as 3: ")
+    assert play.last(LEAVE).index == 61 and play.last(LEAVE).roster.holders == ()
+    play.on(1.5, LEAVE, e.Done())
+    assert "destroy s" in Play.says(play.happens(1.6, e.Tick()))
+    play.does(1.7, DESTROY, e.Done(), "stopped, finished")
+
+
+def test_a_leave_that_meets_another_write_is_read_and_tried_again_even_at_a_stop() -> None:
+    play = holding()
+    left(play)
+    assert "read" in Play.says(play.on(1.5, LEAVE, e.Raced()))
+    told = Play.says(play.on(1.6, READ, view("o1", "s", at=lock("s", "o1", index=80), index=80)))
+    assert "leave s as 3: o1" in told and play.last(LEAVE).index == 80
+
+
+def test_at_a_stop_a_silent_consul_is_asked_once() -> None:
+    play = holding()
+    left(play)
+    play.on(1.5, LEAVE, e.Raced())
+    told = Play.says(play.on(4.6, READ, SILENCE))
+    assert "leave s" in told
+    play.passes(20.0, silent=True)
+    assert play.role == "stopped"
+
+
+def test_who_waits_leaves_the_line_when_it_stops() -> None:
+    play = full()
+    play.happens(1.0, e.StopAsked())
+    assert play.last(LEAVE).roster is None
+    play.on(1.1, LEAVE, e.Done())
+    play.happens(1.2, e.Tick())
+    play.does(1.3, DESTROY, e.Done(), "stopped, finished")
+
+
+def test_who_is_paused_is_in_nobodys_way() -> None:
+    play = full()
+    assert "leave s" in Play.says(play.happens(1.0, e.PauseAsked("n")))
+    play.on(1.1, LEAVE, e.Done())
+    play.happens(1.2, e.Tick())
+    play.on(1.3, DESTROY, e.Done())
+    play.passes(10.0)
+    assert play.role == "paused" and not play.election.session.id
+    assert "create" in Play.says(play.happens(10.0, e.ResumeAsked("n")))
+
+
+# --- on_change ---------------------------------------------------------------------------------------
+
+
+def test_on_change_is_told_the_holders() -> None:
+    play = waiting(on_change=(UP,))
+    play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2")))
+    context = play.last(a.StartHook).context
+    assert (context.reason, [holder.session for holder in context.holders]) == ("initial", ["o1", "o2"])
+    play.happens(0.3, e.HookEnded(play.last(a.StartHook), ok=True))
+    count = len(play.times(a.StartHook))
+    play.on(0.4, WATCH, view("o1", "o2", "o9", at=lock("o1", "o2", index=61)))
+    assert len(play.times(a.StartHook)) == count, "who only waits is nobody's news"
+    play.on(0.5, WATCH, view("o1", "o9", at=lock("o1", index=62)))
+    assert play.last(a.StartHook).context.reason == "leader-changed"
