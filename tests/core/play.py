@@ -14,7 +14,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import NOTHING
 from supervisor.core.contender import Contender, new_contender
-from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings
+from supervisor.core.settings import Command, ElectionSettings, Hook, ItemSettings, Run, SessionSettings
 from supervisor.core.step import step
 
 CREATE, RENEW, DESTROY, INFO = a.CreateSession, a.RenewSession, a.DestroySession, a.ReadSession
@@ -51,10 +51,10 @@ class Play:
 
     def __init__(
         self,
-        settings: ElectionSettings,
+        settings: ItemSettings,
         memory: a.Memory = NOTHING,
         now: float = 0.0,
-        recorded: ElectionSettings | None = None,
+        recorded: ItemSettings | None = None,
     ) -> None:
         self.election: Contender = new_contender(
             settings, spread=0.0, instance="i", memory=memory, recorded=recorded, now=now
@@ -140,6 +140,8 @@ class Play:
                 return WON
             case a.ReadSession():
                 return e.SessionInfo(15.0)
+            case a.ReadSlots():
+                return self.election.claim.view or e.SlotsView(5)
             case a.ReadKey():
                 return self.election.claim.view or ABSENT if tenure is not None else FREE
             case _:
