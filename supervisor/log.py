@@ -179,7 +179,7 @@ _TROUBLE: dict[type[Outcome], str] = {
     Refused: "consul-refused",
     Ineligible: "not-eligible",
 }
-_STUCK_REMEDY = "on_lose failed: see that nothing of it still acts, start again, then `consul-supervisor recover`"
+_STUCK_REMEDY = "on_lose failed: see that nothing of it still acts, start again, then run `recover`"
 
 
 def _hook_fields(context: HookContext) -> dict[str, Any]:
