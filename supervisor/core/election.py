@@ -30,6 +30,7 @@ from supervisor.core.actions import (
     ReadSession,
     Reason,
     Release,
+    Remember,
     RenewSession,
     Request,
     Role,
@@ -81,7 +82,8 @@ class Election:
 
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
-    ``next_settings``: those of the file, once what was begun by others is adopted or wound up.
+    ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
+    ``offered``: to be put on record with the tenure.
     ``ledger``: what a crash of ours would not forget.
     """
 
@@ -101,6 +103,7 @@ class Election:
     stopping: bool = False
     departing: bool = False
     next_settings: ElectionSettings | None = None
+    offered: bool = False
     paused: bool = False
     ledger: Ledger = Ledger()
 
@@ -245,8 +248,8 @@ def _hook_ended(election: Election, event: HookEnded, now: float) -> Election:
         case "change":
             return replace(election, change=election.change.ended(event))
         case "check":
-            if check is None:
-                return election  # the file has none any more
+            if check is None:  # the file has none any more
+                return replace(election, health=replace(election.health, running=None))
             health = election.health.ended(event, check)
             if tenure is not None and health.has_fallen(check):
                 tenure = tenure.lose(Reason.UNHEALTHY, now)
@@ -258,11 +261,21 @@ def _hook_ended(election: Election, event: HookEnded, now: float) -> Election:
 
 def _remembered(election: Election, event: Remembered, now: float) -> Election:
     """A tenure that is on record may begin; one that cannot be recorded is given back at once."""
+    if event.remember.settings is election.next_settings:
+        return _file_remembered(election, event)
     ledger, tenure = election.ledger.answered(event, now), election.tenure
     if tenure is not None and not tenure.recorded:
         recorded = ledger.has_tenure(tenure.session)
         tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
     return replace(election, ledger=ledger, tenure=tenure)
+
+
+def _file_remembered(election: Election, event: Remembered) -> Election:
+    """What the file says now is on record with the tenure that is being adopted; or it cannot be, and
+    the tenure goes on as it began."""
+    if not event.ok:
+        return election
+    return replace(_follow_file(election), ledger=Ledger(kept=event.remember.memory))
 
 
 def _resumed(election: Election, now: float) -> Election:
@@ -490,23 +503,32 @@ def _follow_file(election: Election) -> Election:
     settings = election.next_settings
     if settings is None:
         return election
-    same_check = settings.candidate_check == election.settings.candidate_check
+    health = election.health
+    if settings.candidate_check != election.settings.candidate_check:
+        health = healths.new_health(settings).after(health)
+    ledger = replace(election.ledger, outdated=True)
     return replace(
         election,
         settings=settings,
         next_settings=None,
         lease=lease_of(settings),
-        health=election.health if same_check else healths.new_health(settings),
-        ledger=replace(election.ledger, outdated=True),
+        health=health,
+        ledger=ledger,
     )
 
 
 # --- what is due ---------------------------------------------------------------------------------
 
 
-def _advance(election: Election, now: float) -> tuple[Election, tuple[Action, ...]]:
+_Turn = tuple[Election, tuple[Action, ...]]
+
+
+def _advance(election: Election, now: float) -> _Turn:
     """Hooks first: whoever waits for Consul anyway can wait for a spawn. But where a record decides
     what may follow, nothing else begins before it."""
+    election, offered = _offer_file(election, now)
+    if offered:
+        return election, offered
     election, actions = _advance_tenure(election, now)
     awaited = _awaits_record(election)
     first: tuple[Action, ...] = ()
@@ -520,6 +542,18 @@ def _advance(election: Election, now: float) -> tuple[Election, tuple[Action, ..
             election, begun = advance(election, now)
             actions += begun
     return election, actions
+
+
+def _offer_file(election: Election, now: float) -> _Turn:
+    """A tenure that is about to be adopted goes on by the file as soon as that is on record."""
+    tenure, settings = election.tenure, election.next_settings
+    if tenure is None or settings is None or election.offered:
+        return election, ()
+    leases = (election.lease, lease_of(settings))
+    if not all(tenures.is_adopted(tenure, lease, now) for lease in leases):
+        return election, ()
+    truth = memories.truth_of(election.session, tenure, settings, paused=election.paused)
+    return replace(election, offered=True), (Remember(settings.name, truth, settings),)
 
 
 def _awaits_record(election: Election) -> bool:
@@ -538,15 +572,10 @@ def _has_time_for_record(election: Election, now: float) -> bool:
     return election.holds and now < tenure.contact + election.lease.room_s
 
 
-_Turn = tuple[Election, tuple[Action, ...]]
-
-
 def _advance_tenure(election: Election, now: float) -> _Turn:
     tenure = election.tenure
     if tenure is None:
         return election, ()
-    if tenures.is_adopted(tenure, election.lease, now):
-        election = _follow_file(election)
     tenure, actions = tenures.advance(tenure, election.settings, election.lease, now)
     election = replace(election, tenure=tenure)
     if tenure.phase is Phase.LOST:
@@ -565,6 +594,8 @@ def _advance_session(election: Election, now: float) -> _Turn:
     if election.tenure is None:
         if election.stopping:
             session = session.end(now, last_try=election.last_try)
+            if election.departing and session.is_surely_over(terms, now):
+                session = Session(left=session.id)
             election = replace(election, session=session)
         else:
             election = _want_session(election, now)
@@ -632,7 +663,7 @@ def _want_session(election: Election, at: float) -> Election:
 def _advance_role(election: Election, now: float) -> _Turn:
     tenure = election.tenure
     idle = election.change.idle and election.health.idle
-    finished = election.stopping and _wound_up(election) and idle
+    finished = election.stopping and _wound_up(election) and idle and _may_be_forgotten(election)
     if finished:
         role = Role.STOPPED
     elif tenure is not None:
@@ -679,6 +710,12 @@ def _wound_up(election: Election) -> bool:
     if election.tenure is not None:
         return election.tenure.phase is Phase.STUCK and not election.departing
     return election.session.stage is Stage.ABSENT
+
+
+def _may_be_forgotten(election: Election) -> bool:
+    """While this process goes on, a successor begins only when nothing is on record any more."""
+    truth = memories.truth_of(election.session, election.tenure, election.settings, paused=election.paused)
+    return election.last_try or election.ledger.kept == truth
 
 
 def _acquire(election: Election, now: float) -> Acquire:

@@ -40,6 +40,8 @@ class Naming:
         self.settings = election.settings
         self.lease = election.lease
         self.tenure = election.tenure
+        self.departing = election.departing
+        self.over_s = 2 * (self.lease.ttl_s or 0.0) + self.lease.lock_delay_s
         lose_side = (*self.settings.on_lose, *self.settings.on_lose_failure)
         self.retries = any(hook.retries for hook in lose_side) and election.role is not a.Role.STUCK
         self.contact_matters = self.tenure is None or self.tenure.believes or self.retries
@@ -145,9 +147,15 @@ def _holder_delay(value: tuple[str, float] | None, owner: keys.Key, naming: Nami
     return None if value is None else (naming.session(value[0]), value[1])
 
 
+def _ending_since(at: float, owner: Any, naming: Naming) -> float:
+    """It is looked at only where a process goes on without this election."""
+    return naming.age(at, naming.over_s) if naming.departing else 0.0
+
+
 _HOW: dict[tuple[type, str], How] = {
     (Election, "settings"): _left_out,
     (Election, "lease"): _left_out,
+    (Election, "next_settings"): lambda settings, _, naming: settings is not None,
     (Election, "spread"): _left_out,
     (Election, "change"): _change,
     (keys.Key, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
@@ -165,6 +173,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Change, "count"): _left_out,
     (Session, "id"): _session,
     (Session, "left"): _session,
+    (Session, "ending_since"): _ending_since,
     (Lane, "due_at"): _due,
     (Sequence, "due_at"): _exact_due,
     (KeyView, "index"): _left_out,
