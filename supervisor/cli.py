@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import errno
 import os
+import signal
 import socket
 import sys
 import traceback
@@ -95,7 +96,10 @@ def _wind_up(path: Path) -> None:
     from supervisor.config import state_dirs_of
 
     for directory in state_dirs_of(path, os.environ):
-        _wind_up_records(directory)
+        try:
+            _wind_up_records(directory)
+        except OSError as error:
+            _fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
 def _wind_up_records(directory: str) -> None:
@@ -129,7 +133,11 @@ def _daemon(config: "Config", *, only_wind_up: bool = False) -> int:
 
     async def daemon() -> int:
         running = Daemon(config, socket.gethostname(), os.environ, log, only_wind_up=only_wind_up)
-        return await running.run()
+        try:
+            return await running.run()
+        finally:
+            # What follows may be other records to wind up: a stop waits until it is heard again.
+            signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
 
     return asyncio.run(daemon())
 

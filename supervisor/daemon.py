@@ -52,6 +52,7 @@ from supervisor.transport import Endpoint, ExchangeFailed, Transport
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
+ONE_STOP_S = 0.2  # TERM and INT that came together, before we could hear, are no haste
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
 WRITES = (Acquire, CreateSession, DestroySession, Enroll, Leave, Release, TakeSlot)
@@ -106,8 +107,7 @@ class Daemon:
             environ=inherited,
             clock=boottime,
         )
-        for settings in begun.settings:
-            self._hooks.learn(settings)
+        self._learnable = tuple(begun.settings)
         self._driver = Driver(Node(begun.elections, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch)
         self._control_settings = config.control
@@ -119,6 +119,7 @@ class Daemon:
         self._ended = asyncio.Event()
         self._clean = True
         self._stopping = False
+        self._stopped_at = 0.0
         self._only_wind_up = only_wind_up
         self._interrupted = False
 
@@ -136,6 +137,7 @@ class Daemon:
         await self._open_control()
         self._log.line("info", "started", elections=len(self._driver.node.elections), pid=os.getpid())
         self.dispatch(Tick())
+        asyncio.get_running_loop().call_soon(self._learn, 0)
         if self._only_wind_up:
             self.dispatch(StopAsked())
         await self._ended.wait()
@@ -144,6 +146,12 @@ class Daemon:
         self._log.line("info", "stopped", clean=clean)
         self._log.finish()
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
+
+    def _learn(self, number: int) -> None:
+        """One item's users after the other, with whatever else is due between them."""
+        if number < len(self._learnable) and not self._ended.is_set():
+            self._hooks.learn(self._learnable[number])
+            asyncio.get_running_loop().call_later(0.0, self._learn, number + 1)
 
     def dispatch(self, event: Event) -> None:
         """One turn, unless all is over."""
@@ -239,9 +247,12 @@ class Daemon:
     # --- stopping --------------------------------------------------------------------------------
 
     def _stop(self) -> None:
+        now = asyncio.get_running_loop().time()
         if not self._stopping:
-            self._stopping = True
+            self._stopping, self._stopped_at = True, now
             self.dispatch(StopAsked())
+            return
+        if now - self._stopped_at < ONE_STOP_S:
             return
         self._log.line("error", "interrupted", why="a second signal: hooks are killed, locks may stay")
         self._interrupted = True

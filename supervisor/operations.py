@@ -28,22 +28,21 @@ class Operator:
 
     def ask(self, command: Command) -> Reply:
         """Do it, at once, and say what became of it; with all elections the first refusal counts."""
-        elections = self._node.elections
-        if command.name is not None and (after := self._node.waits_for(command.name) - {command.name}):
-            why = f"it begins when {', '.join(sorted(after))} has ended, which has its key"
-            return _cannot(command.verb, command.name, why)
-        if command.name is not None and command.name not in elections:
-            known = ", ".join(sorted(elections)) or "none"
-            return _cannot(
-                command.verb, command.name, f"no such election, there are {known}", Outcome.UNKNOWN
-            )
-        contending = [name for name, election in elections.items() if not _obstacle(Verb.PAUSE, election)]
+        known = {**self._node.elections, **self._node.waiting}
+        if command.name is not None and command.name not in known:
+            why = f"no such election, there are {', '.join(sorted(known)) or 'none'}"
+            return _cannot(command.verb, command.name, why, Outcome.UNKNOWN)
+        contending = [name for name, election in known.items() if not _obstacle(Verb.PAUSE, election)]
         names = contending if command.name is None else [command.name]
         replies = [self._one(command.verb, name) for name in names]
         return next((reply for reply in replies if reply is not DONE), DONE)
 
     def _one(self, verb: Verb, name: str) -> Reply:
-        if why := _obstacle(verb, self._node.elections[name]):
+        before = self._node.elections.get(name)
+        if before is None or (before.role is Role.STOPPED and name in self._node.waiting):
+            others = ", ".join(sorted(self._node.waiting_for(name)))
+            return _cannot(verb, name, f"it begins when {others} has ended, of its name or its key")
+        if why := _obstacle(verb, before):
             return _cannot(verb, name, why)
         self._dispatch(_EVENTS[verb](name))
         after = self._node.elections[name]

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.core.actions import Remember, StartHook, StartRun
+from supervisor.core.actions import Remember, StartHook, StartRun, Step
 from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
 from supervisor.leftovers import Group, find_leftovers, kill_leftovers, started_at
 from supervisor.log import Log
-from supervisor.recovery import Origin, Start, marks_of, start, transitions_of
+from supervisor.recovery import LOSE_SIDE, Origin, Start, marks_of, start, transitions_of
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
 
@@ -40,11 +40,10 @@ class Records:
         """The elections to begin with, once nothing of a crashed process's hooks is left."""
         records = dict(self._journal.recorded())
         self._kill_leftovers(records)
-        found = [record for record in records.values() if isinstance(record, Recorded)]
-        self.withheld = frozenset(name for record in found for name in record.withheld)
+        self.withheld = frozenset(name for record in records.values() for name in record.withheld)
         for name, record in records.items():
             if isinstance(record, Unreadable):
-                known = name in self._elections
+                known = name in self._elections or record.settings is not None
                 remedy = "on_lose runs" if known else "see that nothing of it acts, then remove the file"
                 self._log.line("error", "journal-unreadable", item=name, why=str(record), remedy=remedy)
             else:
@@ -71,12 +70,15 @@ class Records:
 
     def _marks(self, record: Recorded | Unreadable) -> Iterator[str]:
         """The transitions whose processes must end. What a record that cannot be read was about, its
-        older lines tell."""
-        if isinstance(record, Unreadable):
-            for session, identity in record.sessions:
-                yield from marks_of(session) if session and self._is_ours(identity) else ()
-        elif self._is_ours(record.identity):
-            yield from transitions_of(record.memory)
+        older lines tell, and it may have come a step further."""
+        known = record.last if isinstance(record, Unreadable) else record
+        if known is None or not self._is_ours(known.identity):
+            return
+        yield from (group.transition for group in known.groups)
+        yield from transitions_of(known.memory)
+        if isinstance(record, Unreadable) and known.memory.session:
+            begun = ("acquire", "adopt") if known.memory.step in (Step.SESSION, Step.TENURE) else ()
+            yield from marks_of(known.memory.session, *begun, "run", *LOSE_SIDE)
 
     def _is_ours(self, identity: Identity) -> bool:
         """Elsewhere the numbers of processes are somebody else's; a host may have been renamed."""
@@ -131,12 +133,13 @@ def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | No
     if not any(Path(directory).glob(f"*{SUFFIX}")):
         return None
     journal = Journal(directory, ConsulSettings(address=""))
-    found = [record for _, record in journal.recorded() if isinstance(record, Recorded)]
+    found = [record for _, record in journal.recorded() if record.consul is not None]
     journal.close()
     if not found:
         return None
     withheld = frozenset(name for record in found for name in record.withheld)
     consul = found[-1].consul
+    assert consul is not None
     if consul.token_file is None:
         consul = replace(consul, token=environ.get("CONSUL_HTTP_TOKEN") or None)
     return Config(consul, LogSettings(), (), directory, withheld=withheld)

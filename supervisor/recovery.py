@@ -56,9 +56,12 @@ def start(
     for settings, spread in wanted:
         record = records.get(settings.name)
         memory = NOTHING if record is None else _memory(record, origin)
+        after = _in_the_way(settings, departing)
         if settings.name in departing:
             memory = replace(NOTHING, paused=memory.paused)
-        recorded = record.settings if isinstance(record, Recorded) else None
+        if any(departing[name].paused for name in after):
+            memory = replace(memory, paused=True)
+        recorded = None if record is None else record.settings
         election = new_contender(
             settings,
             spread=spread,
@@ -67,8 +70,7 @@ def start(
             recorded=recorded,
             now=origin.now,
         )
-        after = _in_the_way(settings, departing)
-        if after:
+        if after and election.tenure is None:
             successors.append(Successor(election, after))
         else:
             elections.append(election)
@@ -81,10 +83,13 @@ def _departing_of(
     """What is on record and cannot go on as the file has it now."""
     departing = {}
     for name, record in records.items():
-        if isinstance(record, Recorded):
-            memory, settings = _memory(record, origin), wanted.get(name)
-            if settings is None or not is_adoptable(memory, record.settings, settings):
-                departing[name] = _departing(record, memory, origin)
+        memory, settings = _memory(record, origin), wanted.get(name)
+        if record.settings is None:
+            continue
+        if settings is None or not is_adoptable(memory, record.settings, settings):
+            departing[name] = departing_contender(
+                record.settings, spread=0.5, instance=origin.instance, memory=memory, now=origin.now
+            )
     return departing
 
 
@@ -92,12 +97,6 @@ def _in_the_way(settings: ItemSettings, departing: Mapping[str, Contender]) -> f
     """What has this name, or this key: an election that was renamed stops the same application."""
     keys = {name: election.settings.key for name, election in departing.items()}
     return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)
-
-
-def _departing(record: Recorded, memory: Memory, origin: Origin) -> Contender:
-    return departing_contender(
-        record.settings, spread=0.5, instance=origin.instance, memory=memory, now=origin.now
-    )
 
 
 def _memory(record: Recorded | Unreadable, origin: Origin) -> Memory:
@@ -115,15 +114,15 @@ def _memory(record: Recorded | Unreadable, origin: Origin) -> Memory:
 
 def transitions_of(memory: Memory) -> tuple[str, ...]:
     """The hooks that may have been under way at the crash; a finished on_acquire is not among them."""
-    if memory.step in (Step.NONE, Step.SESSION):
+    if memory.step in (Step.NONE, Step.SESSION, Step.STUCK):
         return ()
     begun = ("acquire", "adopt") if memory.step is Step.TENURE else ()
     return marks_of(memory.session, *begun, "run", *LOSE_SIDE)
 
 
 def marks_of(session: str, *events: str) -> tuple[str, ...]:
-    """The ids of this session's transitions; of all of them where no event is named."""
-    return tuple(f"{session}-{event}" for event in events or ("acquire", "adopt", "run", *LOSE_SIDE))
+    """The ids of these transitions of a session."""
+    return tuple(f"{session}-{event}" for event in events)
 
 
 LOSE_SIDE = ("lose", "lose-failure")

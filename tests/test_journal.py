@@ -76,12 +76,13 @@ def test_a_person_can_read_it() -> None:
     assert '"step":"holding"' in text and '"election":"app"' in text and '"down"' in text
 
 
-def test_what_cannot_be_read_tells_the_sessions_of_its_older_lines() -> None:
-    """A crash may have left their hooks running."""
+def test_what_cannot_be_read_tells_what_its_older_lines_said() -> None:
+    """By its settings on_lose runs, and by its session what a crash left running is found."""
     data = whole() + b"00000000 {}\n"
     with pytest.raises(Unreadable) as told:
         read(data)
-    assert told.value.sessions == (("s", HERE),)
+    assert told.value.settings == SETTINGS and told.value.withheld == ("MY_TOKEN",)
+    assert told.value.last is not None and told.value.last.memory == MEMORY
 
 
 @pytest.mark.parametrize("text", [b"[]", b"null", b"{", b"[" * 100_000])

@@ -126,3 +126,26 @@ def test_a_pause_alone_fits_any_key() -> None:
     paused = Recorded(SETTINGS, ConsulSettings("http://c"), Memory(paused=True), HERE)
     election = only(begun(replace(SETTINGS, key="other"), paused))
     assert election.paused and election.role is Role.WAITING
+
+
+def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file_says() -> None:
+    spoilt = Unreadable("why", record())
+    assert only(begun(replace(SETTINGS, on_lose=()), spoilt)).settings == SETTINGS
+    renamed = start([(replace(SETTINGS, name="new"), 0.5)], {"n": spoilt}, ORIGIN)
+    assert only(renamed).tenure is not None and only(renamed).settings == SETTINGS
+    assert [each.after for each in renamed.successors] == [{"n"}]
+
+
+def test_a_pause_is_that_of_the_key() -> None:
+    found = start(
+        [(replace(SETTINGS, name="new"), 0.5)], {"n": record(Step.SESSION, memory={"paused": True})}, ORIGIN
+    )
+    assert found.successors[0].election.paused
+
+
+def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
+    """Its lease is running."""
+    other = replace(record(), settings=replace(SETTINGS, name="new"))
+    found = start([(replace(SETTINGS, name="new"), 0.5)], {"n": record(Step.SESSION), "new": other}, ORIGIN)
+    assert not found.successors
+    assert [each.tenure is not None for each in found.elections] == [False, True]

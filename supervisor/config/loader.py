@@ -56,7 +56,7 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
-    """Where records may be, of a file that may have any fault: each folder that it seems to name, and
+    """Where records may be, of a file that may have any fault: each folder that it seems to name, else
     the one that would do without."""
     given = source.read(path, Report(Places(str(path)))).data.get("state_dir")
     named = [given] if isinstance(given, str) else []
@@ -64,10 +64,11 @@ def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, An
         named += _STATE_DIR.findall(text)
     usable = [name for name in named if name.startswith("/") and "\0" not in name]
     default = document["properties"]["state_dir"]["default"]
-    return tuple(dict.fromkeys((*usable, state_dir({}, default, environ))))
+    return tuple(dict.fromkeys(usable)) or (state_dir({}, default, environ),)
 
 
-_STATE_DIR = re.compile(r"""(?m)(?:^|[{,])\s*["']?state_dir["']?\s*:\s*["']?(/[^"',}#\s]*)""")
+# At the begin of a line, or quoted as in JSON: nowhere else, or a hook's text could name a folder.
+_STATE_DIR = re.compile(r"""(?m)(?:^["']?state_dir["']?|[{,]\s*"state_dir")\s*:\s*["']?(/[^"',}#\s]*)""")
 
 
 def _sound(data: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class Contender:
 
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
-    ``next_settings``: those of the file, once what was begun by others is adopted or wound up.
+    ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
+    ``offered``: to be put on record with the tenure.
     ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last.
     """
 
@@ -55,6 +56,7 @@ class Contender:
     stopping: bool = False
     departing: bool = False
     next_settings: ItemSettings | None = None
+    offered: bool = False
     paused: bool = False
     ledger: Ledger = Ledger()
     noticed: str = ""
@@ -267,14 +269,16 @@ def follow_file(contender: Contender) -> Contender:
     claim = contender.claim
     if isinstance(claim, Slots) and isinstance(settings, SemaphoreSettings):
         claim = claim.follows(settings)
-    same_check = settings.candidate_check == contender.settings.candidate_check
+    health = contender.health
+    if settings.candidate_check != contender.settings.candidate_check:
+        health = healths.new_health(settings).after(health)
     return replace(
         contender,
         settings=settings,
         next_settings=None,
         claim=claim,
         lease=lease_of(settings),
-        health=contender.health if same_check else healths.new_health(settings),
+        health=health,
         ledger=replace(contender.ledger, outdated=True),
     )
 

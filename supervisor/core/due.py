@@ -11,9 +11,21 @@ from supervisor.core import health as healths
 from supervisor.core import memory as memories
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
-from supervisor.core.actions import Action, Became, Finished, Noticed, Prepare, Release, Request, Role, Watch
-from supervisor.core.contender import Contender, follow_file, give_back, want_session
-from supervisor.core.session import Stage
+from supervisor.core.actions import (
+    Action,
+    Became,
+    Finished,
+    Noticed,
+    Prepare,
+    Release,
+    Remember,
+    Request,
+    Role,
+    Watch,
+)
+from supervisor.core.contender import Contender, give_back, want_session
+from supervisor.core.lease import lease_of
+from supervisor.core.session import Session, Stage
 from supervisor.core.tenure import Phase
 
 _Turn = tuple[Contender, tuple[Action, ...]]
@@ -21,6 +33,9 @@ _Turn = tuple[Contender, tuple[Action, ...]]
 
 def advance(contender: Contender, now: float) -> _Turn:
     """Begin whatever is due."""
+    contender, offered = _offer_file(contender, now)
+    if offered:
+        return contender, offered
     contender, actions = _advance_tenure(contender, now)
     awaited = _awaits_record(contender)
     first: tuple[Action, ...] = ()
@@ -34,6 +49,18 @@ def advance(contender: Contender, now: float) -> _Turn:
             contender, begun = turn(contender, now)
             actions += begun
     return contender, actions
+
+
+def _offer_file(contender: Contender, now: float) -> _Turn:
+    """A tenure that is about to be adopted goes on by the file as soon as that is on record."""
+    tenure, settings = contender.tenure, contender.next_settings
+    if tenure is None or settings is None or contender.offered:
+        return contender, ()
+    leases = (contender.lease, lease_of(settings))
+    if not all(tenures.is_adopted(tenure, lease, now) for lease in leases):
+        return contender, ()
+    truth = memories.truth_of(contender.session, tenure, settings, paused=contender.paused)
+    return replace(contender, offered=True), (Remember(settings.name, truth, settings),)
 
 
 def _awaits_record(contender: Contender) -> bool:
@@ -56,8 +83,6 @@ def _advance_tenure(contender: Contender, now: float) -> _Turn:
     tenure = contender.tenure
     if tenure is None:
         return contender, ()
-    if tenures.is_adopted(tenure, contender.lease, now):
-        contender = follow_file(contender)
     tenure, actions = tenures.advance(tenure, contender.settings, contender.lease, now)
     contender = replace(contender, tenure=tenure)
     if tenure.phase is Phase.LOST:
@@ -72,6 +97,8 @@ def _advance_tenure(contender: Contender, now: float) -> _Turn:
 def _advance_session(contender: Contender, now: float) -> _Turn:
     if contender.tenure is None and contender.stopping:
         session = contender.session.end(now, last_try=contender.last_try)
+        if contender.departing and session.is_surely_over(contender.terms, now):
+            session = Session(left=session.id)
         contender = replace(contender, session=session)
     elif contender.tenure is None and contender.claim.queues and not contender.is_fit:
         contender = _out_of_line(contender, now)
@@ -163,7 +190,7 @@ def _advance_memory(contender: Contender, now: float) -> _Turn:
 def _advance_role(contender: Contender, now: float) -> _Turn:
     tenure = contender.tenure
     idle = contender.change.idle and contender.health.idle
-    finished = contender.stopping and _wound_up(contender) and idle
+    finished = contender.stopping and _wound_up(contender) and idle and _may_be_forgotten(contender)
     if finished:
         role = Role.STOPPED
     elif tenure is not None:
@@ -218,3 +245,10 @@ def _wound_up(contender: Contender) -> bool:
     if contender.tenure is not None:
         return contender.tenure.phase is Phase.STUCK and not contender.departing
     return contender.session.stage is Stage.ABSENT
+
+
+def _may_be_forgotten(contender: Contender) -> bool:
+    """While this process goes on, a successor begins only when nothing is on record any more."""
+    settings, paused = contender.settings, contender.paused
+    truth = memories.truth_of(contender.session, contender.tenure, settings, paused=paused)
+    return contender.last_try or contender.ledger.kept == truth

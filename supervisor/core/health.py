@@ -35,6 +35,11 @@ class Health:
         """Whether no check is running."""
         return self.running is None
 
+    def after(self, former: "Health") -> "Health":
+        """By another check from now on; one that is under way still ends, and nothing begins before."""
+        due_at = self.due_at if self.due_at == NEVER else former.due_at
+        return replace(self, running=former.running, killing=former.killing, due_at=due_at)
+
     def has_fallen(self, check: CandidateCheck | None) -> bool:
         """Whether the check has failed so often in a row that a holder must step down."""
         return check is not None and self.fails >= check.fall

@@ -10,7 +10,15 @@ from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
 from supervisor.core.actions import CreateSession, DestroySession, Reason, Request
 from supervisor.core.claim import Lost, News, Standing
-from supervisor.core.contender import Contender, begin_tenure, decline, note, session_died, stop
+from supervisor.core.contender import (
+    Contender,
+    begin_tenure,
+    decline,
+    follow_file,
+    note,
+    session_died,
+    stop,
+)
 from supervisor.core.events import (
     Alive,
     Answered,
@@ -28,6 +36,7 @@ from supervisor.core.events import (
     StopAsked,
     Tick,
 )
+from supervisor.core.memory import Ledger
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase, Tenure
 
@@ -63,8 +72,8 @@ def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender
         case "change":
             return replace(contender, change=contender.change.ended(event))
         case "check":
-            if check is None:
-                return contender  # the file has none any more
+            if check is None:  # the file has none any more
+                return replace(contender, health=replace(contender.health, running=None))
             health = contender.health.ended(event, check)
             if tenure is not None and health.has_fallen(check):
                 tenure = tenure.lose(Reason.UNHEALTHY, now)
@@ -76,11 +85,21 @@ def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender
 
 def _remembered(contender: Contender, event: Remembered, now: float) -> Contender:
     """A tenure that is on record may begin; one that cannot be recorded is given back at once."""
+    if event.remember.settings is contender.next_settings:
+        return _file_remembered(contender, event)
     ledger, tenure = contender.ledger.answered(event, now), contender.tenure
     if tenure is not None and not tenure.recorded:
         recorded = ledger.has_tenure(tenure.session)
         tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
     return replace(contender, ledger=ledger, tenure=tenure)
+
+
+def _file_remembered(contender: Contender, event: Remembered) -> Contender:
+    """What the file says now is on record with the tenure that is being adopted; or it cannot be, and
+    the tenure goes on as it began."""
+    if not event.ok:
+        return contender
+    return replace(follow_file(contender), ledger=Ledger(kept=event.remember.memory))
 
 
 def _resumed(contender: Contender, now: float) -> Contender:

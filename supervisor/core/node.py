@@ -53,8 +53,13 @@ class Node:
         """Whether every election has wound up."""
         return all(election.role is Role.STOPPED for election in self.elections.values())
 
-    def waits_for(self, name: str) -> frozenset[str]:
-        """The elections that must have wound up before that of this name begins."""
+    @property
+    def waiting(self) -> dict[str, Contender]:
+        """The elections that have not begun yet, by name."""
+        return {name: successor.election for name, successor in self._successors.items()}
+
+    def waiting_for(self, name: str) -> frozenset[str]:
+        """What must have wound up before the election of this name begins."""
         successor = self._successors.get(name)
         return frozenset() if successor is None else successor.after
 
@@ -105,7 +110,10 @@ class Node:
             case HookEnded(started) | RunEnded(started):
                 return (started.context.name,)
             case Remembered(remember):
-                ours = self.elections[remember.item].settings is remember.settings
+                contender = self.elections[remember.item]
+                ours = any(
+                    remember.settings is each for each in (contender.settings, contender.next_settings)
+                )
                 return (remember.item,) if ours else ()  # else the one before has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name):
                 return (name,) if name in self.elections else ()

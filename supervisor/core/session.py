@@ -51,8 +51,9 @@ class Session:
 
     ``prepared``: its next acquire has been made ready. ``dead``: Consul said so; it is destroyed all
     the same, for a server that has just restarted may say so of a living one. ``ending``: wanted
-    gone as soon as it is there. ``last_try``: at the end of this process one unanswered try of each
-    write must do; ``left``: the session that this left behind, for the next process to end.
+    gone as soon as it is there, since ``ending_since``. ``last_try``: at the end of this process one
+    unanswered try of each write must do; ``left``: the session that this left behind, for the next
+    process to end.
     """
 
     stage: Stage = Stage.ABSENT
@@ -63,6 +64,7 @@ class Session:
     prepared: bool = False
     dead: bool = False
     ending: bool = False
+    ending_since: float = NEVER
     last_try: bool = False
     left: str = ""
 
@@ -81,8 +83,15 @@ class Session:
         """Give the session up: release what it may hold, then destroy it."""
         if self.stage is Stage.ABSENT:
             return Session(left=self.left)
-        ended = replace(self, ending=True, last_try=self.last_try or last_try)
+        since = min(self.ending_since, now)
+        ended = replace(self, ending=True, ending_since=since, last_try=self.last_try or last_try)
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
+
+    def is_surely_over(self, terms: "Terms", now: float) -> bool:
+        """Whether Consul has ended it, and the guard on its key, although nobody could tell it to: the
+        renewals have stopped so long ago."""
+        ttl_s = terms.settings.ttl_s
+        return ttl_s is not None and now >= self.ending_since + 2 * ttl_s + terms.settings.lock_delay_s
 
     def died(self) -> "Session":
         """Consul says that it does not exist: there is nothing left to renew."""

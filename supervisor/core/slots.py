@@ -61,7 +61,9 @@ class Missing:
 @dataclass(frozen=True, slots=True)
 class Slots(Claim):
     """``ours``: our session. ``longest_s``: the longest prune delay that any body told of.
-    ``opens_at``: from when on a try can succeed. ``races``: lost in a row."""
+    ``in_line``: our contender key is there. ``opens_at``: from when on a try can succeed. ``races``:
+    lost in a row; no try ``not_before``.
+    """
 
     view: SlotsView | None = None
     limit: int = 1
@@ -69,6 +71,7 @@ class Slots(Claim):
     ours: str = ""
     missing: tuple[Missing, ...] = ()
     longest_s: float = 0.0
+    in_line: bool = False
     opens_at: float = NEVER
     races: int = 0
     not_before: float = -NEVER
@@ -138,18 +141,22 @@ class Slots(Claim):
         return tuple(session for session in named if view.alive(session) is None)
 
     def _opened(self, fresh_at: float, now: float) -> Self:
-        opens_at = self._opens_at(now)
+        opens_at, in_line = self._opens_at(now), self._is_in_line()
         if opens_at == NEVER:
-            return replace(self, opens_at=opens_at, free_at=-NEVER, free_since=NEVER)
-        free_since = min(self.free_since, max(opens_at, now)) if self.is_free else max(opens_at, now)
-        try_at = max(free_since + self._in_line_s(), self.not_before)
+            return replace(self, opens_at=opens_at, free_at=-NEVER, free_since=NEVER, in_line=in_line)
+        was_open = max(self.opens_at, self.free_since) <= now and self.in_line == in_line
+        free_since = self.free_since if was_open and opens_at <= now else max(opens_at, now)
         return replace(
             self,
             opens_at=opens_at,
             free_at=max(fresh_at, self.free_at),
             free_since=free_since,
-            try_at=try_at,
+            try_at=max(free_since + self._in_line_s(), self.not_before),
+            in_line=in_line,
         )
+
+    def _is_in_line(self) -> bool:
+        return self.view is not None and self.view.alive(self.ours) is not None
 
     def _opens_at(self, now: float) -> float:
         """NEVER: not as far as is known."""
@@ -157,7 +164,7 @@ class Slots(Claim):
         assert view is not None
         if view.lock is not None and view.roster is None:
             return NEVER
-        if view.alive(self.ours) is None:
+        if not self._is_in_line():
             return now  # to stand in line is always possible
         if view.roster is None:
             return self._prunable_at(LOCK)
@@ -239,6 +246,7 @@ class Slots(Claim):
         assert view is not None
         roster = view.roster or Roster()
         staying = tuple(each for each in roster.holders if self._prunable_at(each) > now)
+        assert len(staying) < self.effective_limit, f"no slot is free at {now}: {roster}"
         keys = [view.alive(each) for each in staying]
         delays = [self.prune_delay_s, *(key.prune_delay_s or 0.0 for key in keys if key is not None)]
         if None in keys and roster.prune_delay_s is not None:

@@ -5,15 +5,16 @@ vfork and copy the daemon's page tables for every hook. It must never run a comm
 rights than the file asks for: what cannot be done is refused.
 """
 
-import grp
 import os
 import pwd
 import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from supervisor.core.settings import Command
 
+LOOKUP_S = 1.0
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -30,8 +31,8 @@ class Identity:
 
 
 class Privileges:
-    """Finds identities, and remembers those found: a user directory that hangs (LDAP) can delay
-    the first use of a user, but no later one."""
+    """Finds identities, and remembers those found. A user directory that hangs (LDAP) delays whoever
+    asks for a user not seen yet by ``LOOKUP_S``, and that hook fails."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._path = environ.get("PATH", SYSTEM_PATH)
@@ -76,17 +77,26 @@ def _ids(entry: pwd.struct_passwd | None, gid: int | None) -> list[str]:
 
 
 def _user(name: str) -> pwd.struct_passwd:
-    try:
-        return pwd.getpwnam(name)
-    except KeyError:
-        raise Refused(f"unknown user {name!r}") from None
+    login, password, uid, gid, gecos, home, shell = _entry("passwd", "user", name, fields=7)
+    return pwd.struct_passwd((login, password, int(uid), int(gid), gecos, home, shell))
 
 
 def _group(name: str) -> int:
+    return int(_entry("group", "group", name, fields=4)[2])
+
+
+def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
+    """By a child: a lookup inside this process could not be given up."""
     try:
-        return grp.getgrnam(name).gr_gid
-    except KeyError:
-        raise Refused(f"unknown group {name!r}") from None
+        done = subprocess.run(
+            ["getent", database, "--", name], capture_output=True, text=True, timeout=LOOKUP_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Refused(f"the directory of {what}s did not tell {name!r} within {LOOKUP_S:g} s") from None
+    entry = done.stdout.rstrip("\n").split(":")
+    if done.returncode != 0 or len(entry) != fields:
+        raise Refused(f"unknown {what} {name!r}")
+    return entry
 
 
 def _login(entry: pwd.struct_passwd) -> dict[str, str]:

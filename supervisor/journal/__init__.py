@@ -223,8 +223,8 @@ class Journal:
         """The line, behind settings if those on record are others. ``keeps_room``: without room for how
         it ends, what this line speaks of must not begin; an end takes the room that was kept."""
         compacts = file.size > (COMPACT_BYTES if keeps_room else 2 * COMPACT_BYTES)
-        if file.fd >= 0 and os.fstat(file.fd).st_nlink == 0:
-            self._close(file)  # somebody has removed it: the whole truth goes into a new one
+        if file.fd >= 0 and not _is_there(file):
+            self._close(file)  # somebody has moved or cut it: the whole truth goes into a new one
             file.settings = None
         if settings is not file.settings or compacts:
             line = settings_line(settings, self._consul, self._withheld) + line
@@ -278,6 +278,15 @@ class Journal:
         if file.fd >= 0:
             os.close(file.fd)
         file.fd, file.size, file.reserved = -1, 0, 0
+
+
+def _is_there(file: _File) -> bool:
+    """Whether what a process would find that starts now is what we write to, as far as we wrote it."""
+    try:
+        found, ours = os.stat(file.path), os.fstat(file.fd)
+    except FileNotFoundError:
+        return False
+    return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino) and found.st_size >= file.size
 
 
 def _write_whole(fd: int, content: bytes, at: int, reserved: int) -> None:

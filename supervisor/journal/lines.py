@@ -12,7 +12,6 @@ nothing. Pure functions of bytes; this module must never touch a file.
 
 import json
 import zlib
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -51,12 +50,15 @@ class Recorded:
 class Unreadable(Exception):
     """The newest record cannot be read: what was held is not known. The message says why.
 
-    ``sessions``: those of older lines that can be read, and whose they were.
+    ``last``: what the newest of its older lines that can be read tells, and what goes with it.
     """
 
-    def __init__(self, why: str, sessions: tuple[tuple[str, Identity], ...] = ()) -> None:
+    def __init__(self, why: str, last: Recorded | None = None) -> None:
         super().__init__(why)
-        self.sessions = sessions
+        self.last = last
+        self.settings = None if last is None else last.settings
+        self.consul = None if last is None else last.consul
+        self.withheld = () if last is None else last.withheld
 
 
 def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
@@ -82,7 +84,7 @@ def read(data: bytes) -> Recorded | None:
     try:
         return _newest(list(contents))
     except Unreadable as unreadable:
-        raise Unreadable(str(unreadable), tuple(_sessions(contents))) from unreadable
+        raise Unreadable(str(unreadable), _last_readable(contents)) from unreadable
 
 
 def _newest(contents: list[dict[str, Any] | None]) -> Recorded | None:
@@ -97,6 +99,10 @@ def _newest(contents: list[dict[str, Any] | None]) -> Recorded | None:
     settings = next((each for each in reversed(contents) if each and each["record"] == "settings"), None)
     if state is None or settings is None:
         raise Unreadable("the checksum of a line that counts is wrong")
+    return _recorded(settings, state)
+
+
+def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
     try:
         return Recorded(
             settings=from_plain(Settings, settings["settings"]),
@@ -110,11 +116,16 @@ def _newest(contents: list[dict[str, Any] | None]) -> Recorded | None:
         raise Unreadable(f"it is not a record of this program: {error}") from error
 
 
-def _sessions(contents: list[dict[str, Any] | None]) -> Iterator[tuple[str, Identity]]:
+def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
+    settings, last = None, None
     for content in contents:
-        if content is not None and content.get("record") == "state":
-            with suppress(KeyError, ValueError, TypeError):
-                yield str(content["session"]), from_plain(Identity, content)
+        kind = content.get("record") if content is not None else None
+        if kind == "settings":
+            settings = content
+        elif kind == "state" and content is not None and settings is not None:
+            with suppress(Unreadable):
+                last = _recorded(settings, content)
+    return last
 
 
 def _line(content: dict[str, Any]) -> bytes:

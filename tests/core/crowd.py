@@ -57,9 +57,16 @@ class Scene:
         """Those of this node's file."""
         delay_s = self.prune_delays_s[node % len(self.prune_delays_s)]
         session = SessionSettings("n", ttl_s=3.0, lock_delay_s=0.0, behavior="delete")
-        hooks = {"on_acquire": (hook("up"),), "on_lose": (hook("down"),)}
         return SemaphoreSettings(
-            "n", "p/.lock", b"", session, limit=self.limit, prune_delay_s=delay_s, rejoin_delay_s=1.0, **hooks
+            name="n",
+            key="p/.lock",
+            value=b"",
+            session=session,
+            on_acquire=(hook("up"),),
+            on_lose=(hook("down"),),
+            rejoin_delay_s=1.0,
+            limit=self.limit,
+            prune_delay_s=delay_s,
         )
 
 
@@ -190,7 +197,9 @@ class World:
         consul = self.consul
         lock = consul.lock and (("#", consul.lock.modify_index), consul.lock.roster)
         keys = tuple((name, ("#", created)) for name, created, _ in consul.keys)
-        late = tuple((type(write).__name__, write.session, ("#", getattr(write, "index", 0))) for write in self.late)
+        late = tuple(
+            (type(write).__name__, write.session, ("#", getattr(write, "index", 0))) for write in self.late
+        )
         whole = (tuple(parts), lock, keys, ("#", consul.index), tuple(sorted(consul.alive)), late, self.left)
         return _ranked(whole)
 
@@ -207,7 +216,7 @@ class _OwnNames(Naming):
         return name
 
 
-def _ranked(key: Any) -> Any:
+def _ranked(key: Any) -> tuple[Any, ...]:
     """Each index as its place in the order of all that the key knows."""
     found: set[int] = set()
 
@@ -229,7 +238,9 @@ def _ranked(key: Any) -> Any:
             return rank[value[1]]
         return tuple(replaced(each) for each in value)
 
-    return replaced(key)
+    whole = replaced(key)
+    assert isinstance(whole, tuple)
+    return whole
 
 
 LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS = range(6)
@@ -357,7 +368,9 @@ class Crowd:
 
     def _fresh_name(self, world: World, number: int) -> str:
         known = {key[0] for key in world.consul.keys} | world.consul.alive
-        known |= set(world.consul.lock.roster.holders if world.consul.lock and world.consul.lock.roster else ())
+        known |= set(
+            world.consul.lock.roster.holders if world.consul.lock and world.consul.lock.roster else ()
+        )
         known |= {write.session for write in world.late}
         for node in world.nodes:
             known.add(node.memory.session)
@@ -404,7 +417,6 @@ class Crowd:
         assert node.contender is not None
         tenure, lease = node.contender.tenure, node.contender.lease
         until = inf if tenure is None else tenure.contact + lease.room_s
-        late = (*world.late, *(request for request in node.unanswered if isinstance(request, WRITES)))
         gone = Node(
             None,
             node.memory,
@@ -413,7 +425,7 @@ class Crowd:
             back_at=world.now + back_s,
             cut=node.cut,
         )
-        return replace(world, late=tuple(dict.fromkeys(late)) if False else world.late).with_node(number, gone)
+        return world.with_node(number, gone)
 
     # --- time ------------------------------------------------------------------------------------------
 
@@ -439,12 +451,18 @@ class Crowd:
                 start = node.hook[0]
                 acts = node.acts and start.context.event != "lose"
                 ended = world.with_node(number, replace(node, hook=None, acts=acts))
-                yield f"{at} {number} {start.hook.name} ends", self._turn(ended, number, e.HookEnded(start, True))
+                yield (
+                    f"{at} {number} {start.hook.name} ends",
+                    self._turn(ended, number, e.HookEnded(start, ok=True)),
+                )
                 return
             ending = node.unanswered if not node.cut else (*node.unanswered, *node.pending)
             for request in ending:
                 if request.at + request.timeout_s <= world.now:
-                    yield f"{at} {number} {_words(request)}: no answer", self._given_up(world, number, request)
+                    yield (
+                        f"{at} {number} {_words(request)}: no answer",
+                        self._given_up(world, number, request),
+                    )
                     return
         for number, node in enumerate(world.nodes):
             if node.contender is not None and node.contender.deadline <= world.now:
@@ -547,7 +565,10 @@ def main() -> int:
         walked = Crowd(scene).walk()
         took_s = time.process_time() - began
         end = "complete" if walked.complete else "NOT ALL"
-        print(f"{scene.name:28} {walked.states:8} states {walked.steps:9} steps {took_s:6.1f} s  {end}", flush=True)
+        print(
+            f"{scene.name:28} {walked.states:8} states {walked.steps:9} steps {took_s:6.1f} s  {end}",
+            flush=True,
+        )
     return 0
 
 

@@ -15,10 +15,11 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import key as keys
+from supervisor.core import slots
 from supervisor.core.actions import Memory
 from supervisor.core.change import Change
 from supervisor.core.contender import Contender
-from supervisor.core.events import KeyView
+from supervisor.core.events import ContenderKey, KeyView, LockKey, SlotsView
 from supervisor.core.health import Health
 from supervisor.core.lane import Lane
 from supervisor.core.memory import Ledger
@@ -40,6 +41,8 @@ class Naming:
         self.settings = election.settings
         self.lease = election.lease
         self.tenure = election.tenure
+        self.departing = election.departing
+        self.over_s = 2 * (self.lease.ttl_s or 0.0) + self.lease.lock_delay_s
         lose_side = (*self.settings.on_lose, *self.settings.on_lose_failure)
         self.retries = any(hook.retries for hook in lose_side) and election.role is not a.Role.STUCK
         self.contact_matters = self.tenure is None or self.tenure.believes or self.retries
@@ -70,8 +73,10 @@ def key_of(election: Contender, now: float, *extra: Any) -> Key:
 
 
 def part(value: Any, naming: Naming) -> Any:
-    if value is None or isinstance(value, bool | int | float | bytes | Enum):
+    if value is None or isinstance(value, bool | int | float | bytes | str | Enum):
         return value
+    if isinstance(value, tuple):
+        return tuple(part(each, naming) for each in value)
     kind = type(value)
     plan = _plan(kind)  # type: ignore[arg-type]  # mypy: a class of anything were not hashable
     parts = [how(getattr(value, name), value, naming) for name, how in plan]
@@ -125,7 +130,7 @@ def _taken_at(value: float | None, owner: Tenure, naming: Naming) -> float | Non
 
 def _asked_at(value: float, owner: a.Request, naming: Naming) -> float:
     """Up to the exchange's end; of a watch only what it may add to the contact."""
-    if not isinstance(owner, a.WatchKey):
+    if not isinstance(owner, a.Watch):
         return naming.age(value, inf)
     if not owner.consistent or not naming.contact_matters:
         return 0.0
@@ -145,9 +150,20 @@ def _holder_delay(value: tuple[str, float] | None, owner: keys.Key, naming: Nami
     return None if value is None else (naming.session(value[0]), value[1])
 
 
+def _ending_since(at: float, owner: Any, naming: Naming) -> float:
+    """It is looked at only where a process goes on without this election."""
+    return naming.age(at, naming.over_s) if naming.departing else 0.0
+
+
+def _index(value: int, owner: Any, naming: Naming) -> Any:
+    """By its place in the order of all, which the owner of the key knows."""
+    return ("#", value)
+
+
 _HOW: dict[tuple[type, str], How] = {
     (Contender, "settings"): _left_out,
     (Contender, "lease"): _left_out,
+    (Contender, "next_settings"): lambda settings, _, naming: settings is not None,
     (Contender, "spread"): _left_out,
     (Contender, "change"): _change,
     (keys.Key, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
@@ -155,6 +171,26 @@ _HOW: dict[tuple[type, str], How] = {
     (keys.Key, "try_at"): _exact_due,
     (keys.Key, "holder"): _session,
     (keys.Key, "holder_delay"): _holder_delay,
+    (slots.Slots, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
+    (slots.Slots, "free_since"): lambda at, _, naming: naming.age(at, slots.RANKS_S_MAX),
+    (slots.Slots, "try_at"): _exact_due,
+    (slots.Slots, "opens_at"): lambda at, _, naming: at != inf,
+    (slots.Slots, "not_before"): _exact_due,
+    (slots.Slots, "limit"): _left_out,
+    (slots.Slots, "prune_delay_s"): _left_out,
+    (slots.Slots, "ours"): _session,
+    (slots.Slots, "index"): _index,
+    (slots.Slots, "idle_wakes"): _left_out,
+    (slots.Missing, "name"): _session,
+    (slots.Missing, "since"): lambda at, _, naming: naming.age(at, naming.lease.lock_delay_s + 1.0),
+    (SlotsView, "index"): _left_out,
+    (LockKey, "create_index"): _left_out,
+    (LockKey, "modify_index"): _index,
+    (ContenderKey, "name"): _session,
+    (ContenderKey, "session"): _session,
+    (ContenderKey, "create_index"): _index,
+    (ContenderKey, "lock_index"): _left_out,
+    (a.Roster, "holders"): lambda holders, _, naming: tuple(map(naming.session, holders)),
     (Contender, "own_losses"): lambda losses, _, naming: min(losses, 1),
     (Contender, "rejoin_at"): _due,
     (Change, "instance"): _left_out,
@@ -165,6 +201,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Change, "count"): _left_out,
     (Session, "id"): _session,
     (Session, "left"): _session,
+    (Session, "ending_since"): _ending_since,
     (Lane, "due_at"): _due,
     (Sequence, "due_at"): _exact_due,
     (KeyView, "index"): _left_out,
@@ -175,6 +212,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "leader"): _left_out,
     (Tenure, "previous_leader"): _left_out,
     (Tenure, "next_leader"): _left_out,
+    (Tenure, "holders"): _left_out,
     (Tenure, "reason"): lambda reason, _, naming: reason in OUR_OWN_MAKING,
     (Tenure, "reason_by"): _due,
     (Tenure, "taken_at"): _taken_at,
@@ -208,4 +246,5 @@ _REQUEST: dict[str, How] = {
     "key": _left_out,
     "value": _left_out,
     "wait_s": _left_out,
+    "prefix": _left_out,
 }

@@ -17,6 +17,7 @@ from tests.core.play import (
     CREATE,
     DESTROY,
     FREE,
+    LOCK_DELAY_S,
     OURS,
     READ,
     RELEASE,
@@ -226,15 +227,37 @@ def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_reco
     assert play.last(a.StartHook).hook.name == "other down"
 
 
-def test_settings_that_could_not_be_recorded_are_tried_again() -> None:
+def test_the_file_is_on_record_before_anything_of_it_begins() -> None:
+    play = restarted(Step.TENURE, OTHER)
+    play.happens(2.1, e.Answered(play.last(RENEW), e.Alive()))
+    election, begun = step(play.election, e.Answered(play.last(READ), OURS), 2.2)
+    (remember,) = [each for each in begun if not isinstance(each, a.Prepare)]
+    assert isinstance(remember, a.Remember) and remember.settings == OTHER
+    election, begun = step(election, e.Remembered(remember), 2.2)
+    told = Play.says([each for each in begun if not isinstance(each, a.Prepare | a.Remember)])
+    assert "start other up#1: adopted" in told
+
+
+def test_a_file_that_cannot_be_recorded_waits_for_the_end_of_the_tenure() -> None:
     play = restarted(Step.HOLDING, OTHER)
     play.does(2.1, RENEW, e.Alive(), "")
     play.disk_full = True
-    play.does(2.2, READ, OURS, "start run, holding")
-    assert play.election.ledger.outdated
+    play.does(2.2, READ, OURS, "holding")
+    assert play.election.settings == contender()
     play.disk_full = False
-    play.passes(4.0)
-    assert not play.election.ledger.outdated
+    play.happens(2.3, e.StopAsked())
+    assert play.last(a.StartHook).hook.name == "down"
+
+
+def test_a_file_that_leaves_less_room_counts_only_on_news_that_is_fresh_by_it() -> None:
+    """Else the tenure would be lost by the file before it was adopted by it."""
+    strict = contender(ttl_s=60.0, lock_delay_s=60.0, on_lose=(hook("long down", 54.0),))
+    loose = contender(ttl_s=60.0, lock_delay_s=60.0)
+    play = Play(strict, memory=left(Step.HOLDING), now=2.0, recorded=loose)
+    play.happens(2.0, e.Tick())
+    play.on(2.1, READ, OURS)
+    play.on(10.0, RENEW, e.Alive())
+    assert play.election.settings == loose and play.role == "holding"
 
 
 def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
@@ -244,7 +267,20 @@ def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
     play.on(2.1, RENEW, e.Alive())
     play.does(2.2, READ, OURS, "holding")
     play.hears(2.3, e.HookEnded(checking, ok=False), "")
-    assert play.election.health.fit
+    assert play.election.health.fit and play.election.health.idle
+
+
+def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another() -> None:
+    check, other = CandidateCheck(hook("check")), CandidateCheck(hook("check"), interval_s=9.0)
+    changed = contender(candidate_check=other)
+    play = Play(changed, memory=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
+    checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
+    play.on(2.1, RENEW, e.Alive())
+    play.does(2.2, READ, OURS, "holding")
+    assert play.election.settings == changed and play.election.health.running == checking
+    play.hears(2.3, e.HookEnded(checking, ok=True), "")
+    play.passes(7.5)
+    assert len(play.times(a.StartHook)) == 2
 
 
 # --- an election that the file has no more ----------------------------------------------------------
@@ -271,6 +307,31 @@ def test_at_the_end_of_the_process_one_try_is_enough() -> None:
     play.happens(30.0, e.StopAsked())
     play.passes(40.0, silent=True)
     assert play.role == "stopped" and play.records[-1].session == "s"
+
+
+def test_a_session_that_nobody_can_end_is_over_when_its_ttl_and_lock_delay_are() -> None:
+    """A token without the right to release: whatever comes next under this name does not wait for it."""
+    play = departing(Step.SESSION)
+    over_at = 2.0 + 2 * 9.0 + LOCK_DELAY_S
+    while play.now < over_at - 1:
+        play.on(play.now + 0.01, RELEASE, e.Denied("Permission denied"))
+        play.passes(play.now + 0.6, silent=True)
+    assert play.role != "stopped" and not play.times(DESTROY)
+    play.passes(over_at + 5.0, silent=True)
+    assert play.role == "stopped"
+
+
+def test_an_end_that_is_not_on_record_is_none() -> None:
+    """Whoever begins next would write over it."""
+    play = departing(Step.SESSION)
+    play.on(2.1, RELEASE, e.Done())
+    play.happens(2.2, e.Tick())
+    play.disk_full = True
+    play.on(2.3, DESTROY, e.Done())
+    assert play.role != "stopped"
+    play.disk_full = False
+    play.passes(5.0)
+    assert play.role == "stopped"
 
 
 def test_stuck_it_keeps_the_lock_until_recover_or_the_end_of_the_process() -> None:

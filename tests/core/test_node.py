@@ -178,11 +178,11 @@ def two_keys(*, paused: bool) -> Node:
 
 def test_a_renamed_election_begins_when_all_that_have_its_key_have_wound_up() -> None:
     node = two_keys(paused=False)
-    assert node.waits_for("new") == {"n", "m"}
+    assert node.waiting_for("new") == {"n", "m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
-    assert "new" not in node.elections and node.waits_for("new") == {"m"}
+    assert "new" not in node.elections and node.waiting_for("new") == {"m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
-    assert node.elections["new"].spread == 0.5 and not node.waits_for("new")
+    assert node.elections["new"].spread == 0.5 and not node.waiting_for("new")
     assert node.elections["new"].session.stage is Stage.CREATING
 
 

@@ -184,6 +184,18 @@ def test_the_slot_of_one_that_vanished_is_free_after_the_prune_delay() -> None:
     assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 30.0)
 
 
+def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
+    """To stand in line was possible at once; a slot is not."""
+    play = waiting()
+    play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
+    play.on(0.2, ASK, GONE)
+    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    play.on(0.3, WATCH, HIS)
+    play.passes(29.0)
+    assert not play.times(TAKE)
+    assert play.election.claim.try_at == pytest.approx(30.2)
+
+
 @pytest.mark.parametrize("longest", ["file", "record", "body"])
 def test_the_longest_prune_delay_counts(longest: str) -> None:
     play = full(prune_delay_s=40.0 if longest == "file" else 20.0)

@@ -119,30 +119,55 @@ def test_without_root_another_user_is_refused_before_anything_runs() -> None:
     )
 
 
-def test_users_are_looked_up_when_they_are_learnt_and_not_when_on_lose_is_due(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The directory of users, a peer, may not answer in the very outage that ends a lease."""
-    hook = Hook("down", shell("true", user="nobody"), timeout_s=5.0)
-    settings = ElectionSettings("n", "k", b"", SessionSettings("n"), on_lose=(hook,))
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of users (the peer behind ``getent``) that tells, and hangs once ``hang`` is there."""
+    program = tmp_path / "getent"
+    hang = tmp_path / "hang"
+    program.write_text(f'#!/bin/sh\ntest -e {hang} && exec sleep 60\nexec /usr/bin/getent "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return hang
+
+
+def with_user(name: str) -> ElectionSettings:
+    hook = Hook("down", shell("true", user=name), timeout_s=5.0)
+    return ElectionSettings("n", "k", b"", SessionSettings("n"), on_lose=(hook,))
+
+
+def test_users_are_looked_up_when_they_are_learnt_and_not_when_on_lose_is_due(directory: Path) -> None:
+    """The directory may not answer in the very outage that ends a lease."""
+    settings = with_user("nobody")
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
             one.hooks.learn(settings)
-            monkeypatch.setattr(pwd, "getpwnam", lambda name: pytest.fail("asked when it was due"))
-            return await one.run(hook.call)
+            directory.touch()
+            return await one.run(settings.on_lose[0].call)
 
     ok, detail = asyncio.run(main())
     assert ok if IS_ROOT else detail.startswith(REFUSAL)
 
 
-def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
-    hook = Hook("down", shell("true", user="nobody-such"), timeout_s=5.0)
-    settings = ElectionSettings("n", "k", b"", SessionSettings("n"), on_lose=(hook,))
+def test_a_directory_of_users_that_hangs_fails_the_hook_and_stops_nothing_for_long(directory: Path) -> None:
+    directory.touch()
+    settings = with_user("nobody")
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
             one.hooks.learn(settings)
-            return await one.run(hook.call)
+            return await one.run(settings.on_lose[0].call)
+
+    ok, detail = asyncio.run(main())
+    assert not ok and "did not tell 'nobody' within 1 s" in detail
+
+
+def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
+    settings = with_user("nobody-such")
+
+    async def main() -> tuple[bool, str]:
+        async with trial() as one:
+            one.hooks.learn(settings)
+            return await one.run(settings.on_lose[0].call)
 
     assert asyncio.run(main()) == (False, "cannot start: unknown user 'nobody-such'")

@@ -180,7 +180,9 @@ class Supervisor:
         return why_not[0]
 
     def finished(self, finished: Finished) -> None:
-        """The exit code is of no interest here."""
+        """Who stops while it is stuck leaves the lock to its TTL, and its application to an operator."""
+        if not finished.clean:
+            self._machine.application.answerable_until = self._machine.schedule.now
 
     def wake(self, at: float) -> None:
         """One timer; the newest wish counts."""
