@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
         added.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
     _add_leader(commands)
     _add_verify(commands)
+    _add_limit(commands)
     _add_daemon_commands(commands)
     _command(commands, "demo", "watch an election and a failover, in half a minute", "demo")
     _add_dev_agent(commands)
@@ -99,6 +100,21 @@ def _add_verify(commands: _Commands) -> None:
         metavar="N",
         help="CONSUL_SUPERVISOR_LOCK_INDEX: no, too, when the same session has locked the key anew. "
         "A plain PUT over the key sets it to 0 in Consul; then the session alone decides",
+    )
+
+
+def _add_limit(commands: _Commands) -> None:
+    limit = _command(
+        commands, "limit", "change how many may hold a semaphore, in Consul's record of it", "limit rebuild 5"
+    )
+    limit.add_argument("name", type=_name, metavar="NAME", help="a semaphore of the configuration")
+    limit.add_argument("limit", type=_slots, metavar="N", help="at most so many; lowering it evicts nobody")
+    limit.add_argument(
+        "--config",
+        type=Path,
+        default=DEFAULT_CONFIG,
+        metavar="PATH",
+        help="configuration (default: %(default)s)",
     )
 
 
@@ -175,6 +191,12 @@ def _key(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9,_./-]+", text) or "" in segments or {".", ".."} & set(segments):
         raise argparse.ArgumentTypeError("no key: letters, digits and ,_.- in segments between single /")
     return text
+
+
+def _slots(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
+        raise argparse.ArgumentTypeError("no limit: write a number from 1 to 999999")
+    return int(text)
 
 
 def _session(text: str) -> str:

@@ -187,19 +187,51 @@ def _leader(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     from supervisor.config import ConfigError, consul_settings
-    from supervisor.lookup import LookupFailed, key_now, why_not_held
+    from supervisor.core.settings import LOCK_SUFFIX
+    from supervisor.lookup import LookupFailed, key_now, slots_now, why_no_slot, why_not_held
     from supervisor.token import TokenError
 
     try:
-        view = asyncio.run(key_now(consul_settings(os.environ), options.key))
+        settings = consul_settings(os.environ)
+        if options.key.endswith(LOCK_SUFFIX):
+            slots = asyncio.run(slots_now(settings, options.key.removesuffix(LOCK_SUFFIX)))
+            if slots.roster is not None:
+                why_not = why_no_slot(slots, options.session, options.lock_index)
+                return _no_longer(options.key, why_not)
+        view = asyncio.run(key_now(settings, options.key))
     except ConfigError as error:
         return _refuse(error)
     except TokenError as error:
         return _fail(CONFIGURATION, str(error))
     except LookupFailed as error:
         return _fail(UNREACHABLE, str(error))
-    why_not = why_not_held(view, options.session, options.lock_index)
-    return _fail(NEGATIVE, f"no longer the holder of {options.key}: {why_not}") if why_not else DONE
+    return _no_longer(options.key, why_not_held(view, options.session, options.lock_index))
+
+
+def _no_longer(key: str, why_not: str) -> int:
+    return _fail(NEGATIVE, f"no longer the holder of {key}: {why_not}") if why_not else DONE
+
+
+def _limit(options: argparse.Namespace) -> int:
+    from supervisor.config import ConfigError, load
+    from supervisor.core.settings import SemaphoreSettings
+    from supervisor.lookup import LookupFailed, set_limit
+    from supervisor.token import TokenError
+
+    try:
+        config = load(options.config, os.environ, socket.gethostname())
+        found = {item.name: item for item in config.items if isinstance(item, SemaphoreSettings)}
+        if options.name not in found:
+            known = ", ".join(sorted(found)) or "none"
+            return _fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
+        asyncio.run(set_limit(config.consul, found[options.name].prefix, options.limit))
+    except ConfigError as error:
+        return _refuse(error)
+    except TokenError as error:
+        return _fail(CONFIGURATION, str(error))
+    except LookupFailed as error:
+        return _fail(UNREACHABLE, str(error))
+    return DONE
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -276,6 +308,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "pause": _command_daemon,
     "resume": _command_daemon,
     "verify": _verify,
+    "limit": _limit,
     "schema": _schema,
     "demo": _demo,
     "dev-agent": _dev_agent,

@@ -27,6 +27,7 @@ from supervisor.core.actions import (
     Release,
     RenewSession,
     Request,
+    SetRoster,
     TakeSlot,
     Watch,
     WatchKey,
@@ -115,7 +116,7 @@ class Consul:
                 return self._request("GET", slots.path_of(prefix), {"recurse": "", "consistent": ""})
             case WatchSlots(prefix=prefix):
                 return self._request("GET", slots.path_of(prefix), {"recurse": "", **_waiting(action)})
-            case Enroll() | TakeSlot() | Leave():
+            case Enroll() | TakeSlot() | Leave() | SetRoster():
                 return self._put("txn", slots.operations(action))
         raise AssertionError(f"no such request: {action}")
 
@@ -148,9 +149,9 @@ class Consul:
                     return slots.slots_view(prefix, index_of(response), response)
                 case Enroll() | TakeSlot() if status == 200:
                     return slots.seated(action, response)
-                case Leave() if status == 200:
+                case Leave() | SetRoster() if status == 200:
                     return Done()
-                case Enroll() | TakeSlot() | Leave() if status == 409:
+                case Enroll() | TakeSlot() | Leave() | SetRoster() if status == 409:
                     return _refused_step(response)
         except Unreadable as error:
             return Unknown(f"not an answer of Consul: {error}")

@@ -12,15 +12,17 @@ import requests
 
 from supervisor import roster as rosters
 from supervisor.answers import Unreadable, json_of, number, text, value_of
-from supervisor.core.actions import Enroll, Leave, Roster, TakeSlot
+from supervisor.core.actions import Enroll, Leave, Roster, SetRoster, TakeSlot
 from supervisor.core.events import ContenderKey, Indexes, LockKey, Seated, SlotsView
 from supervisor.core.settings import LOCK_SUFFIX
 
 SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own client
 
 
-def operations(action: Enroll | TakeSlot | Leave) -> list[dict[str, object]]:
+def operations(action: Enroll | TakeSlot | Leave | SetRoster) -> list[dict[str, object]]:
     """The transaction of this step."""
+    if isinstance(action, SetRoster):
+        return [{"KV": _lock_operation(action.prefix, action.roster, action.index)}]
     key = f"{action.prefix}/{action.session}"
     match action:
         case Enroll(session=session, value=value):

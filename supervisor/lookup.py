@@ -1,13 +1,16 @@
 """One question to Consul and its answer, for commands that run without the daemon."""
 
+from dataclasses import replace
+
 from supervisor.config import ConsulSettings
 from supervisor.consul import Consul
-from supervisor.core.actions import ReadKey
-from supervisor.core.events import KeyView
+from supervisor.core.actions import ReadKey, ReadSlots, Request, SetRoster
+from supervisor.core.events import Done, KeyView, Outcome, Raced, SlotsView
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 LOOKUP_S = 10.0  # Consul holds a request for 7 s while it has no leader
+RACES_MAX = 20  # who changes the record at the same time does so a few times at most
 
 
 class LookupFailed(Exception):
@@ -20,20 +23,53 @@ async def key_now(settings: ConsulSettings, key: str) -> KeyView:
     Raises LookupFailed when Consul cannot be reached or does not answer, TokenError when the
     token file cannot be used.
     """
+    outcome = await _asked(settings, ReadKey("", 0.0, LOOKUP_S, key))
+    if not isinstance(outcome, KeyView):
+        raise LookupFailed(f"cannot read {key}: Consul answers {getattr(outcome, 'why', outcome)}")
+    return outcome
+
+
+async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
+    """All below a semaphore's prefix, likewise."""
+    outcome = await _asked(settings, ReadSlots("", 0.0, LOOKUP_S, prefix))
+    if not isinstance(outcome, SlotsView):
+        raise LookupFailed(f"cannot read {prefix}/: Consul answers {getattr(outcome, 'why', outcome)}")
+    return outcome
+
+
+async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
+    """Rewrite the Limit of the semaphore's record, and nothing else of it.
+
+    Raises LookupFailed as above, and when there is no record that this could be done to.
+    """
+    for _ in range(RACES_MAX):
+        lock = (await slots_now(settings, prefix)).lock
+        if lock is None or lock.roster is None:
+            why = "nobody has made it yet: the file's limit counts" if lock is None else lock.why
+            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: {why}")
+        if lock.roster.limit == limit:
+            return
+        roster = replace(lock.roster, limit=limit)
+        outcome = await _asked(settings, SetRoster("", 0.0, LOOKUP_S, prefix, roster, lock.modify_index))
+        if isinstance(outcome, Done):
+            return
+        if not isinstance(outcome, Raced):
+            why = getattr(outcome, "why", outcome)
+            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: Consul answers {why}")
+    raise LookupFailed(f"cannot change the limit in {prefix}/.lock: others change it all the time, try again")
+
+
+async def _asked(settings: ConsulSettings, request: Request) -> Outcome:
     endpoint = Endpoint.of(settings.address, settings.tls)
     consul = Consul(settings, endpoint.base_url, Token(settings))
-    question = ReadKey("", 0.0, LOOKUP_S, key)
     transport = Transport(endpoint)
     try:
-        response = await transport.exchange(consul.encode(question), timeout_s=LOOKUP_S, fresh=True)
+        response = await transport.exchange(consul.encode(request), timeout_s=LOOKUP_S, fresh=True)
     except ExchangeFailed as failure:
         raise LookupFailed(f"cannot ask Consul: {failure}") from None
     finally:
         await transport.close()
-    outcome = consul.decode(question, response)
-    if not isinstance(outcome, KeyView):
-        raise LookupFailed(f"cannot read {key}: Consul answers {getattr(outcome, 'why', outcome)}")
-    return outcome
+    return consul.decode(request, response)
 
 
 def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
@@ -48,4 +84,15 @@ def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
         return "another session holds it"
     if lock_index is not None and view.lock_index not in (lock_index, 0):
         return f"the session has locked it anew: its LockIndex is {view.lock_index}, not {lock_index}"
+    return ""
+
+
+def why_no_slot(view: SlotsView, session: str, lock_index: int | None) -> str:
+    """Blank when this session has a slot, and its contender key since it was locked at ``lock_index``."""
+    hold = view.hold_of(session)
+    if hold is None:
+        alive = view.alive(session) is not None
+        return "the session has no slot" if alive else "the session has no contender key"
+    if lock_index is not None and hold.lock_index not in (lock_index, 0):
+        return f"the session has locked its key anew: its LockIndex is {hold.lock_index}, not {lock_index}"
     return ""

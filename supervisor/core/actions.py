@@ -175,6 +175,14 @@ class Leave(SlotRequest):
 
 
 @dataclass(frozen=True, slots=True)
+class SetRoster(SlotRequest):
+    """An operator's change of ``.lock``, if its index still is ``index``."""
+
+    roster: Roster
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prepare:
     """This write may be wanted within moments: have it ready to be sent. Nothing is sent yet."""
 
