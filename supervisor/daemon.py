@@ -15,6 +15,7 @@ import traceback
 from collections import deque
 from collections.abc import Mapping
 
+from supervisor import signals
 from supervisor.config import Config
 from supervisor.consul import Consul
 from supervisor.control import Command, Control, ControlError, Reply, serve
@@ -129,7 +130,7 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+        signals.let_through()
         await self._open_control()
         self._log.line("info", "started", elections=len(self._driver.node.elections), pid=os.getpid())
         self.dispatch(Tick())

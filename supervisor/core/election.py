@@ -552,8 +552,7 @@ def _offer_file(election: Election, now: float) -> _Turn:
     leases = (election.lease, lease_of(settings))
     if not all(tenures.is_adopted(tenure, lease, now) for lease in leases):
         return election, ()
-    truth = memories.truth_of(election.session, tenure, settings, paused=election.paused)
-    return replace(election, offered=True), (Remember(settings.name, truth, settings),)
+    return replace(election, offered=True), (Remember(settings.name, _truth(election), settings),)
 
 
 def _awaits_record(election: Election) -> bool:
@@ -649,8 +648,7 @@ def _advance_health(election: Election, now: float) -> _Turn:
 
 def _advance_memory(election: Election, now: float) -> _Turn:
     """Last of what matters: where a rival may soon hold, no record delays on_lose."""
-    truth = memories.truth_of(election.session, election.tenure, election.settings, paused=election.paused)
-    ledger, begun = memories.advance(election.ledger, truth, election.settings, now)
+    ledger, begun = memories.advance(election.ledger, _truth(election), election.settings, now)
     return replace(election, ledger=ledger), begun
 
 
@@ -714,8 +712,12 @@ def _wound_up(election: Election) -> bool:
 
 def _may_be_forgotten(election: Election) -> bool:
     """While this process goes on, a successor begins only when nothing is on record any more."""
-    truth = memories.truth_of(election.session, election.tenure, election.settings, paused=election.paused)
-    return election.last_try or election.ledger.kept == truth
+    return election.last_try or election.ledger.kept == _truth(election)
+
+
+def _truth(election: Election) -> Memory:
+    """What would have to be on record now."""
+    return memories.truth_of(election.session, election.tenure, election.settings, paused=election.paused)
 
 
 def _acquire(election: Election, now: float) -> Acquire:
