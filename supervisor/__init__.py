@@ -27,6 +27,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     daemon.py      that world: the loop, exchanges, children, files; signals and stop
     journal/       what survives a crash of ours: a file of records per election
     records.py     the journal in the daemon's hands: read at the start, written, complained about
+    signals.py     the signals that the daemon hears, and the time in which they wait
     operations.py  an operator's commands -> events, and what is replied
     recovery.py    the file and the records -> the elections to begin with
     leftovers.py   ends the hooks that a crashed process left running
