@@ -1,4 +1,4 @@
-"""consul-supervisor: hooks for this node's part in Consul elections.
+"""consul-supervisor: hooks for this node's part in Consul elections and semaphores.
 
 The map, one line a module. ``core`` imports only the standard library and itself;
 nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the world.
@@ -19,14 +19,20 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       tenure.py      acquire -> on_acquire -> holding -> on_lose -> ended
       change.py      the lane of on_change
       health.py      the lane of candidate_check
-      key.py         what is known of one key, and how it is found out
-      memory.py      what is on record of an election, and what a start makes of it
-      election.py    one key, one session, one tenure: what an event means and what is due
+      claim.py       what is contended for, as far as this node knows it: which answer to believe
+      key.py           of an election: one key
+      slots.py         of a semaphore: the slots below a prefix
+      memory.py      what is on record of an item, and what a start makes of it
+      contender.py   one item of the file: claim, session, tenure; how a tenure begins and ends
+      meaning.py     what an event means
+      due.py         what is due, and in which order
+      step.py        the one way in: lease, then meaning, then what is due
       node.py        all machines of this process: routes events, one earliest deadline
     driver.py      a turn: event -> step -> actions -> records, on whatever world it is given
     daemon.py      that world: the loop, exchanges, children, files; signals and stop
     journal/       what survives a crash of ours: a file of records per election
     records.py     the journal in the daemon's hands: read at the start, written, complained about
+    signals.py     the signals that the daemon hears, and the time in which they wait
     operations.py  an operator's commands -> events, and what is replied
     recovery.py    the file and the records -> the elections to begin with
     leftovers.py   ends the hooks that a crashed process left running
@@ -34,6 +40,9 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     devagent/      the embedded agent: a pure model of Consul and a server around it
     token.py       Consul's token, read again when its file changes
     consul.py      an action as a request, a response as an outcome: knows the API, not sockets
+    consul_slots.py  the same, of semaphores
+    answers.py     what a response says, piece by piece
+    roster.py      the value of a semaphore's .lock
     transport/     requests' messages over asyncio: knows sockets, not Consul
     http_server/   the other side: a bounded HTTP/1.1 server, knows no request's meaning
     control/       commands to the running daemon, over a unix socket

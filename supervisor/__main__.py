@@ -4,14 +4,15 @@ A daemon that is told to stop before it can hear must not just end: an earlier o
 leadership behind, whose on_lose is due. Until its loop runs, the signal waits.
 """
 
-import signal
 import sys
+
+from supervisor import signals
 
 
 def main() -> int:
     """Run the command of the command line; the exit code."""
     if sys.argv[1:2] == ["run"]:
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+        signals.hold()
     from supervisor.cli import main as command
 
     return command()

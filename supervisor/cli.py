@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import errno
 import os
-import signal
 import socket
 import sys
 import traceback
@@ -17,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from supervisor import signals
 from supervisor.arguments import DEFAULT_CONFIG, parser
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _daemon(config: "Config", *, only_wind_up: bool = False) -> int:
             return await running.run()
         finally:
             # What follows may be other records to wind up: a stop waits until it is heard again.
-            signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+            signals.hold()
 
     return asyncio.run(daemon())
 

@@ -15,6 +15,7 @@ import traceback
 from collections import deque
 from collections.abc import Mapping
 
+from supervisor import signals
 from supervisor.config import Config
 from supervisor.consul import Consul
 from supervisor.control import Command, Control, ControlError, Reply, serve
@@ -52,7 +53,6 @@ from supervisor.transport import Endpoint, ExchangeFailed, Transport
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
-ONE_STOP_S = 0.2  # TERM and INT that came together, before we could hear, are no haste
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
 WRITES = (Acquire, CreateSession, DestroySession, Enroll, Leave, Release, TakeSlot)
@@ -119,7 +119,7 @@ class Daemon:
         self._ended = asyncio.Event()
         self._clean = True
         self._stopping = False
-        self._stopped_at = 0.0
+        self._hears_one_stop = False
         self._only_wind_up = only_wind_up
         self._interrupted = False
 
@@ -133,7 +133,7 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+        signals.let_through()
         await self._open_control()
         self._log.line("info", "started", elections=len(self._driver.node.elections), pid=os.getpid())
         self.dispatch(Tick())
@@ -247,17 +247,21 @@ class Daemon:
     # --- stopping --------------------------------------------------------------------------------
 
     def _stop(self) -> None:
-        now = asyncio.get_running_loop().time()
         if not self._stopping:
-            self._stopping, self._stopped_at = True, now
+            self._stopping = self._hears_one_stop = True
+            asyncio.get_running_loop().call_soon(self._hears_the_next)
             self.dispatch(StopAsked())
             return
-        if now - self._stopped_at < ONE_STOP_S:
+        if self._hears_one_stop:
             return
         self._log.line("error", "interrupted", why="a second signal: hooks are killed, locks may stay")
         self._interrupted = True
         self._hooks.kill_all()
         self._ended.set()
+
+    def _hears_the_next(self) -> None:
+        """Signals that were there together, before we could hear, are one stop and no haste."""
+        self._hears_one_stop = False
 
     async def _open_control(self) -> None:
         if self._control_settings is None:

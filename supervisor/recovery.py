@@ -130,5 +130,5 @@ LOSE_SIDE = ("lose", "lose-failure")
 
 def _was_losing(record: Recorded) -> bool:
     """A crash came between the begin of on_lose and the record of it, but its process was found."""
-    lose = tuple(f"{record.memory.session}-{event}" for event in LOSE_SIDE)
+    lose = marks_of(record.memory.session, *LOSE_SIDE)
     return any(group.transition in lose for group in record.groups)

@@ -15,6 +15,7 @@ from supervisor.core.actions import (
     Action,
     Became,
     Finished,
+    Memory,
     Noticed,
     Prepare,
     Release,
@@ -59,8 +60,7 @@ def _offer_file(contender: Contender, now: float) -> _Turn:
     leases = (contender.lease, lease_of(settings))
     if not all(tenures.is_adopted(tenure, lease, now) for lease in leases):
         return contender, ()
-    truth = memories.truth_of(contender.session, tenure, settings, paused=contender.paused)
-    return replace(contender, offered=True), (Remember(settings.name, truth, settings),)
+    return replace(contender, offered=True), (Remember(settings.name, _truth(contender), settings),)
 
 
 def _awaits_record(contender: Contender) -> bool:
@@ -180,10 +180,7 @@ def _advance_health(contender: Contender, now: float) -> _Turn:
 
 def _advance_memory(contender: Contender, now: float) -> _Turn:
     """Last of what matters: where a rival may soon hold, no record delays on_lose."""
-    truth = memories.truth_of(
-        contender.session, contender.tenure, contender.settings, paused=contender.paused
-    )
-    ledger, begun = memories.advance(contender.ledger, truth, contender.settings, now)
+    ledger, begun = memories.advance(contender.ledger, _truth(contender), contender.settings, now)
     return replace(contender, ledger=ledger), begun
 
 
@@ -249,6 +246,10 @@ def _wound_up(contender: Contender) -> bool:
 
 def _may_be_forgotten(contender: Contender) -> bool:
     """While this process goes on, a successor begins only when nothing is on record any more."""
+    return contender.last_try or contender.ledger.kept == _truth(contender)
+
+
+def _truth(contender: Contender) -> Memory:
+    """What would have to be on record now."""
     settings, paused = contender.settings, contender.paused
-    truth = memories.truth_of(contender.session, contender.tenure, settings, paused=paused)
-    return contender.last_try or contender.ledger.kept == truth
+    return memories.truth_of(contender.session, contender.tenure, settings, paused=paused)

@@ -99,7 +99,7 @@ def _step(run: Run, real: RealSide, model: ModelSide) -> None:
     assert isinstance(answer, Answer), f"waits: {requests[0].target}"
     run.keep(step, answer, met)
     _doubt(run, model, at, now())
-    run.tell(f"{number} {_line(answer)}", f"{number} {_line(met)}")
+    run.tell(f"{number} {_line(answer, run)}", f"{number} {_line(met, run)}")
 
 
 def _collect(runs: Iterable[Run], real: RealSide, model: ModelSide) -> None:
@@ -119,7 +119,7 @@ def _collect(runs: Iterable[Run], real: RealSide, model: ModelSide) -> None:
                 model.model.abandon(waiting)
             run.waits.remove(wait)
             shown = [
-                f"woken {number} {_line(answer)}" if answer else f"{number} waits"
+                f"woken {number} {_line(answer, run)}" if answer else f"{number} waits"
                 for answer in (expected, met)
             ]
             run.tell(f"{run.position}: {shown[0]}", f"{run.position}: {shown[1]}")
@@ -133,9 +133,14 @@ def _doubt(run: Run, model: ModelSide, begun: float, ended: float) -> None:
             run.sure = run.lines
 
 
-def _line(answer: Answer) -> str:
-    headers = " ".join(f"{name.rpartition('-')[2]}={value}" for name, value in answer.headers)
+def _line(answer: Answer, run: Run) -> str:
+    """Of what is absent the index is that of all keys or sessions, and where time passes those of other
+    sequences end at about this moment."""
     body = answer.body
+    told = answer.headers
+    if run.sequence.timed and (answer.status == 404 or body.strip() == b"[]"):
+        told = tuple((name, value) for name, value in told if name != "X-Consul-Index")
+    headers = " ".join(f"{name.rpartition('-')[2]}={value}" for name, value in told)
     if ("Content-Type", "application/json") in answer.headers:
         shown = json.loads(body)
         if isinstance(shown, list) and shown and isinstance(shown[0], dict) and "ID" in shown[0]:

@@ -28,7 +28,8 @@ def test_an_agent_that_restarts_within_room_costs_nothing(own_scene: Scene) -> N
     goes_on(scene, "b")
     assert (scene.session_of("a"), scene.session_of("b")) == sessions
     assert scene.calls("a") == ["acquire acquired"] and scene.calls("b") == []
-    assert scene.nodes["a"].lines("consul-silent") and scene.nodes["a"].lines("consul-answers")
+    scene.nodes["a"].wait_line("consul-silent")
+    scene.nodes["a"].wait_line("consul-answers")
 
 
 def test_a_frozen_agent_ends_belief_when_room_ends(own_scene: Scene) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.elections.crash import crash, refile, rewrite, session_in_force, spoil, state_of
+from tests.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
 from tests.elections.scene import Scene
 from tests.elections.test_operator import operate
 from tests.support.supervisor import Supervisor, until
@@ -117,13 +117,16 @@ def test_stuck_is_kept_over_a_change_of_the_session_until_recover(scene: Scene) 
 
 
 def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.8")])
+    flag = flag_of(scene)
+    slow = [scene.hook("a", "lose", f"while test -e {flag}; do sleep 0.05; done", timeout="9s")]
+    a = scene.leader("a", on_lose=slow, session={"lock_delay": "14s"})
     crash(scene, "a")
     scene.key = f"{scene.name}/other"
     refile(a, scene.config({scene.name: scene.election("a")}))
     a.start()
     scene.wait(node="a", event="lose", stage="begin")
     assert operate(a, "pause", scene.name) == (0, "")
+    flag.unlink()
     a.wait_line("role", role="paused")
     assert state_of(a, scene.name)["paused"] is True
     assert scene.calls("a") == ["acquire acquired", "lose config-changed"]

@@ -26,8 +26,6 @@ from tests.simulation.cluster import Cluster
 from tests.simulation.machine import Machine
 from tests.simulation.trace import short
 
-UNSEEN_S = 2.1  # a loop that stood still for longer surely came late
-
 
 class Broken(Exception):
     """A promise was broken. ``judge`` names who saw it."""

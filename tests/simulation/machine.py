@@ -25,6 +25,7 @@ from tests.simulation.trace import Trace
 
 RESTART_S = (1.0, 1.3)  # RestartSec, and what a start takes
 WATCHDOG_S = 10.0
+UNSEEN_S = 2.1  # a loop that stood still for longer surely comes late
 BOOTED_S = 5.0  # what the clock says when the first supervisor of a boot starts
 
 
@@ -73,7 +74,8 @@ class Clock:
 
 class Machine:
     """A node. ``conditions``: what it suffers from, and until when. ``doom``: where its supervisor
-    is going to be killed. ``moved_at``: since when it moves after it stood still."""
+    is going to be killed. ``moved_at``: since when it moves after it stood still for so long that it
+    surely came late."""
 
     def __init__(
         self,
@@ -240,17 +242,18 @@ class Machine:
         elif for_s > WATCHDOG_S:
             self.schedule.after(WATCHDOG_S, self._watchdog, supervisor)
             return
-        self.schedule.after(for_s, self._moves_again, supervisor)
+        self.schedule.after(for_s, self._moves_again, supervisor, for_s)
 
     def _watchdog(self, supervisor: Supervisor) -> None:
         if supervisor is self.supervisor:
             self.crash("by the watchdog")
 
-    def _moves_again(self, supervisor: Supervisor) -> None:
+    def _moves_again(self, supervisor: Supervisor, stood_still_s: float) -> None:
         if supervisor is not self.supervisor:
             return
         self.note("moves again")
-        self.moved_at = self.schedule.now
+        if stood_still_s >= UNSEEN_S:
+            self.moved_at = self.schedule.now
         self._answer_for_it()
         supervisor.move_again()
 
