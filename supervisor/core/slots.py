@@ -120,8 +120,14 @@ class Slots(Claim):
         assert isinstance(view, SlotsView)
         said_s = (key.prune_delay_s or 0.0 for key in view.contenders)
         slots = replace(self, view=view, ours=our_session, longest_s=max(self.longest_s, *said_s, 0.0))
+        if self.view is None or slots._in_line != self._in_line:
+            slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
         slots = slots._missed(now)
         return slots._opened(news.fresh_at, now)
+
+    @property
+    def _in_line(self) -> bool:
+        return self.view is not None and self.view.alive(self.ours) is not None
 
     def _missed(self, now: float) -> Self:
         known = {missing.name: missing for missing in self.missing}
@@ -141,7 +147,7 @@ class Slots(Claim):
         opens_at = self._opens_at(now)
         if opens_at == NEVER:
             return replace(self, opens_at=opens_at, free_at=-NEVER, free_since=NEVER)
-        free_since = min(self.free_since, max(opens_at, now)) if self.is_free else max(opens_at, now)
+        free_since = opens_at if opens_at > now else min(self.free_since, now)
         try_at = max(free_since + self._in_line_s(), self.not_before)
         return replace(
             self,
@@ -157,7 +163,7 @@ class Slots(Claim):
         assert view is not None
         if view.lock is not None and view.roster is None:
             return NEVER
-        if view.alive(self.ours) is None:
+        if not self._in_line:
             return now  # to stand in line is always possible
         if view.roster is None:
             return self._prunable_at(LOCK)
@@ -225,11 +231,12 @@ class Slots(Claim):
         index = 0 if view.lock is None else view.lock.modify_index
         base = (terms.item, now, terms.exchange_s, prefix, session)
         if view.alive(session) is not None:
-            return TakeSlot(*base, self._with_us(session, now), index)
+            roster = self._with_us(session, now)
+            assert len(roster.holders) <= self.effective_limit, f"no slot is free for {session}: {roster}"
+            return TakeSlot(*base, roster, index)
         new = view.lock is None and not view.contenders
-        roster = view.roster
-        slot_free = roster is not None and len(roster.holders) < self.effective_limit and not self._waiting()
-        if new or slot_free:
+        taken = self.effective_limit if view.roster is None else len(view.roster.holders)
+        if new or (taken < self.effective_limit and not self._waiting()):
             return Enroll(*base, value, self._with_us(session, now), index)
         return Enroll(*base, value)
 

@@ -184,6 +184,20 @@ def test_the_slot_of_one_that_vanished_is_free_after_the_prune_delay() -> None:
     assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 30.0)
 
 
+def test_who_comes_into_line_behind_one_that_vanished_waits_as_long() -> None:
+    play = waiting()
+    play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
+    play.on(0.25, ASK, GONE)
+    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    for _ in range(1000):
+        if play.times(TAKE):
+            break
+        play.happens(max(play.now, play.deadline), e.Tick())
+        for request in [r for r in play.under_way if not isinstance(r, a.Watch | TAKE)]:
+            play.happens(play.now, e.Answered(request, e.Alive() if isinstance(request, RENEW) else HIS))
+    assert play.times(TAKE)[0] == pytest.approx(30.2, abs=0.01)
+
+
 @pytest.mark.parametrize("longest", ["file", "record", "body"])
 def test_the_longest_prune_delay_counts(longest: str) -> None:
     play = full(prune_delay_s=40.0 if longest == "file" else 20.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.actions import Acquire, HookContext, Reason, Release, Role, StartHook
+from tests.simulation.files import KEY
 from tests.simulation.judges import (
     BeliefHasRoom,
     Broken,
@@ -19,7 +20,7 @@ from tests.simulation.judges import (
 )
 from tests.simulation.lasting import OneHolderAtTheEnd
 from tests.simulation.machine import Machine
-from tests.simulation.scenario import DURATION_S, KEY, scenario_of
+from tests.simulation.scenario import DURATION_S, scenario_of
 from tests.simulation.simulation import Simulation
 
 SEED = 2  # its election has on_acquire and on_lose
@@ -65,7 +66,7 @@ def acquire(session: str) -> Acquire:
 def holder(simulation: Simulation) -> Machine:
     """After a calm minute."""
     simulation.schedule.run(60.0)
-    roles = [each.supervisor.election.role if each.supervisor else None for each in simulation.machines]
+    roles = [each.supervisor.contender.role if each.supervisor else None for each in simulation.machines]
     return simulation.machines[roles.index(Role.HOLDING)]
 
 
