@@ -173,6 +173,8 @@ class OfSlots(Witness):
         """It was deleted, and is there again. Of an orphan without a contender key nothing was left that
         could tell others to wait."""
         for session in self._orphans:
+            if session in self.holders:
+                continue
             if session in self._alive:
                 self.prunings.append(Pruning(session, now - self._orphaned_at, self._alive[session]))
             else:

@@ -38,9 +38,9 @@ class Simulation:
     def __init__(self, seed: int, folder: Path, scenario: Scenario | None = None) -> None:
         self.scenario = scenario = scenario or scenario_of(seed)
         self.trace = Trace()
-        self.figures = Figures()
         self.schedule = Schedule()
-        cluster = Cluster(seed, scenario.nodes, self.schedule, self.trace, scenario.kind)
+        cluster = self.cluster = Cluster(seed, scenario.nodes, self.schedule, self.trace, scenario.kind)
+        self.figures = Figures(cluster.slots)
         operator = Operator(random.Random(f"operator {seed}"), self.schedule)
         machines = self.machines = list[Machine]()
         lose = LoseForEveryAcquire()
