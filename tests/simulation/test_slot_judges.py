@@ -10,7 +10,7 @@ from supervisor import roster as rosters
 from supervisor.core.actions import HookContext, Reason, Role, Roster, StartHook, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.devagent.kv import Entry
-from supervisor.devagent.sessions import Session
+from supervisor.devagent.sessions import DELETE, Session
 from supervisor.devagent.store import Store
 from tests.simulation.files import PREFIX
 from tests.simulation.holders import LOCK, OfSlots, Pruning, Taking
@@ -47,7 +47,7 @@ class Witnessed:
 
     def enroll(self, now: float) -> str:
         """A contender that asks others to wait for 10 s."""
-        session = self.store.create_session(Session(node="n", behavior="delete"), now).id
+        session = self.store.create_session(Session("", "n", behavior=DELETE, lock_delay_ns=0), now).id
         value = rosters.body({}, 10.0)
         assert self.store.lock(Entry(f"{PREFIX}/{session}", value, session=session), now)
         self.slots.look(now)
