@@ -273,7 +273,7 @@ def follow_file(contender: Contender) -> Contender:
         settings=settings,
         next_settings=None,
         claim=claim,
-        lease=lease_of(settings),
+        lease=lease_of(settings, claim.guard_s if isinstance(claim, Slots) else None),
         health=contender.health if same_check else healths.new_health(settings),
         ledger=replace(contender.ledger, outdated=True),
     )

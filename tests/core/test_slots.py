@@ -10,6 +10,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core.memory import is_adoptable
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.core.slots import LOCK
 from tests.core.play import CREATE, DESTROY, DOWN, RENEW, SILENCE, UP, Play
@@ -337,6 +338,24 @@ def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
     assert play.election.lease.lock_delay_s == 30.0
     play.on(2.0, WATCH, view("s", at=lock("s", index=70, delay_s=20.0), index=70))
     assert play.election.lease.lock_delay_s == 20.0
+
+
+def test_a_record_goes_on_only_while_others_wait_as_long_as_we_count_on() -> None:
+    held = a.Memory(a.Step.HOLDING, "p/.lock", "s")
+    assert is_adoptable(held, semaphore(), semaphore(limit=1))
+    assert is_adoptable(held, semaphore(), semaphore(prune_delay_s=20.0))
+    assert not is_adoptable(held, semaphore(), semaphore(prune_delay_s=40.0)), "our body says 30 s"
+
+
+def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
+    held = a.Memory(a.Step.HOLDING, "p/.lock", "s", token=61, create_index=50, lock_index=1, contact=1.0)
+    old, new = semaphore(), semaphore(on_adopt="acquire")
+    play = Play(new, memory=held, now=2.0, recorded=old)
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, e.Alive())
+    shown = view("s", at=lock("s", index=61, delay_s=20.0), index=61)
+    assert "start up#1" in Play.says(play.on(2.2, WATCH, shown))
+    assert play.election.settings == new and play.election.lease.lock_delay_s == 20.0
 
 
 # --- leaving ----------------------------------------------------------------------------------------
