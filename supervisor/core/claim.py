@@ -98,6 +98,10 @@ class Claim(ABC):
     def tried(self, request: Request, outcome: Outcome) -> View | None:
         """How it is after a try that Consul says it has carried out; None when it has not."""
 
+    def shown(self, view: View) -> Self:
+        """What a try that nobody wants any more has come to: that is to be given back."""
+        return self
+
     @abstractmethod
     def refused(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
         """A try failed, or has no answer: when the next may be made."""

@@ -279,6 +279,7 @@ def follow_file(contender: Contender) -> Contender:
     )
 
 
-def decline(contender: Contender, now: float) -> Contender:
+def decline(contender: Contender, view: View, now: float) -> Contender:
     """Won, but paused or found unfit since the try was sent."""
-    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
+    session = contender.session.end(now, last_try=contender.last_try)
+    return replace(contender, claim=contender.claim.shown(view), session=session)

@@ -32,6 +32,7 @@ from supervisor.core.events import (
     Raced,
     Seated,
     SlotsView,
+    Unknown,
     View,
 )
 from supervisor.core.lane import NEVER
@@ -61,7 +62,8 @@ class Missing:
 @dataclass(frozen=True, slots=True)
 class Slots(Claim):
     """``ours``: our session. ``longest_s``: the longest prune delay that any body told of.
-    ``opens_at``: from when on a try can succeed. ``races``: lost in a row."""
+    ``opens_at``: from when on a try can succeed. ``races``: lost in a row. ``unsure``: a try since the
+    view had no answer."""
 
     view: SlotsView | None = None
     limit: int = 1
@@ -72,6 +74,7 @@ class Slots(Claim):
     opens_at: float = NEVER
     races: int = 0
     not_before: float = -NEVER
+    unsure: bool = False
 
     queues: ClassVar[bool] = True
 
@@ -119,7 +122,8 @@ class Slots(Claim):
         view = news.view
         assert isinstance(view, SlotsView)
         said_s = (key.prune_delay_s or 0.0 for key in view.contenders)
-        slots = replace(self, view=view, ours=our_session, longest_s=max(self.longest_s, *said_s, 0.0))
+        longest_s = max(self.longest_s, *said_s, 0.0)
+        slots = replace(self, view=view, ours=our_session, longest_s=longest_s, unsure=False)
         if self.view is None or slots._in_line != self._in_line:
             slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
         slots = slots._missed(now)
@@ -270,10 +274,16 @@ class Slots(Claim):
             lock = LockKey(outcome.lock.create_index, outcome.lock.modify_index, request.roster)
         return SlotsView(view.index, lock, contenders)
 
+    def shown(self, view: View) -> Self:
+        """The slots as this shows them."""
+        assert isinstance(view, SlotsView)
+        return replace(self, view=view, unsure=False)
+
     def refused(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
         """By somebody else's write, or by nobody knows whom: what we know is wrong, or may be."""
         if not isinstance(outcome, Raced):
-            return self.doubted(now + terms.retry_s)
+            unsure = self.unsure or isinstance(outcome, Unknown)
+            return replace(self.doubted(now + terms.retry_s), unsure=unsure)
         pause_s = min(RACE_S * 2**self.races, RACE_S_MAX) * (0.5 + spread)
         races = min(self.races + 1, RACES_MAX)
         slots = replace(self, view=None, opens_at=NEVER, races=races, not_before=now + pause_s)
@@ -287,9 +297,9 @@ class Slots(Claim):
         """Our slot, if we have one, and our contender key; where nothing is known, not before it is."""
         view, ours = self.view, session.id
         base = (terms.item, now, terms.exchange_s, _prefix(terms), ours)
-        if view is None:
-            return Leave(*base) if session.last_try else None
-        if view.lock is None or view.roster is None or ours not in view.roster.holders:
+        if (view is None or self.unsure) and not session.last_try:
+            return None
+        if view is None or view.lock is None or view.roster is None or ours not in view.roster.holders:
             return Leave(*base)
         holders = tuple(each for each in view.roster.holders if each != ours)
         limit = self.limit if view.roster.limit is None else view.roster.limit

@@ -414,6 +414,35 @@ def test_who_is_paused_is_in_nobodys_way() -> None:
     assert "create" in Play.says(play.happens(10.0, e.ResumeAsked("n")))
 
 
+@pytest.mark.parametrize("asked", [e.PauseAsked("n"), e.StopAsked()])
+def test_a_slot_that_is_taken_when_nobody_wants_it_any_more_is_given_back(asked: e.Event) -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.happens(1.05, asked)
+    assert "leave s as 3: o1 o2" in Play.says(play.on(1.1, TAKE, TAKEN))
+
+
+def test_whether_a_try_without_an_answer_has_taken_a_slot_is_found_out_before_leaving() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.happens(1.05, e.PauseAsked("n"))
+    assert "leave" not in Play.says(play.on(4.0, TAKE, SILENCE))
+    shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66)
+    assert "leave s as 3: o1 o2" in Play.says(play.on(4.1, READ, shown))
+
+
+def test_a_slot_that_a_late_write_brings_to_one_that_is_paused_is_given_back() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.on(4.0, TAKE, SILENCE)
+    play.under_way = [r for r in play.under_way if not isinstance(r, READ)]
+    shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66)
+    play.happens(4.1, e.Answered(next(r for r in play.under_way if isinstance(r, WATCH)), shown))
+    play.happens(4.1, e.PauseAsked("n"))
+    told = Play.says(play.on(4.2, READ, shown))
+    assert "leave s as 3: o1 o2" in told
+
+
 # --- on_change ---------------------------------------------------------------------------------------
 
 
