@@ -165,7 +165,9 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
         return begin_tenure(contender, view, request.at, now)
     if view is not None and welcome:
         return note(contender, News(view, request.at, request.at, consistent=True, old=False), now)
-    claim = contender.claim if view is None else contender.claim.shown(view)
+    claim = contender.claim
+    if view is not None and contender.tenure is None:
+        claim = claim.shown(view)
     return replace(contender, claim=claim.refused(outcome, terms, contender.spread, now))
 
 
