@@ -126,12 +126,9 @@ def is_adoptable(memory: Memory, recorded: ItemSettings, settings: ItemSettings)
     when we came, how long they are to wait for us, must not be less than what we count on from now."""
     if memory.step is Step.NONE:
         return True
-    same_lock = (settings.kind, settings.key, settings.session) == (
-        recorded.kind,
-        recorded.key,
-        recorded.session,
-    )
-    return settings.contend and same_lock and settings.guard_s <= recorded.guard_s
+    same_lock = (settings.kind, settings.key) == (recorded.kind, recorded.key)
+    same_session = settings.session == recorded.session and settings.guard_s <= recorded.guard_s
+    return settings.contend and same_lock and same_session
 
 
 def session_from(memory: Memory, now: float) -> Session:
