@@ -126,15 +126,18 @@ class Slots(Claim):
         slots = replace(self, view=view, ours=our_session, longest_s=longest_s, unsure=False)
         if self.view is None or slots._in_line != self._in_line:
             slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
-        slots = slots._missed(now)
+        seen = self.view is not None and self.view.index in (view.index, news.after)
+        slots = slots._missed(now, unbroken=seen)
         return slots._opened(news.fresh_at, now)
 
     @property
     def _in_line(self) -> bool:
         return self.view is not None and self.view.alive(self.ours) is not None
 
-    def _missed(self, now: float) -> Self:
-        known = {missing.name: missing for missing in self.missing}
+    def _missed(self, now: float, *, unbroken: bool) -> Self:
+        """A session that is gone never comes back, but ``.lock`` may have been there again, and others
+        may have taken slots, unless every change was seen."""
+        known = {missing.name: missing for missing in self.missing if unbroken or missing.name != LOCK}
         missing = tuple(known.get(name) or Missing(name, now) for name in self._names_missing())
         unsure = any(not each.gone and not each.hidden for each in missing)
         return replace(self, missing=missing, info=self.info.by(now) if unsure else self.info)

@@ -235,6 +235,18 @@ def test_a_record_that_was_deleted_beside_contenders_is_as_good_as_full_for_the_
     assert play.election.claim.try_at == pytest.approx(31.0 + 3 * 0.2)
 
 
+@pytest.mark.parametrize(("seen", "opens_at"), [(True, 31.0), (False, 50.0)])
+def test_a_record_that_may_have_been_there_meanwhile_is_waited_for_anew(seen: bool, opens_at: float) -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "o3", "s", at=None, index=70))
+    play.on(1.0, ASK, GONE)
+    later = view("o1", "o2", "s", at=None, index=80)
+    play.on(20.0, WATCH if seen else READ, later)
+    if not seen:
+        play.on(20.0, ASK, GONE)
+    assert play.election.claim.try_at == pytest.approx(opens_at + 2 * 0.2)
+
+
 @pytest.mark.parametrize("kind", ["garbage", "lock"])
 def test_a_record_of_somebody_else_is_left_alone(kind: str) -> None:
     play = waiting()
