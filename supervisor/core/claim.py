@@ -30,7 +30,8 @@ IDLE_PAUSE_S = 1.0
 class News:
     """An answer about the claim, asked for at ``at``, that was true at ``fresh_at`` or later.
 
-    ``old``: it was asked for before what is known now; it can confirm but not contradict.
+    ``old``: it was asked for before what is known now; it can confirm but not contradict. ``after``:
+    the index whose first change it waited for; 0: it waited for none.
     """
 
     view: View
@@ -38,6 +39,7 @@ class News:
     fresh_at: float
     consistent: bool
     old: bool
+    after: int = 0
 
 
 class Standing(Enum):
@@ -97,6 +99,10 @@ class Claim(ABC):
     @abstractmethod
     def tried(self, request: Request, outcome: Outcome) -> View | None:
         """How it is after a try that Consul says it has carried out; None when it has not."""
+
+    def shown(self, view: View) -> Self:
+        """What a try that nobody wants any more has come to: that is to be given back."""
+        return self
 
     @abstractmethod
     def refused(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
@@ -231,7 +237,7 @@ class Claim(ABC):
             return claim, None  # a server that lags behind; the next one asks anew, consistently
         if changed:
             claim = replace(claim, read=claim.read.aged())
-        return claim, News(outcome, request.at, now, request.consistent, old=False)
+        return claim, News(outcome, request.at, now, request.consistent, old=False, after=request.index)
 
     # --- questions --------------------------------------------------------------------------------
 

@@ -277,12 +277,13 @@ def follow_file(contender: Contender) -> Contender:
         settings=settings,
         next_settings=None,
         claim=claim,
-        lease=lease_of(settings),
+        lease=lease_of(settings, claim.guard_s if isinstance(claim, Slots) else None),
         health=health,
         ledger=replace(contender.ledger, outdated=True),
     )
 
 
-def decline(contender: Contender, now: float) -> Contender:
+def decline(contender: Contender, view: View, now: float) -> Contender:
     """Won, but paused or found unfit since the try was sent."""
-    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
+    session = contender.session.end(now, last_try=contender.last_try)
+    return replace(contender, claim=contender.claim.shown(view), session=session)

@@ -180,11 +180,14 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
         return session_died(contender, now)
     if view is not None and welcome and view.hold_of(session.id) is not None:
         if not contender.is_fit:
-            return decline(contender, now)
+            return decline(contender, view, now)
         return begin_tenure(contender, view, request.at, now)
     if view is not None and welcome:
         return note(contender, News(view, request.at, request.at, consistent=True, old=False), now)
-    return replace(contender, claim=contender.claim.refused(outcome, terms, contender.spread, now))
+    claim = contender.claim
+    if view is not None and contender.tenure is None:
+        claim = claim.shown(view)
+    return replace(contender, claim=claim.refused(outcome, terms, contender.spread, now))
 
 
 def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
@@ -242,7 +245,7 @@ def _hear_waiting(contender: Contender, news: News, now: float) -> Contender:
     if session.stage is not Stage.LIVE or session.ending:
         return contender
     if not contender.is_fit:
-        return decline(contender, now)
+        return decline(contender, news.view, now)
     if not news.consistent:
         return replace(contender, claim=contender.claim.read_by(now))
     # A try whose answer never came has been applied after all.

@@ -122,11 +122,13 @@ def _step_of(tenure: Tenure) -> Step:
 
 
 def is_adoptable(memory: Memory, recorded: ItemSettings, settings: ItemSettings) -> bool:
-    """Whether an election as the file has it now may go on with this record."""
+    """Whether an election as the file has it now may go on with this record. What others were told
+    when we came, how long they are to wait for us, must not be less than what we count on from now."""
     if memory.step is Step.NONE:
         return True
     same_lock = (settings.kind, settings.key) == (recorded.kind, recorded.key)
-    return settings.contend and same_lock and settings.session == recorded.session
+    same_session = settings.session == recorded.session and settings.guard_s <= recorded.guard_s
+    return settings.contend and same_lock and same_session
 
 
 def session_from(memory: Memory, now: float) -> Session:

@@ -32,6 +32,7 @@ from supervisor.core.events import (
     Raced,
     Seated,
     SlotsView,
+    Unknown,
     View,
 )
 from supervisor.core.lane import NEVER
@@ -61,9 +62,8 @@ class Missing:
 @dataclass(frozen=True, slots=True)
 class Slots(Claim):
     """``ours``: our session. ``longest_s``: the longest prune delay that any body told of.
-    ``in_line``: our contender key is there. ``opens_at``: from when on a try can succeed. ``races``:
-    lost in a row; no try ``not_before``.
-    """
+    ``opens_at``: from when on a try can succeed. ``races``: lost in a row. ``unsure``: a try since the
+    view had no answer."""
 
     view: SlotsView | None = None
     limit: int = 1
@@ -71,10 +71,10 @@ class Slots(Claim):
     ours: str = ""
     missing: tuple[Missing, ...] = ()
     longest_s: float = 0.0
-    in_line: bool = False
     opens_at: float = NEVER
     races: int = 0
     not_before: float = -NEVER
+    unsure: bool = False
 
     queues: ClassVar[bool] = True
 
@@ -122,12 +122,22 @@ class Slots(Claim):
         view = news.view
         assert isinstance(view, SlotsView)
         said_s = (key.prune_delay_s or 0.0 for key in view.contenders)
-        slots = replace(self, view=view, ours=our_session, longest_s=max(self.longest_s, *said_s, 0.0))
-        slots = slots._missed(now)
+        longest_s = max(self.longest_s, *said_s, 0.0)
+        slots = replace(self, view=view, ours=our_session, longest_s=longest_s, unsure=False)
+        if self.view is None or slots._in_line != self._in_line:
+            slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
+        seen = self.view is not None and self.view.index in (view.index, news.after)
+        slots = slots._missed(now, unbroken=seen)
         return slots._opened(news.fresh_at, now)
 
-    def _missed(self, now: float) -> Self:
-        known = {missing.name: missing for missing in self.missing}
+    @property
+    def _in_line(self) -> bool:
+        return self.view is not None and self.view.alive(self.ours) is not None
+
+    def _missed(self, now: float, *, unbroken: bool) -> Self:
+        """A session that is gone never comes back, but ``.lock`` may have been there again, and others
+        may have taken slots, unless every change was seen."""
+        known = {missing.name: missing for missing in self.missing if unbroken or missing.name != LOCK}
         missing = tuple(known.get(name) or Missing(name, now) for name in self._names_missing())
         unsure = any(not each.gone and not each.hidden for each in missing)
         return replace(self, missing=missing, info=self.info.by(now) if unsure else self.info)
@@ -141,22 +151,18 @@ class Slots(Claim):
         return tuple(session for session in named if view.alive(session) is None)
 
     def _opened(self, fresh_at: float, now: float) -> Self:
-        opens_at, in_line = self._opens_at(now), self._is_in_line()
+        opens_at = self._opens_at(now)
         if opens_at == NEVER:
-            return replace(self, opens_at=opens_at, free_at=-NEVER, free_since=NEVER, in_line=in_line)
-        was_open = max(self.opens_at, self.free_since) <= now and self.in_line == in_line
-        free_since = self.free_since if was_open and opens_at <= now else max(opens_at, now)
+            return replace(self, opens_at=opens_at, free_at=-NEVER, free_since=NEVER)
+        free_since = opens_at if opens_at > now else min(self.free_since, now)
+        try_at = max(free_since + self._in_line_s(), self.not_before)
         return replace(
             self,
             opens_at=opens_at,
             free_at=max(fresh_at, self.free_at),
             free_since=free_since,
-            try_at=max(free_since + self._in_line_s(), self.not_before),
-            in_line=in_line,
+            try_at=try_at,
         )
-
-    def _is_in_line(self) -> bool:
-        return self.view is not None and self.view.alive(self.ours) is not None
 
     def _opens_at(self, now: float) -> float:
         """NEVER: not as far as is known."""
@@ -164,7 +170,7 @@ class Slots(Claim):
         assert view is not None
         if view.lock is not None and view.roster is None:
             return NEVER
-        if not self._is_in_line():
+        if not self._in_line:
             return now  # to stand in line is always possible
         if view.roster is None:
             return self._prunable_at(LOCK)
@@ -232,11 +238,12 @@ class Slots(Claim):
         index = 0 if view.lock is None else view.lock.modify_index
         base = (terms.item, now, terms.exchange_s, prefix, session)
         if view.alive(session) is not None:
-            return TakeSlot(*base, self._with_us(session, now), index)
+            roster = self._with_us(session, now)
+            assert len(roster.holders) <= self.effective_limit, f"no slot is free for {session}: {roster}"
+            return TakeSlot(*base, roster, index)
         new = view.lock is None and not view.contenders
-        roster = view.roster
-        slot_free = roster is not None and len(roster.holders) < self.effective_limit and not self._waiting()
-        if new or slot_free:
+        taken = self.effective_limit if view.roster is None else len(view.roster.holders)
+        if new or (taken < self.effective_limit and not self._waiting()):
             return Enroll(*base, value, self._with_us(session, now), index)
         return Enroll(*base, value)
 
@@ -271,10 +278,16 @@ class Slots(Claim):
             lock = LockKey(outcome.lock.create_index, outcome.lock.modify_index, request.roster)
         return SlotsView(view.index, lock, contenders)
 
+    def shown(self, view: View) -> Self:
+        """The slots as this shows them."""
+        assert isinstance(view, SlotsView)
+        return replace(self, view=view, unsure=False)
+
     def refused(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
         """By somebody else's write, or by nobody knows whom: what we know is wrong, or may be."""
         if not isinstance(outcome, Raced):
-            return self.doubted(now + terms.retry_s)
+            unsure = self.unsure or isinstance(outcome, Unknown)
+            return replace(self.doubted(now + terms.retry_s), unsure=unsure)
         pause_s = min(RACE_S * 2**self.races, RACE_S_MAX) * (0.5 + spread)
         races = min(self.races + 1, RACES_MAX)
         slots = replace(self, view=None, opens_at=NEVER, races=races, not_before=now + pause_s)
@@ -288,9 +301,9 @@ class Slots(Claim):
         """Our slot, if we have one, and our contender key; where nothing is known, not before it is."""
         view, ours = self.view, session.id
         base = (terms.item, now, terms.exchange_s, _prefix(terms), ours)
-        if view is None:
-            return Leave(*base) if session.last_try else None
-        if view.lock is None or view.roster is None or ours not in view.roster.holders:
+        if (view is None or self.unsure) and not session.last_try:
+            return None
+        if view is None or view.lock is None or view.roster is None or ours not in view.roster.holders:
             return Leave(*base)
         holders = tuple(each for each in view.roster.holders if each != ours)
         limit = self.limit if view.roster.limit is None else view.roster.limit

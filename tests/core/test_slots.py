@@ -10,6 +10,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core.memory import is_adoptable
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.core.slots import LOCK
 from tests.core.play import CREATE, DESTROY, DOWN, RENEW, SILENCE, UP, Play
@@ -196,6 +197,20 @@ def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
     assert play.election.claim.try_at == pytest.approx(30.2)
 
 
+def test_who_comes_into_line_behind_one_that_vanished_waits_as_long() -> None:
+    play = waiting()
+    play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
+    play.on(0.25, ASK, GONE)
+    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    for _ in range(1000):
+        if play.times(TAKE):
+            break
+        play.happens(max(play.now, play.deadline), e.Tick())
+        for request in [r for r in play.under_way if not isinstance(r, a.Watch | TAKE)]:
+            play.happens(play.now, e.Answered(request, e.Alive() if isinstance(request, RENEW) else HIS))
+    assert play.times(TAKE)[0] == pytest.approx(30.2, abs=0.01)
+
+
 @pytest.mark.parametrize("longest", ["file", "record", "body"])
 def test_the_longest_prune_delay_counts(longest: str) -> None:
     play = full(prune_delay_s=40.0 if longest == "file" else 20.0)
@@ -230,6 +245,18 @@ def test_a_record_that_was_deleted_beside_contenders_is_as_good_as_full_for_the_
     assert f"ask p/{LOCK}" in Play.says(play.on(1.0, WATCH, gone))
     play.on(1.0, ASK, GONE)
     assert play.election.claim.try_at == pytest.approx(31.0 + 3 * 0.2)
+
+
+@pytest.mark.parametrize(("seen", "opens_at"), [(True, 31.0), (False, 50.0)])
+def test_a_record_that_may_have_been_there_meanwhile_is_waited_for_anew(seen: bool, opens_at: float) -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "o3", "s", at=None, index=70))
+    play.on(1.0, ASK, GONE)
+    later = view("o1", "o2", "s", at=None, index=80)
+    play.on(20.0, WATCH if seen else READ, later)
+    if not seen:
+        play.on(20.0, ASK, GONE)
+    assert play.election.claim.try_at == pytest.approx(opens_at + 2 * 0.2)
 
 
 @pytest.mark.parametrize("kind", ["garbage", "lock"])
@@ -337,6 +364,24 @@ def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
     assert play.election.lease.lock_delay_s == 20.0
 
 
+def test_a_record_goes_on_only_while_others_wait_as_long_as_we_count_on() -> None:
+    held = a.Memory(a.Step.HOLDING, "p/.lock", "s")
+    assert is_adoptable(held, semaphore(), semaphore(limit=1))
+    assert is_adoptable(held, semaphore(), semaphore(prune_delay_s=20.0))
+    assert not is_adoptable(held, semaphore(), semaphore(prune_delay_s=40.0)), "our body says 30 s"
+
+
+def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
+    held = a.Memory(a.Step.HOLDING, "p/.lock", "s", token=61, create_index=50, lock_index=1, contact=1.0)
+    old, new = semaphore(), semaphore(on_adopt="acquire")
+    play = Play(new, memory=held, now=2.0, recorded=old)
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, e.Alive())
+    shown = view("s", at=lock("s", index=61, delay_s=20.0), index=61)
+    assert "start up#1" in Play.says(play.on(2.2, WATCH, shown))
+    assert play.election.settings == new and play.election.lease.lock_delay_s == 20.0
+
+
 # --- leaving ----------------------------------------------------------------------------------------
 
 
@@ -391,6 +436,35 @@ def test_who_is_paused_is_in_nobodys_way() -> None:
     play.passes(10.0)
     assert play.role == "paused" and not play.election.session.id
     assert "create" in Play.says(play.happens(10.0, e.ResumeAsked("n")))
+
+
+@pytest.mark.parametrize("asked", [e.PauseAsked("n"), e.StopAsked()])
+def test_a_slot_that_is_taken_when_nobody_wants_it_any_more_is_given_back(asked: e.Event) -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.happens(1.05, asked)
+    assert "leave s as 3: o1 o2" in Play.says(play.on(1.1, TAKE, TAKEN))
+
+
+def test_whether_a_try_without_an_answer_has_taken_a_slot_is_found_out_before_leaving() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.happens(1.05, e.PauseAsked("n"))
+    assert "leave" not in Play.says(play.on(4.0, TAKE, SILENCE))
+    shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66)
+    assert "leave s as 3: o1 o2" in Play.says(play.on(4.1, READ, shown))
+
+
+def test_a_slot_that_a_late_write_brings_to_one_that_is_paused_is_given_back() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.on(4.0, TAKE, SILENCE)
+    play.under_way = [r for r in play.under_way if not isinstance(r, READ)]
+    shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66)
+    play.happens(4.1, e.Answered(next(r for r in play.under_way if isinstance(r, WATCH)), shown))
+    play.happens(4.1, e.PauseAsked("n"))
+    told = Play.says(play.on(4.2, READ, shown))
+    assert "leave s as 3: o1 o2" in told
 
 
 # --- on_change ---------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ hook has succeeded since, or the last resort has. What the supervisor believes d
 """
 
 from supervisor.core.actions import HookContext
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ItemSettings
 
 NEVER = float("inf")
 
@@ -14,7 +14,7 @@ class Application:
     """One node's. ``session``: of the tenure it was started for. ``answerable_until``: its
     supervisor died or stood still, and answers for it no longer than its last room."""
 
-    def __init__(self, settings: ElectionSettings) -> None:
+    def __init__(self, settings: ItemSettings) -> None:
         self.session = ""
         self.answerable_until = NEVER
         self._parts = tuple(hook.name for hook in settings.on_lose)

@@ -1,8 +1,7 @@
-"""Consul: the embedded agent's model on virtual time, and who held the key by Consul's own word.
+"""Consul: the embedded agent's model on virtual time, with a witness of who holds.
 
 The model answers at the moment it is asked; that a request comes late, twice or never is the
-network's part. What the judges must know of the limits is found out here: which tenures Consul did
-not guard, because a restart of the server cut a lock-delay short or an operator freed the key.
+network's part.
 """
 
 from collections.abc import Callable
@@ -11,11 +10,10 @@ from supervisor.devagent.api import Settings
 from supervisor.devagent.messages import Answer, Request, Waiting
 from supervisor.devagent.model import Model
 from supervisor.devagent.store import NEVER
-from tests.simulation.scenario import KEY
+from tests.simulation.holders import OfKey, OfSlots, Witness
 from tests.simulation.schedule import Schedule
-from tests.simulation.trace import Trace, short
+from tests.simulation.trace import Trace
 
-REPLAYED_S = 60.0  # a restarted server's replayed lock-delays are over by then
 GARBLED_S = 0.2  # a server that has just restarted leads before it has applied its log
 DOWN = Answer(500, b"rpc error getting client: failed to get conn: connection refused")
 NOT_FOUND_YET = "Session id '{}' not found"
@@ -24,23 +22,23 @@ Reply = Callable[[Answer | None], None]  # None: the connection broke
 
 
 class Cluster:
-    """One Consul for all nodes. ``unguarded``: sessions whose lock another could take before their
-    lock-delay was over, within the limits that are stated."""
+    """One Consul for all nodes, who take part in an item of this ``kind``. ``witness``: of that item;
+    ``slots``: the same, if it is a semaphore."""
 
-    def __init__(self, seed: int, nodes: tuple[str, ...], schedule: Schedule, trace: Trace) -> None:
+    def __init__(
+        self, seed: int, nodes: tuple[str, ...], schedule: Schedule, trace: Trace, kind: str
+    ) -> None:
         self.model = Model(Settings(node=nodes[0], session_ttl_min_s=0.5, seed=seed))
         for node in nodes[1:]:
             self.model.join(node, 0.0)
-        self.holder = ""
-        self.unguarded: set[str] = set()
+        self.slots = OfSlots(self.model.store, self.note) if kind == "semaphore" else None
+        self.witness: Witness = self.slots or OfKey(self.model.store, self.note)
         self._schedule = schedule
         self._trace = trace
         self._replies: dict[int, Reply] = {}
         self._timer = NEVER
         self._down_until = -NEVER
         self._restarted_at = -NEVER
-        self._delays: dict[str, float] = {}
-        self._guarded: tuple[str, float] = ("", -NEVER)  # the last lock that a session's end took away
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -68,14 +66,14 @@ class Cluster:
         if self._replies.pop(waiting.number, None) is not None:
             self.model.abandon(waiting)
 
-    def _settle(self) -> None:
-        """Keep the promises that are due, look at the key, and be back when time changes something."""
+    def _settle(self, *, several: bool = False) -> None:
+        """Keep the promises that are due, have it witnessed, and be back when time changes something."""
         now = self._schedule.now
         for waiting, answer in self.model.advance(now):
             reply = self._replies.pop(waiting.number, None)
             if reply is not None:
                 reply(answer)
-        self._look_at_the_key(now)
+        self.witness.look(now, several=several)
         deadline = self.model.deadline()
         if deadline < self._timer:
             self._timer = deadline
@@ -90,7 +88,7 @@ class Cluster:
     def change_leader(self) -> None:
         """Another server leads at once: every session's time begins again."""
         self.model.change_leader(self._schedule.now)
-        self._settle()
+        self._settle(several=True)
 
     def lose_leader(self) -> None:
         """Nobody leads until ``elect_leader``."""
@@ -100,7 +98,7 @@ class Cluster:
     def elect_leader(self) -> None:
         """Somebody leads again."""
         self.model.elect_leader(self._schedule.now)
-        self._settle()
+        self._settle(several=True)
 
     def restart(self, down_s: float) -> None:
         """The server was killed and is back with its data so much later."""
@@ -111,6 +109,7 @@ class Cluster:
 
     def _restarted(self) -> None:
         now = self._restarted_at = self._schedule.now
+        self.witness.restarted(now)
         for waiting in self.model.restart(now):
             reply = self._replies.pop(waiting.number, None)
             if reply is not None:
@@ -133,39 +132,12 @@ class Cluster:
         self.model.join(node, self._schedule.now)
         self._settle()
 
-    def operator(self, method: str, target: str) -> None:
-        """An operator's own request, which always comes through."""
-        if method == "DELETE" or "release=" in target:
-            self.unguarded.add(self.holder)
+    def operator(self, method: str, target: str, body: bytes = b"") -> None:
+        """An operator's own request, which comes through whenever Consul can answer."""
         if self._schedule.now >= self._down_until and self.model.has_leader:
-            self.model.handle(Request(method, target), self._schedule.now)
+            self.model.handle(Request(method, target, body), self._schedule.now)
             self._settle()
 
     def note(self, words: str) -> None:
         """A row of the table."""
         self._trace.note(self._schedule.now, "consul", words)
-
-    # --- the key ---------------------------------------------------------------------------------
-
-    def _look_at_the_key(self, now: float) -> None:
-        entry = self.model.store.kv.get(KEY)
-        session = entry.session if entry is not None else ""
-        if session == self.holder:
-            return
-        former, self.holder = self.holder, session
-        sessions = self.model.store.sessions
-        if former and sessions.find(former) is None:
-            self._guarded = (former, now + self._delays[former])
-        if session:
-            self._taken(session, now)
-        held = f"is held by {short(session)}" if session else "is free"
-        self.note(f"the key {held}")
-
-    def _taken(self, session: str, now: float) -> None:
-        found = self.model.store.sessions.find(session)
-        assert found is not None, "a lock of a session that does not exist"
-        self._delays[session] = found.lock_delay_s
-        former, until = self._guarded
-        if now < until:
-            assert now - self._restarted_at <= REPLAYED_S + found.lock_delay_s, "a lock-delay cut short"
-            self.unguarded.add(former)

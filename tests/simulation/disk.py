@@ -14,7 +14,7 @@ from supervisor.core.actions import Remember
 from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
 from supervisor.journal.lines import read
 from supervisor.leftovers import Group
-from tests.simulation.scenario import ELECTION
+from tests.simulation.files import ITEM
 
 CONSUL = ConsulSettings("http://127.0.0.1:8500")
 
@@ -25,7 +25,7 @@ class Disk:
     def __init__(self, folder: Path, is_full: Callable[[], bool]) -> None:
         self._folder = folder
         self._is_full = is_full
-        self._path = folder / f"{ELECTION}{SUFFIX}"
+        self._path = folder / f"{ITEM}{SUFFIX}"
         self._journal: Journal | None = None
 
     def recorded(self) -> Recorded | None:
@@ -39,7 +39,7 @@ class Disk:
         """By a supervisor that starts: what it finds. Raises Unreadable, which a crash never causes."""
         assert self._journal is None, "two supervisors on one disk"
         self._journal = Journal(str(self._folder), CONSUL, identity=identity)
-        found = dict(self._journal.recorded()).get(ELECTION)
+        found = dict(self._journal.recorded()).get(ITEM)
         if isinstance(found, Unreadable):
             raise found
         return found
@@ -69,12 +69,12 @@ class Disk:
     def group_began(self, group: Group) -> None:
         """A hook's process group."""
         with self._room():
-            self._open_journal().group_began(ELECTION, group)
+            self._open_journal().group_began(ITEM, group)
 
     def group_ended(self, group: Group) -> None:
         """It is gone."""
         with self._room():
-            self._open_journal().group_ended(ELECTION, group)
+            self._open_journal().group_ended(ITEM, group)
 
     def _open_journal(self) -> Journal:
         assert self._journal is not None, "a supervisor that is gone writes"

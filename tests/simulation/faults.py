@@ -10,8 +10,10 @@ from collections.abc import Callable
 from supervisor.core.events import PauseAsked, RecoverAsked, ResumeAsked
 from tests.simulation.cluster import Cluster
 from tests.simulation.figures import Figures
+from tests.simulation.files import ITEM, another_file
+from tests.simulation.hands import Hands
 from tests.simulation.machine import Machine
-from tests.simulation.scenario import CALM_FROM_S, ELECTION, KEY, Fault, another_file
+from tests.simulation.scenario import CALM_FROM_S, Fault
 from tests.simulation.schedule import Schedule
 from tests.simulation.supervisor import Doom
 
@@ -35,12 +37,11 @@ CONDITIONS = {
 }
 
 # Where a supervisor is killed; those of a loss come soon only when something makes it lose.
-OFTEN = ("RenewSession", "ReadKey", "WatchKey", "Remember holding")
-SELDOM = (
-    "CreateSession",
-    "ReadSession",
-    "Acquire",
-    "Release",
+OFTEN = {
+    "election": ("RenewSession", "ReadKey", "WatchKey", "Remember holding"),
+    "semaphore": ("RenewSession", "ReadSlots", "WatchSlots", "Remember holding"),
+}
+LOSING = (
     "DestroySession",
     "StartHook acquire",
     "StartHook lose",
@@ -55,6 +56,10 @@ SELDOM = (
     "Remember losing",
     "Remember none",
 )
+SELDOM = {
+    "election": ("CreateSession", "ReadSession", "Acquire", "Release", *LOSING),
+    "semaphore": ("CreateSession", "ReadKey", "Enroll", "TakeSlot", "Leave", *LOSING),
+}
 WITHIN = ("Remember", "StartHook", "StartRun")  # a torn record; a child whose group is not on record
 
 
@@ -72,6 +77,7 @@ class Faults:
         self._cluster = cluster
         self._schedule = schedule
         self._figures = figures
+        self._hands = Hands(cluster)
         self._kinds: dict[str, Callable[[Machine, random.Random], bool]] = {
             "agent restart": self._agent_restart,
             "agent leaves": self._agent_leaves,
@@ -88,10 +94,8 @@ class Faults:
             "failing hooks": self._failing_hooks,
             "run exits": self._run_exits,
             "unfit": self._unfit,
-            "session destroyed": self._session_destroyed,
-            "key released": self._key_released,
-            "key deleted": self._key_deleted,
             "paused": self._paused,
+            **self._hands.kinds,
         }
 
     def plan(self, faults: tuple[Fault, ...]) -> None:
@@ -115,7 +119,7 @@ class Faults:
         running = [machine for machine in self._machines if machine.supervisor is not None]
         holders = [machine for machine in running if _holds(machine, self._cluster)]
         if fault.at_holder and holders:
-            return holders[0]
+            return holders[0] if len(holders) == 1 else dice.choice(holders)
         return dice.choice(running) if running else None
 
     def _lasts(self, dice: random.Random, shortest_s: float, longest_s: float) -> float:
@@ -194,13 +198,14 @@ class Faults:
     def _crash_at_an_action(self, machine: Machine, dice: random.Random) -> bool:
         if machine.doom is not None:
             return False
-        label = dice.choice(OFTEN) if dice.random() < 0.25 else dice.choice(SELDOM)
+        kind = machine.settings.kind
+        label = dice.choice((OFTEN if dice.random() < 0.25 else SELDOM)[kind])
         within = label.startswith(WITHIN)
         moments = ("before", "after", "within") if within else ("before", "after")
         machine.doom = Doom(label, dice.choice(moments))
         machine.note(f"FAULT is to be killed {machine.doom.moment} {label}")
         self._schedule.after(self._lasts(dice, DOOM_S, DOOM_S), self._doom_is_over, machine, machine.doom)
-        if label in SELDOM and label != "CreateSession":
+        if label in SELDOM[kind] and label != "CreateSession":
             self._schedule.after(dice.uniform(0.5, 5.0), self._provoke_loss, machine, dice)
         return True
 
@@ -230,7 +235,7 @@ class Faults:
 
     def _another_file(self, machine: Machine, dice: random.Random) -> bool:
         """Written while the supervisor runs, read by the next after a crash or a stop."""
-        machine.settings = another_file(machine.settings, dice)
+        machine.settings = another_file(machine.settings, machine.name, dice)
         machine.note("FAULT another file")
         if dice.random() < 0.3:
             return self._stop(machine, dice)
@@ -248,31 +253,15 @@ class Faults:
         if dice.random() < 0.5:
             self._stop(machine, dice)
         else:
-            self._session_destroyed(machine, dice)
+            self._hands.session_destroyed(machine, dice)
 
-    # --- operators ----------------------------------------------------------------------------------------
-
-    def _session_destroyed(self, machine: Machine, dice: random.Random) -> bool:
-        return self._operate("PUT", "session/destroy/{}", "destroys the holder's session")
-
-    def _key_released(self, machine: Machine, dice: random.Random) -> bool:
-        return self._operate("PUT", f"kv/{KEY}?release={{}}", "releases the key")
-
-    def _key_deleted(self, machine: Machine, dice: random.Random) -> bool:
-        return self._operate("DELETE", f"kv/{KEY}", "deletes the key")
-
-    def _operate(self, method: str, target: str, words: str) -> bool:
-        if not self._cluster.holder:
-            return False
-        self._cluster.note(f"FAULT an operator {words}")
-        self._cluster.operator(method, f"/v1/{target.format(self._cluster.holder)}")
-        return True
+    # --- pauses -------------------------------------------------------------------------------------------
 
     def _paused(self, machine: Machine, dice: random.Random) -> bool:
         if machine.supervisor is None:
             return False
         machine.note("FAULT an operator pauses it")
-        machine.supervisor.deliver(PauseAsked(ELECTION))
+        machine.supervisor.deliver(PauseAsked(ITEM))
         self._schedule.after(self._lasts(dice, 5.0, 40.0), self._resume, machine)
         return True
 
@@ -280,7 +269,7 @@ class Faults:
         if machine.supervisor is None:
             self._schedule.after(AGAIN_AFTER_S, self._resume, machine)
         else:
-            machine.supervisor.deliver(ResumeAsked(ELECTION))
+            machine.supervisor.deliver(ResumeAsked(ITEM))
 
 
 class Operator:
@@ -300,9 +289,8 @@ class Operator:
             return  # it says so again when it is back
         machine.application.down()
         machine.note("an operator recovers it")
-        machine.supervisor.deliver(RecoverAsked(ELECTION))
+        machine.supervisor.deliver(RecoverAsked(ITEM))
 
 
 def _holds(machine: Machine, cluster: Cluster) -> bool:
-    supervisor = machine.supervisor
-    return supervisor is not None and supervisor.election.session.id == cluster.holder != ""
+    return machine.supervisor is not None and machine.session in cluster.witness.holders

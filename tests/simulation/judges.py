@@ -11,20 +11,26 @@ from supervisor.core.actions import (
     Acquire,
     Action,
     DestroySession,
+    Enroll,
     HookContext,
-    ReadKey,
+    Leave,
     Release,
+    Request,
     StartHook,
     StartRun,
     Step,
-    WatchKey,
+    TakeSlot,
+    Watch,
 )
-from supervisor.core.events import Answered, Event, HookEnded, KeyView, Remembered, Won
+from supervisor.core.events import Answered, Event, HookEnded, KeyView, Remembered, Seated, SlotsView, Won
 from supervisor.core.tenure import Phase
 from tests.simulation.children import Child, Started
-from tests.simulation.cluster import Cluster
+from tests.simulation.holders import Witness
 from tests.simulation.machine import Machine
 from tests.simulation.trace import short
+
+Try = Acquire | Enroll | TakeSlot
+Return = Release | Leave | DestroySession
 
 
 class Broken(Exception):
@@ -98,9 +104,9 @@ class Judges:
 class OneActs(Judge):
     """Never two nodes act as holder at once, within the stated limits."""
 
-    def __init__(self, machines: Sequence[Machine], cluster: Cluster) -> None:
+    def __init__(self, machines: Sequence[Machine], witness: Witness) -> None:
         self._machines = machines
-        self._cluster = cluster
+        self._witness = witness
 
     def look(self, machine: Machine) -> None:
         """By the machines' processes alone."""
@@ -111,7 +117,7 @@ class OneActs(Judge):
         self._look()
 
     def _look(self) -> None:
-        unguarded = self._cluster.unguarded
+        unguarded = self._witness.unguarded
         acting = [each for each in self._machines if each.acts and each.application.session not in unguarded]
         names = " and ".join(f"{each.name} (session {short(each.application.session)})" for each in acting)
         self.require(len(acting) < 2, f"{names} act as holder at once")
@@ -188,9 +194,17 @@ class OneHookAtATime(Judge):
 
 
 class WritesGoForward(Judge):
-    """Of one session: acquire, then release, then destroy; never back, not even by another process."""
+    """Of one session: acquire, then release, then destroy; never back, not even by another process. What
+    an acquire and a release are to a key, to stand in line or take a slot and to leave are to slots."""
 
-    _RANK: dict[type[Action], int] = {Acquire: 1, Release: 2, DestroySession: 3}
+    _RANK: dict[type[Action], int] = {
+        Acquire: 1,
+        Enroll: 1,
+        TakeSlot: 1,
+        Release: 2,
+        Leave: 2,
+        DestroySession: 3,
+    }
 
     def __init__(self) -> None:
         self._reached: dict[str, int] = {}
@@ -200,7 +214,7 @@ class WritesGoForward(Judge):
         rank = self._RANK.get(type(action))
         if rank is None:
             return
-        assert isinstance(action, Acquire | Release | DestroySession)
+        assert isinstance(action, Try | Return)
         reached = self._reached.get(action.session, 0)
         words = f"{machine.name}: {type(action).__name__} of {short(action.session)} comes too late"
         # A crash forgets how far the end had come, and begins it again; an acquire never is again.
@@ -213,7 +227,7 @@ class NoReleaseWhileActing(Judge):
 
     def did(self, machine: Machine, action: Action) -> None:
         """A release or destroy was sent."""
-        if isinstance(action, Release | DestroySession) and action.session == machine.application.session:
+        if isinstance(action, Return) and action.session == machine.application.session:
             up = machine.application.up or any(child.acts for child in machine.children.alive)
             self.require(not up, f"{machine.name} gives {short(action.session)} back while it acts")
 
@@ -254,8 +268,14 @@ class BeliefHasRoom(Judge):
         match event:
             case Answered(Acquire() as request, Won()):
                 self._met(machine, request.session, request.at)
-            case Answered((ReadKey() | WatchKey(consistent=True)) as request, KeyView(session=session)):
-                self._met(machine, session, request.at)
+            case Answered((Enroll() | TakeSlot()) as request, Seated(lock=lock)) if lock is not None:
+                self._met(machine, request.session, request.at)
+            case Answered(request, KeyView(session=session)):
+                if machine.in_force.kind == "election" and _is_consistent(request):
+                    self._met(machine, session, request.at)
+            case Answered(request, SlotsView(holders=holders)) if _is_consistent(request):
+                for holder in holders:
+                    self._met(machine, holder.session, request.at)
 
     def _met(self, machine: Machine, session: str, at: float) -> None:
         known = self._contact.get((machine.name, session), at)
@@ -266,7 +286,7 @@ class BeliefHasRoom(Judge):
         supervisor = machine.supervisor
         if supervisor is None:
             return
-        tenure, lease = supervisor.election.tenure, supervisor.election.lease
+        tenure, lease = supervisor.contender.tenure, supervisor.contender.lease
         if tenure is not None and tenure.phase in (Phase.ADOPTING, Phase.ACQUIRING, Phase.HOLDING):
             ends_at = self._contact[machine.name, tenure.session] + lease.room_s
             self.require(supervisor.now() < ends_at, f"{machine.name} believes after contact + room")
@@ -280,18 +300,18 @@ class BeliefHasRoom(Judge):
         began = f"{machine.name} begins {_name_of(child.started)}"
         self.require(contact is not None, f"{began} without Consul's word")
         assert contact is not None
-        fresh_s = supervisor.election.lease.fresh_s
+        fresh_s = supervisor.contender.lease.fresh_s
         self.require(supervisor.now() - contact <= fresh_s, f"{began} on news older than {fresh_s:.2f} s")
         moved_at = machine.clock.local(machine.moved_at)
         self.require(contact >= moved_at, f"{began} on news from before it stood still")
 
 
 class OnRecordFirst(Judge):
-    """No acquire of a session and no hook of a tenure that a crash would forget: by the disk's bytes."""
+    """No try with a session and no hook of a tenure that a crash would forget: by the disk's bytes."""
 
     def did(self, machine: Machine, action: Action) -> None:
-        """An acquire was sent."""
-        if isinstance(action, Acquire):
+        """A try was sent."""
+        if isinstance(action, Try):
             recorded = machine.disk.recorded()
             known = recorded is not None and recorded.memory.session == action.session
             self.require(known, f"{machine.name} acquires with a session that is not on record")
@@ -309,3 +329,8 @@ class OnRecordFirst(Judge):
 
 def _name_of(started: Started) -> str:
     return started.hook.name if isinstance(started, StartHook) else "run"
+
+
+def _is_consistent(request: Request) -> bool:
+    """A watch may not be; every other question is."""
+    return not isinstance(request, Watch) or request.consistent

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from supervisor.core.actions import Action, StartHook, StartRun
 from supervisor.core.events import Event
-from supervisor.core.settings import ElectionSettings, ItemSettings
+from supervisor.core.settings import ItemSettings
 from supervisor.journal import Identity, Recorded
 from supervisor.recovery import transitions_of
 from tests.simulation.application import NEVER, Application
@@ -80,7 +80,7 @@ class Machine:
     def __init__(
         self,
         name: str,
-        settings: ElectionSettings,
+        settings: ItemSettings,
         rate: float,
         *,
         seed: int,
@@ -116,7 +116,12 @@ class Machine:
     @property
     def in_force(self) -> ItemSettings:
         """What its supervisor goes by: not the file, as long as it winds up what is on record."""
-        return self.settings if self.supervisor is None else self.supervisor.election.settings
+        return self.settings if self.supervisor is None else self.supervisor.contender.settings
+
+    @property
+    def session(self) -> str:
+        """With which its supervisor contends; blank for none."""
+        return "" if self.supervisor is None else self.supervisor.contender.session.id
 
     @property
     def acts(self) -> bool:
@@ -259,9 +264,9 @@ class Machine:
 
     def _nobody_answers(self, supervisor: Supervisor) -> None:
         """It counts as holding to the end of its last room, whatever its application does."""
-        election = supervisor.election
-        if election.tenure is not None:
-            ends_at = self.clock.true(election.tenure.contact + election.lease.room_s)
+        contender = supervisor.contender
+        if contender.tenure is not None:
+            ends_at = self.clock.true(contender.tenure.contact + contender.lease.room_s)
             self.application.answerable_until = min(ends_at, self.application.answerable_until)
 
     def _answer_for_it(self) -> None:

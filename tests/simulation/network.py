@@ -11,7 +11,7 @@ from typing import Protocol
 import requests
 
 from supervisor.consul import Consul
-from supervisor.core.actions import Acquire, CreateSession, DestroySession, Release, Request
+from supervisor.core.actions import Request, Write
 from supervisor.core.events import Outcome, Unknown
 from supervisor.devagent.messages import Answer, Waiting
 from supervisor.devagent.messages import Request as Sent
@@ -25,7 +25,6 @@ LATE_S = (0.5, 8.0)
 SLOW_AGENT_S = (0.2, 1.5)
 AGAIN_AFTER_S = (0.05, 5.0)
 LOSSY_SHARE = 0.35
-WRITES = (Acquire, CreateSession, DestroySession, Release)
 
 
 class Suffering(Protocol):
@@ -123,7 +122,7 @@ class Network:
         if self._is_lost("requests lost"):
             return
         way_s = self._way_s()
-        if isinstance(exchange.request, WRITES) and self._machine.has("late writes"):
+        if isinstance(exchange.request, Write) and self._machine.has("late writes"):
             way_s += self._dice.uniform(*LATE_S)
         self._schedule.after(way_s, exchange.arrive, sent)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from supervisor.core.actions import Action, Became, Role
@@ -20,10 +21,11 @@ from tests.simulation.judges import (
     TokensGrow,
     WritesGoForward,
 )
-from tests.simulation.lasting import OneHolderAtTheEnd
+from tests.simulation.lasting import AtTheEnd, EverySlotAtTheEnd, OneHolderAtTheEnd
 from tests.simulation.machine import Machine
 from tests.simulation.scenario import DURATION_S, Scenario, scenario_of
 from tests.simulation.schedule import Schedule
+from tests.simulation.slot_judges import LimitKept, PrunesLate, TokensOfSlots
 from tests.simulation.trace import Trace
 
 
@@ -36,22 +38,21 @@ class Simulation:
     def __init__(self, seed: int, folder: Path, scenario: Scenario | None = None) -> None:
         self.scenario = scenario = scenario or scenario_of(seed)
         self.trace = Trace()
-        self.figures = Figures()
         self.schedule = Schedule()
-        cluster = Cluster(seed, scenario.nodes, self.schedule, self.trace)
+        cluster = self.cluster = Cluster(seed, scenario.nodes, self.schedule, self.trace, scenario.kind)
+        self.figures = Figures(cluster.slots)
         operator = Operator(random.Random(f"operator {seed}"), self.schedule)
         machines = self.machines = list[Machine]()
         lose = LoseForEveryAcquire()
-        self._at_the_end = OneHolderAtTheEnd(machines, lose)
+        self._at_the_end = at_the_end(machines, cluster, lose)
         judges = Judges(
             (
                 self.figures,
-                OneActs(machines, cluster),
+                *judges_of_kind(machines, cluster),
                 lose,
                 OneHookAtATime(),
                 WritesGoForward(),
                 NoReleaseWhileActing(),
-                TokensGrow(),
                 BeliefHasRoom(),
                 OnRecordFirst(),
                 Calls(operator),
@@ -85,6 +86,21 @@ class Simulation:
     def digest(self) -> str:
         """A checksum of the whole table."""
         return hashlib.sha256("\n".join(self.trace.lines()).encode()).hexdigest()
+
+
+def judges_of_kind(machines: Sequence[Machine], cluster: Cluster) -> tuple[Judge, ...]:
+    """What is promised of elections and semaphores in other words."""
+    slots = cluster.slots
+    if slots is None:
+        return OneActs(machines, cluster.witness), TokensGrow()
+    return LimitKept(machines, slots), PrunesLate(slots), TokensOfSlots(slots)
+
+
+def at_the_end(machines: Sequence[Machine], cluster: Cluster, lose: LoseForEveryAcquire) -> AtTheEnd:
+    """Who looks at the end."""
+    if cluster.slots is None:
+        return OneHolderAtTheEnd(machines, lose)
+    return EverySlotAtTheEnd(machines, lose, cluster.slots)
 
 
 class Calls(Judge):

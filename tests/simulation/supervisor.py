@@ -35,7 +35,7 @@ from supervisor.recovery import Origin, start
 from supervisor.token import Token
 from tests.simulation.children import Child, Started
 from tests.simulation.disk import CONSUL
-from tests.simulation.scenario import ELECTION
+from tests.simulation.files import ITEM
 
 if TYPE_CHECKING:
     from tests.simulation.machine import Machine
@@ -78,15 +78,15 @@ class Supervisor:
         self._backlog: list[Callable[[], None]] = []
         self._wakes = 0
         recorded = machine.end_leftovers(machine.disk.open(machine.identity))
-        records = {} if recorded is None else {ELECTION: recorded}
+        records = {} if recorded is None else {ITEM: recorded}
         wanted = [(machine.settings, machine.dice.random())]
         begun = start(wanted, records, Origin(instance, machine.identity, self.now()))
         self.driver = Driver(Node(begun.elections, begun.successors), self)
 
     @property
-    def election(self) -> Contender:
-        """The one election as it is now."""
-        return self.driver.node.elections[ELECTION]
+    def contender(self) -> Contender:
+        """The one election or semaphore as it is now."""
+        return self.driver.node.elections[ITEM]
 
     # --- what happens to it ------------------------------------------------------------------------
 

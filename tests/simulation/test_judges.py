@@ -1,12 +1,23 @@
 """The judges are judged: each is shown what it must never let pass."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from supervisor.core.actions import Acquire, HookContext, Reason, Release, Role, StartHook
+from supervisor.core.actions import (
+    Acquire,
+    Action,
+    Enroll,
+    HookContext,
+    Leave,
+    Reason,
+    Release,
+    Role,
+    StartHook,
+)
+from tests.simulation.files import KEY, PREFIX
 from tests.simulation.judges import (
     BeliefHasRoom,
     Broken,
@@ -19,10 +30,10 @@ from tests.simulation.judges import (
 )
 from tests.simulation.lasting import OneHolderAtTheEnd
 from tests.simulation.machine import Machine
-from tests.simulation.scenario import DURATION_S, KEY, scenario_of
+from tests.simulation.scenario import DURATION_S, scenario_of
 from tests.simulation.simulation import Simulation
 
-SEED = 2  # its election has on_acquire and on_lose
+SEED = 3  # its election has on_acquire and on_lose
 
 
 @pytest.fixture
@@ -62,10 +73,18 @@ def acquire(session: str) -> Acquire:
     return Acquire("app", 0.0, 1.0, KEY, session, b"")
 
 
+def leave(session: str) -> Leave:
+    return Leave("app", 0.0, 1.0, PREFIX, session)
+
+
+def enroll(session: str) -> Enroll:
+    return Enroll("app", 0.0, 1.0, PREFIX, session, b"")
+
+
 def holder(simulation: Simulation) -> Machine:
     """After a calm minute."""
     simulation.schedule.run(60.0)
-    roles = [each.supervisor.election.role if each.supervisor else None for each in simulation.machines]
+    roles = [each.supervisor.contender.role if each.supervisor else None for each in simulation.machines]
     return simulation.machines[roles.index(Role.HOLDING)]
 
 
@@ -114,19 +133,25 @@ def test_two_hooks_at_once_are_seen(machine: Machine) -> None:
         judge.spawned(machine, second)
 
 
-def test_an_acquire_after_a_release_is_seen(machine: Machine) -> None:
+@pytest.mark.parametrize(("forward", "back"), [(acquire, release), (enroll, leave)])
+def test_an_acquire_after_a_release_is_seen(
+    machine: Machine, forward: Callable[[str], Action], back: Callable[[str], Action]
+) -> None:
     judge = WritesGoForward()
-    judge.did(machine, acquire("s1"))
-    judge.did(machine, release("s1"))
+    judge.did(machine, forward("s1"))
+    judge.did(machine, back("s1"))
     with pytest.raises(Broken, match="comes too late"):
-        judge.did(machine, acquire("s1"))
+        judge.did(machine, forward("s1"))
 
 
-def test_a_release_while_the_application_acts_is_seen(machine: Machine) -> None:
+@pytest.mark.parametrize("back", [release, leave])
+def test_a_release_while_the_application_acts_is_seen(
+    machine: Machine, back: Callable[[str], Action]
+) -> None:
     machine.application.begin(hook(machine, "acquire", "s1").context)
-    NoReleaseWhileActing().did(machine, release("s2"))
+    NoReleaseWhileActing().did(machine, back("s2"))
     with pytest.raises(Broken, match="while it acts"):
-        NoReleaseWhileActing().did(machine, release("s1"))
+        NoReleaseWhileActing().did(machine, back("s1"))
 
 
 @pytest.mark.parametrize(("session", "token"), [("s1", 8), ("s2", 7), ("s2", 6)])
@@ -141,8 +166,9 @@ def test_a_token_that_does_not_grow_or_changes_is_seen(machine: Machine, session
 
 
 def test_a_session_or_tenure_that_is_not_on_record_is_seen(machine: Machine) -> None:
-    with pytest.raises(Broken, match="not on record"):
-        OnRecordFirst().did(machine, acquire("s1"))
+    for attempt in (acquire("s1"), enroll("s1")):
+        with pytest.raises(Broken, match="not on record"):
+            OnRecordFirst().did(machine, attempt)
     child = machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False)
     with pytest.raises(Broken, match="not on record"):
         OnRecordFirst().spawned(machine, child)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.simulation.figures import ADOPTIONS, EXPIRIES, FAILOVERS, STUCK, TENURES, TURNS
+from tests.simulation.figures import HEADLINES
 from tests.simulation.judges import Broken
 from tests.simulation.simulation import Simulation
 
@@ -17,7 +17,6 @@ PROCESSES = 2
 TAIL_ROWS = 40
 TAILS_MAX = 5  # the first few tell what is wrong, the rest only their numbers
 BUGS = (AssertionError, ArithmeticError, LookupError, TypeError, ValueError)  # of the supervisor or of ours
-HEADLINES = (FAILOVERS, EXPIRIES, ADOPTIONS, STUCK, TENURES, TURNS)
 
 
 @dataclass(frozen=True)

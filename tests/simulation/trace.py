@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from tests.simulation.files import KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,25 @@ def _say_outcome(outcome: e.Outcome) -> str:
             return f"Created {short(session)}"
         case e.Won(modify_index=token):
             return f"Won, token {token}"
+        case e.Seated(lock=None):
+            return "in line"
+        case e.Seated(lock=e.Indexes(modify_index=token)):
+            return f"has a slot, token {token}"
+        case e.SlotsView(index, lock, contenders):
+            alive = sum(key.is_alive for key in contenders)
+            return f"{_say_lock(lock)}, {alive} alive, index {index}"
         case e.KeyView() if not outcome.present:
             return f"absent, index {outcome.index}"
         case e.KeyView():
             return f"held by {short(outcome.session) or 'nobody'}, index {outcome.index}"
     return _name(outcome)
+
+
+def _say_lock(lock: e.LockKey | None) -> str:
+    if lock is None or lock.roster is None:
+        return "no record" if lock is None else "no semaphore's record"
+    holders = " ".join(map(short, lock.roster.holders)) or "nobody"
+    return f"held by {holders}"
 
 
 def say_action(action: a.Action) -> str:
@@ -106,10 +121,14 @@ def say_action(action: a.Action) -> str:
             return f"writes {memory.step}"
         case a.Finished(clean=clean):
             return f"has wound up{'' if clean else ', stuck'}"
-        case a.CreateSession() | a.ReadKey():
+        case a.ReadKey(key=key) if key != KEY:
+            return f"ReadKey {key.rpartition('/')[2][:5]}"
+        case a.CreateSession() | a.ReadKey() | a.ReadSlots():
             return _name(action)
-        case a.WatchKey(index=index, consistent=consistent):
-            return f"WatchKey {index}{' consistent' if consistent else ''}"
+        case (
+            a.WatchKey(index=index, consistent=consistent) | a.WatchSlots(index=index, consistent=consistent)
+        ):
+            return f"{_name(action)} {index}{' consistent' if consistent else ''}"
     return f"{_name(action)} {short(getattr(action, 'session', ''))}"
 
 
