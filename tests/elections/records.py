@@ -55,7 +55,13 @@ def read_records(path: Path) -> list[Record]:
 
 def killed_line(node: str, at: float) -> str:
     """The line that says that this node was ended without a chance to run anything."""
-    return "\t".join(["killed", "", f"{at:.2f}", node, "", *[""] * 14]) + "\n"
+    return told_line("killed", node, at)
+
+
+def told_line(stage: str, node: str, at: float, *, token: int = 0, attempt: int = 0) -> str:
+    """A line of the test's own, for what no hook can tell."""
+    fields = [stage, "", f"{at:.2f}", node, *[""] * 5, str(token or ""), *[""] * 4, str(attempt or "")]
+    return "\t".join([*fields, *[""] * 4]) + "\n"
 
 
 def _record(line: str) -> Record:

@@ -12,7 +12,11 @@ HOOK = "consul lock"  # what its children's records say where those of hooks nam
 
 
 class Locker:
-    """One ``consul lock -n`` after the other, each for as long as its child takes, until ``stop``."""
+    """One ``consul lock -n`` after the other, each for as long as its child takes, until ``stop``.
+
+    Between two it pauses: its waiters try at each change at once and in no order, so where one of them
+    always waits, nobody who keeps to an order gets much.
+    """
 
     def __init__(self, scene: SlotScene, node: str, child: str, *, again: bool = True) -> None:
         folder = scene.folder / node
@@ -60,6 +64,7 @@ _SCRIPT = """\
 while :; do
     "$@" 'exec /bin/sh "$SCRIPT" "$CHILD"'
     if [ -e "$STOPPED" ] || [ -z "$AGAIN" ]; then exit 0; fi
+    sleep 1
 done
 """
 

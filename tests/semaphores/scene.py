@@ -127,8 +127,11 @@ class SlotScene(Scene):
     def judge(self) -> None:
         """Of the hooks, and of what is left below the prefix."""
         super().judge()
-        if self.leaves or self._excused:
-            return
+        if not self.leaves and not self._excused:
+            self.judge_leftovers()
+
+    def judge_leftovers(self) -> None:
+        """Below the prefix nothing is left but the record, with nobody in it."""
         left = [entry["Key"] for entry in self.contenders()]
         assert not left, f"contender keys are left: {left}"
         entry = self.agent.kv_get(self.key)

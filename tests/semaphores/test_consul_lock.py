@@ -38,7 +38,7 @@ def test_never_more_than_three_while_nobody_crashes_and_both_make_progress(scene
     """Four of each; ours stop as soon as they hold, and start again."""
     scene.restarts = True
     scene.leaves = True
-    with lockers(scene, 4, "sleep 0.2"):
+    with lockers(scene, 4, "sleep 0.4"):
         for node in "abcd":
             scene.node(node)
         end_at = time.monotonic() + RUN_S
@@ -49,8 +49,9 @@ def test_never_more_than_three_while_nobody_crashes_and_both_make_progress(scene
                     scene.nodes[node].start()
             time.sleep(0.05)
         counts = begun(scene, HOOK), begun(scene, "acquire")
-        until(lambda: all(node.lines("role") for node in scene.nodes.values()), "all are up")
-    scene.stop()
+        until(lambda: len(scene.holders()) == 3, "all slots are taken")
+        until(lambda: all(node in scene.line() + scene.holders() for node in "abcd"), "ours are all up")
+        scene.stop()
     assert most_at_once(scene.records(), scene.name) <= 3
     assert min(counts) >= 5, f"begun by consul lock and by us: {counts}"
     print(f"begun by consul lock and by us: {counts}")
