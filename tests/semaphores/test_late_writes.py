@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.semaphores.scene import SlotScene
+from tests.elections.scene import boottime
+from tests.semaphores.scene import PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.supervisor import Supervisor, until
 
 STEP: dict[str, Any] = {"method": "PUT", "path": "/txn"}
@@ -89,19 +90,21 @@ def test_a_late_try_of_one_that_has_stopped_takes_nothing(scene: SlotScene) -> N
     assert scene.holders() == [] and not scene.contenders() and not scene.calls("a")
 
 
-def test_a_late_first_step_of_one_that_has_stopped_ends_with_its_session(scene: SlotScene) -> None:
-    """Nothing went before it, so nothing can refuse it: until its TTL the session stands in line."""
-    step, destroy = (
-        scene.proxy.hold("request", **IN_LINE),
-        scene.proxy.hold("request", "PUT", "/session/destroy"),
-    )
+def test_a_late_first_step_of_one_that_has_stopped_takes_a_slot_for_nobody(scene: SlotScene) -> None:
+    """Nothing went before it, so nothing can refuse it: the slot is taken until its session has ended,
+    and the prune delay after that."""
+    scene.limit = 1
+    step = scene.proxy.hold("request", **IN_LINE)
+    destroy = scene.proxy.hold("request", "PUT", "/session/destroy")
     a = start(scene, session=SHORT)
     step.wait_caught()
     assert a.stop() == 0
     step.release()
-    scene.holder("b") if not scene.holders() else scene.node("b")
+    scene.waiter("b")
+    assert len(scene.holders()) == 1 and not scene.records(event="acquire")
     destroy.release()
-    scene.wait_holders("b")
+    destroyed_at = boottime()
+    assert scene.next_begin("b").at >= destroyed_at + PRUNE_DELAY_S - 2 * 1.0 - TICK_S
     assert not scene.calls("a")
 
 
