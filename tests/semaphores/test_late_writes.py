@@ -15,7 +15,6 @@ STEP: dict[str, Any] = {"method": "PUT", "path": "/txn"}
 IN_LINE: dict[str, Any] = {**STEP, "body": b'"lock"'}
 TAKE: dict[str, Any] = {**STEP, "body": b'"check-session"'}
 LEAVE: dict[str, Any] = {**STEP, "body": b'"delete"'}
-SHORT = {"ttl": "1s"}  # for those whose session Consul itself must end
 
 
 def start(scene: SlotScene, **changes: Any) -> Supervisor:
@@ -96,7 +95,7 @@ def test_a_late_first_step_of_one_that_has_stopped_takes_a_slot_for_nobody(scene
     scene.limit = 1
     step = scene.proxy.hold("request", **IN_LINE)
     destroy = scene.proxy.hold("request", "PUT", "/session/destroy")
-    a = start(scene, session=SHORT)
+    a = start(scene, session={"ttl": "10s"})
     step.wait_caught()
     assert a.stop() == 0
     step.release()
