@@ -45,6 +45,7 @@ class Round(SlotScene):
         self.faults: Counter[str] = Counter()
         self._random = random.Random(seed)
         self._names = [f"n{number:02}" for number in range(NODES)]
+        self._starts: Counter[str] = Counter()
         self._start_at: dict[str, float] = {}
         self._touched_at: dict[str, float] = {}
         self._kinds: dict[str, tuple[int, Callable[[], bool]]] = {
@@ -85,9 +86,8 @@ class Round(SlotScene):
     def play(self, seconds: float) -> Verdict:
         """Faults for so long; then all are there again, and the verdict is spoken."""
         for node in self._names:
-            self._tell("started", node)
+            self._tells_start(node)
             self.node(node)
-            self._touched_at[node] = boottime()
             time.sleep(0.1)
         self._all_there()
         end_at = boottime() + seconds
@@ -108,9 +108,20 @@ class Round(SlotScene):
         """What is left at the end; the hooks are the verdict's."""
         self.judge_leftovers()
 
+    def _tells_start(self, node: str) -> None:
+        self._tell("started", node)
+        self._touched_at[node] = boottime()
+        self._starts[node] += 1
+
     def _all_there(self) -> None:
+        """What a killed one has left in Consul is not it: each must have said that it is there."""
+        for node, starts in self._starts.items():
+            self._wait_started(node, starts)
         count = LIMIT, NODES - LIMIT
         until(lambda: (len(self.holders()), len(self.line())) == count, f"{count} hold and wait", 60)
+
+    def _wait_started(self, node: str, count: int) -> None:
+        until(lambda: len(self.nodes[node].lines("started")) >= count, f"{node} is there", 60)
 
     def _start_due(self) -> bool:
         """Whether all that were to be started have been."""
@@ -119,9 +130,8 @@ class Round(SlotScene):
             if self.nodes[node].running:
                 continue  # its stop is not over
             del self._start_at[node]
-            self._tell("started", node)
+            self._tells_start(node)
             self.nodes[node].start()
-            self._touched_at[node] = boottime()
         return not self._start_at
 
     def _tell(self, stage: str, node: str = "", *, token: int = 0, attempt: int = 0) -> None:
