@@ -1,5 +1,7 @@
 """The commands that concern semaphores alone: ``limit``, and ``verify`` of a slot."""
 
+import signal
+
 from tests.semaphores.scene import SlotScene
 from tests.support.supervisor import Supervisor, command, until
 
@@ -34,7 +36,7 @@ def test_limit_in_the_midst_of_everybody_s_writes_is_not_lost(scene: SlotScene) 
     until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, "three hold, three wait")
     for number in (2, 3, 1, 3, 2):
         leaving = next(node for node in scene.holders())
-        scene.nodes[leaving].signal(15)
+        scene.nodes[leaving].signal(signal.SIGTERM)
         assert limit(nodes[0], scene.name, number) == (0, "")
         assert scene.lock()["Limit"] == number
         assert scene.nodes[leaving].wait() == 0
