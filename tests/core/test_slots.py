@@ -211,6 +211,21 @@ def test_who_comes_into_line_behind_one_that_vanished_waits_as_long() -> None:
     assert play.times(TAKE)[0] == pytest.approx(30.2, abs=0.01)
 
 
+def test_the_slot_of_the_first_that_vanished_is_not_that_of_the_second() -> None:
+    """o2 goes at 1, o3 at 11; o4 gets the slot of o2 at 31, and that of o3 is free at 41."""
+    play = full()
+    line = ("o1", "o3", "o4", "s")
+    play.on(1.0, WATCH, view(*line, at=lock("o1", "o2", "o3")))
+    play.on(1.0, ASK, GONE)
+    play.on(11.0, WATCH, view("o1", "o4", "s", at=lock("o1", "o2", "o3")))
+    play.on(11.0, ASK, GONE)
+    assert play.election.claim.try_at == pytest.approx(31.2)
+    play.on(31.1, WATCH, view("o1", "o4", "s", at=lock("o1", "o3", "o4", index=70)))
+    play.passes(33.0)
+    assert not play.times(TAKE)
+    assert play.election.claim.try_at == pytest.approx(41.0)
+
+
 @pytest.mark.parametrize("longest", ["file", "record", "body"])
 def test_the_longest_prune_delay_counts(longest: str) -> None:
     play = full(prune_delay_s=40.0 if longest == "file" else 20.0)

@@ -31,6 +31,9 @@ class Record:
     transition: str = ""
     attempt: int = 0
     time_left: float | None = None
+    kind: str = ""
+    key: str = ""
+    holders: str = ""  # JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,23 @@ def read_records(path: Path) -> list[Record]:
 
 def killed_line(node: str, at: float) -> str:
     """The line that says that this node was ended without a chance to run anything."""
-    return "\t".join(["killed", "", f"{at:.2f}", node, "", *[""] * 11]) + "\n"
+    return told_line("killed", node, at)
+
+
+def told_line(stage: str, node: str, at: float, *, token: int = 0, attempt: int = 0) -> str:
+    """A line of the test's own, for what no hook can tell."""
+    fields = [stage, "", f"{at:.2f}", node, *[""] * 5, str(token or ""), *[""] * 4, str(attempt or "")]
+    return "\t".join([*fields, *[""] * 4]) + "\n"
 
 
 def _record(line: str) -> Record:
     stage, code, at, node, hook, name, event, reason, session, *rest = line.split("\t")
-    token, lock_index, leader, previous_leader, transition, attempt, time_left = rest
+    token, lock_index, leader, previous_leader, transition, attempt, time_left, *place = rest
+    kind, key, holders = place
     return Record(
         stage, int(code) if code else None, float(at), node, hook, name, event, reason, session,
         int(token or 0), int(lock_index or 0), leader, previous_leader, transition,
-        int(attempt or 0), float(time_left) if time_left else None,
+        int(attempt or 0), float(time_left) if time_left else None, kind, key, holders,
     )  # fmt: skip
 
 
@@ -118,7 +128,9 @@ def assert_changes_are_changes(records: Sequence[Record], name: str) -> None:
         told = [record for record in told if record.attempt == 1 and record.hook == told[0].hook]
         assert [r.reason == "initial" for r in told] == [n == 0 for n in range(len(told))], shown(told)
         for before, after in zip(told, told[1:], strict=False):
-            same = (before.session, before.leader) == (after.session, after.leader)
+            same = (before.session, before.leader, before.holders) == (
+                after.session, after.leader, after.holders,
+            )  # fmt: skip
             assert not same, f"no change: {before} and {after}"
             expected = before.leader or before.previous_leader
             assert after.previous_leader == expected, f"{before} and {after}"
@@ -134,7 +146,7 @@ def shown(records: Iterable[Record]) -> str:
     return "\n".join(
         f"{r.at:.2f} {r.node} {r.stage}{'' if r.exit is None else f' {r.exit}'} {r.hook} {r.name} "
         f"{r.reason} session={r.session[:8]} token={r.token} leader={r.leader} "
-        f"previous={r.previous_leader} attempt={r.attempt} left={r.time_left}"
+        f"previous={r.previous_leader} attempt={r.attempt} left={r.time_left} {r.holders}".rstrip()
         for r in records
     )
 

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 
@@ -27,13 +27,19 @@ OTHER = {"timeout": "20s", "kill_after": "100ms"}
 
 
 class Scene:
-    """``name`` is the election's and, with ``/leader``, its key; nodes have values of their name."""
+    """``name`` is the election's and, with ``/leader``, its key; nodes have values of their name.
+
+    ``section`` is that of the file; ``key_suffix`` makes the key of the name.
+    """
+
+    section: ClassVar[str] = "elections"
+    key_suffix: ClassVar[str] = "/leader"
 
     def __init__(self, agent: Agent, folder: Path, name: str) -> None:
         self.agent = agent
         self.folder = folder
         self.name = name
-        self.key = f"{name}/leader"
+        self.key = f"{name}{self.key_suffix}"
         self.nodes: dict[str, Supervisor] = {}
         self.overlap = False  # an operator's own hand may let two nodes act at once
         self.restarts = (
@@ -59,11 +65,20 @@ class Scene:
 
     def election(self, node: str, **changes: object) -> dict[str, object]:
         """An election whose hooks do nothing but record; None as a change leaves a key out."""
+        return self._recording(node, {"key": self.key}, changes)
+
+    def item(self, node: str, **changes: object) -> dict[str, object]:
+        """What this scene is about, as a node's file has it."""
+        return self.election(node, **changes)
+
+    def _recording(
+        self, node: str, place: Mapping[str, object], changes: dict[str, object]
+    ) -> dict[str, object]:
         session = {"ttl": TTL, "lock_delay": LOCK_DELAY, "name": f"{self.name}-{node}"}
         given = changes.pop("session", {})
         assert isinstance(given, Mapping)
         base: dict[str, object] = {
-            "key": self.key,
+            **place,
             "value": node,
             "session": {**session, **given},
             "on_acquire": [self.hook(node, "acquire")],
@@ -75,13 +90,13 @@ class Scene:
         return {name: value for name, value in base.items() if value is not None}
 
     def config(
-        self, elections: Mapping[str, object], consul: Mapping[str, object] | None = None
+        self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
     ) -> dict[str, object]:
         """The content of a node's file."""
         return {
             "consul": {"address": self.agent.url, **(consul or {})},
             "log": {"level": "debug", "format": "json"},
-            "elections": dict(elections),
+            self.section: dict(items),
         }
 
     # --- nodes -----------------------------------------------------------------------------------
@@ -91,14 +106,14 @@ class Scene:
         node: str,
         *,
         consul: Mapping[str, object] | None = None,
-        elections: Mapping[str, object] | None = None,
+        items: Mapping[str, object] | None = None,
         environ: Mapping[str, str] | None = None,
         **changes: object,
     ) -> Supervisor:
-        """Start a node with our one election, changed as said, or with ``elections``."""
-        if elections is None:
-            elections = {self.name: self.election(node, **changes)}
-        supervisor = Supervisor(self.folder / node, self.config(elections, consul), environ)
+        """Start a node with our one item, changed as said, or with ``items``."""
+        if items is None:
+            items = {self.name: self.item(node, **changes)}
+        supervisor = Supervisor(self.folder / node, self.config(items, consul), environ)
         self.nodes[node] = supervisor
         supervisor.start()
         return supervisor
@@ -246,10 +261,7 @@ class Scene:
         """What must hold of the hooks in every scene."""
         seen = self.records()
         for name in {record.name for record in seen if record.name}:
-            if not self.overlap:
-                judges.assert_exclusive(seen, name)
-            if not self.forgets:
-                judges.assert_tokens_grow(seen, name)
+            self._judge_holders(seen, name)
             if not self.restarts:
                 judges.assert_once_each(seen, name)
                 judges.assert_changes_are_changes(seen, name)
@@ -259,6 +271,12 @@ class Scene:
             for tenure in () if self.restarts else judges.tenures(seen, name):
                 began = self.nodes[tenure.node].lines("hook-started", transition=f"{tenure.session}-acquire")
                 assert began, f"on_lose without an on_acquire: {tenure}\n{shown(seen)}"
+
+    def _judge_holders(self, seen: list[Record], name: str) -> None:
+        if not self.overlap:
+            judges.assert_exclusive(seen, name)
+        if not self.forgets:
+            judges.assert_tokens_grow(seen, name)
 
     def processes(self) -> list[psutil.Process]:
         """All processes of the nodes and of their hooks; the agent's folder lies elsewhere."""

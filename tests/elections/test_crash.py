@@ -218,7 +218,7 @@ def test_a_torn_last_line_never_counted(scene: Scene) -> None:
 
 def test_an_empty_record_is_none(scene: Scene) -> None:
     scene.restarts = True
-    b = scene.node("b", elections={scene.name: scene.election("b")})
+    b = scene.node("b", items={scene.name: scene.election("b")})
     b.wait_line("role", role="holding")
     assert b.stop() == 0
     (b.state_dir / f"{scene.name}.journal").touch()

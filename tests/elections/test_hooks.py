@@ -160,7 +160,7 @@ def test_a_slow_election_does_not_delay_another_of_the_same_process(scene: Scene
         scene.name: scene.election("a", on_acquire=slow_hooks, on_change=slow_change),
         quick: scene.election("a", key=f"{quick}/leader", session={"name": f"{scene.name}-a2"}),
     }
-    a = scene.node("a", elections=elections)
+    a = scene.node("a", items=elections)
     scene.wait(name=scene.name, event="acquire", stage="begin")
     scene.wait(name=quick, event="acquire", stage="end")
     scene.agent.session_destroy(scene.sessions_of("a2")[0])
@@ -172,7 +172,7 @@ def test_a_slow_election_does_not_delay_another_of_the_same_process(scene: Scene
 
 def test_an_observer_has_no_session_and_hears_of_every_leader(scene: Scene) -> None:
     observer = {"key": scene.key, "contend": False, "on_change": [scene.hook("o", "change")]}
-    scene.node("o", elections={scene.name: observer})
+    scene.node("o", items={scene.name: observer})
     scene.wait_told("o", "initial")
     a = scene.leader("a")
     scene.wait_told("o", "leader-changed a")
