@@ -9,48 +9,55 @@ from collections.abc import Iterator
 from supervisor.config import Config
 from supervisor.config.durations import words
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
-_LABEL_WIDTH = 10
+_LABEL_WIDTH = 11
 
 
 def report(config: Config) -> str:
-    """One paragraph an election, then the warnings; lines end with a newline."""
-    paragraphs = [_paragraph(election) for election in config.items]
+    """One paragraph an item, then the warnings; lines end with a newline."""
+    paragraphs = [_paragraph(settings) for settings in config.items]
     if config.warnings:
         paragraphs.append("".join(f"warning: {warning}\n" for warning in config.warnings))
     return "\n".join(paragraphs)
 
 
-def _paragraph(election: ItemSettings) -> str:
+def _paragraph(settings: ItemSettings) -> str:
     rows = [
-        ("key", election.key),
-        ("role", "contends" if election.contend else "observes: no session, no lease"),
+        *_place_rows(settings),
+        ("role", "contends" if settings.contend else "observes: no session, no lease"),
     ]
-    if election.contend:
-        rows += _lease_rows(election, lease_of(election))
+    if settings.contend:
+        rows += _lease_rows(settings, lease_of(settings))
     lines = (f"  {label:<{_LABEL_WIDTH}}  {text}\n" for label, text in rows)
-    return f"{election.name}\n{''.join(lines)}"
+    return f"{settings.name}\n{''.join(lines)}"
 
 
-def _lease_rows(election: ItemSettings, lease: Lease) -> Iterator[tuple[str, str]]:
+def _place_rows(settings: ItemSettings) -> list[tuple[str, str]]:
+    if isinstance(settings, SemaphoreSettings):
+        slots = f"{settings.limit} at most, fewer where .lock in Consul says so"
+        return [("prefix", settings.prefix), ("slots", slots)]
+    return [("key", settings.key)]
+
+
+def _lease_rows(settings: ItemSettings, lease: Lease) -> Iterator[tuple[str, str]]:
     yield "ttl", "none" if lease.ttl_s is None else words(lease.ttl_s)
-    yield "lock_delay", words(lease.lock_delay_s)
-    terms = " + ".join(f"{what} {words(length_s)}" for what, length_s in lose_terms(election))
+    yield settings.guard_name, words(lease.lock_delay_s)
+    terms = " + ".join(f"{what} {words(length_s)}" for what, length_s in lose_terms(settings))
     yield "lose_time", f"{words(lease.lose_time_s)} = {terms}" if terms else words(0)
-    yield "room", _room(lease)
+    yield "room", _room(settings.guard_name, lease)
     yield "silence", _silence(lease)
     if lease.ttl_s is not None:
         yield "cut off", _cut_off(lease, lease.ttl_s)
     yield from (
-        ("failover" if index == 0 else "", text) for index, text in enumerate(_failover(election, lease))
+        ("failover" if index == 0 else "", text) for index, text in enumerate(_failover(settings, lease))
     )
 
 
-def _room(lease: Lease) -> str:
+def _room(guard: str, lease: Lease) -> str:
     room_s = lease.lock_delay_s - lease.margin_s - lease.lose_time_s
     parts = (lease.lock_delay_s, lease.margin_s, lease.lose_time_s)
-    text = "lock_delay {} - margin {} - lose_time {}".format(*map(words, parts))
+    text = "{} {} - margin {} - lose_time {}".format(guard, *map(words, parts))
     if room_s < ROOM_MIN_S:
         return f"{words(lease.room_s)} = ttl, for accept_overlap is true: {text} is {words(room_s)} only"
     return f"{words(room_s)} = {text}"
@@ -69,12 +76,15 @@ def _cut_off(lease: Lease, ttl_s: float) -> str:
     return f"{cut_off_s} are when this node alone does not reach Consul: {terms}"
 
 
-def _failover(election: ItemSettings, lease: Lease) -> Iterator[str]:
+def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
     if lease.failover_s is not None and lease.ttl_s is not None:
         longest, more = words(lease.failover_s), words(2 * lease.ttl_s)
-        yield f"{longest} at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;"
+        terms = f"2 x ttl + {settings.guard_name}"
+        yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
         yield f"else Consul's own election and {more} more"
         return
-    yield "none after a crash: without a TTL the key stays taken until an operator frees it. Find the session"
-    yield f'named "{election.session.name}" in GET /v1/session/list, make sure that its node is down, then'
-    yield f"PUT /v1/session/destroy/ID; the key is free {words(lease.lock_delay_s)} (lock_delay) later"
+    held = "key" if settings.kind == "election" else "slot"
+    yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
+    yield f'session named "{settings.session.name}" in GET /v1/session/list, make sure that its node is'
+    later = f"{words(lease.lock_delay_s)} ({settings.guard_name}) later"
+    yield f"down, then PUT /v1/session/destroy/ID; the {held} is free {later}"

@@ -165,13 +165,17 @@ def _leader(options: argparse.Namespace) -> int:
         else:
             config = load(options.config, os.environ, socket.gethostname())
             settings = config.consul
-            keys = {election.name: election.key for election in config.items}
-            if options.name not in keys:
-                known = ", ".join(sorted(keys))
+            items = {settings.name: settings for settings in config.items}
+            if options.name not in items:
+                known = ", ".join(sorted(items))
                 return _fail(
                     USAGE, f"cannot find election {options.name} in {options.config}: it has {known}"
                 )
-            key = keys[options.name]
+            if items[options.name].kind != "election":
+                return _fail(
+                    USAGE, f"cannot name a leader of {options.name}: a semaphore has holders, not one"
+                )
+            key = items[options.name].key
         value = asyncio.run(key_now(settings, key)).leader
     except ConfigError as error:
         return _refuse(error)
@@ -215,7 +219,7 @@ def _no_longer(key: str, why_not: str) -> int:
 def _limit(options: argparse.Namespace) -> int:
     from supervisor.config import ConfigError, load
     from supervisor.core.settings import SemaphoreSettings
-    from supervisor.lookup import LookupFailed, set_limit
+    from supervisor.lookup import CannotChange, LookupFailed, set_limit
     from supervisor.token import TokenError
 
     try:
@@ -225,6 +229,8 @@ def _limit(options: argparse.Namespace) -> int:
             known = ", ".join(sorted(found)) or "none"
             return _fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
         asyncio.run(set_limit(config.consul, found[options.name].prefix, options.limit))
+    except CannotChange as error:
+        return _fail(NEGATIVE, str(error))
     except ConfigError as error:
         return _refuse(error)
     except TokenError as error:

@@ -17,6 +17,10 @@ class LookupFailed(Exception):
     """Consul did not tell; the text says why."""
 
 
+class CannotChange(Exception):
+    """What stands in Consul cannot be changed as asked; the text says why."""
+
+
 async def key_now(settings: ConsulSettings, key: str) -> KeyView:
     """The key, read consistently: as it was at some moment between the question and the answer.
 
@@ -25,7 +29,7 @@ async def key_now(settings: ConsulSettings, key: str) -> KeyView:
     """
     outcome = await _asked(settings, ReadKey("", 0.0, LOOKUP_S, key))
     if not isinstance(outcome, KeyView):
-        raise LookupFailed(f"cannot read {key}: Consul answers {getattr(outcome, 'why', outcome)}")
+        raise LookupFailed(f"cannot read {key}: Consul answers {_said(outcome)}")
     return outcome
 
 
@@ -33,20 +37,20 @@ async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
     """All below a semaphore's prefix, likewise."""
     outcome = await _asked(settings, ReadSlots("", 0.0, LOOKUP_S, prefix))
     if not isinstance(outcome, SlotsView):
-        raise LookupFailed(f"cannot read {prefix}/: Consul answers {getattr(outcome, 'why', outcome)}")
+        raise LookupFailed(f"cannot read {prefix}/: Consul answers {_said(outcome)}")
     return outcome
 
 
 async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
     """Rewrite the Limit of the semaphore's record, and nothing else of it.
 
-    Raises LookupFailed as above, and when there is no record that this could be done to.
+    Raises LookupFailed as above; CannotChange when there is no record that this could be done to.
     """
     for _ in range(RACES_MAX):
         lock = (await slots_now(settings, prefix)).lock
         if lock is None or lock.roster is None:
             why = "nobody has made it yet: the file's limit counts" if lock is None else lock.why
-            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: {why}")
+            raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")
         if lock.roster.limit == limit:
             return
         roster = replace(lock.roster, limit=limit)
@@ -54,9 +58,12 @@ async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
         if isinstance(outcome, Done):
             return
         if not isinstance(outcome, Raced):
-            why = getattr(outcome, "why", outcome)
-            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: Consul answers {why}")
-    raise LookupFailed(f"cannot change the limit in {prefix}/.lock: others change it all the time, try again")
+            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: Consul answers {_said(outcome)}")
+    raise CannotChange(f"cannot change the limit in {prefix}/.lock: others change it all the time, try again")
+
+
+def _said(outcome: Outcome) -> str:
+    return str(getattr(outcome, "why", outcome))
 
 
 async def _asked(settings: ConsulSettings, request: Request) -> Outcome:

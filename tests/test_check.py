@@ -25,34 +25,34 @@ elections:
 """.lstrip()
     expected = """
 namenode
-  key         service/hdfs/leader
-  role        contends
-  ttl         10s
-  lock_delay  45s
-  lose_time   21s = on_acquire kill_after 1s + run stop_timeout 5s + stop 9s + on_lose[1] 2s + on_lose_failure[0] 4s
-  room        21.75s = lock_delay 45s - margin 2.25s - lose_time 21s
-  silence     15.08s of Consul's silence are surely ridden out: room - 2 x interval 3.33s
-  cut off     12.67s are when this node alone does not reach Consul: 2 x ttl - ttl/3 - exchange 3s - 1s
-  failover    65s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;
-              else Consul's own election and 20s more
+  key          service/hdfs/leader
+  role         contends
+  ttl          10s
+  lock_delay   45s
+  lose_time    21s = on_acquire kill_after 1s + run stop_timeout 5s + stop 9s + on_lose[1] 2s + on_lose_failure[0] 4s
+  room         21.75s = lock_delay 45s - margin 2.25s - lose_time 21s
+  silence      15.08s of Consul's silence are surely ridden out: room - 2 x interval 3.33s
+  cut off      12.67s are when this node alone does not reach Consul: 2 x ttl - ttl/3 - exchange 3s - 1s
+  failover     65s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;
+               else Consul's own election and 20s more
 """.lstrip()  # noqa: E501
     assert printed(tmp_path, text) == expected
 
 
 def test_an_observer_has_no_figures(tmp_path: Path) -> None:
     assert printed(tmp_path, "elections: {app: {contend: false}}") == (
-        "app\n  key         service/app/leader\n  role        observes: no session, no lease\n"
+        "app\n  key          service/app/leader\n  role         observes: no session, no lease\n"
     )
 
 
 def test_where_the_room_ends_sooner_a_cut_is_ridden_out_as_long_as_any_silence(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {session: {ttl: 30s, lock_delay: 30s}}}")
-    assert "  cut off     9.5s are, too, when this node alone does not reach Consul\n" in text
+    assert "  cut off      9.5s are, too, when this node alone does not reach Consul\n" in text
 
 
 def test_without_a_ttl_it_says_how_to_free_the_key(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {session: {ttl: none, lock_delay: 60s}}}")
-    assert "  ttl         none\n" in text
+    assert "  ttl          none\n" in text
     assert 'named "consul-supervisor:app" in GET /v1/session/list' in text
     assert "PUT /v1/session/destroy/ID; the key is free 60s (lock_delay) later" in text
 
@@ -60,7 +60,7 @@ def test_without_a_ttl_it_says_how_to_free_the_key(tmp_path: Path) -> None:
 def test_an_accepted_overlap_says_what_room_there_would_be(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {accept_overlap: true, session: {lock_delay: 0s}}}")
     assert (
-        "  room        10s = ttl, for accept_overlap is true: "
+        "  room         10s = ttl, for accept_overlap is true: "
         "lock_delay 0s - margin 0.5s - lose_time 0s is -0.5s only\n"
     ) in text
 
@@ -76,4 +76,39 @@ def test_warnings_come_last_with_their_place(tmp_path: Path) -> None:
 
 def test_long_times_read_as_minutes_and_hours(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {session: {ttl: 1h}}}")
-    assert "  failover    2h30s at most after a crash" in text
+    assert "  failover     2h30s at most after a crash" in text
+
+
+def test_the_figures_of_a_semaphore_are_those_of_its_prune_delay(tmp_path: Path) -> None:
+    text = "semaphores: {rebuild: {limit: 3, prune_delay: 2m, on_lose: [{shell: stop}]}}"
+    assert (
+        printed(tmp_path, text)
+        == """
+rebuild
+  prefix       service/rebuild
+  slots        3 at most, fewer where .lock in Consul says so
+  role         contends
+  ttl          10s
+  prune_delay  2m
+  lose_time    6s = on_lose[0] 6s
+  room         108s = prune_delay 2m - margin 6s - lose_time 6s
+  silence      101.33s of Consul's silence are surely ridden out: room - 2 x interval 3.33s
+  cut off      12.67s are when this node alone does not reach Consul: 2 x ttl - ttl/3 - exchange 3s - 1s
+  failover     2m20s at most after a crash while Consul keeps its leader: 2 x ttl + prune_delay;
+               else Consul's own election and 20s more
+""".lstrip()
+    )
+
+
+def test_a_slot_is_guarded_by_the_lock_delay_where_there_is_no_prune_delay(tmp_path: Path) -> None:
+    text = printed(tmp_path, "semaphores: {rebuild: {limit: 3, session: {ttl: none, lock_delay: 47s}}}")
+    assert "  prune_delay  47s\n" in text
+    assert "PUT /v1/session/destroy/ID; the slot is free 47s (prune_delay) later" in text
+
+
+def test_a_semaphore_is_told_its_own_remedies(tmp_path: Path) -> None:
+    text = "semaphores: {rebuild: {limit: 3, prune_delay: 60s, on_lose: [{shell: stop, timeout: 50s}]}}"
+    assert printed(tmp_path, text).endswith(
+        "c.yaml:1:47: semaphores.rebuild.prune_delay: Consul's silence is surely ridden out for 2s, "
+        "its change of leader takes 14s: set 76s to ride it out\n"
+    )

@@ -189,6 +189,14 @@ def test_a_name_that_the_file_does_not_have_is_2(config: Path) -> None:
     assert one_line(done.stderr) and "it has app" in done.stderr
 
 
+def test_a_semaphore_has_no_leader(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("semaphores: {rebuild: {limit: 3}}")
+    done = command("leader", "rebuild", "--config", str(config))
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert one_line(done.stderr) and "a semaphore has holders" in done.stderr
+
+
 @pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "unix:///nonexistent/consul.sock"])
 def test_without_consul_leader_is_69_and_one_line(address: str) -> None:
     port = free_ports(1)[0]

@@ -27,15 +27,15 @@ from supervisor.core.settings import (
     Webhook,
 )
 
-_NAME = "<name>"  # in a default: the election's name
+_NAME = "<name>"  # in a default: the item's name
 _LOSE_LISTS = ("on_lose", "on_lose_failure")
 
 
 class Builder:
     """Builds settings from the sections of one file."""
 
-    def __init__(self, data: dict[str, Any], defaults: Defaults, default_value: Any) -> None:
-        self._default_value = default_value
+    def __init__(self, data: dict[str, Any], defaults: Defaults, values: dict[str, Any]) -> None:
+        self._values = values
         self._log = {**defaults.of("log"), **data.get("log", {})}
         given = data.get("defaults", {})
         usual_session = {**defaults.of("session"), **defaults.of("session_defaults")}
@@ -59,7 +59,7 @@ class Builder:
         full = {**self._election, **given}
         return ElectionSettings(
             key=given["key"] if "key" in given else full["key"].replace(_NAME, name),
-            value=_encoded(given.get("value", self._default_value)),
+            value=_encoded(given.get("value", self._values["election"])),
             session=self._session_settings(name, {**self._session, **given.get("session", {})}),
             **self._common(name, full),
         )
@@ -73,7 +73,7 @@ class Builder:
         guard_s = session.lock_delay_s if prune_delay_s is None else prune_delay_s
         return SemaphoreSettings(
             key=prefix + LOCK_SUFFIX,
-            value=roster.body(given.get("value", self._default_value), guard_s),
+            value=roster.body(given.get("value", self._values["semaphore"]), guard_s),
             session=session,
             limit=full["limit"],
             prune_delay_s=guard_s,
@@ -149,10 +149,12 @@ def state_dir(given: dict[str, Any], default: str, environ: Mapping[str, str]) -
     return found
 
 
-def default_value(defaults: Defaults, variables: Variables) -> dict[str, str]:
-    """What a key holds when its item does not say."""
-    value = defaults.of("election")["value"]
-    return {key: variables.fill(text) for key, text in value.items()}
+def default_values(defaults: Defaults, variables: Variables) -> dict[str, Any]:
+    """What a key holds when its item does not say, by the item's kind."""
+    values = {kind: defaults.of(kind)["value"] for kind in ("election", "semaphore")}
+    return {
+        kind: {key: variables.fill(text) for key, text in value.items()} for kind, value in values.items()
+    }
 
 
 def _encoded(value: Any) -> bytes:

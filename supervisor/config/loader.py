@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.config import consul, control, relations, source
-from supervisor.config.build import Builder, default_value, state_dir
+from supervisor.config.build import Builder, default_values, state_dir
 from supervisor.config.environment import Variables, fill_in, token_variables
 from supervisor.config.problems import SECTIONS, Places, Report, items_of
 from supervisor.config.schema import Defaults
@@ -24,16 +24,16 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
     report = Report(Places(str(path)))
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
-    value = default_value(defaults, variables)
+    values = default_values(defaults, variables)
     read = source.read(path, report)
     if read.complete and not any(section in read.data for section in SECTIONS):
-        report.refuse((), "cannot be used: it has no elections, declare at least one under elections")
+        report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
     withheld = token_variables(read.data)
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
 
     sound = _sound(read.data, report)
-    builder = Builder(sound, defaults, value)
+    builder = Builder(sound, defaults, values)
     builds: dict[str, Callable[[str, dict[str, Any]], ItemSettings]] = {
         "elections": builder.election,
         "semaphores": builder.semaphore,

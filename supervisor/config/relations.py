@@ -12,17 +12,17 @@ from supervisor.config.consul import url_fault
 from supervisor.config.durations import words
 from supervisor.config.problems import SECTIONS, KeyPath, Report, items_of
 from supervisor.core.lease import (
-    LOCK_DELAY_MAX_S,
     ROOM_MIN_S,
     SILENCE_MIN_S,
+    guard_max_s,
     lease_of,
     lose_terms,
-    margin_of,
-    sufficient_lock_delay_s,
+    sufficient_guard_s,
 )
 from supervisor.core.settings import Hook, ItemSettings, Tls, Webhook
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB are the kernel's limit
+KEY_CHARS_MAX = 512  # longer ones are refused by the schema; what they share is of no interest
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
 
 _OVERLAP = "or accept that both may act at once (accept_overlap: true)"
@@ -42,7 +42,7 @@ def check_keys(data: dict[str, Any], report: Report, default_key: str, default_p
             report.refuse_key((section, name), f"cannot have the name of {whose}: give each its own")
         what, default = ("key", default_key) if section == "elections" else ("prefix", default_prefix)
         given = item.get(what, default.replace("<name>", name)) if isinstance(item, dict) else None
-        if isinstance(given, str):
+        if isinstance(given, str) and len(given) <= KEY_CHARS_MAX:
             keys.add(given if what == "key" else f"{given}/", (section, name, what))
 
 
@@ -139,41 +139,46 @@ def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
         return
     lease = lease_of(settings)
     if lease.room_s < ROOM_MIN_S and not settings.accept_overlap:
-        report.refuse((*path, "session", "lock_delay"), _no_room(settings))
+        report.refuse(_guard_path(settings, path), _no_room(settings))
         return
     if lease.silence_s < SILENCE_MIN_S:
-        report.warn((*path, "session", "lock_delay"), _little_silence(settings))
+        report.warn(_guard_path(settings, path), _little_silence(settings))
     if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
         message = f"below {words(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
         report.warn((*path, "session", "ttl"), message)
 
 
+def _guard_path(settings: ItemSettings, path: KeyPath) -> KeyPath:
+    return (*path, "session", "lock_delay") if settings.kind == "election" else (*path, "prune_delay")
+
+
 def _no_room(settings: ItemSettings) -> str:
-    lease = lease_of(settings)
+    lease, what = lease_of(settings), "hold the key" if settings.kind == "election" else "have the slot"
     return (
-        f"cannot end on_lose before another node may hold the key: room would be {room_sum(settings)} "
-        f"= {words(lease.room_s)}, at least {words(ROOM_MIN_S)} are needed: {_roomier(lease.lose_time_s)}"
+        f"cannot end on_lose before another node may {what}: room would be {room_sum(settings)} "
+        f"= {words(lease.room_s)}, at least {words(ROOM_MIN_S)} are needed: {_roomier(settings)}"
     )
 
 
 def room_sum(settings: ItemSettings) -> str:
-    """The room written out: lock_delay, less the margin, less every term of lose_time."""
+    """The room written out: lock_delay or prune_delay, less the margin, less every term of lose_time."""
     lease = lease_of(settings)
-    terms = [("lock_delay", lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
+    terms = [(settings.guard_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
     return " - ".join(f"{what} {words(length_s)}" for what, length_s in terms)
 
 
-def _roomier(lose_time_s: float) -> str:
-    for lock_delay_s in range(1, int(LOCK_DELAY_MAX_S) + 1):
-        if lock_delay_s - margin_of(lock_delay_s) - lose_time_s >= ROOM_MIN_S:
-            return f"set lock_delay to {lock_delay_s}s or more, shorten the timeouts, {_OVERLAP}"
-    return f"no lock_delay up to {words(LOCK_DELAY_MAX_S)} is enough, shorten the timeouts, {_OVERLAP}"
+def _roomier(settings: ItemSettings) -> str:
+    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S)
+    if enough_s is None:
+        longest = words(guard_max_s(settings))
+        return f"no {what} up to {longest} is enough, shorten the timeouts, {_OVERLAP}"
+    return f"set {what} to {enough_s}s or more, shorten the timeouts, {_OVERLAP}"
 
 
 def _little_silence(settings: ItemSettings) -> str:
-    enough_s = sufficient_lock_delay_s(settings)
+    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S, SILENCE_MIN_S)
     remedy = (
-        f"set {enough_s}s to ride it out" if enough_s else "no lock_delay rides it out, shorten the timeouts"
+        f"set {enough_s}s to ride it out" if enough_s else f"no {what} rides it out, shorten the timeouts"
     )
     silence = words(max(0.0, lease_of(settings).silence_s))
     return f"Consul's silence is surely ridden out for {silence}, its change of leader takes 14s: {remedy}"

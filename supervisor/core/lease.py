@@ -14,13 +14,14 @@ decide belief: only ``lock_delay`` is promised to us (Consul documents a TTL as 
 
 from dataclasses import dataclass
 
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
 MARGIN_SHARE = 0.05  # clocks whose rates differ, many times what crystals do
 ROOM_MIN_S = 2.0  # below it a lost packet or two would be a failover
 SILENCE_MIN_S = 14.5  # a change of Consul's leader took 14.2 s with its default settings
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
+PRUNE_DELAY_MAX_S = 3600.0  # ours alone: a slot that stays taken for longer is an operator's affair
 INTERVAL_MIN_S = 1.0
 EXCHANGE_MAX_S = 3.0
 RETRY_MIN_S = 0.5  # after no answer: soon enough for the lease, slow enough for a sick agent
@@ -30,7 +31,10 @@ RETRY_SPREAD_S = RETRY_MAX_S - RETRY_MIN_S
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The figures of one election, all in seconds; ``ttl_s`` is None for a session without TTL."""
+    """The figures of one item, all in seconds; ``ttl_s`` is None for a session without TTL.
+
+    ``lock_delay_s``: for how long others surely wait; of a slot that is the prune delay.
+    """
 
     ttl_s: float | None
     lock_delay_s: float
@@ -90,14 +94,19 @@ def lease_of(settings: ItemSettings, guard_s: float | None = None) -> Lease:
     return _lease(settings, settings.guard_s if guard_s is None else guard_s, lose_time_s)
 
 
-def sufficient_lock_delay_s(settings: ItemSettings) -> int | None:
-    """The smallest whole lock-delay that rides out SILENCE_MIN_S; None when 60 s do not."""
+def guard_max_s(settings: ItemSettings) -> float:
+    """The longest lock-delay, or prune delay, that there is."""
+    return PRUNE_DELAY_MAX_S if isinstance(settings, SemaphoreSettings) else LOCK_DELAY_MAX_S
+
+
+def sufficient_guard_s(settings: ItemSettings, room_min_s: float, silence_min_s: float = 0.0) -> int | None:
+    """The smallest whole lock-delay, or prune delay, that leaves so much room and rides out so much
+    silence; None when the longest does not."""
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
-    for lock_delay_s in range(1, int(LOCK_DELAY_MAX_S) + 1):
-        margin_s = margin_of(lock_delay_s)
-        room_s = lock_delay_s - margin_s - lose_time_s
-        if room_s >= ROOM_MIN_S and _lease(settings, lock_delay_s, lose_time_s).silence_s >= SILENCE_MIN_S:
-            return lock_delay_s
+    for guard_s in range(1, int(guard_max_s(settings)) + 1):
+        room_s = guard_s - margin_of(guard_s) - lose_time_s
+        if room_s >= room_min_s and _lease(settings, guard_s, lose_time_s).silence_s >= silence_min_s:
+            return guard_s
     return None
 
 

@@ -131,6 +131,11 @@ class ItemSettings:
         return self.session.lock_delay_s
 
     @property
+    def guard_name(self) -> str:
+        """What the file calls that time."""
+        return "lock_delay"
+
+    @property
     def hooks(self) -> tuple[Hook, ...]:
         """All that may ever be run, but the run child."""
         check = () if self.candidate_check is None else (self.candidate_check.hook,)
@@ -170,6 +175,11 @@ class SemaphoreSettings(ItemSettings):
     def guard_s(self) -> float:
         """Slots have no lock-delay in Consul: whoever frees one waits as long."""
         return self.prune_delay_s
+
+    @property
+    def guard_name(self) -> str:
+        """What the file calls that time."""
+        return "prune_delay"
 
 
 Settings = ElectionSettings | SemaphoreSettings

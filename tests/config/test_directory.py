@@ -92,7 +92,7 @@ def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_elections_is_refused(tmp_path: Path) -> None:
     write(tmp_path, a="log: {level: info}")
     assert refusals(tmp_path) == [
-        f"{tmp_path}: cannot be used: it has no elections, declare at least one under elections"
+        f"{tmp_path}: cannot be used: it has no elections and no semaphores, declare at least one"
     ]
 
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from supervisor.core.lease import lease_of, lose_terms, margin_of, sufficient_lock_delay_s
+from supervisor.core.lease import (
+    ROOM_MIN_S,
+    SILENCE_MIN_S,
+    lease_of,
+    lose_terms,
+    margin_of,
+    sufficient_guard_s,
+)
 from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings, Webhook
 
 
@@ -177,4 +184,4 @@ def test_the_lock_delay_that_would_do_is_the_smallest(
     hooks: int, run: bool, ttl_s: float | None, enough_s: int | None
 ) -> None:
     row = Row(30.0, hooks, run, 0, 0, 0, 0, 0, ttl_s=ttl_s)
-    assert sufficient_lock_delay_s(election(row)) == enough_s
+    assert sufficient_guard_s(election(row), ROOM_MIN_S, SILENCE_MIN_S) == enough_s
