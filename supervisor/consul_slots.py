@@ -17,6 +17,7 @@ from supervisor.core.events import ContenderKey, Indexes, LockKey, Seated, Slots
 from supervisor.core.settings import LOCK_SUFFIX
 
 SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own client
+NO_FLAGS = 0  # the guide's requests name none, and an operator's `consul kv put` takes them away
 
 
 def operations(action: Enroll | TakeSlot | Leave | SetRoster) -> list[dict[str, object]]:
@@ -75,7 +76,7 @@ def slots_view(prefix: str, index: int, response: requests.Response) -> SlotsVie
         name = key.removeprefix(f"{prefix}/")
         if f"/{name}" == LOCK_SUFFIX:
             lock = _lock_key(entry)
-        elif number(entry, "Flags") == SEMAPHORE_FLAGS and "/" not in name:
+        elif "/" not in name and (text(entry, "Session", "") or number(entry, "Flags") == SEMAPHORE_FLAGS):
             contenders.append(_contender_key(name, entry))
     return SlotsView(index, lock, tuple(contenders))
 
@@ -84,7 +85,7 @@ def _lock_key(entry: Any) -> LockKey:
     indexes = number(entry, "CreateIndex"), number(entry, "ModifyIndex")
     if text(entry, "Session", ""):
         return LockKey(*indexes, None, "a session holds it as a lock")
-    if number(entry, "Flags") != SEMAPHORE_FLAGS:
+    if number(entry, "Flags") not in (SEMAPHORE_FLAGS, NO_FLAGS):
         return LockKey(*indexes, None, "its flags are not those of a semaphore")
     try:
         return LockKey(*indexes, rosters.decoded(value_of(entry)))

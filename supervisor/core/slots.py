@@ -126,18 +126,19 @@ class Slots(Claim):
         slots = replace(self, view=view, ours=our_session, longest_s=longest_s, unsure=False)
         if self.view is None or slots._in_line != self._in_line:
             slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
-        seen = self.view is not None and self.view.index in (view.index, news.after)
-        slots = slots._missed(now, unbroken=seen)
+        before = None if self.view is None else self.view.index
+        slots = slots._missed(now, unbroken=before in (view.index, news.after), changed=before != view.index)
         return slots._opened(news.fresh_at, now)
 
     @property
     def _in_line(self) -> bool:
         return self.view is not None and self.view.alive(self.ours) is not None
 
-    def _missed(self, now: float, *, unbroken: bool) -> Self:
+    def _missed(self, now: float, *, unbroken: bool, changed: bool) -> Self:
         """A session that is gone never comes back, but ``.lock`` may have been there again, and others
-        may have taken slots, unless every change was seen."""
-        known = {missing.name: missing for missing in self.missing if unbroken or missing.name != LOCK}
+        may have taken slots, unless every change was seen. What was only hidden may have gone since."""
+        kept = (each for each in self.missing if not (each.hidden and changed))
+        known = {each.name: each for each in kept if unbroken or each.name != LOCK}
         missing = tuple(known.get(name) or Missing(name, now) for name in self._names_missing())
         unsure = any(not each.gone and not each.hidden for each in missing)
         return replace(self, missing=missing, info=self.info.by(now) if unsure else self.info)

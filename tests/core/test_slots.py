@@ -185,6 +185,22 @@ def test_the_slot_of_one_that_vanished_is_free_after_the_prune_delay() -> None:
     assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 30.0)
 
 
+def test_what_was_only_hidden_is_asked_for_again_when_something_changes() -> None:
+    """It may have gone between the read that showed it and the next list that does not."""
+    play = full()
+    play.on(1.0, WATCH, HIS)
+    play.on(1.1, ASK, e.KeyView(50, "o3", b"me", 3, 3, 1))
+    assert "does not show o3" in play.election.claim.notice
+    asked = len(play.times(ASK))
+    play.on(1.2, READ, HIS)
+    assert len(play.times(ASK)) == asked
+    changed = view("o1", "o2", "s", at=lock("o1", "o2", "o3"), index=70)
+    assert "ask p/o3" in Play.says(play.on(5.0, WATCH, changed))
+    play.on(5.1, ASK, GONE)
+    assert play.election.claim.notice == ""
+    assert play.election.claim.try_at == pytest.approx(35.0)
+
+
 def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
     """To stand in line was possible at once; a slot is not."""
     play = waiting()

@@ -16,7 +16,7 @@ GARBAGE: dict[str, dict[str, Any]] = {
     "no Limit": {"value": b'{"Holders":{}}'},
     "a Limit of 0": {"value": b'{"Limit":0,"Holders":{}}'},
     "no names of sessions": {"value": b'{"Limit":3,"Holders":[1]}'},
-    "flags of nobody": {"value": b'{"Limit":3,"Holders":{}}', "flags": 0},
+    "flags of another": {"value": b'{"Limit":3,"Holders":{}}', "flags": 42},
     "flags of a lock": {"value": b"", "flags": 3304740253564472344},
 }
 QUIET_S = 1.5  # so long nothing happens, where nothing may
@@ -76,7 +76,7 @@ def test_fields_in_lower_case_are_read_as_consul_s_own_client_reads_them(scene: 
 # --- becomes so while it is held -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["no JSON", "flags of nobody", "held as a lock"])
+@pytest.mark.parametrize("kind", ["no JSON", "flags of another", "held as a lock"])
 def test_what_becomes_no_semaphore_s_is_held_for_the_rest_of_the_room_and_taken_by_nobody(
     scene: SlotScene, kind: str
 ) -> None:
@@ -133,6 +133,33 @@ def test_a_deleted_one_is_a_loss_and_is_made_again_after_the_prune_delay(scene: 
 
 
 # --- edited while it is held -----------------------------------------------------------------------
+
+
+def test_a_put_by_hand_that_leaves_no_flags_costs_nobody_a_slot(scene: SlotScene) -> None:
+    """`consul kv put` knows no flags; the next write brings them back."""
+    scene.full()
+    assert scene.put_lock(json.dumps({**scene.lock(), "Limit": 4}).encode(), flags=0)
+    time.sleep(ROOM_S)
+    assert sorted(scene.holders()) == ["a", "b", "c"]
+    assert not scene.records(event="lose")
+    assert scene.nodes["a"].stop() == 0
+    scene.wait_holders("b", "c", "d")
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Flags"] == FLAGS
+
+
+def test_a_holder_by_the_guide_s_own_requests_counts(scene: SlotScene) -> None:
+    """They name no flags: neither on the contender key nor on the record."""
+    scene.limit = 1
+    session = scene.agent.session_create(TTL="60s", LockDelay="0s", Behavior="delete", Name="by-hand")
+    assert scene.agent.kv_put(f"{scene.name}/{session}", b"", acquire=session)
+    assert scene.put_lock(json.dumps({"Limit": 1, "Holders": [session]}).encode(), cas=0, flags=0)
+    a = scene.waiter("a")
+    time.sleep(PRUNE_DELAY_S + QUIET_S)
+    assert scene.holders() == [session] and not a.lines("notice")
+    ended_at = boottime()
+    scene.agent.session_destroy(session)
+    assert scene.next_begin("a").at >= ended_at + PRUNE_DELAY_S - TICK_S
 
 
 def test_a_holder_that_an_operator_removes_loses_at_once_and_alone(scene: SlotScene) -> None:
