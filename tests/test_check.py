@@ -106,6 +106,14 @@ def test_a_slot_is_guarded_by_the_lock_delay_where_there_is_no_prune_delay(tmp_p
     assert "PUT /v1/session/destroy/ID; the slot is free 47s (prune_delay) later" in text
 
 
+def test_a_semaphore_whose_contender_keys_would_stay_is_warned_about(tmp_path: Path) -> None:
+    given = "semaphores: {rebuild: {limit: 3, session: {behavior: release}}}"
+    usual = "defaults: {session: {behavior: release}}\nsemaphores: {rebuild: {limit: 3}}"
+    for text in (given, usual):
+        assert "semaphores.rebuild.session.behavior: the key of a contender" in printed(tmp_path, text)
+    assert "behavior" not in printed(tmp_path, "semaphores: {rebuild: {limit: 3}}")
+
+
 def test_a_semaphore_is_told_its_own_remedies(tmp_path: Path) -> None:
     text = "semaphores: {rebuild: {limit: 3, prune_delay: 60s, on_lose: [{shell: stop, timeout: 50s}]}}"
     assert printed(tmp_path, text).endswith(

@@ -122,7 +122,7 @@ def test_check_prints_the_figures(tmp_path: Path) -> None:
     file.write_text("elections: {app: {session: {lock_delay: 45s}, on_lose: [{shell: a}]}}")
     done = command("check", str(file))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "  room        36.75s = lock_delay 45s - margin 2.25s - lose_time 6s\n" in done.stdout
+    assert "  room         36.75s = lock_delay 45s - margin 2.25s - lose_time 6s\n" in done.stdout
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -143,6 +143,9 @@ def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
         return
     if lease.silence_s < SILENCE_MIN_S:
         report.warn(_guard_path(settings, path), _little_silence(settings))
+    if settings.kind == "semaphore" and session.behavior == "release":
+        message = "the key of a contender that vanished stays below the prefix: delete takes it away"
+        report.warn((*path, "session", "behavior"), message)
     if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
         message = f"below {words(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
         report.warn((*path, "session", "ttl"), message)
