@@ -11,13 +11,14 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-cluster simulate mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-semaphores test-cluster simulate mutants bench compiler root clean
 
 help:
 	@echo "make test      set up whatever is missing, check style and types, run all tests"
 	@echo "               (TESTS=tests/core for some, WORKERS=1 for one after the other)"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
+	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
 	@echo "make demo      set up whatever is missing, then watch an election and a failover"
 	@echo "make lint      style and types only"
 	@echo "make mutants   break each rule of the core once: its tests must notice"
@@ -40,6 +41,9 @@ lint: venv
 
 test: setup lint
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+
+test-semaphores: setup
+	.venv/bin/python -m tests.semaphores --seed $(SEED)
 
 test-cluster: root setup
 	.venv/bin/python -m tests.cluster --seed $(SEED)

@@ -28,10 +28,11 @@ SECTIONS = (  # title and definition, in the order in which a file is written
     ("defaults.hook", "hook_defaults"),
     ("defaults.lose_hook", "lose_hook_defaults"),
     ("elections.NAME", "election"),
-    ("elections.NAME.session", "session"),
+    ("semaphores.NAME", "semaphore"),
+    ("session of an election or semaphore", "session"),
     ("A hook: an entry of on_acquire, on_lose, on_change, on_lose_failure", "hook"),
-    ("elections.NAME.run", "run"),
-    ("elections.NAME.candidate_check", "candidate_check"),
+    ("run of an election or semaphore", "run"),
+    ("candidate_check of an election or semaphore", "candidate_check"),
 )
 
 
@@ -40,7 +41,8 @@ def reference() -> str:
     schema = json.loads((ROOT / "schemas" / "config.schema.json").read_text(encoding="utf-8"))
     definitions: Rule = {**schema["$defs"], "": schema}
     parts = [_section(title, definitions[name], definitions) for title, name in SECTIONS]
-    rules = {"": schema, "elections.NAME.": definitions["election"]}
+    owners = ("election", "semaphore")
+    rules = {"": schema, **{f"{owner}s.NAME.": definitions[owner] for owner in owners}}
     later = [
         f"- `{place}{key}`: {rule['description']}\n"
         for place, owner in rules.items()

@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from supervisor.core.lease import (
     lease_of,
 )
 from supervisor.core.settings import Hook, Webhook
+from supervisor.core.slots import RANK_S, RANKS_S_MAX
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
 from tests.support.consul import HOST, Agent, free_ports
@@ -52,6 +54,7 @@ from tests.support.shell import Shell, replay
 from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
 
 CONFIGURATION = ROOT / "docs" / "configuration.md"
+SEMAPHORES = ROOT / "docs" / "semaphores.md"
 SHOWN = Shown(*DOCS)
 
 
@@ -177,9 +180,14 @@ def test_the_shown_part_of_an_election_loads(shown: str, tmp_path: Path) -> None
 
 
 def all_facts() -> dict[str, Any]:
-    """What a hook can be told at most."""
+    """What a hook can be told at most, by one kind or the other."""
     context = HookContext("lose", "app", "service/app/leader", Reason.SHUTDOWN, "id", rival_at=1.0)
-    return facts(context, attempt=1, node="node1", now=0.0)
+    of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0)
+    of_leader = facts(context, attempt=1, node="node1", now=0.0)
+    (holders,) = set(of_slot) - set(of_leader)
+    told = list(of_leader.items())
+    after = list(of_leader).index("previous_leader") + 1
+    return dict([*told[:after], (holders, of_slot[holders]), *told[after:]])
 
 
 @pytest.mark.parametrize("page", [README, HOOKS], ids=name)
@@ -301,6 +309,16 @@ def test_the_tests_that_show_a_step_exist(named: str) -> None:
     assert f"\ndef {function}(" in (ROOT / path).read_text()
 
 
+# --- semaphores.md -------------------------------------------------------------------------------------
+
+
+@SHOWN.by(SEMAPHORES, "", "yaml")
+def test_the_shown_semaphore_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(shown)
+    assert load(file, {}, "node1").warnings == ()
+
+
 # --- figures ----------------------------------------------------------------------------------------
 
 
@@ -327,6 +345,10 @@ def test_the_tests_that_show_a_step_exist(named: str) -> None:
         ("docs/lease.md", f"one exchange ({EXCHANGE_MAX_S:g} s at most)"),
         ("docs/lease.md", f"a third of the smaller of ttl and room, at least {INTERVAL_MIN_S:g} s"),
         ("docs/safety.md", f"{LOCK_DELAY_MAX_S:g} s is the most that Consul applies"),
+        (
+            "docs/semaphores.md",
+            f"each further one {RANK_S * 1000:g} ms after the one before it, at most {RANKS_S_MAX:g} s in all",
+        ),
     ],
 )
 def test_a_figure_in_words_is_the_programs(page: str, words: str) -> None:

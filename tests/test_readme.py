@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from supervisor import __version__, cli
+from supervisor.config import load
 from supervisor.core.actions import Role
 from tests.support.consul import BINARY, HOST, Agent, free_ports
 from tests.support.pages import PAGES, README, ROOT, Shown, code_of, fenced, first_codes, name
@@ -193,6 +194,14 @@ def test_the_shown_configuration_is_the_minimal_example(shown: str) -> None:
     example = (ROOT / "examples" / "configs" / "minimal.yaml").read_text()
     without_comments = "".join(line for line in example.splitlines(True) if not line.startswith("#"))
     assert without_comments == shown
+
+
+@SHOWN.by(README, "At most N", "yaml")
+def test_the_shown_semaphore_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(shown)
+    assert load(file, {}, "node1").warnings == ()
+    assert "here `service/rebuild`:" in README.read_text()
 
 
 def test_all_examples_are_named() -> None:
