@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     """Of the whole command line; ``command`` of what it parses is the command's name."""
     parser = argparse.ArgumentParser(
         prog="consul-supervisor",
-        description="Takes part in Consul leader elections as a YAML file declares them, "
+        description="Takes part in Consul leader elections and semaphores as a YAML file declares them, "
         "and runs hooks when this node acquires or loses.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"consul-supervisor {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for name, summary, example in (
-        ("run", "take part in the elections until stopped", "run /etc/consul-supervisor"),
+        ("run", "take part in elections and semaphores until stopped", "run /etc/consul-supervisor"),
         ("check", "check a configuration and print its figures", "check hdfs.yaml"),
     ):
         added = _command(commands, name, summary, example)
@@ -126,7 +126,7 @@ def _add_daemon_commands(commands: _Commands) -> None:
         "end stuck, once nothing acts on this node any more",
         "recover namenode",
     )
-    recover.add_argument("name", type=_name, metavar="NAME", help="an election that is stuck")
+    recover.add_argument("name", type=_name, metavar="NAME", help="an election or semaphore that is stuck")
     _add_socket(recover)
     for name, summary in (
         ("pause", "stop contending until resume, over restarts too"),
@@ -134,8 +134,10 @@ def _add_daemon_commands(commands: _Commands) -> None:
     ):
         added = _command(commands, name, summary, f"{name} namenode")
         which = added.add_mutually_exclusive_group(required=True)
-        which.add_argument("name", nargs="?", type=_name, metavar="NAME", help="an election of the daemon")
-        which.add_argument("--all", action="store_true", help="all its elections")
+        which.add_argument(
+            "name", nargs="?", type=_name, metavar="NAME", help="an election or semaphore of the daemon"
+        )
+        which.add_argument("--all", action="store_true", help="all that it has")
         _add_socket(added)
 
 

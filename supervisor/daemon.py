@@ -135,7 +135,7 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
         signals.let_through()
         await self._open_control()
-        self._log.line("info", "started", elections=len(self._driver.node.elections), pid=os.getpid())
+        self._log.line("info", "started", items=len(self._driver.node.elections), pid=os.getpid())
         self.dispatch(Tick())
         asyncio.get_running_loop().call_soon(self._learn, 0)
         if self._only_wind_up:

@@ -30,7 +30,7 @@ class Operator:
         """Do it, at once, and say what became of it; with all elections the first refusal counts."""
         known = {**self._node.elections, **self._node.waiting}
         if command.name is not None and command.name not in known:
-            why = f"no such election, there are {', '.join(sorted(known)) or 'none'}"
+            why = f"no such election or semaphore, there are {', '.join(sorted(known)) or 'none'}"
             return _cannot(command.verb, command.name, why, Outcome.UNKNOWN)
         contending = [name for name, election in known.items() if not _obstacle(Verb.PAUSE, election)]
         names = contending if command.name is None else [command.name]

@@ -347,7 +347,7 @@ def test_the_shown_semaphore_loads_without_a_warning(shown: str, tmp_path: Path)
         ("docs/safety.md", f"{LOCK_DELAY_MAX_S:g} s is the most that Consul applies"),
         (
             "docs/semaphores.md",
-            f"each further one {RANK_S * 1000:g} ms after the one before it, at most {RANKS_S_MAX:g} s in all",
+            f"{RANK_S * 1000:g} ms after the one before it, at most {RANKS_S_MAX:g} s in all",
         ),
     ],
 )

@@ -108,7 +108,9 @@ def _check_hook_names(settings: ItemSettings, path: KeyPath, report: Report) -> 
     for hook_path, hook in _hooks(settings, path):
         seen[hook.name] += 1
         if seen[hook.name] > 1:
-            report.refuse((*hook_path, "name"), "cannot name two hooks of one election: give each its own")
+            report.refuse(
+                (*hook_path, "name"), f"cannot name two hooks of one {settings.kind}: give each its own"
+            )
 
 
 def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:

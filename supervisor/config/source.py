@@ -119,7 +119,9 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
     if not isinstance(tree.value, dict):
         source.complete = False
         what = "is empty" if tree.value is None else "holds no mapping"
-        report.refuse_at(tree.places.of_value(()), (), f"cannot be used: it {what}; begin with elections:")
+        report.refuse_at(
+            tree.places.of_value(()), (), f"cannot be used: it {what}; begin with elections: or semaphores:"
+        )
         return
     for key, value in tree.value.items():
         if key not in source.data:
