@@ -76,7 +76,7 @@ def slots_view(prefix: str, index: int, response: requests.Response) -> SlotsVie
         name = key.removeprefix(f"{prefix}/")
         if f"/{name}" == LOCK_SUFFIX:
             lock = _lock_key(entry)
-        elif "/" not in name and (text(entry, "Session", "") or number(entry, "Flags") == SEMAPHORE_FLAGS):
+        elif text(entry, "Session", "") == name or number(entry, "Flags") == SEMAPHORE_FLAGS:
             contenders.append(_contender_key(name, entry))
     return SlotsView(index, lock, tuple(contenders))
 
