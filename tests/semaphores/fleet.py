@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "configs"
 
 
 class Fleet:
-    """``text`` is the example as its comments and all; the agent is this fleet's alone."""
+    """``text`` is the example's, with its comments; the agent is this fleet's alone."""
 
     def __init__(self, agent: Agent, folder: Path, example: str, times: Mapping[str, str]) -> None:
         self.agent = agent

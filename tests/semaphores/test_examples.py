@@ -33,16 +33,14 @@ def make_fleet(agent: Agent, tmp_path: Path, request: pytest.FixtureRequest) -> 
 RESTARTER = """\
 case "$1 $2" in
 "restart app")
-    note down
-    rm -f "$RUN/app-runs"
     env -i PATH="$PATH" NODE="$NODE" JOURNAL="$JOURNAL" RUN="$RUN" setsid "$0" started app &
     wait ;;
-"started app") sleep 0.5; note up; touch "$RUN/app-runs" ;;
+"started app") rm "$RUN/app-runs"; note down; sleep 0.5; note up; touch "$RUN/app-runs" ;;
 "start app") while ! test -e "$RUN/app-runs"; do sleep 0.05; done ;;
 *) exit 1 ;;
 esac
 """
-HEALTHY = 'test -e "$RUN/app-runs" && ! test -e "$RUN/app-is-broken"\n'
+HEALTHY = 'if test -e "$RUN/app-is-broken"; then note sick; exit 1; fi; test -e "$RUN/app-runs"\n'
 
 
 @pytest.fixture
@@ -76,6 +74,8 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_once(restart: 
     until(lambda: not wanted(restart), "nobody wants a restart any more")
     restart.wait_role("ineligible", restart.nodes)
     assert sorted(restart.nodes_that("down")) == sorted(restart.nodes)
+    for node in restart.nodes.values():
+        assert len(node.lines("role", role="holding")) == 1, node.log_tail()
     assert restart.most_at_once("down", "up") == 1
     until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
 
@@ -85,8 +85,9 @@ def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fl
     for name in restart.nodes:
         (restart.run(name) / "app-is-broken").touch()
     ask(restart, "a", "b", "c")
-    [first] = restart.wait("up", 1)
     until(lambda: restart.in_line("service/app-restart") == 3, "the others wait")
+    first, *_ = restart.wait("sick", 2)
+    assert restart.journal()[:2] == [("down", first), ("up", first)] and restart.nodes_that("up") == [first]
     (restart.run(first) / "app-is-broken").unlink()
     _, second = restart.wait("up", 2)
     assert wanted(restart) == sorted({"a", "b", "c"} - {first})
