@@ -112,6 +112,24 @@ def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_se
     assert restart.journal() == [("down", first), ("up", first), ("down", second), ("up", second)]
 
 
+def test_a_supervisor_that_crashes_amid_a_restart_begins_it_anew_in_its_own_slot(restart: Fleet) -> None:
+    """And not at all when nobody wants it any more."""
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-broken").touch()
+    ask(restart, "a", "b", "c")
+    until(lambda: restart.in_line("service/app-restart") == 3, "the others wait")
+    first, *_ = restart.wait("sick", 1)
+    node = restart.nodes[first]
+    node.kill()
+    node.start()
+    assert restart.wait("up", 2) == [first, first]
+    node.kill()
+    (restart.run(first) / "app-restart").unlink()
+    node.start()
+    _, _, second = restart.wait("up", 3)
+    assert second != first and restart.most_at_once("down", "up") == 1
+
+
 # --- rebuild ----------------------------------------------------------------------------------------
 
 # The unit: it goes on whatever becomes of the client, and ends when it may, or is stopped.
