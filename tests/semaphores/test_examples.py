@@ -1,6 +1,7 @@
 """The examples of semaphores do what their comments say: the files themselves, on several nodes."""
 
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -35,8 +36,15 @@ case "$1 $2" in
 "restart app")
     env -i PATH="$PATH" NODE="$NODE" JOURNAL="$JOURNAL" RUN="$RUN" setsid "$0" started app &
     wait ;;
-"started app") rm "$RUN/app-runs"; note down; sleep 0.5; note up; touch "$RUN/app-runs" ;;
-"start app") while ! test -e "$RUN/app-runs"; do sleep 0.05; done ;;
+"started app")
+    rm "$RUN/app-runs"
+    note down
+    while test -e "$RUN/app-is-slow"; do sleep 0.05; done
+    note up
+    touch "$RUN/app-runs" ;;
+"start app")
+    test -e "$RUN/app-runs" || note waits
+    while ! test -e "$RUN/app-runs"; do sleep 0.05; done ;;
 *) exit 1 ;;
 esac
 """
@@ -102,14 +110,22 @@ def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fl
 def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_service_is_up(
     restart: Fleet,
 ) -> None:
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-slow").touch()
     ask(restart, "a", "b")
     [first] = restart.wait("down", 1)
     until(lambda: restart.in_line("service/app-restart") == 2, "the other one waits")
-    assert restart.nodes[first].stop() == 0
+    node = restart.nodes[first]
+    node.signal(signal.SIGTERM)
+    restart.wait("waits", 1)
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-slow").unlink()
+    assert node.wait() == 0
     _, second = restart.wait("down", 2)
     assert {first, second} == {"a", "b"}
     until(lambda: wanted(restart) == [first], "the other one is done")
-    assert restart.journal() == [("down", first), ("up", first), ("down", second), ("up", second)]
+    of_first = [("down", first), ("waits", first), ("up", first)]
+    assert restart.journal() == [*of_first, ("down", second), ("up", second)]
 
 
 def test_a_supervisor_that_crashes_amid_a_restart_begins_it_anew_in_its_own_slot(restart: Fleet) -> None:
