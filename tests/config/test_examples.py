@@ -13,8 +13,9 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 
 
 def test_the_examples_are_complete() -> None:
-    names = "activemq complete election hdfs-namenode minimal observer redis-primary webhook"
-    assert [file.stem for file in FILES] == names.split()
+    elections = "activemq election hdfs-namenode minimal observer redis-primary webhook"
+    semaphores = "cron-on-two rebuild rolling-restart"
+    assert {file.stem for file in FILES} == {"complete", *elections.split(), *semaphores.split()}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
