@@ -6,7 +6,6 @@ their order in a list and the shape of Consul's tree.
 
 import json
 import random
-import re
 
 from supervisor import consul_slots
 from supervisor.core.actions import Enroll, Leave, Roster, SetRoster, TakeSlot
@@ -36,18 +35,20 @@ def operations(source: random.Random, number: int, wait_s: int) -> tuple[Step, .
     consistent = source.choice(("", "&consistent"))
     if source.random() < 0.2:
         return (LIST_READ, Step("GET", f"{LIST}&index=$it&wait={wait_s}s{consistent}", watch=True))
-    return (_operation(source, wait_s),)
+    who = source.choice("1123")
+    if source.random() < 0.3:
+        return (LOCK_READ, Step("PUT", "/txn", transaction(source, who, '"#il"')))
+    return (_operation(source, who, wait_s),)
 
 
-def _operation(source: random.Random, wait_s: int) -> Step:
-    number = source.choice("1123")
-    index = source.choice(("$il", "$il", "$il", "$il", "$it", "0"))
-    contender, session = f"/kv/$Kp/c{number}", f"$s{number}"
+def _operation(source: random.Random, who: str, wait_s: int) -> Step:
+    index, number = source.choice((("$il", '"#il"'), ("$il", '"#il"'), ("$it", '"#it"'), ("0", "0")))
+    contender, session = f"/kv/$Kp/c{who}", f"$s{who}"
     flags = source.choice((FLAGS, FLAGS, 0))
     made = {
-        Step("PUT", "/txn", transaction(source, session, index)): 14,
+        Step("PUT", "/txn", transaction(source, who, number)): 8,
         LIST_READ: 4,
-        LOCK_READ: 8,
+        LOCK_READ: 3,
         Step("GET", f"{contender}?consistent"): 2,
         Step("GET", f"{LIST}&index=$it&wait={wait_s}s&consistent", watch=True): 3,
         Step("GET", f"{LOCK}?index=$il&wait={wait_s}s", watch=True): 1,
@@ -60,26 +61,25 @@ def _operation(source: random.Random, wait_s: int) -> Step:
         Step("DELETE", LIST): 1,
         Step("PUT", f"/session/destroy/{session}"): 3,
         Step("PUT", f"/session/renew/{session}"): 2,
-        Step("PUT", "/session/create", '{"LockDelay":"0s","Behavior":"delete"}', f"s{number}"): 1,
+        Step("PUT", "/session/create", '{"LockDelay":"0s","Behavior":"delete"}', f"s{who}"): 1,
     }
     return source.choices(list(made), list(made.values()))[0]
 
 
-def transaction(source: random.Random, session: str, index: str) -> str:
+def transaction(source: random.Random, who: str, index: str) -> str:
     """One of the product's, with names where the session, its contender key and the index stand."""
+    session = f"$s{who}"
     roster = Roster(source.choice((1, 3)), source.choice(((), ("c1",), ("c1", "c2"))))
     where = ("", 0.0, 0.0, "$Kp")  # no item, no time: of these nothing is sent
-    actions = (
-        Enroll(*where, session, b"v"),
-        Enroll(*where, session, b"v", roster),
-        TakeSlot(*where, session, roster, 0),
-        TakeSlot(*where, session, roster, 0),
-        Leave(*where, session),
-        Leave(*where, session, roster),
-        SetRoster(*where, roster, 0),
-    )
-    action = source.choice(actions)
-    encoded = json.dumps(consul_slots.operations(action), separators=(",", ":"))
-    if not (isinstance(action, Enroll) and source.random() < 0.7):  # the first in line writes with index 0
-        encoded = encoded.replace('"Index":0', f'"Index":"#{index[1:]}"' if index != "0" else '"Index":0')
-    return re.sub(r"\$Kp/\$s(\d)", r"$Kp/c\1", encoded)
+    made: dict[Enroll | TakeSlot | Leave | SetRoster, int] = {
+        Enroll(*where, session, b"v"): 4,
+        Enroll(*where, session, b"v", roster): 2,
+        TakeSlot(*where, session, roster, 1): 5,
+        Leave(*where, session): 1,
+        Leave(*where, session, roster, 1): 2,
+        SetRoster(*where, roster, 1): 1,
+    }
+    action = source.choices(list(made), list(made.values()))[0]
+    steps = consul_slots.operations(action)
+    encoded = json.dumps(steps, separators=(",", ":")).replace('"Index":1', f'"Index":{index}')
+    return encoded.replace(f"$Kp/{session}", f"$Kp/c{who}")
