@@ -74,7 +74,7 @@ def test_two_of_three_have_a_slot_and_the_third_gets_the_one_that_is_given_back(
     told = re.findall(r"(node-[abc]) +(on_acquire|on_lose)", semaphore)
     holders = [name for name, event in told[:2] if event == "on_acquire"]
     (waiter,) = {"node-a", "node-b", "node-c"} - set(holders)
-    assert f"{waiter}    stands in line" in began
+    assert f"{waiter}    waits: both slots are taken" in began
     assert told[2][0] in holders and told[2][1] == "on_lose"
     assert told[3] == (waiter, "on_acquire")
     assert f"{waiter} and" in left or f"and {waiter}" in left

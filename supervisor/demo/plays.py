@@ -1,5 +1,7 @@
-"""The chapters: what is done to the supervisors, and what is then waited for. Nothing is claimed that
-was not heard from a hook."""
+"""The chapters: what is done to the supervisors, and what is waited for before the next is done.
+
+A chapter is over when the hooks have told so; nothing here sleeps, and nothing happens on time alone.
+"""
 
 from supervisor.demo.acts import ELECTION, SEMAPHORE
 from supervisor.demo.cast import Cast
@@ -45,7 +47,7 @@ async def semaphore(cast: Cast) -> None:
         cast.start(name)
     await cast.until("two holders", lambda: cast.settled(NODES, 2))
     (waiter,) = (name for name in NODES if name not in cast.holding)
-    cast.story.line(waiter, "stands in line", "1")
+    cast.story.line(waiter, "waits: both slots are taken", "1;33")
 
     left = min(cast.holding)
     cast.story.chapter(f"{left} has rebuilt: systemctl stop on {left}")
