@@ -69,6 +69,7 @@ def test_the_key_stays_free_for_the_lock_delay_after_the_crash(tmp_path: Path) -
 
 def test_two_of_three_have_a_slot_and_the_third_gets_the_one_that_is_given_back(tmp_path: Path) -> None:
     done = subprocess.run(COMMAND, env=environment(tmp_path), capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr
     semaphore = done.stdout.partition("A semaphore")[2]
     began, _, left = semaphore.partition("has rebuilt")
     told = re.findall(r"(node-[abc]) +(on_acquire|on_lose)", semaphore)
