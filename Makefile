@@ -19,7 +19,7 @@ help:
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
-	@echo "make demo      set up whatever is missing, then watch an election and a failover"
+	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
 	@echo "make lint      style and types only"
 	@echo "make mutants   break each rule of the core once: its tests must notice"
 	@echo "make bench     measure on this machine: one table, every figure with its limit"

@@ -36,7 +36,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     operations.py  an operator's commands -> events, and what is replied
     recovery.py    the file and the records -> the elections to begin with
     leftovers.py   ends the hooks that a crashed process left running
-    demo.py        three supervisors and the embedded agent: an election and a failover to watch
+    demo/          three supervisors and the embedded agent: a failover and a semaphore to watch
     devagent/      the embedded agent: a pure model of Consul and a server around it
     token.py       Consul's token, read again when its file changes
     consul.py      an action as a request, a response as an outcome: knows the API, not sockets

@@ -13,7 +13,16 @@ import psutil
 import pytest
 
 COMMAND = [sys.executable, "-m", "supervisor", "demo"]
-CHAPTERS = ("An election", "A crash", "comes back, and waits", "A planned stop", "The end")
+CHAPTERS = (
+    "An election",
+    "A crash",
+    "comes back, and waits",
+    "A planned stop",
+    "The end of the election",
+    "A semaphore",
+    "has rebuilt",
+    "The end\n",
+)
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -36,9 +45,11 @@ def test_it_shows_an_election_a_failover_and_a_hand_over_and_leaves_nothing(tmp_
     assert (done.returncode, done.stderr) == (0, "")
     places = [done.stdout.index(chapter) for chapter in CHAPTERS]
     assert places == sorted(places)
-    assert done.stdout.count("on_acquire") == 3
-    assert done.stdout.count("on_lose") == 3  # the crashed one, when it comes back; two stops
-    assert "webhook" in done.stdout
+    election, semaphore = done.stdout.split("A semaphore")
+    assert election.count("on_acquire") == semaphore.count("on_acquire") == 3
+    assert election.count("on_lose") == 3  # the crashed one, when it comes back; two stops
+    assert semaphore.count("on_lose") == 3
+    assert "webhook" in election
     tokens = [int(token) for token in re.findall(r"fencing token (\d+)", done.stdout)]
     assert tokens == sorted(set(tokens))
     assert "\x1b" not in done.stdout
@@ -54,6 +65,20 @@ def test_the_key_stays_free_for_the_lock_delay_after_the_crash(tmp_path: Path) -
         for what in ("nobody leads", "I lead")
     )
     assert leads_s - freed_s > 3.9
+
+
+def test_two_of_three_have_a_slot_and_the_third_gets_the_one_that_is_given_back(tmp_path: Path) -> None:
+    done = subprocess.run(COMMAND, env=environment(tmp_path), capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr
+    semaphore = done.stdout.partition("A semaphore")[2]
+    began, _, left = semaphore.partition("has rebuilt")
+    told = re.findall(r"(node-[abc]) +(on_acquire|on_lose)", semaphore)
+    holders = [name for name, event in told[:2] if event == "on_acquire"]
+    (waiter,) = {"node-a", "node-b", "node-c"} - set(holders)
+    assert f"{waiter}    waits: both slots are taken" in began
+    assert told[2][0] in holders and told[2][1] == "on_lose"
+    assert told[3] == (waiter, "on_acquire")
+    assert f"{waiter} and" in left or f"and {waiter}" in left
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.devagent.play import Run, play
 from tests.devagent.sequences import Sequence, quick, recorded, timed
 from tests.devagent.sides import ModelSide, RealSide
+from tests.devagent.slots import quick_slots, timed_slots
 from tests.support.consul import Agent
 
 # What differs on purpose: (the model's answer matches, the real one's matches). See NOT_CONSUL.
@@ -112,9 +113,11 @@ def _count(result: Result, runs: list[Run], faults: list[str]) -> None:
 
 
 def chosen(quick_count: int, timed_count: int, seed: int) -> list[Sequence]:
-    """The recorded sequences and as many random ones, from ``seed`` on."""
-    random_quick = [quick(seed + at) for at in range(quick_count)]
-    return [*recorded(), *random_quick, *(timed(seed + at) for at in range(timed_count))]
+    """The recorded sequences and as many random ones, from ``seed`` on; every third is on semaphores."""
+    seeds_quick, seeds_timed = (range(seed, seed + count) for count in (quick_count, timed_count))
+    random_quick = [quick_slots(at) if at % 3 == 0 else quick(at) for at in seeds_quick]
+    random_timed = [timed_slots(at) if at % 3 == 0 else timed(at) for at in seeds_timed]
+    return [*recorded(), *random_quick, *random_timed]
 
 
 def report(result: Result, quick_count: int, timed_count: int, seed: int) -> str:

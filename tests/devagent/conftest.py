@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.consul import Client
+from tests.support.staging import reported
 
 STOP_S = 10.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,6 +19,8 @@ import asyncio
 from supervisor.devagent.agent import Settings, run
 asyncio.run(run("127.0.0.1", 0, Settings(), lambda text: print(text, flush=True)))
 """
+
+pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 
 
 @pytest.fixture

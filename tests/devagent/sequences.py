@@ -7,14 +7,15 @@ no step stands where a deadline is: there, either answer would be right.
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from supervisor.devagent.messages import Answer, Request
 from supervisor.devagent.model import Model
 
-RECORDED = Path(__file__).with_name("recorded.txt")
+Operations = Callable[[random.Random, int, int], "tuple[Step, ...]"]  # the next steps: number, their waits
+RECORDED = tuple(Path(__file__).with_name(name) for name in ("recorded.txt", "semaphores.txt"))
 LINE = re.compile(r"(?:@(?P<at>[\d.]+) )?(?P<method>[A-Z]+) (?P<target>\S+)(?: (?P<body>.*))?")
 KEPT = re.compile(r"(.*) = (\w+)")
 NAME = re.compile(r"\$([a-z]\w*)(\^?)")
@@ -57,9 +58,9 @@ class Sequence:
 
 
 def recorded() -> list[Sequence]:
-    """The sequences of the file."""
+    """The sequences of the files."""
     found: list[Sequence] = []
-    for line in RECORDED.read_text().splitlines():
+    for line in (line for path in RECORDED for line in path.read_text().splitlines()):
         if line.startswith("== "):
             found.append(Sequence(line[3:], ()))
         elif line and not line.startswith("#"):
@@ -67,15 +68,21 @@ def recorded() -> list[Sequence]:
     return found
 
 
-def quick(seed: int, length: int = 25) -> Sequence:
-    """A random sequence in which no time need pass."""
+def quick(seed: int, length: int = 25, operations: Operations | None = None, kind: str = "quick") -> Sequence:
+    """A random sequence in which no time need pass; of operations on keys, or of those that are given."""
     source = random.Random(seed)
     steps = list(_sessions(source, ('"60s"', '""'), ('"0s"', '"30s"', '"45s"')))
-    steps += [step for at in range(length) for step in _operations(source, at)]
-    return Sequence(f"quick {seed}", tuple(steps))
+    steps += [step for at in range(length) for step in (operations or on_keys)(source, at, 60)]
+    return Sequence(f"{kind} {seed}", tuple(steps))
 
 
-def timed(seed: int, length: int = 16, end_s: float = 6.0) -> Sequence:
+def timed(
+    seed: int,
+    length: int = 16,
+    end_s: float = 6.0,
+    operations: Operations | None = None,
+    kind: str = "timed",
+) -> Sequence:
     """A random sequence over some seconds, of short sessions, delays and waits."""
     source = random.Random(seed)
     scratch = Model()
@@ -83,7 +90,8 @@ def timed(seed: int, length: int = 16, end_s: float = 6.0) -> Sequence:
     steps: list[Step] = []
     at_s = 0.0
     planned = [*_sessions(source, ('"1s"', '"1500ms"'), ('"0s"', '"500ms"', '"1s"', '"2s"'))]
-    planned += [step for at in range(length) for step in _operations(source, at, source.choice((1, 60)))]
+    chosen = operations or on_keys
+    planned += [step for at in range(length) for step in chosen(source, at, source.choice((1, 60)))]
     for step in planned:
         if len(steps) >= 3:
             at_s = _clear_of(scratch, round(at_s + source.choice((0.0, 0.1, 0.4, 0.8)), 2))
@@ -93,7 +101,7 @@ def timed(seed: int, length: int = 16, end_s: float = 6.0) -> Sequence:
         answer = scratch.handle(step.request("k/", names), at_s)
         if step.name and isinstance(answer, Answer):
             names[step.name] = kept(answer)
-    return Sequence(f"timed {seed}", tuple(steps))
+    return Sequence(f"{kind} {seed}", tuple(steps))
 
 
 def kept(answer: Answer) -> str:
@@ -157,8 +165,8 @@ def _sessions(source: random.Random, ttls: tuple[str, ...], delays: tuple[str, .
 KEYS = {"$Ka": "ia", "$Kab": "ib", "$Kd/x": "ix", "$Kd/y": "iy"}  # each with the name of its index
 
 
-def _operations(source: random.Random, number: int, wait_s: int = 60) -> tuple[Step, ...]:
-    """One of the many, or a read and the wait that follows from it."""
+def on_keys(source: random.Random, number: int, wait_s: int) -> tuple[Step, ...]:
+    """One of the many operations on keys, or a read and the wait that follows from it."""
     key = list(KEYS)[number] if number < len(KEYS) else source.choice(list(KEYS))
     read = Step("GET", f"/kv/{key}", name=KEYS[key])
     if number < len(KEYS):

@@ -1,0 +1,44 @@
+"""A rehearsal anyone can watch: three supervisors, an election with its failover, a semaphore.
+
+Everything is real but the Consul: the embedded agent serves in this process, because it allows
+lock-delays and TTLs short enough to watch. The supervisors are processes of their own, their hooks
+are commands that write to a FIFO, one of them a webhook that arrives here. Whatever is started is
+ended, whatever is written lies in one temporary folder. It tells what it sees and decides nothing
+for the supervisors.
+
+    story.py  lines with their times
+    acts.py   what the supervisors' files say, and the words for what their hooks tell
+    cast.py   the agent, the receiver of webhooks, the supervisors; what was heard of them
+    plays.py  the chapters, one after the other
+"""
+
+import asyncio
+import signal
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from supervisor.demo.cast import Cast, DemoFailed
+from supervisor.demo.plays import election, semaphore
+from supervisor.demo.story import Story
+
+__all__ = ["DemoFailed", "demo"]
+
+
+async def demo(say: Callable[[str], None], *, colours: bool, environ: Mapping[str, str]) -> None:
+    """Tell the whole story, in less than half a minute. Raises DemoFailed."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that all is ended
+    say("Three nodes want to lead, and one may; then they want to rebuild, and two may.")
+    say("This is what their hooks are told, and when.")
+    with tempfile.TemporaryDirectory(prefix="consul-supervisor-demo-") as folder:
+        cast = Cast(Path(folder), Story(say, colours=colours), environ)
+        try:
+            await cast.open()
+            await election(cast)
+            await semaphore(cast)
+        finally:
+            await cast.close()
+    say("")
+    say("All is stopped; nothing is left behind.")
