@@ -14,6 +14,7 @@ own, named in ROWS of __main__.py.
     floor.py       the least program that does the same: raw blocking sockets and posix_spawn
     reaction.py    row: a session is destroyed; on_lose here, on_acquire there
     handover.py    row: end of the old on_lose to start of the next on_acquire
+    slots.py       row: a slot of a semaphore gets free while fifty wait: writes, and time
     resources.py   row: memory, threads and idle CPU
     load.py        row: requests to Consul at rest
     start.py       row: process start to first on_acquire

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from bench import cluster, exchange, handover, journal, load, reaction, resources, start
+from bench import cluster, exchange, handover, journal, load, reaction, resources, slots, start
 from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
 from tests.support.consul import BINARY
@@ -18,6 +18,7 @@ from tests.support.consul import BINARY
 ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "reaction": reaction.measure,
     "handover": handover.measure,
+    "slots": slots.measure,
     "resources": resources.measure,
     "load": load.measure,
     "start": start.measure,

@@ -97,10 +97,12 @@ def consul_supervisor(scene: "Scene", url: str, folder: str, name: str) -> Conte
     return supervisor_of(scene, url, name, {"bench": election})
 
 
-def supervisor_of(scene: "Scene", url: str, name: str, elections: Mapping[str, Any]) -> Contender:
-    """The daemon with these elections, and otherwise its defaults."""
+def supervisor_of(
+    scene: "Scene", url: str, name: str, items: Mapping[str, Any], kind: str = "elections"
+) -> Contender:
+    """The daemon with these elections, or semaphores, and otherwise its defaults."""
     path = scene.folder / f"{name}.yaml"
-    path.write_text(json.dumps({"consul": {"address": url}, "elections": elections}))  # JSON is YAML
+    path.write_text(json.dumps({"consul": {"address": url}, kind: items}))  # JSON is YAML
     return scene.contender(name, [sys.executable, "-m", "supervisor", "run", str(path)])
 
 

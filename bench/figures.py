@@ -31,10 +31,12 @@ class Figure:
         return (self.row, self.what, _number(self.value), self.unit, limit, verdict)
 
 
-def median_and_p95(row: str, what: str, samples: Sequence[float], unit: str) -> list[Figure]:
-    """Both figures of one series, without limits."""
+def median_and_p95(
+    row: str, what: str, samples: Sequence[float], unit: str, limit: float | None = None
+) -> list[Figure]:
+    """Both figures of one series; the limit is the median's."""
     return [
-        Figure(row, f"{what}, median of {len(samples)}", statistics.median(samples), unit),
+        Figure(row, f"{what}, median of {len(samples)}", statistics.median(samples), unit, limit),
         Figure(row, f"{what}, p95", p95(samples), unit),
     ]
 

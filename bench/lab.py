@@ -86,9 +86,10 @@ class Scene:
             for log in sorted(self.folder.glob("*.log")):
                 print(f"bench: the end of {log.name}:\n{log.read_text()[-LOG_TAIL:]}", file=sys.stderr)
 
-    def agent(self, *, persistent: bool = False) -> Agent:
+    def agent(self, *, persistent: bool = False, config: Mapping[str, object] | None = None) -> Agent:
         """A Consul agent that is ready: in memory, or with a data directory."""
-        return self._exits.enter_context(Agent(self.folder / "consul", persistent=persistent))
+        agent = Agent(self.folder / "consul", persistent=persistent, config=config)
+        return self._exits.enter_context(agent)
 
     def proxy(self, agent: Agent) -> Proxy:
         """A proxy that counts what goes to the agent."""

@@ -76,6 +76,7 @@ class Consul:
         self._scope = {name: value for name, value in scope.items() if value is not None}
         self._template = requests.Request("GET", base_url).prepare()
         self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
+        self._readers: dict[str, slots.Reader] = {}  # one a semaphore of the file
 
     def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
         """Encode ahead: ``encode`` gives this same request for the same write, one an election."""
@@ -146,7 +147,8 @@ class Consul:
                 case ReadKey(key=key) | WatchKey(key=key) if status in (200, 404):
                     return _key_view(response, key)
                 case ReadSlots(prefix=prefix) | WatchSlots(prefix=prefix) if status in (200, 404):
-                    return slots.slots_view(prefix, index_of(response), response)
+                    reader = self._readers.setdefault(prefix, slots.Reader(prefix))
+                    return reader.view(index_of(response), response)
                 case Enroll() | TakeSlot() if status == 200:
                     return slots.seated(action, response)
                 case Leave() | SetRoster() if status == 200:

@@ -63,22 +63,33 @@ def _indexes(entry: Any) -> Indexes:
     return Indexes(*(number(entry, name) for name in ("CreateIndex", "ModifyIndex", "LockIndex")))
 
 
-def slots_view(prefix: str, index: int, response: requests.Response) -> SlotsView:
-    """All below the prefix; keys that are no contenders' are passed over."""
-    if response.status_code == 404:
-        return SlotsView(index)
-    lock: LockKey | None = None
-    contenders: list[ContenderKey] = []
-    for entry in json_of(response, list):
-        key = text(entry, "Key")
-        if not key.startswith(f"{prefix}/"):
-            raise Unreadable("another key than was asked for")
-        name = key.removeprefix(f"{prefix}/")
-        if f"/{name}" == LOCK_SUFFIX:
-            lock = _lock_key(entry)
-        elif text(entry, "Session", "") == name or number(entry, "Flags") == SEMAPHORE_FLAGS:
-            contenders.append(_contender_key(name, entry))
-    return SlotsView(index, lock, tuple(contenders))
+class Reader:
+    """Reads the answers of one semaphore. Of what is as it was in the last one nothing is made anew: a
+    change wakes whoever waits, on machines that may have better to do, and concerns one key of many."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._last: dict[str, tuple[object, ContenderKey]] = {}
+
+    def view(self, index: int, response: requests.Response) -> SlotsView:
+        """All below the prefix; keys that are no contenders' are passed over. Raises Unreadable."""
+        if response.status_code == 404:
+            return SlotsView(index)
+        lock: LockKey | None = None
+        read: dict[str, tuple[object, ContenderKey]] = {}
+        for entry in json_of(response, list):
+            key = text(entry, "Key")
+            if not key.startswith(f"{self._prefix}/"):
+                raise Unreadable("another key than was asked for")
+            name = key.removeprefix(f"{self._prefix}/")
+            if f"/{name}" == LOCK_SUFFIX:
+                lock = _lock_key(entry)
+            elif (last := self._last.get(name)) is not None and last[0] == entry:
+                read[name] = last
+            elif text(entry, "Session", "") == name or number(entry, "Flags") == SEMAPHORE_FLAGS:
+                read[name] = (entry, _contender_key(name, entry))
+        self._last = read
+        return SlotsView(index, lock, tuple(key for _, key in read.values()))
 
 
 def _lock_key(entry: Any) -> LockKey:

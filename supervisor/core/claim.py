@@ -136,6 +136,11 @@ class Claim(ABC):
         """What an operator should know of it; blank when all is well."""
         return ""
 
+    @property
+    def watch_pause_s(self) -> float:
+        """Between an answer to the watch and the next: for whoever cannot be next so soon."""
+        return 0.0
+
     # --- what is known, and what is wanted -------------------------------------------------------
 
     def is_surely_free(self, at: float) -> bool:
@@ -228,7 +233,7 @@ class Claim(ABC):
         changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)
         early = now - request.at < request.wait_s
         idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
-        pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
+        pause_s = self.watch_pause_s if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
         claim = replace(self, watch=self.watch.end(now + pause_s), idle_wakes=idle_wakes)
         if old:
             return claim, None  # the next one asks from the index of our tenure on

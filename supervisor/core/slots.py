@@ -43,6 +43,8 @@ from supervisor.core.tenure import Tenure
 LOCK = LOCK_SUFFIX.removeprefix("/")
 RANK_S = 0.2  # who is next in line has this much time before the one behind it tries
 RANKS_S_MAX = 2.0  # one at the head that does not act delays the rest by no more
+BEHIND_S = 0.02  # a tenth of RANK_S: who tries so much later may hear a little later, too
+BEHIND_S_MAX = 0.5
 RACE_S = 0.05  # after a lost check-and-set, doubling
 RACE_S_MAX = 2.0
 RACES_MAX = 10  # the pause has long been at its maximum
@@ -192,6 +194,15 @@ class Slots(Claim):
 
     def _in_line_s(self) -> float:
         return min(self._rank() * RANK_S, RANKS_S_MAX)
+
+    @property
+    def watch_pause_s(self) -> float:
+        """None for whoever may be next, though all slots get free at once. Those behind leave Consul to
+        them; what changes meanwhile comes in one answer."""
+        if self.view is None or self.view.roster is None or not self._in_line:
+            return 0.0
+        rank = self._rank()
+        return 0.0 if rank < self.effective_limit else min(rank * BEHIND_S, BEHIND_S_MAX)
 
     def _rank(self) -> int:
         """How many stand before us; 0 for who is not in line yet, and only wants to be."""

@@ -1,0 +1,149 @@
+"""Row: fifty contenders wait for one of three slots, and a holder is stopped: what that costs.
+
+Two figures for each slot that gets free. The time from the end of the old holder's on_lose to the
+first instruction of the next on_acquire. And the writes: all that Consul applied, or refused to
+apply, for any of the contenders, from before the holder was stopped until it was gone and nothing
+was written any more; so those by which it leaves and destroys its session are among them, and so
+is every lost check-and-set. The agent's own counters tell them (a renewal is not among them), for a
+proxy before each contender would take the time that is to be measured.
+
+`consul lock -n=3` stands beside it, on the same agent with a prefix of its own and as many
+processes; the two are measured in turn. The one that was stopped is started again and stands at
+the end of its line before the next measurement. All of them share this machine, where every wake of
+one key wakes them all: on machines of their own they do not wait for each other's CPU.
+"""
+
+import re
+import time
+from dataclasses import dataclass, field
+
+from bench.contender import EQUAL_TERMS, Contender, Maker, stamping_hooks, supervisor_of
+from bench.figures import Figure, median_and_p95
+from bench.lab import Lab, Scene, wait_until
+from tests.support.consul import BINARY, Agent
+
+SLOTS = 3
+WAITING = 50
+TIME_LIMIT_MS = 60.0
+WRITES_LIMIT = 6.0
+ROUNDS, ROUNDS_QUICK = 20, 5
+REST_S = 0.7  # nothing was written for so long: then all watches are on again, too
+CONFIG = {
+    "limits": {"http_max_conns_per_client": 2000},  # each contender has up to four, and the default is 200
+    "telemetry": {"prometheus_retention_time": "24h"},
+}
+"""Of the agent, so that it serves so many clients of one address, and counts what it applies."""
+WRITES = re.compile(r"^consul_(?:kvs|txn|session)_apply_count (\d+)$", re.MULTILINE)
+OURS, THEIRS = "consul-supervisor", "consul lock -n"
+
+
+def _semaphore(scene: Scene, url: str, prefix: str, name: str) -> Contender:
+    """One semaphore on the terms of `consul lock`."""
+    session = {**EQUAL_TERMS, "name": prefix}
+    semaphore = {"prefix": prefix, "limit": SLOTS, "session": session, **stamping_hooks(scene, name)}
+    return supervisor_of(scene, url, name, {"bench": semaphore}, kind="semaphores")
+
+
+def _consul_lock_n(scene: Scene, url: str, prefix: str, name: str) -> Contender:
+    child = scene.stamping(name, "child", "wait")
+    options = [f"-http-addr={url}", f"-n={SLOTS}", "-shell=false"]
+    return scene.contender(name, [str(BINARY), "lock", *options, prefix, *child])
+
+
+KINDS: tuple[tuple[str, str, Maker], ...] = (
+    (OURS, "bench/ours", _semaphore),
+    (THEIRS, "bench/theirs", _consul_lock_n),
+)
+
+
+@dataclass(eq=False)
+class Side:
+    """The contenders of one kind; ``holders``, the longest first."""
+
+    kind: str
+    prefix: str
+    contenders: dict[str, Contender]
+    holders: list[str]
+    times_ms: list[float] = field(default_factory=list)
+    writes: list[float] = field(default_factory=list)
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Both kinds, in turn, on one agent."""
+    lab.say(f"slots: {WAITING} contenders of each kind wait")
+    with lab.scene() as scene:
+        agent = scene.agent(config=CONFIG)
+        sides = [_side(scene, agent, *kind) for kind in KINDS]
+        for turn in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
+            for side in sides if turn % 2 else reversed(sides):
+                _free_a_slot(scene, agent, side)
+    ours, theirs = sides
+    return [*_figures(ours, WRITES_LIMIT, TIME_LIMIT_MS), *_figures(theirs)]
+
+
+def _side(scene: Scene, agent: Agent, kind: str, prefix: str, maker: Maker) -> Side:
+    """All that there are, with all slots taken and the others in line."""
+    short = prefix.rpartition("/")[2]
+    names = [f"{short}-{number}" for number in range(SLOTS + WAITING)]
+    contenders = {name: maker(scene, agent.url, prefix, name) for name in names}
+    mark = scene.stamps.mark()
+    for contender in contenders.values():
+        contender.start()
+    side = Side(kind, prefix, contenders, [])
+    _all_in_line(agent, side)
+    side.holders = [stamp.who for stamp in scene.stamps.since(mark) if stamp.edge == "begin"]
+    return side
+
+
+def _free_a_slot(scene: Scene, agent: Agent, side: Side) -> None:
+    """Stop the holder that has been one for longest; who has its slot is a holder from now on."""
+    _at_rest(agent)
+    assert len(side.holders) == SLOTS, f"not {SLOTS} hold: {side.holders}"
+    name = side.holders.pop(0)
+    old, mark, written = side.contenders[name], scene.stamps.mark(), _written(agent)
+    old.terminate()
+    end = scene.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
+    begin = scene.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
+    old.wait_gone()
+    side.times_ms.append((begin.at_ns - end.at_ns) / 1e6)
+    side.writes.append(_at_rest(agent) - written)
+    side.holders.append(begin.who)
+    old.start()
+    _all_in_line(agent, side)
+
+
+def _all_in_line(agent: Agent, side: Side) -> None:
+    """Return when each contender has its key beside .lock, and nothing is written any more."""
+    count = len(side.contenders) + 1
+    wait_until(lambda: len(agent.kv_list(f"{side.prefix}/")) == count, f"{count} keys below {side.prefix}")
+    _at_rest(agent)
+
+
+def _at_rest(agent: Agent) -> int:
+    """What was written so far, once nothing more is."""
+    seen = [(_written(agent), time.monotonic())]
+
+    def rests() -> bool:
+        count, now = _written(agent), time.monotonic()
+        if count != seen[-1][0]:
+            seen.append((count, now))
+        return now - seen[-1][1] >= REST_S
+
+    wait_until(rests, f"no write for {REST_S:g} s")
+    return seen[-1][0]
+
+
+def _written(agent: Agent) -> int:
+    """All writes that the agent has been asked for by clients: of keys, transactions and sessions."""
+    answer = agent.call("GET", "/agent/metrics?format=prometheus")
+    return sum(int(count) for count in WRITES.findall(answer.text))
+
+
+def _figures(
+    side: Side, writes_limit: float | None = None, time_limit_ms: float | None = None
+) -> list[Figure]:
+    row = f"slots, {WAITING} waiting, {side.kind}"
+    return [
+        *median_and_p95(row, "writes for each freed slot", side.writes, "", writes_limit),
+        *median_and_p95(row, "end of on_lose → on_acquire", side.times_ms, "ms", time_limit_ms),
+    ]

@@ -1,0 +1,56 @@
+"""The answers of a real Consul about all below a prefix, read one after the other."""
+
+import base64
+from pathlib import Path
+
+import requests
+
+from supervisor.consul_slots import SEMAPHORE_FLAGS, Reader
+from supervisor.core.events import ContenderKey, SlotsView
+from tests.support.consul import Agent
+
+PREFIX = "service/read"
+
+
+def contend(agent: Agent, value: bytes) -> str:
+    """A new session's contender key."""
+    session = agent.session_create(TTL="60s", LockDelay="0s")
+    lock(agent, session, value)
+    return session
+
+
+def lock(agent: Agent, session: str, value: bytes) -> None:
+    operation = {"Verb": "lock", "Key": f"{PREFIX}/{session}", "Session": session, "Flags": SEMAPHORE_FLAGS}
+    assert agent.txn([{"KV": operation | {"Value": base64.b64encode(value).decode()}}]).status == 200
+
+
+def shown(agent: Agent, reader: Reader) -> SlotsView:
+    answer = agent.call("GET", f"/kv/{PREFIX}/?recurse&consistent")
+    response = requests.Response()
+    response.status_code, response._content = answer.status, answer.text.encode()
+    return reader.view(answer.index, response)
+
+
+def keys(view: SlotsView) -> dict[str, ContenderKey]:
+    return {key.name: key for key in view.contenders}
+
+
+def test_what_has_changed_is_read_and_what_has_not_is_what_it_was(tmp_path: Path) -> None:
+    """Whether a key's value, its session or its being there has changed: the reader says what a new one
+    would say, and of the others it gives the very objects that it gave before."""
+    with Agent(tmp_path) as agent:
+        same, changed, dead, gone = (contend(agent, b'{"PruneDelay":"5s"}') for _ in range(4))
+        reader = Reader(PREFIX)
+        before = keys(shown(agent, reader))
+        assert set(before) == {same, changed, dead, gone} and before[changed].prune_delay_s == 5.0
+        lock(agent, changed, b'{"PruneDelay":"7s"}')
+        agent.session_destroy(dead)
+        agent.kv_delete(f"{PREFIX}/{gone}")
+        came = contend(agent, b"{}")
+        view = shown(agent, reader)
+        after = keys(view)
+        assert view == shown(agent, Reader(PREFIX))
+        assert set(after) == {same, changed, dead, came}
+        assert after[same] is before[same]
+        assert after[changed].prune_delay_s == 7.0
+        assert before[dead].is_alive and not after[dead].is_alive
