@@ -429,6 +429,7 @@ def test_at_a_stop_a_silent_consul_is_asked_once() -> None:
     play.on(1.5, LEAVE, e.Raced())
     told = Play.says(play.on(4.6, READ, SILENCE))
     assert "leave s" in told
+    assert play.last(LEAVE).roster is None, "the record is not as it was known: such a write would be in vain"
     play.passes(20.0, silent=True)
     assert play.role == "stopped"
 
