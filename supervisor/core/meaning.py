@@ -180,7 +180,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
         return session_died(contender, now)
     if view is not None and welcome and view.hold_of(session.id) is not None:
         if not contender.is_fit:
-            return decline(contender, view, now)
+            return decline(contender, now)
         return begin_tenure(contender, view, request.at, now)
     if view is not None and welcome:
         return note(contender, News(view, request.at, request.at, consistent=True, old=False), now)
@@ -245,7 +245,7 @@ def _hear_waiting(contender: Contender, news: News, now: float) -> Contender:
     if session.stage is not Stage.LIVE or session.ending:
         return contender
     if not contender.is_fit:
-        return decline(contender, news.view, now)
+        return decline(contender, now)
     if not news.consistent:
         return replace(contender, claim=contender.claim.read_by(now))
     # A try whose answer never came has been applied after all.
