@@ -237,6 +237,23 @@ def test_the_longest_prune_delay_counts(longest: str) -> None:
     assert claim.try_at == pytest.approx(41.0)
 
 
+@pytest.mark.parametrize(("of_o1", "record_s", "written_s"), [(40.0, 20.0, 40.0), (20.0, 40.0, 30.0)])
+def test_our_write_says_how_long_others_are_to_wait(of_o1: float, record_s: float, written_s: float) -> None:
+    """The longest that a holder asks for; what the record says of one that has left is over."""
+    play = full()
+    at = lock("o1", "o2", delay_s=record_s)
+    keys = (key("o1", delay_s=of_o1), key("o2", delay_s=20.0), key("s"))
+    play.on(1.0, WATCH, e.SlotsView(60, at, keys))
+    assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), written_s)
+
+
+def test_our_write_goes_on_to_say_how_long_others_wait_for_one_that_vanished() -> None:
+    """Its body is gone, and with it what it asked for; the record still says so."""
+    play = full()
+    play.on(1.0, WATCH, view("o2", "s", at=lock("o1", "o2", delay_s=40.0)))
+    assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 40.0)
+
+
 def test_what_a_single_read_does_not_confirm_is_never_pruned() -> None:
     """The list may be cut by an ACL: a denied contender looks dead."""
     play = full()
