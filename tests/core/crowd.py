@@ -559,7 +559,7 @@ SCENES = (
     Scene("three for two: ends", 3, 2, ends=1),
     Scene("three for two: cut off", 3, 2, cuts=1, ends=1),
     Scene("three for one: stops", 3, 1, stops=1, losses=1),
-    Scene("two for two: other limits", 2, 2, ends=1, limits=(2, 1), shows=frozenset({a.Noticed})),
+    Scene("three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=frozenset({a.Noticed})),
 )
 
 

@@ -420,6 +420,32 @@ def test_a_slot_taken_from_us_has_no_guard_though_our_session_ends_too() -> None
     assert (context.reason, context.rival_at) == ("session-invalidated", 2.0)
 
 
+def test_a_holder_whose_session_has_ended_asks_for_it_once() -> None:
+    """The others are kept out by the prune delay; what is lost is not asked for again and again."""
+    play = holding()
+    gone = e.SlotsView(70, lock("s", index=61))
+    play.on(2.0, WATCH, gone)
+    play.on(2.0, ASK, GONE)
+    play.on(2.0, READ, gone)
+    asked = len(play.times(READ))
+    play.on(2.0, RENEW, e.Dead())
+    context = play.last(a.StartHook).context
+    assert (context.reason, context.rival_at) == ("session-invalidated", 30.2)
+    assert len(play.times(READ)) == asked
+
+
+def test_a_holder_whose_key_was_deleted_asks_once_whether_its_session_lives() -> None:
+    play = holding()
+    gone = e.SlotsView(70, lock("s", index=61))
+    play.on(2.0, WATCH, gone)
+    play.on(2.0, ASK, GONE)
+    play.on(2.0, READ, gone)
+    play.on(2.0, RENEW, e.Alive())
+    asked = len(play.times(RENEW))
+    play.happens(2.0, e.Answered(play.last(WATCH), replace(gone, index=71)))
+    assert len(play.times(RENEW)) == asked
+
+
 def test_a_contender_key_that_was_made_anew_is_not_that_of_our_tenure() -> None:
     play = holding()
     again = replace(key("s"), create_index=69)
