@@ -283,7 +283,7 @@ def follow_file(contender: Contender) -> Contender:
     )
 
 
-def decline(contender: Contender, view: View, now: float) -> Contender:
+def decline(contender: Contender, now: float) -> Contender:
     """Won, but paused or found unfit since the try was sent."""
-    session = contender.session.end(now, last_try=contender.last_try)
-    return replace(contender, claim=contender.claim.shown(view), session=session)
+    assert not contender.claim.queues, "who may not hold has left the line at once"
+    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))

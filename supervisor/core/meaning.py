@@ -158,7 +158,7 @@ def _renew_answered(contender: Contender, outcome: Outcome, now: float) -> Conte
     alive, dead, old = isinstance(outcome, Alive), isinstance(outcome, Dead), contender.session.renew.old
     every_s = contender.renew_every_s
     session = sessions.renewed(contender.session, contender.terms, outcome, now, every_s)
-    if dead and not contender.holds:
+    if dead and (not contender.holds or _has_lost(contender)):
         return session_died(replace(contender, session=session), now)
     # A server that has just restarted leads before it has applied its log, and may call a living
     # session dead: the consistent read decides. And after silence the watch may be stuck with an
@@ -171,6 +171,14 @@ def _renew_answered(contender: Contender, outcome: Outcome, now: float) -> Conte
     return replace(contender, session=session, claim=claim, silent=not alive, tenure=tenure)
 
 
+def _has_lost(contender: Contender) -> bool:
+    """Whether Consul has said already that we hold no more, though it may yet keep others out."""
+    tenure, view = contender.tenure, contender.claim.view
+    if tenure is None or tenure.believes or view is None:
+        return False
+    return view.hold_of(tenure.session) is None
+
+
 def _try_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     session, terms = contender.session, contender.terms
     welcome = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
@@ -180,7 +188,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
         return session_died(contender, now)
     if view is not None and welcome and view.hold_of(session.id) is not None:
         if not contender.is_fit:
-            return decline(contender, view, now)
+            return decline(contender, now)
         return begin_tenure(contender, view, request.at, now)
     if view is not None and welcome:
         return note(contender, News(view, request.at, request.at, consistent=True, old=False), now)
@@ -230,10 +238,12 @@ def _hear_holding(contender: Contender, tenure: Tenure, news: News, now: float) 
     contender = note(contender, news, now)
     if not isinstance(verdict, Lost):
         return contender
+    is_new = tenure.believes or (verdict.taken and tenure.taken_at is None)
+    session = contender.session.doubted(now) if is_new else contender.session
     if verdict.taken:
         tenure = tenure.taken(now, news.view.leader)
     tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
-    return replace(contender, tenure=tenure, session=contender.session.doubted(now))
+    return replace(contender, tenure=tenure, session=session)
 
 
 def _hear_waiting(contender: Contender, news: News, now: float) -> Contender:
@@ -245,7 +255,7 @@ def _hear_waiting(contender: Contender, news: News, now: float) -> Contender:
     if session.stage is not Stage.LIVE or session.ending:
         return contender
     if not contender.is_fit:
-        return decline(contender, news.view, now)
+        return decline(contender, now)
     if not news.consistent:
         return replace(contender, claim=contender.claim.read_by(now))
     # A try whose answer never came has been applied after all.

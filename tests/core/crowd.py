@@ -40,7 +40,9 @@ class TooMany(AssertionError):
 class Scene:
     """``nodes`` contend for ``limit`` slots. So often: ``losses`` of an answer to a write, which may
     then be applied late; ``ends`` of a session by itself; ``cuts`` of a node from Consul; ``crashes``;
-    ``deletes`` by an operator, of the record or of a contender's key. ``stops``: who may be asked to."""
+    ``deletes`` by an operator, of the record or of a contender's key. ``stops``: who may be asked to.
+    ``limits``: those of the files, where they differ; ``limit`` is the highest. ``shows``: classes of
+    events, outcomes and actions that must occur."""
 
     name: str
     nodes: int
@@ -52,10 +54,13 @@ class Scene:
     deletes: int = 0
     stops: int = 0
     prune_delays_s: tuple[float, ...] = (PRUNE_DELAY_S,)
+    limits: tuple[int, ...] = ()
+    shows: frozenset[type] = frozenset()
 
     def settings(self, node: int) -> SemaphoreSettings:
         """Those of this node's file."""
         delay_s = self.prune_delays_s[node % len(self.prune_delays_s)]
+        limits = self.limits or (self.limit,)
         session = SessionSettings("n", ttl_s=3.0, lock_delay_s=0.0, behavior="delete")
         return SemaphoreSettings(
             name="n",
@@ -65,7 +70,7 @@ class Scene:
             on_acquire=(hook("up"),),
             on_lose=(hook("down"),),
             rejoin_delay_s=1.0,
-            limit=self.limit,
+            limit=limits[node % len(limits)],
             prune_delay_s=delay_s,
         )
 
@@ -249,13 +254,13 @@ Link = tuple[str, "Link"] | None
 
 @dataclass
 class Walked:
-    """``shown``: what occurred."""
+    """``most``: so many acted at once. ``kinds``: of events, outcomes and actions that occurred."""
 
     states: int = 0
     steps: int = 0
     most: int = 0
     complete: bool = False
-    shown: set[str] = field(default_factory=set)
+    kinds: set[type] = field(default_factory=set)
 
 
 class Crowd:
@@ -355,7 +360,6 @@ class Crowd:
         consul, outcome = world.consul.applied(request, delay_s)
         if isinstance(request, a.Enroll) and isinstance(outcome, e.Raced):
             consul = world.consul
-        self.walked.shown |= {type(request).__name__, type(outcome).__name__}
         yield (
             f"{who} {_words(request)}: {type(outcome).__name__}",
             self._turn(replace(answered, consul=consul), number, e.Answered(request, outcome)),
@@ -495,6 +499,9 @@ class Crowd:
         node = world.nodes[number]
         assert node.contender is not None
         contender, actions = step(node.contender, event, world.now)
+        self.walked.kinds |= {type(event), *map(type, actions)}
+        if isinstance(event, e.Answered):
+            self.walked.kinds.add(type(event.outcome))
         world = world.with_node(number, replace(node, contender=contender))
         for action in actions:
             world = self._done(world, number, action)
@@ -509,7 +516,6 @@ class Crowd:
                 world = world.with_node(number, replace(node, memory=memory))
                 return self._turn(world, number, e.Remembered(action))
             case a.StartHook(hook=started, context=context):
-                self.walked.shown.add(f"{started.name}: {context.reason}")
                 acquires = context.event == "acquire"
                 ends_at = world.now if acquires else world.now + started.attempt_s
                 acts = node.acts or acquires
@@ -539,10 +545,11 @@ def _way(link: Link) -> str:
     return "\n".join(reversed(lines))
 
 
+ALONE = frozenset({a.ReadSlots, a.WatchSlots, a.Enroll, a.Leave, e.Seated, e.SlotsView})
 SCENES = (
-    Scene("one: lost answers, ends", 1, 1, losses=2, ends=1),
+    Scene("one: lost answers, ends", 1, 1, losses=2, ends=1, shows=ALONE),
     Scene("one: crashes, deletes", 1, 1, crashes=1, deletes=1, ends=1),
-    Scene("two for one: ends", 2, 1, ends=2),
+    Scene("two for one: ends", 2, 1, ends=2, shows=frozenset({a.TakeSlot})),
     Scene("two for one: lost answers", 2, 1, losses=1, ends=1),
     Scene("two for one: cut off", 2, 1, cuts=1, ends=1),
     Scene("two for one: crashes", 2, 1, crashes=1, ends=1),
@@ -552,6 +559,7 @@ SCENES = (
     Scene("three for two: ends", 3, 2, ends=1),
     Scene("three for two: cut off", 3, 2, cuts=1, ends=1),
     Scene("three for one: stops", 3, 1, stops=1, losses=1),
+    Scene("three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=frozenset({a.Noticed})),
 )
 
 

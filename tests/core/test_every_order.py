@@ -6,14 +6,17 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from tests.core.crowd import SCENES
 from tests.core.explore import explore
 from tests.core.walks import LONG, REQUESTS, WALKS, Walk
 
 
 def test_everything_that_can_happen_or_be_decided_occurs_in_some_walk() -> None:
-    """Each walk is held to what it shows (above); together they show every class there is."""
+    """Each walk is held to what it shows (below), and so is each scene of semaphores; together they show
+    every class there is, but for what only an operator's command sends."""
     there_is = {*get_args(e.Event), *get_args(e.Outcome), *get_args(a.Action), *REQUESTS, *a.Role}
-    assert {kind for walk in WALKS for kind in walk.shows} == there_is - {a.Request}
+    shown = {kind for each in (*WALKS, *SCENES) for kind in each.shows}
+    assert shown == there_is - {a.Request, a.SlotRequest, a.SetRoster}
 
 
 def test_names_of_walks_are_unique() -> None:

@@ -4,6 +4,7 @@ The settings are those of ``play``, with 3 slots below ``p`` and a prune delay o
 ours. ``o1``, ``o2`` ... are others; a view names who is alive, and who has a slot.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -146,6 +147,20 @@ def test_a_holder_watches_again_at_once_whoever_stands_before_it() -> None:
     assert play.times(WATCH)[-1] == 3.0
 
 
+def test_who_comes_late_is_in_nobodys_way() -> None:
+    """o90 stands behind us: its key was made after ours."""
+    play = full()
+    play.does(1.0, WATCH, view("o1", "o2", "s", "o90", at=lock("o1", "o2")), "take s as 3: o1 o2 s, watch 60")
+
+
+def test_who_comes_when_another_waits_stands_in_line_and_lets_it_try_first() -> None:
+    """That a place in line was to be had before is no head start for the slot."""
+    play = waiting()
+    play.does(0.2, WATCH, view("o1", "o2", "o4", at=lock("o1", "o2")), "enroll s, watch 60")
+    play.on(2.0, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    assert play.election.claim.try_at == pytest.approx(2.2)
+
+
 def test_a_lost_race_is_read_anew_before_the_next_try() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
@@ -272,6 +287,50 @@ def test_the_longest_prune_delay_counts(longest: str) -> None:
     assert claim.try_at == pytest.approx(41.0)
 
 
+def test_what_the_body_of_one_that_vanished_asked_for_is_remembered() -> None:
+    at = lock("o1", "o2", "o3", delay_s=20.0)
+    keys = [key(name, delay_s=20.0) for name in ("o1", "o2")]
+    play = in_line(e.SlotsView(60, at, (*keys, key("o3", delay_s=40.0))), prune_delay_s=20.0)
+    play.on(1.0, WATCH, e.SlotsView(60, at, (*keys, key("s", delay_s=20.0))))
+    play.on(1.0, ASK, GONE)
+    assert play.election.claim.try_at == pytest.approx(41.0)
+
+
+def test_a_contender_key_without_its_session_is_as_good_as_gone() -> None:
+    """As that of a session of behavior release is left behind."""
+    play = full()
+    keys = (key("o1"), key("o2"), key("o3", alive=False), key("s"))
+    play.on(1.0, WATCH, e.SlotsView(60, lock("o1", "o2", "o3"), keys))
+    play.on(1.0, ASK, e.KeyView(60, "", b"me", 3, 60, 1))
+    assert play.election.claim.try_at == pytest.approx(31.0)
+
+
+def test_whoever_vanished_stays_in_the_record_when_another_slot_is_taken() -> None:
+    """o2 vanished at 1, and at 2 o3 leaves: its slot is free, that of o2 is not."""
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o3", "s", at=lock("o1", "o2", "o3")))
+    play.on(1.0, ASK, GONE)
+    told = Play.says(play.on(2.0, WATCH, view("o1", "s", at=lock("o1", "o2", index=70), index=70)))
+    assert "take s as 3: o1 o2 s" in told
+
+
+@pytest.mark.parametrize(("of_o1", "record_s", "written_s"), [(40.0, 20.0, 40.0), (20.0, 40.0, 30.0)])
+def test_our_write_says_how_long_others_are_to_wait(of_o1: float, record_s: float, written_s: float) -> None:
+    """The longest that a holder asks for; what the record says of one that has left is over."""
+    play = full()
+    at = lock("o1", "o2", delay_s=record_s)
+    keys = (key("o1", delay_s=of_o1), key("o2", delay_s=20.0), key("s"))
+    play.on(1.0, WATCH, e.SlotsView(60, at, keys))
+    assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), written_s)
+
+
+def test_our_write_goes_on_to_say_how_long_others_wait_for_one_that_vanished() -> None:
+    """Its body is gone, and with it what it asked for; the record still says so."""
+    play = full()
+    play.on(1.0, WATCH, view("o2", "s", at=lock("o1", "o2", delay_s=40.0)))
+    assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 40.0)
+
+
 def test_what_a_single_read_does_not_confirm_is_never_pruned() -> None:
     """The list may be cut by an ACL: a denied contender looks dead."""
     play = full()
@@ -378,6 +437,57 @@ def test_a_record_that_is_gone_is_a_loss_that_the_prune_delay_guards() -> None:
     assert loses(play) == "slot-removed 28"
 
 
+def test_a_record_that_the_list_does_not_show_is_no_loss_while_a_read_shows_it() -> None:
+    play = holding()
+    hidden = view("s", at=None, index=70)
+    play.on(2.0, WATCH, hidden)
+    play.on(2.1, ASK, e.KeyView(70, "", b"{}", 9, 61, 0))
+    play.on(2.2, READ, hidden)
+    play.passes(3.0)
+    assert play.role == "holding"
+
+
+def test_a_slot_taken_from_us_has_no_guard_though_our_session_ends_too() -> None:
+    play = holding()
+    play.on(2.0, WATCH, view("o1", at=lock("o1", index=70), index=70))
+    play.on(2.1, RENEW, e.Dead())
+    context = play.last(a.StartHook).context
+    assert (context.reason, context.rival_at) == ("session-invalidated", 2.0)
+
+
+def test_a_holder_whose_session_has_ended_asks_for_it_once() -> None:
+    """The others are kept out by the prune delay; what is lost is not asked for again and again."""
+    play = holding()
+    gone = e.SlotsView(70, lock("s", index=61))
+    play.on(2.0, WATCH, gone)
+    play.on(2.0, ASK, GONE)
+    play.on(2.0, READ, gone)
+    asked = len(play.times(READ))
+    play.on(2.0, RENEW, e.Dead())
+    context = play.last(a.StartHook).context
+    assert (context.reason, context.rival_at) == ("session-invalidated", 30.2)
+    assert len(play.times(READ)) == asked
+
+
+def test_a_holder_whose_key_was_deleted_asks_once_whether_its_session_lives() -> None:
+    play = holding()
+    gone = e.SlotsView(70, lock("s", index=61))
+    play.on(2.0, WATCH, gone)
+    play.on(2.0, ASK, GONE)
+    play.on(2.0, READ, gone)
+    play.on(2.0, RENEW, e.Alive())
+    asked = len(play.times(RENEW))
+    play.happens(2.0, e.Answered(play.last(WATCH), replace(gone, index=71)))
+    assert len(play.times(RENEW)) == asked
+
+
+def test_a_contender_key_that_was_made_anew_is_not_that_of_our_tenure() -> None:
+    play = holding()
+    again = replace(key("s"), create_index=69)
+    play.on(2.0, WATCH, e.SlotsView(70, lock("s", index=61), (again,)))
+    assert loses(play) == "key-deleted 28"
+
+
 def test_a_contender_key_that_was_deleted_is_a_loss_that_the_prune_delay_guards() -> None:
     play = holding()
     shown = e.SlotsView(70, lock("s", index=61))
@@ -464,6 +574,7 @@ def test_at_a_stop_a_silent_consul_is_asked_once() -> None:
     play.on(1.5, LEAVE, e.Raced())
     told = Play.says(play.on(4.6, READ, SILENCE))
     assert "leave s" in told
+    assert play.last(LEAVE).roster is None, "the record is not as it was known: such a write would be in vain"
     play.passes(20.0, silent=True)
     assert play.role == "stopped"
 

@@ -1,0 +1,20 @@
+"""Whatever breaks: of all that contend for the slots of a semaphore, never more act than the limit says."""
+
+import pytest
+
+from tests.core.crowd import SCENES, Crowd, Scene
+
+STATES_MAX = 4000  # the table that crowd.py prints goes further
+
+
+def test_names_of_scenes_are_unique() -> None:
+    names = [scene.name for scene in SCENES]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name.replace(" ", "-"))
+def test_no_order_of_events_lets_more_act_than_the_limit(scene: Scene) -> None:
+    """And all slots are in use at some time. A failure tells the shortest way to the broken promise."""
+    walked = Crowd(scene).walk(STATES_MAX)
+    assert walked.most == scene.limit
+    assert scene.shows <= walked.kinds
