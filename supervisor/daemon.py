@@ -37,6 +37,7 @@ from supervisor.core.actions import (
     StartRun,
     StopRun,
     TakeSlot,
+    WatchSlots,
 )
 from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded, StopAsked, Tick, Unknown
 from supervisor.core.node import Node
@@ -237,9 +238,10 @@ class Daemon:
     async def _outcome(self, request: Request) -> Outcome:
         timeout_s = max(0.0, request.at + request.timeout_s - boottime())
         fresh = isinstance(request, WRITES)
+        lag_s = request.lag_s if isinstance(request, WatchSlots) else 0.0
         prepared = self._consul.encode(request)
         try:
-            response = await self._transport.exchange(prepared, timeout_s=timeout_s, fresh=fresh)
+            response = await self._transport.exchange(prepared, timeout_s=timeout_s, fresh=fresh, lag_s=lag_s)
         except ExchangeFailed as failure:
             return Unknown(str(failure))
         return self._consul.decode(request, response)

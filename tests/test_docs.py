@@ -31,7 +31,7 @@ from supervisor.core.lease import (
     lease_of,
 )
 from supervisor.core.settings import Hook, Webhook
-from supervisor.core.slots import RANK_S, RANKS_S_MAX
+from supervisor.core.slots import BEHIND_S, RANK_S, RANKS_S_MAX
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
 from tests.support.consul import HOST, Agent, free_ports
@@ -349,6 +349,7 @@ def test_the_shown_semaphore_loads_without_a_warning(shown: str, tmp_path: Path)
             "docs/semaphores.md",
             f"{RANK_S * 1000:g} ms after the one before it, at most {RANKS_S_MAX:g} s in all",
         ),
+        ("docs/semaphores.md", f"only {BEHIND_S * 1000:g} ms later for each of them"),
     ],
 )
 def test_a_figure_in_words_is_the_programs(page: str, words: str) -> None:

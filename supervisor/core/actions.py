@@ -136,11 +136,13 @@ class ReadSlots(SlotRequest):
 
 @dataclass(frozen=True, slots=True)
 class WatchSlots(SlotRequest):
-    """A blocking query on all below the prefix: see ``WatchKey``."""
+    """A blocking query on all below the prefix: see ``WatchKey``. Its answer is not looked at before
+    it is ``lag_s`` old."""
 
     index: int
     wait_s: float
     consistent: bool
+    lag_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

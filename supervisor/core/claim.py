@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, Self
 
-from supervisor.core.actions import Acquire, Reason, Request, Watch
+from supervisor.core.actions import Acquire, Reason, Request, Watch, WatchSlots
 from supervisor.core.events import Outcome, View
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.session import Session, Terms
@@ -136,11 +136,6 @@ class Claim(ABC):
         """What an operator should know of it; blank when all is well."""
         return ""
 
-    @property
-    def watch_pause_s(self) -> float:
-        """Between an answer to the watch and the next: for whoever cannot be next so soon."""
-        return 0.0
-
     # --- what is known, and what is wanted -------------------------------------------------------
 
     def is_surely_free(self, at: float) -> bool:
@@ -233,7 +228,7 @@ class Claim(ABC):
         changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)
         early = now - request.at < request.wait_s
         idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
-        pause_s = self.watch_pause_s if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
+        pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
         claim = replace(self, watch=self.watch.end(now + pause_s), idle_wakes=idle_wakes)
         if old:
             return claim, None  # the next one asks from the index of our tenure on
@@ -242,7 +237,8 @@ class Claim(ABC):
             return claim, None  # a server that lags behind; the next one asks anew, consistently
         if changed:
             claim = replace(claim, read=claim.read.aged())
-        return claim, News(outcome, request.at, now, request.consistent, old=False, after=request.index)
+        fresh_at = now - (request.lag_s if isinstance(request, WatchSlots) else 0.0)
+        return claim, News(outcome, request.at, fresh_at, request.consistent, old=False, after=request.index)
 
     # --- questions --------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from supervisor.core.tenure import Tenure
 LOCK = LOCK_SUFFIX.removeprefix("/")
 RANK_S = 0.2  # who is next in line has this much time before the one behind it tries
 RANKS_S_MAX = 2.0  # one at the head that does not act delays the rest by no more
-BEHIND_S = 0.02  # a tenth of RANK_S: who tries so much later may hear a little later, too
+BEHIND_S = 0.02  # a tenth of RANK_S: who tries so much later may look a little later, too
 BEHIND_S_MAX = 0.5
 RACE_S = 0.05  # after a lost check-and-set, doubling
 RACE_S_MAX = 2.0
@@ -195,10 +195,9 @@ class Slots(Claim):
     def _in_line_s(self) -> float:
         return min(self._rank() * RANK_S, RANKS_S_MAX)
 
-    @property
-    def watch_pause_s(self) -> float:
-        """None for whoever may be next, though all slots get free at once. Those behind leave Consul to
-        them; what changes meanwhile comes in one answer."""
+    def _lag_s(self) -> float:
+        """None for whoever may be next, though all slots get free at once. Those behind leave Consul, and
+        the machine that they may share, to them."""
         if self.view is None or self.view.roster is None or not self._in_line:
             return 0.0
         rank = self._rank()
@@ -327,7 +326,8 @@ class Slots(Claim):
         return ReadSlots(terms.item, now, terms.exchange_s, _prefix(terms))
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchSlots:
-        return WatchSlots(terms.item, now, WATCH_S, _prefix(terms), self.index, WAIT_S, consistent)
+        lag_s = self._lag_s()
+        return WatchSlots(terms.item, now, WATCH_S, _prefix(terms), self.index, WAIT_S, consistent, lag_s)
 
     def _info_request(self, terms: Terms, now: float) -> ReadKey | None:
         """The next key of which it is not sure that it is gone."""

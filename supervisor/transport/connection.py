@@ -49,15 +49,16 @@ class Connection(asyncio.BufferedProtocol):
         self._lost: Exception | None = None
         self._exchange: _Exchange | None = None
 
-    async def exchange(self, request: requests.PreparedRequest) -> requests.Response:
-        """Send the request, in one write, and await its whole answer.
+    async def exchange(self, request: requests.PreparedRequest, lag_s: float = 0.0) -> requests.Response:
+        """Send the request, in one write, and await its whole answer, which is left alone for ``lag_s``
+        from its first bytes on.
 
         A peer that answers before it is asked (as one with too many connections does) is not sent
         anything. Raises ExchangeFailed. Unless this returns an answer the connection is aborted,
         also when the task is cancelled.
         """
         assert self._exchange is None and self._expiry is None
-        exchange = self._exchange = _Exchange(request, self._loop.create_future())
+        exchange = self._exchange = _Exchange(request, self._loop.create_future(), lag_s)
         try:
             encoded = self._take_encoded(request)
             await self._hear_out()
@@ -145,6 +146,9 @@ class Connection(asyncio.BufferedProtocol):
         self.heard = True
         self._http.receive_data(bytes(self._received[:nbytes]))
         self._received = NOTHING
+        if self._exchange is not None and self._exchange.lag_s > 0:
+            self._lag(self._exchange)
+            return
         if nbytes == RECEIVE_BYTES_MAX:
             self._rest()
         self._read_on()
@@ -173,9 +177,15 @@ class Connection(asyncio.BufferedProtocol):
         self._established.pause_reading()
         self._loop.call_soon(self._resume)
 
+    def _lag(self, exchange: "_Exchange") -> None:
+        lag_s, exchange.lag_s = exchange.lag_s, 0.0
+        self._established.pause_reading()
+        self._loop.call_later(lag_s, self._resume)
+
     def _resume(self) -> None:
         if not self._closed:
             self._established.resume_reading()
+            self._read_on()
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -261,6 +271,7 @@ class _Exchange:
 
     request: requests.PreparedRequest
     answer: "asyncio.Future[requests.Response]"
+    lag_s: float
     head: h11.Response | None = None
     body: list[bytes] = field(default_factory=list)
     body_bytes: int = 0

@@ -43,9 +43,11 @@ class Transport:
         self._closed = False
 
     async def exchange(
-        self, request: requests.PreparedRequest, *, timeout_s: float, fresh: bool
+        self, request: requests.PreparedRequest, *, timeout_s: float, fresh: bool, lag_s: float = 0.0
     ) -> requests.Response:
         """Send ``request`` and return its answer, whatever its status, within ``timeout_s``.
+
+        ``lag_s``: the answer is not looked at before it is so old, which costs next to nothing.
 
         ``fresh``: on a connection never used before, which is closed afterwards; never repeated.
         Otherwise on a kept one if there is any, which is kept on; a GET is sent once more, on a new
@@ -61,7 +63,7 @@ class Transport:
             async with asyncio.timeout(timeout_s) as limit:
                 deadline = limit.when()
                 assert deadline is not None
-                return await self._exchange(request, fresh, progress, deadline)
+                return await self._exchange(request, fresh, lag_s, progress, deadline)
         except ExchangeFailed:
             self._drop_idle()
             raise
@@ -104,26 +106,36 @@ class Transport:
         assert not self._alive
 
     async def _exchange(
-        self, request: requests.PreparedRequest, fresh: bool, progress: Progress, deadline: float
+        self,
+        request: requests.PreparedRequest,
+        fresh: bool,
+        lag_s: float,
+        progress: Progress,
+        deadline: float,
     ) -> requests.Response:
         connection = self._take_spare() if fresh else self._take_idle()
         kept = connection is not None and not fresh
         if connection is None:
             connection = await self._dialer.dial(progress, deadline)
         try:
-            return await self._over(connection, request, fresh, progress)
+            return await self._over(connection, request, fresh, lag_s, progress)
         except ExchangeFailed as failure:
             gone = failure.kind is FailureKind.RESET and not connection.heard
             if not (kept and gone and request.method == "GET"):
                 raise
         connection = await self._dialer.dial(progress, deadline)
-        return await self._over(connection, request, fresh, progress)
+        return await self._over(connection, request, fresh, lag_s, progress)
 
     async def _over(
-        self, connection: Connection, request: requests.PreparedRequest, fresh: bool, progress: Progress
+        self,
+        connection: Connection,
+        request: requests.PreparedRequest,
+        fresh: bool,
+        lag_s: float,
+        progress: Progress,
     ) -> requests.Response:
         progress.doing = "waiting for the answer"
-        response = await connection.exchange(request)
+        response = await connection.exchange(request, lag_s)
         if not fresh and connection.reusable and self._has_room():
             connection.park(self._idle_age_max_s)
             self._idle.append(connection)

@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -20,17 +21,18 @@ from tests.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.transport.peer import AGAIN, CLOSE, HOLD, READ, RESET, Peer, Step, answer, send
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+LAG_S = 0.2
 SERVES = [READ, answer(b"one"), AGAIN]
 Use = Callable[[Transport], Coroutine[Any, Any, requests.Response]]
 
 
-def only_answer(script: list[Step], method: str = "GET") -> requests.Response:
+def only_answer(script: list[Step], method: str = "GET", lag_s: float = 0.0) -> requests.Response:
     """The answer to one request without a body, read by a peer that follows ``script``."""
 
     async def scenario(url: str) -> requests.Response:
         async with transport(url) as it:
             request = requests.Request(method, url + "/path").prepare()
-            return await it.exchange(request, timeout_s=PATIENT_S, fresh=False)
+            return await it.exchange(request, timeout_s=PATIENT_S, fresh=False, lag_s=lag_s)
 
     with Peer(script) as peer:
         return asyncio.run(scenario(peer.url))
@@ -113,9 +115,36 @@ def test_an_answer_without_a_body_ends_with_its_head(method: str, status: str, l
         pytest.param([answer(b"whole"), CLOSE], id="before it was asked, then closed"),
     ],
 )
-def test_every_framing_of_a_body(script: list[Step]) -> None:
+@pytest.mark.parametrize("lag_s", [0.0, LAG_S], ids=["at once", "with a lag"])
+def test_every_framing_of_a_body(script: list[Step], lag_s: float) -> None:
     """A peer that refuses connections may answer (429) and close before it has read anything."""
-    assert only_answer(script).content == b"whole"
+    assert only_answer(script, lag_s=lag_s).content == b"whole"
+
+
+@pytest.mark.parametrize("length", [5, 300_000])
+def test_an_answer_with_a_lag_is_left_alone_so_long(length: int) -> None:
+    began = time.monotonic()
+    response = only_answer([READ, answer(b"x" * length), HOLD], lag_s=LAG_S)
+    assert len(response.content) == length
+    assert time.monotonic() - began >= LAG_S
+
+
+def test_a_lag_is_for_one_answer_and_ends_with_the_time_for_it() -> None:
+    """The next on the same connection is looked at once; a lag beyond the time is a time-out."""
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> float:
+            async with transport(peer.url) as it:
+                await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False, lag_s=LAG_S)
+                began = time.monotonic()
+                await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+                took_s = time.monotonic() - began
+                late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, lag_s=PATIENT_S)
+                assert (await failure_of(late)).kind is FailureKind.TIMEOUT
+                return took_s
+
+        took_s = asyncio.run(scenario())
+    assert took_s < PATIENT_S
 
 
 def test_a_body_up_to_the_bound_is_returned_and_one_byte_more_is_refused() -> None:
