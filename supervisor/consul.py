@@ -79,7 +79,7 @@ class Consul:
         self._readers: dict[str, slots.Reader] = {}  # one a semaphore of the file
 
     def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
-        """Encode ahead: ``encode`` gives this same request for the same write, one an election."""
+        """Encode ahead: ``encode`` gives this same request for the same write, one an item."""
         request = self._encode(action)
         self._ahead[action.item] = (self._signature(action), request)
         return request

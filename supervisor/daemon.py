@@ -1,7 +1,7 @@
 """The loop: an event goes to the core, the actions that come back are carried out, in order.
 
 The world that the driver's turns act upon: sockets, processes, files, signals and the clock. It
-decides nothing about elections: it tells the core what happened and when, and does what the core
+decides nothing about items: it tells the core what happened and when, and does what the core
 says. One process, one thread, one asyncio loop; ``dispatch`` is synchronous to its end, and
 nothing it starts may call it back before it has returned.
 """
@@ -64,10 +64,10 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def _allow_descriptors(elections: int) -> None:
-    """Room for all elections to run a hook at once, as far as the hard limit lets us."""
+def _allow_descriptors(items: int) -> None:
+    """Room for all items to run a hook at once, as far as the hard limit lets us."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS_BASE + DESCRIPTORS_EACH * elections
+    wanted = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -109,11 +109,11 @@ class Daemon:
             clock=boottime,
         )
         self._learnable = tuple(begun.settings)
-        self._driver = Driver(Node(begun.elections, begun.successors), self)
+        self._driver = Driver(Node(begun.contenders, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch)
         self._control_settings = config.control
         self._control: Control | None = None
-        _allow_descriptors(len(begun.elections))
+        _allow_descriptors(len(begun.contenders))
         self._exchanges: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._unsaid: deque[tuple[Event, list[Action]]] = deque()
@@ -125,7 +125,7 @@ class Daemon:
         self._interrupted = False
 
     async def run(self) -> int:
-        """Take part in all elections until a signal says stop; 0 when all wound up in order.
+        """Take part in all items until a signal says stop; 0 when all wound up in order.
 
         Raises ControlError when the control socket cannot be made.
         """
@@ -136,7 +136,7 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
         signals.let_through()
         await self._open_control()
-        self._log.line("info", "started", items=len(self._driver.node.elections), pid=os.getpid())
+        self._log.line("info", "started", items=len(self._driver.node.contenders), pid=os.getpid())
         self.dispatch(Tick())
         asyncio.get_running_loop().call_soon(self._learn, 0)
         if self._only_wind_up:
@@ -207,7 +207,7 @@ class Daemon:
         self._clean = self._clean and finished.clean
 
     def wake(self, at: float) -> None:
-        """One timer for all elections."""
+        """One timer for all items."""
         if self._timer is not None:
             self._timer.cancel()
         delay_s = max(0.0, at - boottime())

@@ -2,7 +2,7 @@
 
 This is all the logic there is between the core and the world, and the world is a parameter: the
 daemon's is sockets, processes and files, the simulation's a seeded model of them. It must never
-decide anything about elections, and ``dispatch`` must run to its end before the next begins.
+decide anything about items, and ``dispatch`` must run to its end before the next begins.
 
 The order of a turn is the product's promise: the actions of one step are carried out as they
 stand; a record that the core waits for is written, and its event taken, before anything else
@@ -59,7 +59,7 @@ class World(Protocol):
         """Write this record; blank when the kernel has it, else why it could not be written."""
 
     def finished(self, finished: Finished) -> None:
-        """This election has wound up."""
+        """This item has wound up."""
 
     def wake(self, at: float) -> None:
         """Dispatch a ``Tick`` at this time; replaces what was asked for before."""

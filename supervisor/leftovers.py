@@ -1,6 +1,6 @@
 """What a supervisor that crashed left running: hooks that it had begun and never saw end.
 
-They are ended before anything else begins, or two hooks of one election would run at once. A
+They are ended before anything else begins, or two hooks of one item would run at once. A
 process is known by its group's number together with its start time, or by the transition's id in
 its environment: a number alone may belong to somebody else by now. Runs before the loop, and so
 may wait.

@@ -37,7 +37,7 @@ class Records:
         self._groups: dict[Started, Group] = {}
 
     def start(self, now: float) -> Start:
-        """The elections to begin with, once nothing of a crashed process's hooks is left."""
+        """The items to begin with, once nothing of a crashed process's hooks is left."""
         records = dict(self._journal.recorded())
         self._kill_leftovers(records)
         self.withheld = frozenset(name for record in records.values() for name in record.withheld)
@@ -125,7 +125,7 @@ def _elsewhere(record: Recorded) -> str:
 
 
 def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
-    """What is on record there, as a configuration without elections, by which it can be wound up.
+    """What is on record there, as a configuration without items, by which it can be wound up.
 
     None when nothing is. For a file that cannot be loaded: that must not orphan what runs. A token
     is on no record: it is that of the environment, unless a file holds it. Raises JournalError.

@@ -1,8 +1,8 @@
 """What a process that starts makes of the file and of the records of those before it.
 
-An election of the file goes on with its record where that still fits; otherwise the record is wound
-up by the settings it was made with, and only then does the file's election begin. Nothing that is
-on record is ever passed over. Pure: records and settings in, elections out.
+An item of the file goes on with its record where that still fits; otherwise the record is wound
+up by the settings it was made with, and only then does the file's begin. Nothing that is
+on record is ever passed over. Pure: records and settings in, contenders out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,23 +20,23 @@ UNKNOWN_SESSION = "unreadable"  # stands for the session of a record that cannot
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """``elections`` begin now, ``successors`` when what is in their way has wound up."""
+    """``contenders`` begin now, ``successors`` when what is in their way has wound up."""
 
-    elections: tuple[Contender, ...]
+    contenders: tuple[Contender, ...]
     successors: tuple[Successor, ...] = ()
 
     @property
     def settings(self) -> Iterator[ItemSettings]:
         """All that will ever be in force."""
-        for election in (*self.elections, *(each.election for each in self.successors)):
-            yield election.settings
-            if election.next_settings is not None:
-                yield election.next_settings
+        for contender in (*self.contenders, *(each.contender for each in self.successors)):
+            yield contender.settings
+            if contender.next_settings is not None:
+                yield contender.next_settings
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the elections of one process have in common: its name in ids, whose it is, the time."""
+    """What the contenders of one process have in common: its name in ids, whose it is, the time."""
 
     instance: str
     identity: Identity
@@ -48,10 +48,10 @@ def start(
     records: Mapping[str, Recorded | Unreadable],
     origin: Origin,
 ) -> Start:
-    """The elections to begin with. ``wanted``: those of the file, each with its spread in [0, 1)."""
+    """The contenders to begin with. ``wanted``: those of the file, each with its spread in [0, 1)."""
     wanted = tuple(wanted)
     departing = _departing_of({settings.name: settings for settings, _ in wanted}, records, origin)
-    elections = list(departing.values())
+    contenders = list(departing.values())
     successors: list[Successor] = []
     for settings, spread in wanted:
         record = records.get(settings.name)
@@ -62,7 +62,7 @@ def start(
         if any(departing[name].paused for name in after):
             memory = replace(memory, paused=True)
         recorded = None if record is None else record.settings
-        election = new_contender(
+        contender = new_contender(
             settings,
             spread=spread,
             instance=origin.instance,
@@ -70,11 +70,11 @@ def start(
             recorded=recorded,
             now=origin.now,
         )
-        if after and election.tenure is None:
-            successors.append(Successor(election, after))
+        if after and contender.tenure is None:
+            successors.append(Successor(contender, after))
         else:
-            elections.append(election)
-    return Start(tuple(elections), tuple(successors))
+            contenders.append(contender)
+    return Start(tuple(contenders), tuple(successors))
 
 
 def _departing_of(
@@ -94,8 +94,8 @@ def _departing_of(
 
 
 def _in_the_way(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
-    """What has this name, or this key: an election that was renamed stops the same application."""
-    keys = {name: election.settings.key for name, election in departing.items()}
+    """What has this name, or this key: an item that was renamed stops the same application."""
+    keys = {name: contender.settings.key for name, contender in departing.items()}
     return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)
 
 

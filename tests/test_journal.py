@@ -73,7 +73,7 @@ def test_everything_comes_back_but_the_token() -> None:
 
 def test_a_person_can_read_it() -> None:
     text = whole().decode("ascii")
-    assert '"step":"holding"' in text and '"election":"app"' in text and '"down"' in text
+    assert '"step":"holding"' in text and '"item":"app"' in text and '"down"' in text
 
 
 def test_what_cannot_be_read_tells_what_its_older_lines_said() -> None:

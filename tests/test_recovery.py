@@ -32,7 +32,7 @@ def begun(settings: ElectionSettings | None, found: Recorded | Unreadable | None
 
 
 def only(found: Start) -> Contender:
-    (election,) = found.elections
+    (election,) = found.contenders
     return election
 
 
@@ -69,7 +69,7 @@ def test_another_key_or_session_is_wound_up_by_the_record_before_it_begins(chang
     assert only(found).stopping and only(found).settings == SETTINGS
     (successor,) = found.successors
     assert successor.after == {"n"}
-    assert successor.election.settings == wanted and successor.election.tenure is None
+    assert successor.contender.settings == wanted and successor.contender.tenure is None
 
 
 def test_what_is_gone_from_the_file_is_wound_up() -> None:
@@ -82,12 +82,12 @@ def test_a_renamed_election_begins_when_the_one_with_its_key_has_wound_up() -> N
     found = start([(replace(SETTINGS, name="new"), 0.5)], {"n": record()}, ORIGIN)
     assert only(found).settings == SETTINGS and only(found).stopping
     (successor,) = found.successors
-    assert successor.election.settings.name == "new" and successor.after == {"n"}
+    assert successor.contender.settings.name == "new" and successor.after == {"n"}
 
 
 def test_another_key_waits_for_nothing() -> None:
     found = start([(replace(SETTINGS, name="new", key="other"), 0.5)], {"n": record()}, ORIGIN)
-    assert len(found.elections) == 2 and not found.successors
+    assert len(found.contenders) == 2 and not found.successors
 
 
 @pytest.mark.parametrize("field", ["machine", "host", "boot"])
@@ -119,7 +119,7 @@ def test_an_on_lose_that_runs_on_record_means_losing_whatever_the_step_says() ->
 
 def test_a_pause_is_kept_over_another_key() -> None:
     found = begun(replace(SETTINGS, key="other"), record(Step.SESSION, memory={"paused": True}))
-    assert found.successors[0].election.paused
+    assert found.successors[0].contender.paused
 
 
 def test_a_pause_alone_fits_any_key() -> None:
@@ -140,7 +140,7 @@ def test_a_pause_is_that_of_the_key() -> None:
     found = start(
         [(replace(SETTINGS, name="new"), 0.5)], {"n": record(Step.SESSION, memory={"paused": True})}, ORIGIN
     )
-    assert found.successors[0].election.paused
+    assert found.successors[0].contender.paused
 
 
 def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
@@ -148,4 +148,4 @@ def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
     other = replace(record(), settings=replace(SETTINGS, name="new"))
     found = start([(replace(SETTINGS, name="new"), 0.5)], {"n": record(Step.SESSION), "new": other}, ORIGIN)
     assert not found.successors
-    assert [each.tenure is not None for each in found.elections] == [False, True]
+    assert [each.tenure is not None for each in found.contenders] == [False, True]

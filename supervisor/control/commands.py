@@ -1,7 +1,7 @@
 """What can be asked of the daemon and what it replies, and how HTTP says both.
 
     POST /v1/recover/NAME      POST /v1/pause/NAME    POST /v1/resume/NAME
-                               POST /v1/pause         POST /v1/resume       (all elections)
+                               POST /v1/pause         POST /v1/resume       (all items)
 
 200 ``{"done": true}``, else ``{"error": "cannot pause NAME: why"}`` with 404 for a name that the
 daemon does not know and 409 for what is not possible now.
@@ -29,7 +29,7 @@ FOR_ALL = (Verb.PAUSE, Verb.RESUME)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """``name`` None: every election (only for the verbs of FOR_ALL)."""
+    """``name`` None: every item (only for the verbs of FOR_ALL)."""
 
     verb: Verb
     name: str | None = None

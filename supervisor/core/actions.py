@@ -14,7 +14,7 @@ from supervisor.core.settings import Hook, ItemSettings, Run, SessionSettings
 
 
 class Role(StrEnum):
-    """What this node is in an election, as status and logs name it."""
+    """What this node is in an election or semaphore, as status and logs name it."""
 
     OBSERVER = "observer"
     WAITING = "waiting"
@@ -271,7 +271,7 @@ class StopRun:
 
 
 class Step(StrEnum):
-    """How far an election had come when a record was made, in the order of a tenure.
+    """How far a contender had come when a record was made, in the order of a tenure.
 
     SESSION: nothing to run, a session to release and destroy. TENURE: on_acquire may have begun.
     HOLDING: it is done. LOSING: belief has ended. STUCK: on_lose and the last resort failed.
@@ -287,7 +287,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What must survive a crash of ours about one election: the whole truth of its moment.
+    """What must survive a crash of ours about one contender: the whole truth of its moment.
 
     The fields are those of ``Tenure``; all but ``paused`` are at rest while the step is NONE.
     ``foreign``: from another boot or machine, so not ours to renew, release or destroy.
@@ -340,7 +340,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The election has wound up after a stop. ``clean`` False: stuck, an operator is needed."""
+    """The contender has wound up after a stop. ``clean`` False: stuck, an operator is needed."""
 
     item: str
     clean: bool

@@ -2,7 +2,7 @@
 
 It compares what its hooks were last told with what is known now, so it fires on transitions and
 never on wake-ups, and a leader that came and went while a hook ran is passed over. It delays
-nothing: elections step on without looking at it.
+nothing: contenders step on without looking at it.
 """
 
 from dataclasses import dataclass, replace

@@ -3,7 +3,7 @@
 A node is unfit until the check has succeeded ``rise`` times in a row, and again after ``fall``
 failures in a row. A holder that was adopted has not been checked by this process yet: only
 failures end its tenure, never that it is not known to be fit. Without a check a node is fit. What
-that means for an election is not decided here.
+that means for a contender is not decided here.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What is on record of one election, and what a process that starts makes of a record.
+"""What is on record of one contender, and what a process that starts makes of a record.
 
 The truth to be kept follows from the session and the tenure; whenever it has changed it is written
 anew. Three things wait for a record: the first acquire of a session, the first hook of a tenure, and
@@ -122,7 +122,7 @@ def _step_of(tenure: Tenure) -> Step:
 
 
 def is_adoptable(memory: Memory, recorded: ItemSettings, settings: ItemSettings) -> bool:
-    """Whether an election as the file has it now may go on with this record. What others were told
+    """Whether an item as the file has it now may go on with this record. What others were told
     when we came, how long they are to wait for us, must not be less than what we count on from now."""
     if memory.step is Step.NONE:
         return True

@@ -36,7 +36,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What every exchange of one election has in common. ``retry_s``: pause after no answer."""
+    """What every exchange of one contender has in common. ``retry_s``: pause after no answer."""
 
     item: str
     key: str

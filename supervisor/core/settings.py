@@ -48,7 +48,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook and its limits. ``name`` is unique in its election, e.g. ``on_lose[0]``."""
+    """One hook and its limits. ``name`` is unique in its item, e.g. ``on_lose[0]``."""
 
     name: str
     call: Command | Webhook

@@ -175,11 +175,11 @@ class Hooks:
 
     def _lines(self, action: Started, name: str) -> tuple[Lines, Lines]:
         allowance = Allowance(self._clock)
-        election, transition = action.context.name, action.context.transition
+        item, transition = action.context.name, action.context.transition
 
         def lines(stream: Literal["stdout", "stderr"]) -> Lines:
             return Lines(
-                lambda text: self._log_line(HookLine(election, name, transition, stream, text)), allowance
+                lambda text: self._log_line(HookLine(item, name, transition, stream, text)), allowance
             )
 
         return lines("stdout"), lines("stderr")

@@ -1,4 +1,4 @@
-"""What survives a crash of ours: one file per election under the state directory.
+"""What survives a crash of ours: one file per item under the state directory.
 
     lines.py       the format: lines with checksums, the newest tells the whole truth
     values.py      dataclasses as plain values and back
@@ -66,7 +66,7 @@ def _text(path: str) -> str:
 
 @dataclass(slots=True)
 class _File:
-    """One election's file as this process writes it. ``size``: of what is surely whole;
+    """One item's file as this process writes it. ``size``: of what is surely whole;
     ``reserved``: so far the disk has room for certain."""
 
     path: Path
@@ -79,7 +79,7 @@ class _File:
 
 
 class Journal:
-    """The records of all elections. ``wants_disk`` is told of each path whose record has changed in
+    """The records of all items. ``wants_disk`` is told of each path whose record has changed in
     more than its contact."""
 
     def __init__(
@@ -136,21 +136,21 @@ class Journal:
     # --- reading -------------------------------------------------------------------------------
 
     def recorded(self) -> Iterator[tuple[str, Recorded | Unreadable]]:
-        """What earlier processes left, by the name of the election."""
+        """What earlier processes left, by the name of the item."""
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
-            election = path.name.removesuffix(SUFFIX)
+            item = path.name.removesuffix(SUFFIX)
             try:
                 if (found := read(self._content(path))) is not None:
-                    if found.settings.name != election:
+                    if found.settings.name != item:
                         raise Unreadable(f"it is a copy of the record of {found.settings.name}")
-                    self._go_on(election, found)
-                    yield election, found
+                    self._go_on(item, found)
+                    yield item, found
             except Unreadable as unreadable:
-                yield election, unreadable
+                yield item, unreadable
 
-    def _go_on(self, election: str, found: Recorded) -> None:
+    def _go_on(self, item: str, found: Recorded) -> None:
         """A hook may begin before our first record: its group then stands beside what we found."""
-        file = self._file(election)
+        file = self._file(item)
         foreign = found.memory.foreign or found.identity != self.identity
         file.memory = replace(found.memory, foreign=foreign)
         file.settings = found.settings
@@ -178,17 +178,17 @@ class Journal:
             self._wants_disk(file.path)
         return why_not
 
-    def group_began(self, election: str, group: Group) -> str:
+    def group_began(self, item: str, group: Group) -> str:
         """A hook's process group is on record from now on, until it ends."""
-        return self._groups(election, lambda groups: (*groups, group))
+        return self._groups(item, lambda groups: (*groups, group))
 
-    def group_ended(self, election: str, group: Group) -> str:
+    def group_ended(self, item: str, group: Group) -> str:
         """Nothing of it is left to be killed."""
-        return self._groups(election, lambda groups: tuple(other for other in groups if other != group))
+        return self._groups(item, lambda groups: tuple(other for other in groups if other != group))
 
-    def _groups(self, election: str, change: Callable[[tuple[Group, ...]], tuple[Group, ...]]) -> str:
-        """Of an election without a record nothing could be wound up, so nothing is kept."""
-        file = self._files.get(election)
+    def _groups(self, item: str, change: Callable[[tuple[Group, ...]], tuple[Group, ...]]) -> str:
+        """Of an item without a record nothing could be wound up, so nothing is kept."""
+        file = self._files.get(item)
         if file is None or file.settings is None:
             return ""
         file.groups = change(file.groups)  # whatever becomes of this write, the next one says so
@@ -200,10 +200,10 @@ class Journal:
         file.groups = ()
         return self._write(file, NOTHING, file.settings) if file.settings is not None else ""
 
-    def _file(self, election: str) -> _File:
-        file = self._files.get(election)
+    def _file(self, item: str) -> _File:
+        file = self._files.get(item)
         if file is None:
-            file = self._files[election] = _File(self._directory / f"{election}{SUFFIX}")
+            file = self._files[item] = _File(self._directory / f"{item}{SUFFIX}")
         return file
 
     def _write(self, file: _File, memory: Memory, settings: ItemSettings) -> str:

@@ -1,6 +1,6 @@
 """The journal's format: lines of text, each with its checksum; the newest tells the whole truth.
 
-    1f4e2a90 {"record":"settings","election":"namenode","settings":{...},"consul":{...}}
+    1f4e2a90 {"record":"settings","item":"namenode","settings":{...},"consul":{...}}
     77c01d35 {"record":"state","time":"2026-11-21T03:04:05Z","boot":"...","step":"holding",...}
 
 A state needs only the settings before it. A last line without its end was never acknowledged to
@@ -36,7 +36,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One election as an earlier process left it. ``groups``: process groups of hooks under way;
+    """One item as an earlier process left it. ``groups``: process groups of hooks under way;
     ``withheld``: variables that its hooks must not inherit."""
 
     settings: ItemSettings
@@ -62,9 +62,9 @@ class Unreadable(Exception):
 
 
 def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
-    """By what the election would be wound up; without a token, which is read where it stands."""
+    """By what the item would be wound up; without a token, which is read where it stands."""
     reached = {name: part for name, part in to_plain(consul).items() if name != "token"}
-    content = {"record": "settings", "election": settings.name, "settings": to_plain(settings)}
+    content = {"record": "settings", "item": settings.name, "settings": to_plain(settings)}
     return _line(content | {"consul": reached, "withheld": to_plain(withheld)})
 
 

@@ -28,7 +28,7 @@ NOBODY: frozenset[type] = frozenset()
 class World:
     """One state of a walk, as it was first reached."""
 
-    election: Contender
+    contender: Contender
     monitor: Monitor
     now: float = 0.0
     sessions: int = 0
@@ -36,11 +36,11 @@ class World:
     @property
     def key(self) -> Key:
         """Equal for two worlds that no event can make differ."""
-        monitor, now, tenure = self.monitor, self.now, self.election.tenure
-        if self.election.role is a.Role.STOPPED:
+        monitor, now, tenure = self.monitor, self.now, self.contender.tenure
+        if self.contender.role is a.Role.STOPPED:
             return (tenure is None,)
         matters = tenure is not None and (tenure.believes or monitor.running)
-        oldest = -self.election.lease.lock_delay_s - GRID_S
+        oldest = -self.contender.lease.lock_delay_s - GRID_S
         onlooker = (
             max(monitor.contact_at - now, oldest) if matters else 0.0,
             tuple((running.ends_by - now, running.asked_to_end) for running in monitor.running),
@@ -54,10 +54,10 @@ class World:
             ),
             monitor.written[1],
             monitor.asked is not None,
-            max(monitor.resumed_at - now, -self.election.lease.fresh_s - GRID_S),
+            max(monitor.resumed_at - now, -self.contender.lease.fresh_s - GRID_S),
             monitor.stop_writes,
         )
-        return key_of(self.election, now, onlooker)
+        return key_of(self.contender, now, onlooker)
 
 
 def may_happen(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[tuple[e.Event, float]]:
@@ -65,10 +65,10 @@ def may_happen(world: World, hostile: frozenset[type], *, stop: bool) -> Iterato
 
     Time moves by ticks, but where belief is about to end: there anything may come before the tick.
     """
-    now, later, tenure = world.now, _later(world, hostile), world.election.tenure
+    now, later, tenure = world.now, _later(world, hostile), world.contender.tenure
     for event in _events(world, hostile, stop=stop):
         yield event, now
-        if later is not None and tenure is not None and tenure.expires_at(world.election.lease) <= later:
+        if later is not None and tenure is not None and tenure.expires_at(world.contender.lease) <= later:
             yield event, later
     if later is not None:
         yield e.Tick(), later
@@ -80,7 +80,7 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield e.Remembered(monitor.asked)
         yield e.Remembered(monitor.asked, "full")
         return
-    name = world.election.settings.name
+    name = world.contender.settings.name
     for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked):
         if operator in hostile:
             yield operator(name)
@@ -98,7 +98,7 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
     if monitor.run is not None:
         assert isinstance(monitor.run.started, a.StartRun)
         yield e.RunEnded(monitor.run.started)
-    if stop and not world.election.stopping:
+    if stop and not world.contender.stopping:
         yield e.StopAsked()
 
 
@@ -124,7 +124,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
 
 def sane_answer(world: World, request: a.Request) -> e.Outcome | None:
     """None: a watch that has no news waits on."""
-    tenure, view = world.election.tenure, world.election.claim.view
+    tenure, view = world.contender.tenure, world.contender.claim.view
     match request:
         case a.CreateSession():
             return e.Created(f"s{world.sessions}")
@@ -161,7 +161,7 @@ def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
             yield from (FREE, RIVAL, e.Denied(""))
             if isinstance(request, a.WatchKey):
                 yield FELL
-            yield from _our_views(world.election, watch=isinstance(request, a.WatchKey))
+            yield from _our_views(world.contender, watch=isinstance(request, a.WatchKey))
 
 
 def _our_views(election: Contender, *, watch: bool) -> Iterator[e.KeyView]:
@@ -190,8 +190,8 @@ def _later(world: World, hostile: frozenset[type]) -> float | None:
         if type(request) in hostile or not isinstance(request, a.WatchKey)
     ]
     ends += [running.ends_by for running in monitor.running]
-    due_at = min([world.election.deadline, *ends])
-    if due_at == NEVER or world.election.role is a.Role.STOPPED:
+    due_at = min([world.contender.deadline, *ends])
+    if due_at == NEVER or world.contender.role is a.Role.STOPPED:
         return None
     later = max(now + GRID_S, ceil(round(due_at / GRID_S, 6)) * GRID_S)
     return later if later <= min([*ends, NEVER]) else None

@@ -118,7 +118,7 @@ class _Explorer:
         assert len(self.came) < STATES_MAX, f"{STATES_MAX} states: something grows without bound"
         self.came[key] = (world, link)
         self.walked.states += 1
-        self.walked.kinds.add(world.election.role)
+        self.walked.kinds.add(world.contender.role)
         yield world, link
 
     def move(self, world: World, event: e.Event, now: float, link: Link | None) -> tuple[World, Link]:
@@ -126,8 +126,8 @@ class _Explorer:
         self.walked.steps += 1
         begun: tuple[a.Action, ...] = ()
         try:
-            election, begun = step(world.election, event, now)
-            monitor = watch_step(world.monitor, world.election, event, election, begun, now)
+            election, begun = step(world.contender, event, now)
+            monitor = watch_step(world.monitor, world.contender, event, election, begun, now)
             created = isinstance(event, e.Answered) and isinstance(event.outcome, e.Created)
             new = World(election, monitor, now, world.sessions + created)
             new = _without_orphans(new)
@@ -145,7 +145,7 @@ class _Explorer:
         for silent in (False, True):
             good: set[Key] = set()
             for key, (world, link) in self.came.items():
-                if world.election.stopping or not silent:
+                if world.contender.stopping or not silent:
                     self._way_on(key, world, link, good, silent)
 
     def _way_on(self, key: Key, world: World, link: Link, good: set[Key], silent: bool) -> None:
@@ -166,24 +166,24 @@ class _Explorer:
 
 def _arrived(world: World) -> bool:
     """At the end of every way: what a sane Consul, hooks that work and some time lead to."""
-    role, settings = world.election.role, world.election.settings
-    if world.election.stopping:
+    role, settings = world.contender.role, world.contender.settings
+    if world.contender.stopping:
         return role is a.Role.STOPPED
-    if world.election.paused and world.election.tenure is None:
+    if world.contender.paused and world.contender.tenure is None:
         return True
     if not settings.contend:
-        return world.election.claim.watch.pending is not None
+        return world.contender.claim.watch.pending is not None
     return role in (a.Role.HOLDING, a.Role.STUCK)
 
 
 def _next_turn(world: World) -> float:
-    due_at = world.election.deadline
+    due_at = world.contender.deadline
     return due_at if due_at == NEVER else max(world.now + GRID_S, -(-due_at // GRID_S) * GRID_S)
 
 
 def _without_orphans(world: World) -> World:
     """Nothing that Consul may answer about a session already dead changes anything: forget it."""
-    election, monitor = world.election, world.monitor
+    election, monitor = world.contender, world.monitor
     session = election.session
     lanes = (election.claim.watch, election.claim.read, election.claim.info, session.write, session.renew)
     stopped = election.role is a.Role.STOPPED

@@ -56,7 +56,7 @@ class Play:
         now: float = 0.0,
         recorded: ItemSettings | None = None,
     ) -> None:
-        self.election: Contender = new_contender(
+        self.contender: Contender = new_contender(
             settings, spread=0.0, instance="i", memory=memory, recorded=recorded, now=now
         )
         self.records: list[a.Memory] = []
@@ -103,7 +103,7 @@ class Play:
 
     def _turn(self, event: e.Event, now: float) -> list[a.Action]:
         """What is to be kept is kept at once, as the driver does it, and is not part of the lines."""
-        self.election, begun = step(self.election, event, now)
+        self.contender, begun = step(self.contender, event, now)
         done: list[a.Action] = [action for action in begun if not isinstance(action, a.Remember)]
         for remember in begun:
             if isinstance(remember, a.Remember):
@@ -120,7 +120,7 @@ class Play:
             ends = [
                 r.at + r.timeout_s if silent else r.at for r in self.under_way if not isinstance(r, a.Watch)
             ]
-            now = max(min([self.election.deadline, *ends]), self.now)
+            now = max(min([self.contender.deadline, *ends]), self.now)
             if now > until:
                 return
             if ends and now == max(min(ends), self.now):
@@ -130,7 +130,7 @@ class Play:
                 self.happens(now, e.Tick())
 
     def _sane(self, request: a.Request) -> e.Outcome:
-        tenure = self.election.tenure
+        tenure = self.contender.tenure
         match request:
             case a.CreateSession():
                 return e.Created("s")
@@ -141,9 +141,9 @@ class Play:
             case a.ReadSession():
                 return e.SessionInfo(15.0)
             case a.ReadSlots():
-                return self.election.claim.view or e.SlotsView(5)
+                return self.contender.claim.view or e.SlotsView(5)
             case a.ReadKey():
-                return self.election.claim.view or ABSENT if tenure is not None else FREE
+                return self.contender.claim.view or ABSENT if tenure is not None else FREE
             case _:
                 return e.Done()
 
@@ -164,11 +164,11 @@ class Play:
 
     @property
     def role(self) -> str:
-        return self.election.role
+        return self.contender.role
 
     @property
     def deadline(self) -> float:
-        return self.election.deadline
+        return self.contender.deadline
 
     @staticmethod
     def says(actions: list[a.Action]) -> str:

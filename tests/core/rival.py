@@ -76,7 +76,7 @@ class World:
     ``owed``: the session whose on_acquire began and whose on_lose has not ended.
     """
 
-    election: Contender | None
+    contender: Contender | None
     memory: a.Memory = NOTHING
     now: float = 0.0
     holder: str = ""
@@ -98,7 +98,7 @@ class World:
 
     def key(self, settings: ElectionSettings) -> Key:
         """Equal for two worlds that no event can make differ."""
-        naming = _OwnNames(self.election or new_contender(settings, spread=0.0, instance="i"), self.now)
+        naming = _OwnNames(self.contender or new_contender(settings, spread=0.0, instance="i"), self.now)
         past = -self.lock_delay_s(settings) - GRID_S
         memory = self.memory
         recorded = (
@@ -108,7 +108,7 @@ class World:
             memory.taken_at is None,
         )
         return (
-            part(self.election, naming),
+            part(self.contender, naming),
             recorded,
             self.holder,
             max(self.delay_until - self.now, 0.0),
@@ -206,7 +206,7 @@ class _Explorer:
     def _at_once(self, world: World) -> Iterator[tuple[str, World]] | None:
         for pending in world.pending:
             if isinstance(pending.request, a.WatchKey):
-                known = world.election.claim.view if world.election is not None else None
+                known = world.contender.claim.view if world.contender is not None else None
                 assert not isinstance(known, e.SlotsView)
                 wakes = pending.request.index == 0 or known is None or known.session != world.holder
                 if wakes and a.WatchKey not in self.scene.slow:
@@ -219,14 +219,14 @@ class _Explorer:
     def _all_that_may_happen(self, world: World) -> Iterator[tuple[str, World]]:
         yield from self._consul(world)
         yield from self._rival(world)
-        if world.election is None:
+        if world.contender is None:
             yield from self._restart(world)
         else:
             yield from self._exchanges(world)
             yield from self._ours(world)
         if world.now + GRID_S <= self._bound(world):
             later = replace(world, now=world.now + GRID_S)
-            if world.election is None:
+            if world.contender is None:
                 yield "time passes", later
             else:
                 yield from self._turn(later, e.Tick())
@@ -254,11 +254,11 @@ class _Explorer:
         in_time = world.now < world.acts_until
         quiet = replace(world, hook=None, run=None, acts_until=inf if in_time else world.acts_until)
         fresh = new_contender(settings, spread=0.0, instance="i", memory=memory, now=world.now)
-        for told, moved in self._turn(replace(quiet, election=fresh), e.Tick()):
+        for told, moved in self._turn(replace(quiet, contender=fresh), e.Tick()):
             yield f"restart, {told}", moved
         if self.scene.departs and memory.step is not a.Step.NONE:
             leaving = departing_contender(settings, spread=0.0, instance="i", memory=memory, now=world.now)
-            for told, moved in self._turn(replace(quiet, election=leaving), e.Tick()):
+            for told, moved in self._turn(replace(quiet, contender=leaving), e.Tick()):
                 yield f"restart without it, {told}", moved
 
     def _exchanges(self, world: World) -> Iterator[tuple[str, World]]:
@@ -297,7 +297,7 @@ class _Explorer:
         """Time goes no further than what must happen by then."""
         bounds = [inf]
         bounds += [child[1] for child in (world.hook, world.run) if child is not None]
-        if world.election is not None:
+        if world.contender is not None:
             losable = world.losses < self.scene.losses
             bounds += [
                 p.request.at + p.request.timeout_s - (0.0 if losable else GRID_S)
@@ -317,9 +317,9 @@ class _Explorer:
         told = _short(event)
         self.walked.kinds.add(type(event))
         world = self._ended(world, event)
-        assert world.election is not None
-        election, actions = step(world.election, event, world.now)
-        before, world = world, replace(world, election=election)
+        assert world.contender is not None
+        election, actions = step(world.contender, event, world.now)
+        before, world = world, replace(world, contender=election)
         records: list[tuple[World, e.Remembered]] = []
         asked: a.Remember | None = None
         for done, action in enumerate(actions):
@@ -327,7 +327,7 @@ class _Explorer:
             if isinstance(action, a.Became):
                 continue
             if world.crashes < self.scene.crashes and not isinstance(action, a.Prepare):
-                cut = self._crashed(replace(world, election=before.election))
+                cut = self._crashed(replace(world, contender=before.contender))
                 yield f"{told}, killed before action {done}: {_short(action)}", cut
             if isinstance(action, a.Remember):
                 asked = action
@@ -396,14 +396,14 @@ class _Explorer:
 
     def _crashed(self, world: World) -> World:
         """Its requests may be applied yet; its application acts on, and is judged to the last room."""
-        tenure, lease = world.election.tenure if world.election else None, None
-        if world.election is not None:
-            lease = world.election.lease
+        tenure, lease = world.contender.tenure if world.contender else None, None
+        if world.contender is not None:
+            lease = world.contender.lease
         until = tenure.contact + lease.room_s if tenure is not None and lease is not None else world.now
         writes = [p.request for p in world.pending if p.answer is None and isinstance(p.request, WRITES)]
         return replace(
             world,
-            election=None,
+            contender=None,
             pending=(),
             late=(*world.late, *(write for write in writes if isinstance(write, WRITES))),
             run=None,

@@ -41,18 +41,18 @@ def test_after_our_own_loss_our_own_lock_delay_counts_and_not_a_former_holders()
     play.on(2.6, CREATE, e.Created("s2"))
     play.on(2.7, READ, e.KeyView(12))
     play.on(2.8, ACQUIRE, e.LockDelayed())
-    assert play.election.claim.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
+    assert play.contender.claim.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
 
 
 def test_any_number_of_losses_of_our_own_making_delays_the_next_try_by_no_more_than_the_most() -> None:
     play = Play(contender(on_lose=()))
-    play.election = replace(play.election, own_losses=5000)
+    play.contender = replace(play.contender, own_losses=5000)
     play.happens(0.0, e.Tick())
     play.on(0.1, CREATE, e.Created("s"))
     play.on(0.2, WATCH, e.KeyView(5))
     play.on(0.3, ACQUIRE, WON)
     play.ends(0.4, "release s, waiting", ok=False)
-    assert play.election.rejoin_at == pytest.approx(0.4 + REJOIN_DELAY_MAX_S)
+    assert play.contender.rejoin_at == pytest.approx(0.4 + REJOIN_DELAY_MAX_S)
 
 
 def test_a_retry_of_on_change_is_no_deadline_while_stopping() -> None:
@@ -81,10 +81,10 @@ def test_without_a_ttl_an_unanswered_create_is_not_repeated_at_once() -> None:
     play = Play(contender(ttl_s=None, lock_delay_s=60.0))
     play.happens(0.0, e.Tick())
     play.on(3.0, CREATE, e.Unknown("silence"))
-    assert play.election.session.deadline == 13.0
+    assert play.contender.session.deadline == 13.0
 
 
 def _told(play: Play) -> a.StartHook:
-    running = play.election.change.hooks.running
+    running = play.contender.change.hooks.running
     assert running is not None
     return running

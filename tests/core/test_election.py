@@ -50,8 +50,8 @@ def test_the_token_is_the_modify_index_and_the_contact_the_send_time_of_the_acqu
     context = play.last(a.StartHook).context
     assert (context.fencing_token, context.session, context.lock_index) == (7, "s", 2)
     assert (context.leader, context.rival_at) == (b"me", None)
-    assert play.election.tenure is not None
-    assert play.election.tenure.contact == 0.2
+    assert play.contender.tenure is not None
+    assert play.contender.tenure.contact == 0.2
 
 
 def test_news_of_a_free_key_waits_for_the_session() -> None:
@@ -180,8 +180,8 @@ def test_an_acquire_that_is_applied_after_we_gave_up_begins_the_tenure() -> None
     play.does(3.7, "read")
     play.does(3.8, READ, OURS, "start up#1: acquired, acquiring")
     assert play.last(a.StartHook).context.fencing_token == OURS.modify_index
-    assert play.election.tenure is not None
-    assert play.election.tenure.contact == 3.7
+    assert play.contender.tenure is not None
+    assert play.contender.tenure.contact == 3.7
 
 
 UNWELCOME = ("paused", "unfit")
@@ -192,7 +192,7 @@ def unwelcome(play: Play, why: str) -> None:
     if why == "paused":
         play.hears(0.25, e.PauseAsked("n"), "paused")
     else:
-        play.election = replace(play.election, health=replace(play.election.health, fit=False))
+        play.contender = replace(play.contender, health=replace(play.contender.health, fit=False))
 
 
 @pytest.mark.parametrize("why", UNWELCOME)
@@ -241,9 +241,9 @@ def test_a_win_that_comes_after_the_read_that_told_of_it_changes_nothing() -> No
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(0.3, WATCH, OURS, "read, watch 7")
     play.does(0.4, READ, OURS, "start up#1: acquired, acquiring")
-    before = play.election.tenure
+    before = play.contender.tenure
     play.does(0.5, ACQUIRE, WON, "")
-    assert play.election.tenure == before
+    assert play.contender.tenure == before
 
 
 def test_a_session_that_died_is_replaced() -> None:
@@ -299,7 +299,7 @@ def test_an_index_that_fell_is_not_believed_but_asked_anew() -> None:
 def test_a_holders_watch_is_consistent_and_begins_at_the_index_of_the_tenure() -> None:
     play = acquiring()
     play.does(0.4, WATCH, e.KeyView(6), "watch 7 consistently")
-    assert play.election.tenure is not None and play.election.tenure.believes
+    assert play.contender.tenure is not None and play.contender.tenure.believes
 
 
 # --- stopping -----------------------------------------------------------------------------------------------
@@ -324,8 +324,8 @@ def test_stopped_it_takes_no_notice_of_anything() -> None:
     play.happens(1.0, e.StopAsked())
     play.passes(2.0)
     assert play.role == "stopped" and play.deadline == float("inf")
-    before = play.election
-    assert play.on(3.0, WATCH, FREE) == [] and play.election == before
+    before = play.contender
+    assert play.on(3.0, WATCH, FREE) == [] and play.contender == before
 
 
 def test_a_holder_stops_in_order() -> None:

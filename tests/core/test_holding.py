@@ -302,7 +302,7 @@ def test_what_is_not_said_of_the_session_is_no_loss() -> None:
 def next_create(play: Play, lost_at: float) -> float:
     """How long after the loss the node contends again; then it holds, and on_acquire runs."""
     play.passes(lost_at + 1.0)
-    while play.election.claim.view != RELEASED:
+    while play.contender.claim.view != RELEASED:
         play.on(play.now, WATCH, RELEASED)
     play.passes(lost_at + 301.0)
     assert play.role == "acquiring"

@@ -70,7 +70,7 @@ def test_each_step_is_on_record_in_its_turn() -> None:
 
 def of_a_loss(event: e.Event, now: float) -> list[type[a.Action]]:
     """The record and the hook, in the order in which the turn has them."""
-    _, actions = step(holding().election, event, now)
+    _, actions = step(holding().contender, event, now)
     return [type(action) for action in actions if isinstance(action, a.Remember | a.StartHook)]
 
 
@@ -80,7 +80,7 @@ def test_a_loss_that_consul_guards_is_on_record_before_on_lose_begins() -> None:
 
 
 def test_no_record_delays_on_lose_where_a_rival_may_soon_hold() -> None:
-    assert of_a_loss(e.Tick(), holding().election.deadline + 60.0) == [a.StartHook, a.Remember]
+    assert of_a_loss(e.Tick(), holding().contender.deadline + 60.0) == [a.StartHook, a.Remember]
 
 
 def test_a_loss_is_on_record_while_on_acquire_is_being_killed() -> None:
@@ -106,8 +106,8 @@ def test_the_newest_contact_is_on_record() -> None:
     """A process that starts while Consul is silent believes no longer than this one would have."""
     play = holding()
     play.passes(10.0)
-    assert play.election.tenure is not None
-    assert play.records[-1].contact == play.election.tenure.contact > 5.0
+    assert play.contender.tenure is not None
+    assert play.records[-1].contact == play.contender.tenure.contact > 5.0
 
 
 def test_a_session_that_is_not_on_record_does_not_try() -> None:
@@ -139,7 +139,7 @@ def test_a_tenure_that_is_not_on_record_is_given_back_without_a_hook() -> None:
     play.disk_full = True
     play.does(0.3, ACQUIRE, WON, "release s")
     assert not play.times(a.StartHook)
-    assert play.election.ledger.deadline == inf  # what is on record is the truth again
+    assert play.contender.ledger.deadline == inf  # what is on record is the truth again
     play.disk_full = False
     play.on(0.4, RELEASE, e.Done())
     play.on(1.0, DESTROY, e.Done()) if play.times(DESTROY) else play.passes(1.0)
@@ -205,10 +205,10 @@ OTHER = contender(on_acquire=(hook("other up"),), on_lose=(hook("other down", 1.
 
 def test_until_it_is_adopted_a_tenure_is_lost_by_the_settings_on_record() -> None:
     play = restarted(Step.HOLDING, OTHER)
-    assert play.election.lease.room_s == ROOM_S
+    assert play.contender.lease.room_s == ROOM_S
     play.does(2.1, READ, ABSENT, "start down#1: crashed, losing")
     play.happens(2.3, e.HookEnded(play.last(a.StartHook), ok=True))
-    assert play.election.settings == OTHER
+    assert play.contender.settings == OTHER
 
 
 def test_an_on_lose_that_a_crash_interrupted_is_that_of_the_record() -> None:
@@ -221,7 +221,7 @@ def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_reco
     play.does(2.1, RENEW, e.Alive(), "")
     before = len(play.records)
     play.does(2.2, READ, OURS, "start run, holding")
-    assert play.election.settings == OTHER and play.election.lease.lose_time_s == 6.0
+    assert play.contender.settings == OTHER and play.contender.lease.lose_time_s == 6.0
     assert len(play.records) > before
     play.happens(2.3, e.RunEnded(play.last(a.StartRun)))
     assert play.last(a.StartHook).hook.name == "other down"
@@ -230,7 +230,7 @@ def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_reco
 def test_the_file_is_on_record_before_anything_of_it_begins() -> None:
     play = restarted(Step.TENURE, OTHER)
     play.happens(2.1, e.Answered(play.last(RENEW), e.Alive()))
-    election, begun = step(play.election, e.Answered(play.last(READ), OURS), 2.2)
+    election, begun = step(play.contender, e.Answered(play.last(READ), OURS), 2.2)
     (remember,) = [each for each in begun if not isinstance(each, a.Prepare)]
     assert isinstance(remember, a.Remember) and remember.settings == OTHER
     election, begun = step(election, e.Remembered(remember), 2.2)
@@ -243,7 +243,7 @@ def test_a_file_that_cannot_be_recorded_waits_for_the_end_of_the_tenure() -> Non
     play.does(2.1, RENEW, e.Alive(), "")
     play.disk_full = True
     play.does(2.2, READ, OURS, "holding")
-    assert play.election.settings == contender()
+    assert play.contender.settings == contender()
     play.disk_full = False
     play.happens(2.3, e.StopAsked())
     assert play.last(a.StartHook).hook.name == "down"
@@ -257,7 +257,7 @@ def test_a_file_that_leaves_less_room_counts_only_on_news_that_is_fresh_by_it() 
     play.happens(2.0, e.Tick())
     play.on(2.1, READ, OURS)
     play.on(10.0, RENEW, e.Alive())
-    assert play.election.settings == loose and play.role == "holding"
+    assert play.contender.settings == loose and play.role == "holding"
 
 
 def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
@@ -267,7 +267,7 @@ def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
     play.on(2.1, RENEW, e.Alive())
     play.does(2.2, READ, OURS, "holding")
     play.hears(2.3, e.HookEnded(checking, ok=False), "")
-    assert play.election.health.fit and play.election.health.idle
+    assert play.contender.health.fit and play.contender.health.idle
 
 
 def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another() -> None:
@@ -277,7 +277,7 @@ def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another(
     checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
     play.on(2.1, RENEW, e.Alive())
     play.does(2.2, READ, OURS, "holding")
-    assert play.election.settings == changed and play.election.health.running == checking
+    assert play.contender.settings == changed and play.contender.health.running == checking
     play.hears(2.3, e.HookEnded(checking, ok=True), "")
     play.passes(7.5)
     assert len(play.times(a.StartHook)) == 2
@@ -288,7 +288,7 @@ def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another(
 
 def departing(step: Step) -> Play:
     play = Play(contender(), now=2.0)
-    play.election = departing_contender(contender(), spread=0.0, instance="i", memory=left(step), now=2.0)
+    play.contender = departing_contender(contender(), spread=0.0, instance="i", memory=left(step), now=2.0)
     play.happens(2.0, e.Tick())
     return play
 
@@ -435,7 +435,7 @@ def test_a_pause_outlives_the_process() -> None:
 
 def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
     play = Play(contender())
-    play.election = departing_contender(
+    play.contender = departing_contender(
         contender(), spread=0.0, instance="i", memory=left(Step.HOLDING), now=2.0
     )
     play.happens(2.0, e.Tick())

@@ -31,10 +31,10 @@ def test_an_answer_reaches_the_election_that_asked() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     create = next(r for r in begun if isinstance(r, a.CreateSession) and r.item == "two")
-    untouched = both.elections["one"]
+    untouched = both.contenders["one"]
     both.step(e.Answered(create, e.Created("s")), 0.1)
-    assert both.elections["two"].session.id == "s"
-    assert both.elections["one"] is untouched
+    assert both.contenders["two"].session.id == "s"
+    assert both.contenders["one"] is untouched
 
 
 def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
@@ -48,7 +48,7 @@ def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
         if isinstance(action, a.StartHook)
     ]
     both.step(e.HookEnded(started[1], ok=True), 0.2)
-    assert both.elections["two"].change.idle and not both.elections["one"].change.idle
+    assert both.contenders["two"].change.idle and not both.contenders["one"].change.idle
 
 
 def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
@@ -143,7 +143,7 @@ def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
     kept(node, node.step(e.Answered(destroy, e.Done()), 1.4), 1.4)
     begun = node.step(e.Tick(), 1.5)
     assert [action for action in begun if isinstance(action, a.CreateSession)]
-    assert node.elections["n"].spread == 0.5
+    assert node.contenders["n"].spread == 0.5
 
 
 def wound_up(node: Node, begun: list[a.Action], now: float) -> None:
@@ -180,24 +180,24 @@ def test_a_renamed_election_begins_when_all_that_have_its_key_have_wound_up() ->
     node = two_keys(paused=False)
     assert node.waiting_for("new") == {"n", "m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
-    assert "new" not in node.elections and node.waiting_for("new") == {"m"}
+    assert "new" not in node.contenders and node.waiting_for("new") == {"m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
-    assert node.elections["new"].spread == 0.5 and not node.waiting_for("new")
-    assert node.elections["new"].session.stage is Stage.CREATING
+    assert node.contenders["new"].spread == 0.5 and not node.waiting_for("new")
+    assert node.contenders["new"].session.stage is Stage.CREATING
 
 
 def test_a_pause_while_it_departs_is_its_successors() -> None:
     node = two_keys(paused=False)
     node.step(e.PauseAsked("n"), 1.0)
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
-    assert node.elections["n"].paused and node.elections["n"].role is not a.Role.STOPPED
-    assert not node.elections["m"].paused
+    assert node.contenders["n"].paused and node.contenders["n"].role is not a.Role.STOPPED
+    assert not node.contenders["m"].paused
 
 
 def started(node: Node, name: str) -> a.StartHook:
     """The on_lose of this election, which has just begun."""
     node.step(e.Tick(), 1.0)
-    tenure = node.elections[name].tenure
+    tenure = node.contenders[name].tenure
     assert tenure is not None and tenure.hooks.running is not None
     return tenure.hooks.running
 

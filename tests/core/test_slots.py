@@ -143,7 +143,7 @@ def test_what_is_looked_at_later_is_news_of_before() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "o3", *line, "s", at=lock("o1", "o2", "o3")))
     play.on(2.0, WATCH, view("o1", "o2", *line, "s", at=lock("o1", "o2", index=70), index=70))
-    assert play.election.claim.free_at == pytest.approx(1.5)
+    assert play.contender.claim.free_at == pytest.approx(1.5)
 
 
 def test_a_holder_looks_at_once_whoever_stands_before_it() -> None:
@@ -164,7 +164,7 @@ def test_who_comes_when_another_waits_stands_in_line_and_lets_it_try_first() -> 
     play = waiting()
     play.does(0.2, WATCH, view("o1", "o2", "o4", at=lock("o1", "o2")), "enroll s, watch 60")
     play.on(2.0, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
-    assert play.election.claim.try_at == pytest.approx(2.2)
+    assert play.contender.claim.try_at == pytest.approx(2.2)
 
 
 def test_a_lost_race_is_read_anew_before_the_next_try() -> None:
@@ -230,15 +230,15 @@ def test_what_was_only_hidden_is_asked_for_again_when_something_changes() -> Non
     play = full()
     play.on(1.0, WATCH, HIS)
     play.on(1.1, ASK, e.KeyView(50, "o3", b"me", 3, 3, 1))
-    assert "does not show o3" in play.election.claim.notice
+    assert "does not show o3" in play.contender.claim.notice
     asked = len(play.times(ASK))
     play.on(1.2, READ, HIS)
     assert len(play.times(ASK)) == asked
     changed = view("o1", "o2", "s", at=lock("o1", "o2", "o3"), index=70)
     assert "ask p/o3" in Play.says(play.on(5.0, WATCH, changed))
     play.on(5.1, ASK, GONE)
-    assert play.election.claim.notice == ""
-    assert play.election.claim.try_at == pytest.approx(35.0)
+    assert play.contender.claim.notice == ""
+    assert play.contender.claim.try_at == pytest.approx(35.0)
 
 
 def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
@@ -250,7 +250,7 @@ def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
     play.on(0.3, WATCH, HIS)
     play.passes(29.0)
     assert not play.times(TAKE)
-    assert play.election.claim.try_at == pytest.approx(30.2)
+    assert play.contender.claim.try_at == pytest.approx(30.2)
 
 
 def test_who_comes_into_line_behind_one_that_vanished_waits_as_long() -> None:
@@ -275,11 +275,11 @@ def test_the_slot_of_the_first_that_vanished_is_not_that_of_the_second() -> None
     play.on(1.0, ASK, GONE)
     play.on(11.0, WATCH, view("o1", "o4", "s", at=lock("o1", "o2", "o3")))
     play.on(11.0, ASK, GONE)
-    assert play.election.claim.try_at == pytest.approx(31.2)
+    assert play.contender.claim.try_at == pytest.approx(31.2)
     play.on(31.1, WATCH, view("o1", "o4", "s", at=lock("o1", "o3", "o4", index=70)))
     play.passes(33.0)
     assert not play.times(TAKE)
-    assert play.election.claim.try_at == pytest.approx(41.0)
+    assert play.contender.claim.try_at == pytest.approx(41.0)
 
 
 @pytest.mark.parametrize("longest", ["file", "record", "body"])
@@ -289,7 +289,7 @@ def test_the_longest_prune_delay_counts(longest: str) -> None:
     of_o1 = key("o1", delay_s=40.0 if longest == "body" else 20.0)
     play.on(1.0, WATCH, e.SlotsView(60, at, (of_o1, key("o2", delay_s=20.0), key("s", delay_s=20.0))))
     play.on(1.0, ASK, GONE)
-    claim = play.election.claim
+    claim = play.contender.claim
     assert claim.try_at == pytest.approx(41.0)
 
 
@@ -299,7 +299,7 @@ def test_what_the_body_of_one_that_vanished_asked_for_is_remembered() -> None:
     play = in_line(e.SlotsView(60, at, (*keys, key("o3", delay_s=40.0))), prune_delay_s=20.0)
     play.on(1.0, WATCH, e.SlotsView(60, at, (*keys, key("s", delay_s=20.0))))
     play.on(1.0, ASK, GONE)
-    assert play.election.claim.try_at == pytest.approx(41.0)
+    assert play.contender.claim.try_at == pytest.approx(41.0)
 
 
 def test_a_contender_key_without_its_session_is_as_good_as_gone() -> None:
@@ -308,7 +308,7 @@ def test_a_contender_key_without_its_session_is_as_good_as_gone() -> None:
     keys = (key("o1"), key("o2"), key("o3", alive=False), key("s"))
     play.on(1.0, WATCH, e.SlotsView(60, lock("o1", "o2", "o3"), keys))
     play.on(1.0, ASK, e.KeyView(60, "", b"me", 3, 60, 1))
-    assert play.election.claim.try_at == pytest.approx(31.0)
+    assert play.contender.claim.try_at == pytest.approx(31.0)
 
 
 def test_whoever_vanished_stays_in_the_record_when_another_slot_is_taken() -> None:
@@ -343,14 +343,14 @@ def test_what_a_single_read_does_not_confirm_is_never_pruned() -> None:
     play.on(1.0, WATCH, HIS)
     told = Play.says(play.on(1.1, ASK, e.KeyView(60, "o3", b"", 3, 3, 1)))
     assert "notice: the list below the prefix does not show o3" in told
-    assert play.election.claim.try_at == -float("inf") or not play.election.may_try
+    assert play.contender.claim.try_at == -float("inf") or not play.contender.may_try
 
 
 def test_nor_is_what_is_denied() -> None:
     play = full()
     play.on(1.0, WATCH, HIS)
     play.on(1.1, ASK, e.Denied("Permission denied"))
-    assert not play.election.may_try
+    assert not play.contender.may_try
     assert "ask p/o3" in Play.says(play.happens(1.7, e.Tick()))
 
 
@@ -359,7 +359,7 @@ def test_a_record_that_was_deleted_beside_contenders_is_as_good_as_full_for_the_
     gone = view("o1", "o2", "o3", "s", at=None)
     assert f"ask p/{LOCK}" in Play.says(play.on(1.0, WATCH, gone))
     play.on(1.0, ASK, GONE)
-    assert play.election.claim.try_at == pytest.approx(31.0 + 3 * 0.2)
+    assert play.contender.claim.try_at == pytest.approx(31.0 + 3 * 0.2)
 
 
 @pytest.mark.parametrize(("seen", "opens_at"), [(True, 31.0), (False, 50.0)])
@@ -371,7 +371,7 @@ def test_a_record_that_may_have_been_there_meanwhile_is_waited_for_anew(seen: bo
     play.on(20.0, WATCH if seen else READ, later)
     if not seen:
         play.on(20.0, ASK, GONE)
-    assert play.election.claim.try_at == pytest.approx(opens_at + 2 * 0.2)
+    assert play.contender.claim.try_at == pytest.approx(opens_at + 2 * 0.2)
 
 
 @pytest.mark.parametrize("kind", ["garbage", "lock"])
@@ -505,11 +505,11 @@ def test_a_contender_key_that_was_deleted_is_a_loss_that_the_prune_delay_guards(
 
 def test_a_list_that_hides_us_is_no_loss_and_no_contact() -> None:
     play = holding()
-    before = play.election.tenure
+    before = play.contender.tenure
     play.on(2.0, WATCH, e.SlotsView(70, lock("s", index=61)))
     play.on(2.1, ASK, e.KeyView(70, "s", b"me", 50, 50, 1))
-    assert play.role == "holding" and before is not None and play.election.tenure is not None
-    assert play.election.tenure.contact == before.contact
+    assert play.role == "holding" and before is not None and play.contender.tenure is not None
+    assert play.contender.tenure.contact == before.contact
     play.passes(40.0, silent=True)
     assert play.last(a.StartHook).context.reason == "lease-expired"
 
@@ -525,9 +525,9 @@ def test_a_record_that_became_garbage_is_no_contact() -> None:
 
 def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
     play = holding()
-    assert play.election.lease.lock_delay_s == 30.0
+    assert play.contender.lease.lock_delay_s == 30.0
     play.on(2.0, WATCH, view("s", at=lock("s", index=70, delay_s=20.0), index=70))
-    assert play.election.lease.lock_delay_s == 20.0
+    assert play.contender.lease.lock_delay_s == 20.0
 
 
 def test_a_record_goes_on_only_while_others_wait_as_long_as_we_count_on() -> None:
@@ -545,7 +545,7 @@ def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
     play.on(2.1, RENEW, e.Alive())
     shown = view("s", at=lock("s", index=61, delay_s=20.0), index=61)
     assert "start up#1" in Play.says(play.on(2.2, WATCH, shown))
-    assert play.election.settings == new and play.election.lease.lock_delay_s == 20.0
+    assert play.contender.settings == new and play.contender.lease.lock_delay_s == 20.0
 
 
 # --- leaving ----------------------------------------------------------------------------------------
@@ -601,7 +601,7 @@ def test_who_is_paused_is_in_nobodys_way() -> None:
     play.happens(1.2, e.Tick())
     play.on(1.3, DESTROY, e.Done())
     play.passes(10.0)
-    assert play.role == "paused" and not play.election.session.id
+    assert play.role == "paused" and not play.contender.session.id
     assert "create" in Play.says(play.happens(10.0, e.ResumeAsked("n")))
 
 

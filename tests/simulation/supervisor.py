@@ -81,12 +81,12 @@ class Supervisor:
         records = {} if recorded is None else {ITEM: recorded}
         wanted = [(machine.settings, machine.dice.random())]
         begun = start(wanted, records, Origin(instance, machine.identity, self.now()))
-        self.driver = Driver(Node(begun.elections, begun.successors), self)
+        self.driver = Driver(Node(begun.contenders, begun.successors), self)
 
     @property
     def contender(self) -> Contender:
         """The one election or semaphore as it is now."""
-        return self.driver.node.elections[ITEM]
+        return self.driver.node.contenders[ITEM]
 
     # --- what happens to it ------------------------------------------------------------------------
 
