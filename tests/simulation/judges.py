@@ -5,6 +5,7 @@ a supervisor believes is looked at only where belief itself is judged. Each is t
 looks after every turn; the first broken promise ends the simulation.
 """
 
+from collections import deque
 from collections.abc import Sequence
 
 from supervisor.core.actions import (
@@ -29,6 +30,7 @@ from tests.simulation.holders import Witness
 from tests.simulation.machine import Machine
 from tests.simulation.trace import short
 
+REQUESTS_A_SECOND_MAX = 50  # in thousands of worlds it is below 20
 Try = Acquire | Enroll | TakeSlot
 Return = Release | Leave | DestroySession
 
@@ -230,6 +232,27 @@ class NoReleaseWhileActing(Judge):
         if isinstance(action, Return) and action.session == machine.application.session:
             up = machine.application.up or any(child.acts for child in machine.children.alive)
             self.require(not up, f"{machine.name} gives {short(action.session)} back while it acts")
+
+
+class Gentle(Judge):
+    """No supervisor asks Consul without end, whatever it is answered."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, deque[float]] = {}
+        self.most = 0
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """A request was sent."""
+        if not isinstance(action, Request):
+            return
+        now = machine.schedule.now
+        asked = self._asked.setdefault(machine.name, deque())
+        asked.append(now)
+        while asked[0] <= now - 1.0:
+            asked.popleft()
+        self.most = max(self.most, len(asked))
+        words = f"{machine.name} has asked {len(asked)} questions within a second"
+        self.require(len(asked) <= REQUESTS_A_SECOND_MAX, words)
 
 
 class TokensGrow(Judge):

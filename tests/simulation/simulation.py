@@ -11,6 +11,7 @@ from tests.simulation.faults import Faults, Operator
 from tests.simulation.figures import Figures
 from tests.simulation.judges import (
     BeliefHasRoom,
+    Gentle,
     Judge,
     Judges,
     LoseForEveryAcquire,
@@ -53,6 +54,7 @@ class Simulation:
                 OneHookAtATime(),
                 WritesGoForward(),
                 NoReleaseWhileActing(),
+                Gentle(),
                 BeliefHasRoom(),
                 OnRecordFirst(),
                 Calls(operator),

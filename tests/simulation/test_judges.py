@@ -12,6 +12,7 @@ from supervisor.core.actions import (
     Enroll,
     HookContext,
     Leave,
+    ReadKey,
     Reason,
     Release,
     Role,
@@ -19,8 +20,10 @@ from supervisor.core.actions import (
 )
 from tests.simulation.files import KEY, PREFIX
 from tests.simulation.judges import (
+    REQUESTS_A_SECOND_MAX,
     BeliefHasRoom,
     Broken,
+    Gentle,
     LoseForEveryAcquire,
     NoReleaseWhileActing,
     OneHookAtATime,
@@ -152,6 +155,15 @@ def test_a_release_while_the_application_acts_is_seen(
     NoReleaseWhileActing().did(machine, back("s2"))
     with pytest.raises(Broken, match="while it acts"):
         NoReleaseWhileActing().did(machine, back("s1"))
+
+
+def test_who_asks_without_end_is_seen(machine: Machine) -> None:
+    judge = Gentle()
+    question = ReadKey("app", 0.0, 1.0, KEY)
+    for _ in range(REQUESTS_A_SECOND_MAX):
+        judge.did(machine, question)
+    with pytest.raises(Broken, match="within a second"):
+        judge.did(machine, question)
 
 
 @pytest.mark.parametrize(("session", "token"), [("s1", 8), ("s2", 7), ("s2", 6)])
