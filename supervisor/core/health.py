@@ -36,8 +36,9 @@ class Health:
         return self.running is None
 
     def after(self, former: "Health") -> "Health":
-        """By another check from now on; one that is under way still ends, and nothing begins before."""
-        due_at = self.due_at if self.due_at == NEVER else former.due_at
+        """By another check from now on; one that is under way still ends, and nothing begins before.
+        Where there was no check, none has set when the next is due."""
+        due_at = self.due_at if NEVER in (self.due_at, former.due_at) else former.due_at
         return replace(self, running=former.running, killing=former.killing, due_at=due_at)
 
     def has_fallen(self, check: CandidateCheck | None) -> bool:

@@ -2,6 +2,8 @@
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import health as healths
+from supervisor.core.lane import NEVER
 from supervisor.core.settings import CandidateCheck
 from tests.core.play import (
     ACQUIRE,
@@ -53,6 +55,14 @@ def leading() -> Play:
 def test_a_free_key_is_not_taken_before_the_check_has_risen() -> None:
     play = leading()
     assert play.times(ACQUIRE) == [5.2]
+
+
+def test_a_check_that_another_file_adds_begins_at_once() -> None:
+    """Or a node that was adopted with it would be unfit for ever once it has lost."""
+    bare, with_check = healths.new_health(contender()), contender(candidate_check=CHECK)
+    health, begun = healths.advance(healths.new_health(with_check).after(bare), with_check, "i", 7.0)
+    assert [type(action) for action in begun] == [a.StartHook] and health.due_at == 12.0
+    assert healths.new_health(contender()).after(health).deadline == NEVER
 
 
 def test_a_failure_begins_the_count_anew() -> None:
