@@ -86,6 +86,8 @@ class Reader:
                 lock = _lock_key(entry)
             elif (last := self._last.get(name)) is not None and last[0] == entry:
                 read[name] = last
+            elif "/" in name:
+                continue
             elif text(entry, "Session", "") == name or number(entry, "Flags") == SEMAPHORE_FLAGS:
                 read[name] = (entry, _contender_key(name, entry))
         self._last = read

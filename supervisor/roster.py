@@ -6,6 +6,8 @@ Fields of others survive. Pure functions of bytes; what a roster means is not de
 """
 
 import json
+import re
+from collections.abc import Iterable
 from math import ceil
 from typing import Any
 
@@ -14,6 +16,8 @@ from supervisor.core.actions import Roster
 
 LIMIT_MAX = 1_000_000
 HOLDERS_MAX = 10_000
+DEPTH_MAX = 32  # of lists and mappings in each other; whatever writes it again must not run out of stack
+SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")  # Consul's are UUIDs; each is a key to be asked for
 PRUNE_DELAY_MAX_S = 3600.0  # more than that is not waited for, whoever asks for it
 _OURS = ("limit", "holders", "prunedelay")
 
@@ -70,7 +74,25 @@ def _object(value: bytes) -> dict[str, Any]:
         raise NoRoster("it is no JSON") from None
     if not isinstance(fields, dict):
         raise NoRoster("it is no JSON object")
+    if is_deeper(fields, DEPTH_MAX):
+        raise NoRoster(f"it is nested more than {DEPTH_MAX} deep")
     return fields
+
+
+def is_deeper(value: object, depth: int) -> bool:
+    """Whether lists and mappings are in each other more than ``depth`` deep."""
+    level = [value]
+    for _ in range(depth):
+        level = [part for each in level for part in _parts(each)]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _holders(given: object) -> tuple[str, ...]:
@@ -78,7 +100,7 @@ def _holders(given: object) -> tuple[str, ...]:
     if given is None:
         return ()
     named = tuple(given) if isinstance(given, dict | list) else (None,)
-    holders = tuple(each for each in named if isinstance(each, str) and each)
+    holders = tuple(each for each in named if isinstance(each, str) and SESSION.fullmatch(each))
     if len(holders) != len(named) or len(set(holders)) != len(holders):
         raise NoRoster("its Holders are no names of sessions")
     if len(holders) > HOLDERS_MAX:

@@ -22,6 +22,7 @@ from supervisor.core.lease import (
 from supervisor.core.settings import Hook, ItemSettings, Tls, Webhook
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB are the kernel's limit
+SLOT_VALUE_BYTES_MAX = 4096  # each contender reads those of all the others, at each change
 KEY_CHARS_MAX = 512  # longer ones are refused by the schema; what they share is of no interest
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
 
@@ -86,9 +87,12 @@ def check_item(settings: ItemSettings, report: Report) -> None:
     if "$" in settings.key:
         what = "key" if settings.kind == "election" else "prefix"
         report.refuse((*path, what), "cannot be a key of Consul: a $ cannot stand in it")
-    if len(settings.value) > VALUE_BYTES_MAX:
-        size = len(settings.value)
-        report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {VALUE_BYTES_MAX}")
+    size, longest = (
+        len(settings.value),
+        VALUE_BYTES_MAX if settings.kind == "election" else SLOT_VALUE_BYTES_MAX,
+    )
+    if size > longest:
+        report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {longest}")
     _check_hook_names(settings, path, report)
     for hook_path, hook in _hooks(settings, path):
         if isinstance(hook.call, Webhook):

@@ -224,7 +224,9 @@ class Claim(ABC):
         old = self.watch.old
         if not isinstance(outcome, View):
             return replace(self, watch=self.watch.end(now + terms.retry_s), index=0), None
-        fell = outcome.index < request.index
+        lag_s = request.lag_s if isinstance(request, WatchSlots) else 0.0
+        known = self.view.index if lag_s and self.view is not None else 0
+        fell = outcome.index < max(request.index, known)  # a read may have overtaken it
         changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)
         early = now - request.at < request.wait_s
         idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
@@ -237,8 +239,8 @@ class Claim(ABC):
             return claim, None  # a server that lags behind; the next one asks anew, consistently
         if changed:
             claim = replace(claim, read=claim.read.aged())
-        fresh_at = now - (request.lag_s if isinstance(request, WatchSlots) else 0.0)
-        return claim, News(outcome, request.at, fresh_at, request.consistent, old=False, after=request.index)
+        news = News(outcome, request.at, now - lag_s, request.consistent, old=False, after=request.index)
+        return claim, news
 
     # --- questions --------------------------------------------------------------------------------
 

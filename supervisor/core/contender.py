@@ -191,14 +191,16 @@ def note(contender: Contender, news: News, now: float) -> Contender:
     contender = replace(contender, claim=claim, change=change)
     if not isinstance(claim, Slots):
         return contender
-    tenure = tenure and replace(tenure, holders=news.view.holders)
+    if tenure is None:  # what others are told of a holder is told anew with the slot that is taken
+        return replace(contender, lease=lease_of(contender.settings))
+    tenure = replace(tenure, holders=news.view.holders)
     return replace(contender, tenure=tenure, lease=lease_of(contender.settings, claim.guard_s))
 
 
 def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
     """Consul itself says that our session holds; when that is old news, ask anew."""
     if now >= contact + contender.lease.room_s:
-        return replace(contender, claim=contender.claim.doubted(now))
+        return replace(contender, claim=contender.claim.doubted(now + contender.retry_s))
     hold = view.hold_of(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     tenure = Tenure(

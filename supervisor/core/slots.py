@@ -129,29 +129,39 @@ class Slots(Claim):
         if self.view is None or slots._in_line != self._in_line:
             slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
         before = None if self.view is None else self.view.index
-        slots = slots._missed(now, unbroken=before in (view.index, news.after), changed=before != view.index)
+        slots = slots._missed(
+            now,
+            self._names_missing_from(view),
+            unbroken=before in (view.index, news.after),
+            changed=before != view.index,
+        )
         return slots._opened(news.fresh_at, now)
 
     @property
     def _in_line(self) -> bool:
         return self.view is not None and self.view.alive(self.ours) is not None
 
-    def _missed(self, now: float, *, unbroken: bool, changed: bool) -> Self:
+    def _missed(self, now: float, names: tuple[str, ...], *, unbroken: bool, changed: bool) -> Self:
         """A session that is gone never comes back, but ``.lock`` may have been there again, and others
         may have taken slots, unless every change was seen. What was only hidden may have gone since."""
         kept = (each for each in self.missing if not (each.hidden and changed))
         known = {each.name: each for each in kept if unbroken or each.name != LOCK}
-        missing = tuple(known.get(name) or Missing(name, now) for name in self._names_missing())
+        missing = tuple(known.get(name) or Missing(name, now) for name in names)
         unsure = any(not each.gone and not each.hidden for each in missing)
         return replace(self, missing=missing, info=self.info.by(now) if unsure else self.info)
 
-    def _names_missing(self) -> tuple[str, ...]:
-        view = self.view
-        assert view is not None
+    def _names_missing_from(self, view: SlotsView) -> tuple[str, ...]:
+        """Where nothing is left at all, who has seen holders knows that they may still act."""
         if view.lock is None:
-            return (LOCK,) if view.contenders else ()
+            return (LOCK,) if view.contenders or self._has_seen_holders else ()
         named = () if view.roster is None else view.roster.holders
         return tuple(session for session in named if view.alive(session) is None)
+
+    @property
+    def _has_seen_holders(self) -> bool:
+        roster = None if self.view is None else self.view.roster
+        deleted = any(each.name == LOCK for each in self.missing)
+        return deleted or (roster is not None and bool(roster.holders))
 
     def _opened(self, fresh_at: float, now: float) -> Self:
         opens_at = self._opens_at(now)
@@ -252,7 +262,8 @@ class Slots(Claim):
             roster = self._with_us(session, now)
             assert len(roster.holders) <= self.effective_limit, f"no slot is free for {session}: {roster}"
             return TakeSlot(*base, roster, index)
-        new = view.lock is None and not view.contenders
+        deleted = any(each.name == LOCK for each in self.missing) and self._prunable_at(LOCK) > now
+        new = view.lock is None and not view.contenders and not deleted
         taken = self.effective_limit if view.roster is None else len(view.roster.holders)
         if new or (taken < self.effective_limit and not self._waiting()):
             return Enroll(*base, value, self._with_us(session, now), index)

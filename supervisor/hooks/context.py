@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from supervisor.core.actions import Holder, HookContext
+from supervisor.roster import DEPTH_MAX, is_deeper
 
 PREFIX = "CONSUL_SUPERVISOR_"
 ENV_STRING_BYTES_MAX = 131_072  # Linux: MAX_ARG_STRLEN, for "NAME=value" with its final NUL
@@ -77,9 +78,12 @@ def _is_withheld(name: str) -> bool:
 
 
 def _holder(holder: Holder) -> dict[str, Any]:
-    """Its value as JSON where it is JSON, else as text."""
+    """Its value as JSON where it is JSON that can be told on, else as text. Anybody may have written it."""
     try:
         value = json.loads(holder.value)
+        if is_deeper(value, DEPTH_MAX):
+            raise ValueError("nested too deep")
+        json.dumps(value, ensure_ascii=False).encode()  # a half of a surrogate pair is no text
     except (ValueError, RecursionError):
         value = _text(holder.value)
     return {"session": holder.session, "value": value}

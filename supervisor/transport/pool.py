@@ -14,7 +14,7 @@ from supervisor.transport.dial import Dialer, Progress
 from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.failure import ExchangeFailed, FailureKind
 
-BODY_BYTES_MAX = 1 << 20  # Consul's largest value, 512 KiB, is 0.7 MiB as base64 in JSON
+BODY_BYTES_MAX = 8 << 20  # a thousand contenders with the largest values; one value has 512 KiB at most
 IDLE_MAX = 200  # Consul closes what one address opens beyond (http_max_conns_per_client)
 IDLE_AGE_MAX_S = 60.0  # a firewall may forget what is silent for longer, and tell nobody
 SPARE_DIAL_S = 5.0  # a peer that takes longer would not be ready in time for a hand-over

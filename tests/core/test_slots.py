@@ -530,6 +530,55 @@ def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
     assert play.contender.lease.lock_delay_s == 20.0
 
 
+def test_a_short_prune_delay_that_was_left_there_shortens_nobodys_lease() -> None:
+    """Our own step writes ours; before it nobody waits for us."""
+    play = in_line(view("o1", at=lock(delay_s=0.001)))
+    play.happens(0.6, e.Tick())
+    assert play.last(TAKE).roster.prune_delay_s == 30.0
+    play.does(0.7, TAKE, TAKEN, "start up#1: acquired, acquiring")
+    assert play.contender.lease.lock_delay_s == 30.0
+
+
+def test_a_hold_that_is_found_out_too_late_is_asked_for_again_in_a_while() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.on(1.1, TAKE, SILENCE)
+    play.happens(max(play.now, play.deadline), e.Tick())
+    asked = play.last(READ).at
+    play.on(asked + 40.0, READ, view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66))
+    assert play.last(READ).at == asked and play.contender.tenure is None
+
+
+def test_when_all_is_deleted_who_has_seen_holders_stands_in_line_and_waits() -> None:
+    play = full()
+    says = Play.says(play.on(1.0, WATCH, e.SlotsView(70)))
+    assert "ask p/.lock" in says and "enroll s" in says and "enroll s as" not in says
+    play.on(1.1, ASK, GONE)
+    play.on(1.2, ENROLL, e.Seated(e.Indexes(75, 75, 1), None))
+    assert play.contender.claim.try_at == pytest.approx(31.0)
+
+
+def test_when_all_is_deleted_who_holds_alone_has_lost() -> None:
+    play = holding()
+    assert "ask p/.lock" in Play.says(play.on(2.0, WATCH, e.SlotsView(70)))
+    play.on(2.1, ASK, GONE)
+    play.does(2.2, READ, e.SlotsView(70), "renew s, losing")
+
+
+def test_an_answer_that_a_read_has_overtaken_is_no_news() -> None:
+    """Whoever looks at it later may know more by then."""
+    play = in_line(view("o1", "o2", "o3", "o4", at=lock("o1", limit=1)), limit=1)
+    play.on(0.4, WATCH, view("o1", "o2", "o3", "o4", "s", at=lock("o1", limit=1)))
+    assert play.last(WATCH).lag_s > 0
+    play.on(1.0, WATCH, view("o2", "o3", "o4", "s", at=lock("o1", limit=1), index=70))
+    play.on(1.02, ASK, GONE)
+    newer = view("o2", "o3", "o4", "s", at=lock("o2", limit=1, index=80), index=80)
+    play.on(1.05, READ, newer)
+    play.on(1.09, WATCH, view("o2", "o3", "o4", "s", at=lock("o1", limit=1), index=75))
+    assert play.contender.claim.view == newer
+    assert play.last(WATCH).consistent
+
+
 def test_a_record_goes_on_only_while_others_wait_as_long_as_we_count_on() -> None:
     held = a.Memory(a.Step.HOLDING, "p/.lock", "s")
     assert is_adoptable(held, semaphore(), semaphore(limit=1))

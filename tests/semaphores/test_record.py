@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.elections.scene import boottime
-from tests.semaphores.scene import FLAGS, PRUNE_DELAY_S, ROOM_S, TICK_S, SlotScene
+from tests.semaphores.scene import FLAGS, PRUNE_DELAY, PRUNE_DELAY_S, ROOM_S, TICK_S, SlotScene
 from tests.support.supervisor import until
 
 GARBAGE: dict[str, dict[str, Any]] = {
@@ -16,6 +16,9 @@ GARBAGE: dict[str, dict[str, Any]] = {
     "no Limit": {"value": b'{"Holders":{}}'},
     "a Limit of 0": {"value": b'{"Limit":0,"Holders":{}}'},
     "no names of sessions": {"value": b'{"Limit":3,"Holders":[1]}'},
+    "half a letter": {"value": b'{"Limit":3,"Holders":{"\\ud800":true}}'},
+    "names of other keys": {"value": b'{"Limit":3,"Holders":{"..":true,"a//b":true,".lock":true}}'},
+    "too deep": {"value": b'{"Limit":3,"Holders":{},"Deep":' + b"[" * 40 + b"]" * 40 + b"}"},
     "flags of another": {"value": b'{"Limit":3,"Holders":{}}', "flags": 42},
     "flags of a lock": {"value": b"", "flags": 3304740253564472344},
 }
@@ -130,6 +133,38 @@ def test_a_deleted_one_is_a_loss_and_is_made_again_after_the_prune_delay(scene: 
     assert min(each.at for each in begun) >= deleted_at + PRUNE_DELAY_S - TICK_S
     assert scene.lock()["Limit"] == 3
     assert scene.calls("d") == ["acquire acquired"], "it stood in line before them"
+
+
+def test_a_short_prune_delay_that_was_left_there_keeps_nobody_from_a_slot(scene: SlotScene) -> None:
+    """By others with shorter hooks, or by our own former file; whoever takes a slot writes its own."""
+    scene.limit = 1
+    assert scene.put_lock(b'{"Limit":1,"Holders":{},"PruneDelay":"1ms"}')
+    scene.holder("a")
+    assert scene.lock()["PruneDelay"] == PRUNE_DELAY
+    scene.edit(PruneDelay="1ms")
+    scene.wait(node="a", event="lose", stage="end")
+    until(lambda: len(scene.records(event="acquire", stage="end")) == 2, "a holds again")
+    assert scene.lock()["PruneDelay"] == PRUNE_DELAY
+
+
+def test_all_that_is_deleted_at_once_is_a_loss_that_is_guarded(scene: SlotScene) -> None:
+    scene.limit = 1
+    scene.holder("a")
+    scene.waiter("b")
+    deleted_at = boottime()
+    scene.delete_all()
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert lost.reason == "slot-removed" and lost.at - deleted_at < 2
+    assert lost.time_left is not None and lost.time_left > 1
+    assert scene.next_begin("b").at >= deleted_at + PRUNE_DELAY_S - TICK_S
+
+
+def test_who_holds_alone_loses_at_once_when_all_is_deleted(scene: SlotScene) -> None:
+    scene.holder("a")
+    deleted_at = boottime()
+    scene.delete_all()
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert lost.reason == "slot-removed" and lost.at - deleted_at < 2
 
 
 # --- edited while it is held -----------------------------------------------------------------------
