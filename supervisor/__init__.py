@@ -30,11 +30,11 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       node.py        all machines of this process: routes events, one earliest deadline
     driver.py      a turn: event -> step -> actions -> records, on whatever world it is given
     daemon.py      that world: the loop, exchanges, children, files; signals and stop
-    journal/       what survives a crash of ours: a file of records per election
+    journal/       what survives a crash of ours: a file of records per item
     records.py     the journal in the daemon's hands: read at the start, written, complained about
     signals.py     the signals that the daemon hears, and the time in which they wait
     operations.py  an operator's commands -> events, and what is replied
-    recovery.py    the file and the records -> the elections to begin with
+    recovery.py    the file and the records -> the contenders to begin with
     leftovers.py   ends the hooks that a crashed process left running
     demo/          three supervisors and the embedded agent: a failover and a semaphore to watch
     devagent/      the embedded agent: a pure model of Consul and a server around it

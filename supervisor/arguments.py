@@ -17,11 +17,12 @@ DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 _EXAMPLES = """\
 examples:
   consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
-  consul-supervisor run /etc/consul-supervisor        take part in its elections (what systemd starts)
+  consul-supervisor run /etc/consul-supervisor        take part in all that it declares (what systemd starts)
   consul-supervisor leader namenode                   who leads, asked of Consul
   consul-supervisor verify --key K --session ID       is the sequencer that a holder showed still good?
   consul-supervisor pause namenode                    do not contend on this node until resume
   consul-supervisor recover namenode                  after a failed on_lose, once nothing acts any more
+  consul-supervisor limit rebuild 5                   from now on five may hold a slot
   consul-supervisor demo                              watch a failover, without any Consul
   consul-supervisor schema > config.schema.json       for editors
 
@@ -53,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_limit(commands)
     _add_daemon_commands(commands)
-    _command(commands, "demo", "watch an election and a failover, in half a minute", "demo")
+    _command(commands, "demo", "watch an election, a failover and a semaphore, in some ten seconds", "demo")
     _add_dev_agent(commands)
     _command(commands, "schema", "print the JSON Schema of the configuration", "schema > config.schema.json")
     return parser
@@ -196,8 +197,8 @@ def _key(text: str) -> str:
 
 
 def _slots(text: str) -> int:
-    if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
-        raise argparse.ArgumentTypeError("no limit: write a number from 1 to 999999")
+    if not re.fullmatch(r"[1-9][0-9]{0,3}|10000", text):
+        raise argparse.ArgumentTypeError("no limit: write a number from 1 to 10000")
     return int(text)
 
 

@@ -165,17 +165,17 @@ def _leader(options: argparse.Namespace) -> int:
         else:
             config = load(options.config, os.environ, socket.gethostname())
             settings = config.consul
-            items = {settings.name: settings for settings in config.items}
+            items = {item.name: item for item in config.items}
             if options.name not in items:
-                known = ", ".join(sorted(items))
+                elections = (name for name, item in items.items() if item.kind == "election")
+                known = ", ".join(sorted(elections)) or "none"
                 return _fail(
                     USAGE, f"cannot find election {options.name} in {options.config}: it has {known}"
                 )
-            if items[options.name].kind != "election":
-                return _fail(
-                    USAGE, f"cannot name a leader of {options.name}: a semaphore has holders, not one"
-                )
             key = items[options.name].key
+            if items[options.name].kind != "election":
+                why = f"a semaphore has holders, not one; consul kv get {key} names them"
+                return _fail(USAGE, f"cannot name a leader of {options.name}: {why}")
         value = asyncio.run(key_now(settings, key)).leader
     except ConfigError as error:
         return _refuse(error)
@@ -198,10 +198,11 @@ def _verify(options: argparse.Namespace) -> int:
     try:
         settings = consul_settings(os.environ)
         if options.key.endswith(LOCK_SUFFIX):
-            slots = asyncio.run(slots_now(settings, options.key.removesuffix(LOCK_SUFFIX)))
-            if slots.roster is not None:
-                why_not = why_no_slot(slots, options.session, options.lock_index)
-                return _no_longer(options.key, why_not)
+            prefix = options.key.removesuffix(LOCK_SUFFIX)
+            slots = asyncio.run(slots_now(settings, prefix))
+            if slots.lock is not None and not slots.lock.is_lock:
+                asked = why_no_slot(settings, prefix, slots, options.session, options.lock_index)
+                return _no_longer(options.key, asyncio.run(asked))
         view = asyncio.run(key_now(settings, options.key))
     except ConfigError as error:
         return _refuse(error)

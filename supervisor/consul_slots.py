@@ -47,7 +47,7 @@ def _lock_operation(prefix: str, roster: Roster, index: int) -> dict[str, object
 def seated(action: Enroll | TakeSlot, response: requests.Response) -> Seated:
     """What the transaction wrote."""
     results = json_of(response, dict).get("Results")
-    if not isinstance(results, list):
+    if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
         raise Unreadable("a transaction without its results")
     entries = {text(entry, "Key"): entry for entry in (each.get("KV") for each in results)}
     ours = entries.get(f"{action.prefix}/{action.session}")
@@ -97,9 +97,9 @@ class Reader:
 def _lock_key(entry: Any) -> LockKey:
     indexes = number(entry, "CreateIndex"), number(entry, "ModifyIndex")
     if text(entry, "Session", ""):
-        return LockKey(*indexes, None, "a session holds it as a lock")
+        return LockKey(*indexes, None, "a session holds it as a lock", is_lock=True)
     if number(entry, "Flags") not in (SEMAPHORE_FLAGS, NO_FLAGS):
-        return LockKey(*indexes, None, "its flags are not those of a semaphore")
+        return LockKey(*indexes, None, "its flags are not those of a semaphore", is_lock=True)
     try:
         return LockKey(*indexes, rosters.decoded(value_of(entry)))
     except rosters.NoRoster as why:

@@ -37,7 +37,7 @@ from supervisor.core.actions import (
     StartRun,
     StopRun,
     TakeSlot,
-    WatchSlots,
+    Watch,
 )
 from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded, StopAsked, Tick, Unknown
 from supervisor.core.node import Node
@@ -238,7 +238,7 @@ class Daemon:
     async def _outcome(self, request: Request) -> Outcome:
         timeout_s = max(0.0, request.at + request.timeout_s - boottime())
         fresh = isinstance(request, WRITES)
-        lag_s = request.lag_s if isinstance(request, WatchSlots) else 0.0
+        lag_s = request.lag_s if isinstance(request, Watch) else 0.0
         prepared = self._consul.encode(request)
         try:
             response = await self._transport.exchange(prepared, timeout_s=timeout_s, fresh=fresh, lag_s=lag_s)

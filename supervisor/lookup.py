@@ -1,4 +1,4 @@
-"""One question to Consul and its answer, for commands that run without the daemon."""
+"""Questions to Consul, and one change, for commands that run without the daemon."""
 
 from dataclasses import replace
 
@@ -6,10 +6,12 @@ from supervisor.config import ConsulSettings
 from supervisor.consul import Consul
 from supervisor.core.actions import ReadKey, ReadSlots, Request, SetRoster
 from supervisor.core.events import Done, KeyView, Outcome, Raced, SlotsView
+from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 LOOKUP_S = 10.0  # Consul holds a request for 7 s while it has no leader
+NOT_MADE = "nobody has made it yet, so the file's limit counts; the first that contends makes it"
 RACES_MAX = 20  # who changes the record at the same time does so a few times at most
 
 
@@ -48,8 +50,10 @@ async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
     """
     for _ in range(RACES_MAX):
         lock = (await slots_now(settings, prefix)).lock
+        if lock is None and (await key_now(settings, prefix + LOCK_SUFFIX)).present:
+            continue  # made a moment ago, or a list that does not show it
         if lock is None or lock.roster is None:
-            why = "nobody has made it yet: the file's limit counts" if lock is None else lock.why
+            why = NOT_MADE if lock is None else f"{lock.why}; delete the key, and it is made anew"
             raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")
         if lock.roster.limit == limit:
             return
@@ -94,9 +98,20 @@ def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
     return ""
 
 
-def why_no_slot(view: SlotsView, session: str, lock_index: int | None) -> str:
-    """Blank when this session has a slot, and its contender key since it was locked at ``lock_index``."""
+async def why_no_slot(
+    settings: ConsulSettings, prefix: str, view: SlotsView, session: str, lock_index: int | None
+) -> str:
+    """Blank when this session has a slot, and its contender key since it was locked at ``lock_index``.
+
+    Raises LookupFailed where that cannot be told: a list may show less than there is.
+    """
+    if view.roster is None:
+        raise LookupFailed(f"cannot tell who has a slot below {prefix}: {view.lock.why if view.lock else ''}")
     hold = view.hold_of(session)
+    if session in view.roster.holders and view.alive(session) is None:
+        key = f"{prefix}/{session}"
+        if (await key_now(settings, key)).present:
+            raise LookupFailed(f"cannot tell: the list does not show {key}; may the token read all of it?")
     if hold is None:
         alive = view.alive(session) is not None
         return "the session has no slot" if alive else "the session has no contender key"

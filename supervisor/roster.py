@@ -13,12 +13,12 @@ from typing import Any
 
 from supervisor.config.durations import seconds
 from supervisor.core.actions import Roster
+from supervisor.core.lease import PRUNE_DELAY_MAX_S
 
-LIMIT_MAX = 1_000_000
-HOLDERS_MAX = 10_000
+LIMIT_MAX = 10_000
+HOLDERS_MAX = LIMIT_MAX
 DEPTH_MAX = 32  # of lists and mappings in each other; whatever writes it again must not run out of stack
 SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")  # Consul's are UUIDs; each is a key to be asked for
-PRUNE_DELAY_MAX_S = 3600.0  # more than that is not waited for, whoever asks for it
 _OURS = ("limit", "holders", "prunedelay")
 
 

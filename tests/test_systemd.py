@@ -16,7 +16,7 @@ UNIT = ROOT / "systemd" / "consul-supervisor.service"
 COMMAND = "/opt/consul-supervisor/bin/consul-supervisor"
 EXPECTED = {
     "Unit": {
-        "Description": "Hooks for this node's part in Consul elections",
+        "Description": "Hooks for this node's part in Consul elections and semaphores",
         "After": "consul.service network-online.target",
         "Wants": "network-online.target",
         "StartLimitIntervalSec": "0",

@@ -19,7 +19,7 @@ from supervisor.core.lease import (
     lose_terms,
     sufficient_guard_s,
 )
-from supervisor.core.settings import Hook, ItemSettings, Tls, Webhook
+from supervisor.core.settings import LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB are the kernel's limit
 SLOT_VALUE_BYTES_MAX = 4096  # each contender reads those of all the others, at each change
@@ -91,6 +91,8 @@ def check_item(settings: ItemSettings, report: Report) -> None:
         len(settings.value),
         VALUE_BYTES_MAX if settings.kind == "election" else SLOT_VALUE_BYTES_MAX,
     )
+    if settings.kind == "semaphore" and settings.key.endswith(2 * LOCK_SUFFIX):
+        report.refuse((*path, "prefix"), f"cannot end with {LOCK_SUFFIX}: that key is made below it")
     if size > longest:
         report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {longest}")
     _check_hook_names(settings, path, report)

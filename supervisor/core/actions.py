@@ -9,6 +9,7 @@ which carry the action that they complete: an answer is matched by identity, not
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import ClassVar
 
 from supervisor.core.settings import Hook, ItemSettings, Run, SessionSettings
 
@@ -206,6 +207,7 @@ class WatchKey(Request):
     index: int
     wait_s: float
     consistent: bool
+    lag_s: ClassVar[float] = 0.0
 
 
 Watch = WatchKey | WatchSlots

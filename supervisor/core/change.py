@@ -48,7 +48,9 @@ class Change:
         return self.past_leader if told_leader is None else told_leader
 
     def see(self, view: View) -> "Change":
-        """This is the state now."""
+        """This is the state now, unless it says nothing of who holds."""
+        if isinstance(view, SlotsView) and view.lock is not None and view.roster is None:
+            return self
         return replace(self, newest=view)
 
     def ended(self, event: HookEnded) -> "Change":

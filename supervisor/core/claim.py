@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, Self
 
-from supervisor.core.actions import Acquire, Reason, Request, Watch, WatchSlots
+from supervisor.core.actions import Acquire, Reason, Request, Watch
 from supervisor.core.events import Outcome, View
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.session import Session, Terms
@@ -62,7 +62,7 @@ class Claim(ABC):
     """``view``: the newest believed answer. ``index``: what the next watch asks from; 0: anew.
 
     ``free_at``: when it was surely free. ``free_since``: when it was first seen free. ``try_at``: no
-    try before.
+    try before. ``not_before``: nor any write, after one that was lost to others.
     """
 
     watch: Lane = Lane(due_at=-NEVER)
@@ -74,6 +74,7 @@ class Claim(ABC):
     free_at: float = -NEVER
     free_since: float = NEVER
     try_at: float = -NEVER
+    not_before: float = -NEVER
 
     queues: ClassVar[bool] = False  # whether one that stands in line and does not act is in the way
 
@@ -224,8 +225,7 @@ class Claim(ABC):
         old = self.watch.old
         if not isinstance(outcome, View):
             return replace(self, watch=self.watch.end(now + terms.retry_s), index=0), None
-        lag_s = request.lag_s if isinstance(request, WatchSlots) else 0.0
-        known = self.view.index if lag_s and self.view is not None else 0
+        known = self.view.index if request.lag_s and self.view is not None else 0
         fell = outcome.index < max(request.index, known)  # a read may have overtaken it
         changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)
         early = now - request.at < request.wait_s
@@ -239,8 +239,8 @@ class Claim(ABC):
             return claim, None  # a server that lags behind; the next one asks anew, consistently
         if changed:
             claim = replace(claim, read=claim.read.aged())
-        news = News(outcome, request.at, now - lag_s, request.consistent, old=False, after=request.index)
-        return claim, news
+        fresh_at = now - request.lag_s
+        return claim, News(outcome, request.at, fresh_at, request.consistent, old=False, after=request.index)
 
     # --- questions --------------------------------------------------------------------------------
 

@@ -128,12 +128,14 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class LockKey:
-    """The key ``.lock`` of a semaphore; ``roster`` None: it is no semaphore's, as ``why`` says."""
+    """The key ``.lock`` of a semaphore; ``roster`` None: it is no semaphore's, as ``why`` says.
+    ``is_lock``: it is a lock of its own, as of an election."""
 
     create_index: int
     modify_index: int
     roster: Roster | None
     why: str = ""
+    is_lock: bool = False
 
 
 @dataclass(frozen=True, slots=True)

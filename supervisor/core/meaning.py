@@ -214,7 +214,8 @@ def _release_informed(contender: Contender, news: News | None, now: float) -> Co
     claim, session = contender.claim, contender.session
     if news is not None:
         claim = claim.noted(news, session.id, now)
-    return replace(contender, claim=claim, session=replace(session, write=session.write.at(now)))
+    write = session.write.at(max(now, claim.not_before))
+    return replace(contender, claim=claim, session=replace(session, write=write))
 
 
 # --- what news means -----------------------------------------------------------------------------

@@ -119,7 +119,7 @@ class Session:
 
     @property
     def awaits_news(self) -> bool:
-        """Whether a release waits for that."""
+        """Whether a release waits to hear what there is to give up."""
         return self.stage is Stage.RELEASING and self.write == Lane()
 
 

@@ -75,7 +75,6 @@ class Slots(Claim):
     longest_s: float = 0.0
     opens_at: float = NEVER
     races: int = 0
-    not_before: float = -NEVER
     unsure: bool = False
 
     queues: ClassVar[bool] = True
@@ -168,7 +167,7 @@ class Slots(Claim):
         if opens_at == NEVER:
             return replace(self, opens_at=opens_at, free_at=-NEVER, free_since=NEVER)
         free_since = opens_at if opens_at > now else min(self.free_since, now)
-        try_at = max(free_since + self._in_line_s(), self.not_before)
+        try_at = max(free_since + self._turn_s(), self.not_before)
         return replace(
             self,
             opens_at=opens_at,
@@ -202,11 +201,11 @@ class Slots(Claim):
         said_s = 0.0 if roster is None or roster.prune_delay_s is None else roster.prune_delay_s
         return missing.since + max(self.prune_delay_s, said_s, self.longest_s)
 
-    def _in_line_s(self) -> float:
+    def _turn_s(self) -> float:
         return min(self._rank() * RANK_S, RANKS_S_MAX)
 
     def _lag_s(self) -> float:
-        """None for whoever may be next, though all slots get free at once. Those behind leave Consul, and
+        """No lag for whoever may be next, though all slots get free at once. Those behind leave Consul, and
         the machine that they may share, to them."""
         if self.view is None or self.view.roster is None or not self._in_line:
             return 0.0

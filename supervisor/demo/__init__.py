@@ -26,7 +26,7 @@ __all__ = ["DemoFailed", "demo"]
 
 
 async def demo(say: Callable[[str], None], *, colours: bool, environ: Mapping[str, str]) -> None:
-    """Tell the whole story, in less than half a minute. Raises DemoFailed."""
+    """Tell the whole story, in some ten seconds. Raises DemoFailed."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that all is ended

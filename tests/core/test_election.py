@@ -225,14 +225,15 @@ def test_a_watch_that_shows_us_is_confirmed_by_a_read() -> None:
 
 
 def test_an_answer_older_than_the_room_begins_no_belief() -> None:
-    """A frozen agent may answer a question of long ago: it is asked anew."""
+    """A frozen agent may answer a question of long ago: it is asked anew, in a while."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(0.3, ACQUIRE, e.LockDelayed(), "")
     play.does(0.4, WATCH, SILENCE, "")
     play.does(0.9, "watch 0 consistently")
     play.passes(24.3, silent=True)
-    assert Play.says(play.on(24.5, WATCH, OURS)).startswith("read, watch")
+    assert Play.says(play.on(24.5, WATCH, OURS)).startswith("watch")
+    assert Play.says(play.happens(25.0, e.Tick())).startswith("read")
     assert play.role == "waiting"
 
 

@@ -686,6 +686,14 @@ def test_a_slot_that_a_late_write_brings_to_one_that_is_paused_is_given_back() -
 # --- on_change ---------------------------------------------------------------------------------------
 
 
+def test_on_change_is_not_told_of_a_record_that_says_nothing_of_who_holds() -> None:
+    play = full(on_change=(UP,))
+    play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
+    before = len(play.times(a.StartHook))
+    play.on(1.0, WATCH, e.SlotsView(70, e.LockKey(9, 70, None, "it is no JSON"), ()))
+    assert len(play.times(a.StartHook)) == before
+
+
 def test_on_change_is_told_the_holders() -> None:
     play = waiting(on_change=(UP,))
     play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2")))

@@ -54,7 +54,7 @@ def test_limit_says_what_it_cannot_do(scene: SlotScene) -> None:
     assert a.stop() == 0
     scene.agent.kv_delete(scene.key)
     code, why = limit(a, scene.name, 2)
-    assert code == 1 and "nobody has made it yet: the file's limit counts" in why
+    assert code == 1 and "nobody has made it yet, so the file's limit counts" in why
     assert scene.put_lock(b"garbage")
     code, why = limit(a, scene.name, 2)
     assert code == 1 and "it is no JSON" in why
