@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROUNDS_MAX = 10  # a process may have forked while it was looked for; a fork bomb is not ours to end
+EXEC_LOOKS, EXEC_LOOK_S = 5, 0.001  # an exec is over in far less
 VARIABLE = "CONSUL_SUPERVISOR_TRANSITION"
 
 
@@ -103,9 +104,20 @@ def _processes() -> Iterator[tuple[int, Path, list[str]]]:
 
 def _mark(process: Path, marks: Iterable[bytes]) -> bytes | None:
     with suppress(OSError):
-        environment = b"\0" + (process / "environ").read_bytes() + b"\0"
+        environment = b"\0" + _environ(process) + b"\0"
         return next((mark for mark in marks if mark in environment), None)
     return None
+
+
+def _environ(process: Path) -> bytes:
+    """While a process is being replaced (exec) the kernel shows none, for a moment."""
+    content = (process / "environ").read_bytes()
+    for _ in range(EXEC_LOOKS):
+        if content or not os.path.exists(process / "exe"):  # a kernel thread has neither
+            break
+        select.select((), (), (), EXEC_LOOK_S)
+        content = (process / "environ").read_bytes()
+    return content
 
 
 def _stat(pid: int) -> list[str]:
