@@ -83,17 +83,19 @@ async def _asked(settings: ConsulSettings, request: Request) -> Outcome:
     return consul.decode(request, response)
 
 
-def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
-    """Blank when this session holds the key since it was locked at ``lock_index``; else why not.
+def _is_relocked(lock_index: int, then: int | None) -> bool:
+    """A plain PUT over a held key leaves the lock and sets its LockIndex to 0: then the session alone
+    decides. Any other difference tells of a lock that was given up and taken anew."""
+    return then is not None and lock_index not in (then, 0)
 
-    A plain PUT over a held key leaves the lock and sets its LockIndex to 0: then the session alone
-    decides. Any other difference tells of a lock that was given up and taken anew.
-    """
+
+def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
+    """Blank when this session holds the key since it was locked at ``lock_index``; else why not."""
     if not view.session:
         return "nobody holds it"
     if view.session != session:
         return "another session holds it"
-    if lock_index is not None and view.lock_index not in (lock_index, 0):
+    if _is_relocked(view.lock_index, lock_index):
         return f"the session has locked it anew: its LockIndex is {view.lock_index}, not {lock_index}"
     return ""
 
@@ -115,6 +117,6 @@ async def why_no_slot(
     if hold is None:
         alive = view.alive(session) is not None
         return "the session has no slot" if alive else "the session has no contender key"
-    if lock_index is not None and hold.lock_index not in (lock_index, 0):
+    if _is_relocked(hold.lock_index, lock_index):
         return f"the session has locked its key anew: its LockIndex is {hold.lock_index}, not {lock_index}"
     return ""

@@ -93,13 +93,13 @@ class Slots(Claim):
     @property
     def effective_limit(self) -> int:
         """The smaller of our file's and Consul's."""
-        said = None if self.view is None or self.view.roster is None else self.view.roster.limit
+        said = None if self._roster is None else self._roster.limit
         return self.limit if said is None else min(self.limit, said)
 
     @property
     def guard_s(self) -> float:
         """How long others surely wait: what Consul's record says counts where it is less than ours."""
-        said_s = None if self.view is None or self.view.roster is None else self.view.roster.prune_delay_s
+        said_s = None if self._roster is None else self._roster.prune_delay_s
         return self.prune_delay_s if said_s is None else min(self.prune_delay_s, said_s)
 
     @property
@@ -137,6 +137,13 @@ class Slots(Claim):
         return slots._opened(news.fresh_at, now)
 
     @property
+    def _roster(self) -> Roster | None:
+        return None if self.view is None else self.view.roster
+
+    def _missing(self, name: str) -> Missing | None:
+        return next((each for each in self.missing if each.name == name), None)
+
+    @property
     def _in_line(self) -> bool:
         return self.view is not None and self.view.alive(self.ours) is not None
 
@@ -158,9 +165,8 @@ class Slots(Claim):
 
     @property
     def _has_seen_holders(self) -> bool:
-        roster = None if self.view is None else self.view.roster
-        deleted = any(each.name == LOCK for each in self.missing)
-        return deleted or (roster is not None and bool(roster.holders))
+        named = self._roster is not None and bool(self._roster.holders)
+        return named or self._missing(LOCK) is not None
 
     def _opened(self, fresh_at: float, now: float) -> Self:
         opens_at = self._opens_at(now)
@@ -194,10 +200,10 @@ class Slots(Claim):
 
     def _prunable_at(self, name: str) -> float:
         """From when on the slot of this holder is free, if it has vanished."""
-        missing = next((each for each in self.missing if each.name == name), None)
+        missing = self._missing(name)
         if missing is None or not missing.gone:
             return NEVER
-        roster = None if self.view is None else self.view.roster
+        roster = self._roster
         said_s = 0.0 if roster is None or roster.prune_delay_s is None else roster.prune_delay_s
         return missing.since + max(self.prune_delay_s, said_s, self.longest_s)
 
@@ -207,7 +213,7 @@ class Slots(Claim):
     def _lag_s(self) -> float:
         """No lag for whoever may be next, though all slots get free at once. Those behind leave Consul, and
         the machine that they may share, to them."""
-        if self.view is None or self.view.roster is None or not self._in_line:
+        if self._roster is None or not self._in_line:
             return 0.0
         rank = self._rank()
         return 0.0 if rank < self.effective_limit else min(rank * BEHIND_S, BEHIND_S_MAX)
@@ -242,12 +248,12 @@ class Slots(Claim):
         return Standing.UNSURE
 
     def _is_gone(self, name: str) -> bool:
-        return any(each.name == name and each.gone for each in self.missing)
+        missing = self._missing(name)
+        return missing is not None and missing.gone
 
     def names_another(self, session: str) -> bool:
         """Whether our slot has been taken out of the record."""
-        roster = None if self.view is None else self.view.roster
-        return roster is not None and session not in roster.holders
+        return self._roster is not None and session not in self._roster.holders
 
     # --- tries and release ------------------------------------------------------------------------
 
@@ -261,7 +267,7 @@ class Slots(Claim):
             roster = self._with_us(session, now)
             assert len(roster.holders) <= self.effective_limit, f"no slot is free for {session}: {roster}"
             return TakeSlot(*base, roster, index)
-        deleted = any(each.name == LOCK for each in self.missing) and self._prunable_at(LOCK) > now
+        deleted = self._missing(LOCK) is not None and self._prunable_at(LOCK) > now
         new = view.lock is None and not view.contenders and not deleted
         taken = self.effective_limit if view.roster is None else len(view.roster.holders)
         if new or (taken < self.effective_limit and not self._waiting()):
