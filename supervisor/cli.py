@@ -13,6 +13,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -154,35 +155,41 @@ def _check(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _leader(options: argparse.Namespace) -> int:
-    from supervisor.config import ConfigError, consul_settings, load
-    from supervisor.lookup import LookupFailed, key_now
+def _answered(question: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """The exit code of a question to Consul, also when it cannot be asked or is not answered."""
+    from supervisor.config import ConfigError
+    from supervisor.lookup import LookupFailed
     from supervisor.token import TokenError
 
     try:
-        if options.key is not None:
-            settings, key = consul_settings(os.environ), options.key
-        else:
-            config = load(options.config, os.environ, socket.gethostname())
-            settings = config.consul
-            items = {item.name: item for item in config.items}
-            if options.name not in items:
-                elections = (name for name, item in items.items() if item.kind == "election")
-                known = ", ".join(sorted(elections)) or "none"
-                return _fail(
-                    USAGE, f"cannot find election {options.name} in {options.config}: it has {known}"
-                )
-            key = items[options.name].key
-            if items[options.name].kind != "election":
-                why = f"a semaphore has holders, not one; consul kv get {key} names them"
-                return _fail(USAGE, f"cannot name a leader of {options.name}: {why}")
-        value = asyncio.run(key_now(settings, key)).leader
+        return question(options)
     except ConfigError as error:
         return _refuse(error)
     except TokenError as error:
         return _fail(CONFIGURATION, str(error))
     except LookupFailed as error:
         return _fail(UNREACHABLE, str(error))
+
+
+def _leader(options: argparse.Namespace) -> int:
+    from supervisor.config import consul_settings, load
+    from supervisor.lookup import key_now
+
+    if options.key is not None:
+        settings, key = consul_settings(os.environ), options.key
+    else:
+        config = load(options.config, os.environ, socket.gethostname())
+        settings = config.consul
+        items = {item.name: item for item in config.items}
+        if options.name not in items:
+            elections = (name for name, item in items.items() if item.kind == "election")
+            known = ", ".join(sorted(elections)) or "none"
+            return _fail(USAGE, f"cannot find election {options.name} in {options.config}: it has {known}")
+        key = items[options.name].key
+        if items[options.name].kind != "election":
+            why = f"a semaphore has holders, not one; consul kv get {key} names them"
+            return _fail(USAGE, f"cannot name a leader of {options.name}: {why}")
+    value = asyncio.run(key_now(settings, key)).leader
     if value is None:
         return _fail(NEGATIVE, f"no leader: nobody holds {key}")
     sys.stdout.buffer.write(value + b"\n")
@@ -190,26 +197,18 @@ def _leader(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from supervisor.config import ConfigError, consul_settings
+    from supervisor.config import consul_settings
     from supervisor.core.settings import LOCK_SUFFIX
-    from supervisor.lookup import LookupFailed, key_now, slots_now, why_no_slot, why_not_held
-    from supervisor.token import TokenError
+    from supervisor.lookup import key_now, slots_now, why_no_slot, why_not_held
 
-    try:
-        settings = consul_settings(os.environ)
-        if options.key.endswith(LOCK_SUFFIX):
-            prefix = options.key.removesuffix(LOCK_SUFFIX)
-            slots = asyncio.run(slots_now(settings, prefix))
-            if slots.lock is not None and not slots.lock.is_lock:
-                asked = why_no_slot(settings, prefix, slots, options.session, options.lock_index)
-                return _no_longer(options.key, asyncio.run(asked))
-        view = asyncio.run(key_now(settings, options.key))
-    except ConfigError as error:
-        return _refuse(error)
-    except TokenError as error:
-        return _fail(CONFIGURATION, str(error))
-    except LookupFailed as error:
-        return _fail(UNREACHABLE, str(error))
+    settings = consul_settings(os.environ)
+    if options.key.endswith(LOCK_SUFFIX):
+        prefix = options.key.removesuffix(LOCK_SUFFIX)
+        slots = asyncio.run(slots_now(settings, prefix))
+        if slots.lock is not None and not slots.lock.is_lock:
+            asked = why_no_slot(settings, prefix, slots, options.session, options.lock_index)
+            return _no_longer(options.key, asyncio.run(asked))
+    view = asyncio.run(key_now(settings, options.key))
     return _no_longer(options.key, why_not_held(view, options.session, options.lock_index))
 
 
@@ -218,26 +217,19 @@ def _no_longer(key: str, why_not: str) -> int:
 
 
 def _limit(options: argparse.Namespace) -> int:
-    from supervisor.config import ConfigError, load
+    from supervisor.config import load
     from supervisor.core.settings import SemaphoreSettings
-    from supervisor.lookup import CannotChange, LookupFailed, set_limit
-    from supervisor.token import TokenError
+    from supervisor.lookup import CannotChange, set_limit
 
+    config = load(options.config, os.environ, socket.gethostname())
+    found = {item.name: item for item in config.items if isinstance(item, SemaphoreSettings)}
+    if options.name not in found:
+        known = ", ".join(sorted(found)) or "none"
+        return _fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
     try:
-        config = load(options.config, os.environ, socket.gethostname())
-        found = {item.name: item for item in config.items if isinstance(item, SemaphoreSettings)}
-        if options.name not in found:
-            known = ", ".join(sorted(found)) or "none"
-            return _fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
         asyncio.run(set_limit(config.consul, found[options.name].prefix, options.limit))
     except CannotChange as error:
         return _fail(NEGATIVE, str(error))
-    except ConfigError as error:
-        return _refuse(error)
-    except TokenError as error:
-        return _fail(CONFIGURATION, str(error))
-    except LookupFailed as error:
-        return _fail(UNREACHABLE, str(error))
     return DONE
 
 
@@ -310,12 +302,12 @@ def _refuse(error: Exception) -> int:
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "check": _check,
-    "leader": _leader,
+    "leader": partial(_answered, _leader),
     "recover": _command_daemon,
     "pause": _command_daemon,
     "resume": _command_daemon,
-    "verify": _verify,
-    "limit": _limit,
+    "verify": partial(_answered, _verify),
+    "limit": partial(_answered, _limit),
     "schema": _schema,
     "demo": _demo,
     "dev-agent": _dev_agent,
