@@ -11,7 +11,7 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-semaphores test-cluster simulate mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-programs test-systemd test-semaphores test-cluster simulate mutants bench compiler root clean
 
 help:
 	@echo "make test      set up whatever is missing, check style and types, run all tests"
@@ -19,6 +19,8 @@ help:
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
+	@echo "make test-programs  beside a browser, HAProxy and Prometheus, of Debian's packages (installs them when root)"
+	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
 	@echo "make lint      style and types only"
 	@echo "make mutants   break each rule of the core once: its tests must notice"
@@ -40,7 +42,14 @@ lint: venv
 	.venv/bin/mypy --strict
 
 test: setup lint
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --ignore=tests/programs --ignore=tests/machine $(TESTS)
+
+test-programs: setup
+	@tests/setup/get_programs.sh
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/programs
+
+test-systemd: root setup
+	.venv/bin/python -m pytest tests/machine
 
 test-semaphores: setup
 	.venv/bin/python -m tests.semaphores --seed $(SEED)
@@ -61,7 +70,7 @@ bench: compiler setup
 	.venv/bin/python -m bench
 
 root:
-	@[ "$$(id -u)" = 0 ] || { echo 'cannot break a cluster: network namespaces need root; run it with sudo.' >&2; exit 1; }
+	@[ "$$(id -u)" = 0 ] || { echo 'cannot go on: network namespaces and machines need root; run it with sudo.' >&2; exit 1; }
 
 compiler:
 	@command -v cc >/dev/null || { echo 'cannot measure: no C compiler for the stamp program; `apt install gcc libc6-dev` brings one.' >&2; exit 1; }
