@@ -27,6 +27,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       meaning.py     what an event means
       due.py         what is due, and in which order
       step.py        the one way in: lease, then meaning, then what is due
+      reload.py      what becomes of each item when the file is read again
       node.py        all machines of this process: routes events, one earliest deadline
     driver.py      a turn: event -> step -> actions -> records, on whatever world it is given
     daemon.py      that world: the loop, exchanges, children, files; signals and stop
@@ -34,6 +35,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     records.py     the journal in the daemon's hands: read at the start, written, complained about
     signals.py     the signals that the daemon hears, and the time in which they wait
     operations.py  an operator's commands -> events, and what is replied
+    reload.py      the file, read again: checked whole before anything changes
     recovery.py    the file and the records -> the contenders to begin with
     leftovers.py   ends the hooks that a crashed process left running
     demo/          three supervisors and the embedded agent: a failover and a semaphore to watch

@@ -21,6 +21,8 @@ examples:
   consul-supervisor leader namenode                   who leads, asked of Consul
   consul-supervisor verify --key K --session ID       is the sequencer that a holder showed still good?
   consul-supervisor pause namenode                    do not contend on this node until resume
+  consul-supervisor step-down namenode                hand over to another node, now
+  consul-supervisor reload                            follow the configuration as it is now
   consul-supervisor recover namenode                  after a failed on_lose, once nothing acts any more
   consul-supervisor limit rebuild 5                   from now on five may hold a slot
   consul-supervisor demo                              watch a failover, without any Consul
@@ -54,6 +56,8 @@ def parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_limit(commands)
     _add_daemon_commands(commands)
+    _add_step_down(commands)
+    _add_reload(commands)
     _command(commands, "demo", "watch an election, a failover and a semaphore, in some ten seconds", "demo")
     _add_dev_agent(commands)
     _command(commands, "schema", "print the JSON Schema of the configuration", "schema > config.schema.json")
@@ -142,6 +146,32 @@ def _add_daemon_commands(commands: _Commands) -> None:
         _add_socket(added)
 
 
+def _add_step_down(commands: _Commands) -> None:
+    step_down = _command(
+        commands,
+        "step-down",
+        "hand over: release what this node holds, and return when another holds",
+        "step-down namenode --for 5m",
+    )
+    step_down.add_argument("name", type=_name, metavar="NAME", help="an election or semaphore of the daemon")
+    step_down.add_argument(
+        "--for",
+        type=_rest_s,
+        default="60s",
+        dest="rest_s",
+        metavar="DURATION",
+        help="do not contend for so long after that, a day at most (default: %(default)s)",
+    )
+    _add_socket(step_down)
+
+
+def _add_reload(commands: _Commands) -> None:
+    reload = _command(
+        commands, "reload", "follow the configuration as it is now, and say what became of it", "reload"
+    )
+    _add_socket(reload)
+
+
 def _add_socket(command: argparse.ArgumentParser) -> None:
     command.add_argument("--socket", type=_socket, metavar="PATH", help="the daemon's control socket")
     command.add_argument(
@@ -218,6 +248,15 @@ def _port(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text} is no port: write 0 to 65535")
     return int(text)
+
+
+def _rest_s(text: str) -> float:
+    from supervisor.control.commands import REST_S_MAX
+
+    rest_s = _duration_s(text)
+    if rest_s > REST_S_MAX:
+        raise argparse.ArgumentTypeError("too long: a day at most, for longer there is `pause`")
+    return rest_s
 
 
 def _duration_s(text: str) -> float:

@@ -78,8 +78,9 @@ def _run(options: argparse.Namespace) -> int:
     from supervisor.journal import JournalBusy, JournalError
     from supervisor.token import TokenError
 
+    read = partial(load, options.path, os.environ, socket.gethostname())
     try:
-        return _daemon(load(options.path, os.environ, socket.gethostname()))
+        return _daemon(read(), read)
     except ConfigError as error:
         _refuse(error)
     except (TokenError, ControlError) as error:
@@ -116,15 +117,15 @@ def _wind_up_records(directory: str) -> None:
             return
         print("winding up what an earlier run holds, by its records", file=sys.stderr)
         try:
-            _daemon(config, only_wind_up=True)
+            _daemon(config, None)
         except TokenError:  # then Consul refuses the release, but on_lose has run
             config = replace(config, consul=replace(config.consul, token_file=None))
-            _daemon(config, only_wind_up=True)
+            _daemon(config, None)
     except JournalError as error:
         _fail(CONFIGURATION, str(error))
 
 
-def _daemon(config: "Config", *, only_wind_up: bool = False) -> int:
+def _daemon(config: "Config", load: "Callable[[], Config] | None") -> int:
     from supervisor.daemon import Daemon, boottime
     from supervisor.log import Log
 
@@ -133,7 +134,7 @@ def _daemon(config: "Config", *, only_wind_up: bool = False) -> int:
         log.line("warning", "configuration", why=str(warning))
 
     async def daemon() -> int:
-        running = Daemon(config, socket.gethostname(), os.environ, log, only_wind_up=only_wind_up)
+        running = Daemon(config, socket.gethostname(), os.environ, log, load=load)
         try:
             return await running.run()
         finally:
@@ -267,20 +268,25 @@ def _schema(options: argparse.Namespace) -> int:
 
 
 def _command_daemon(options: argparse.Namespace) -> int:
-    """recover, pause, resume."""
+    """Those that the running daemon carries out."""
     from supervisor.config import ConfigError
     from supervisor.control import Command, Outcome, Verb
     from supervisor.control.client import DaemonUnreachable, ask
+    from supervisor.control.commands import REST_S
 
+    name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
     try:
-        reply = asyncio.run(ask(_socket_path(options), Command(Verb(options.command), options.name)))
+        reply = asyncio.run(ask(_socket_path(options), Command(Verb(options.command), name, rest_s)))
     except ConfigError as error:
         return _refuse(error)
     except DaemonUnreachable as error:
         return _fail(UNREACHABLE, f"{error}; if it runs, --socket or --config says where it listens")
+    for line in reply.lines:
+        print(line, file=sys.stdout if reply.outcome is Outcome.DONE else sys.stderr)
     if reply.outcome is Outcome.DONE:
         return DONE
-    return _fail(USAGE if reply.outcome is Outcome.UNKNOWN else NEGATIVE, reply.error)
+    codes = {Outcome.UNKNOWN: USAGE, Outcome.FAULTY: CONFIGURATION}
+    return _fail(codes.get(reply.outcome, NEGATIVE), reply.error)
 
 
 def _socket_path(options: argparse.Namespace) -> str:
@@ -306,6 +312,8 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "recover": _command_daemon,
     "pause": _command_daemon,
     "resume": _command_daemon,
+    "step-down": _command_daemon,
+    "reload": _command_daemon,
     "verify": partial(_answered, _verify),
     "limit": partial(_answered, _limit),
     "schema": _schema,

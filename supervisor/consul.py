@@ -27,6 +27,7 @@ from supervisor.core.actions import (
     Release,
     RenewSession,
     Request,
+    Rewrite,
     SetRoster,
     TakeSlot,
     Watch,
@@ -107,6 +108,8 @@ class Consul:
                 return self._request("GET", f"session/info/{session}")
             case Acquire(key=key, session=session, value=value):
                 return self._put("txn", _lock_operation(key, session, value))
+            case Rewrite():
+                return self._put("txn", _rewrite_operations(action))
             case Release(key=key, session=session, value=value):
                 return self._release(key, session, value)
             case ReadKey(key=key):
@@ -138,6 +141,10 @@ class Consul:
                     return _session_info(response, session)
                 case Acquire(session=session) if status == 200:
                     return _won(response, session)
+                case Rewrite() if status == 200:
+                    return Done()
+                case Rewrite() if status == 409:
+                    return _refused_rewrite(response)
                 case Release() if status == 200:
                     return _released(response)
                 case Release() if status in (400, 413):
@@ -211,15 +218,23 @@ def _go_duration(seconds: float) -> str:
     return f"{round(seconds * 1000)}ms"
 
 
-def _lock_operation(key: str, session: str, value: bytes) -> list[dict[str, object]]:
+def _lock_operation(key: str, session: str, value: bytes, flags: int = LOCK_FLAGS) -> list[dict[str, object]]:
     operation = {
         "Verb": "lock",
         "Key": key,
         "Value": base64.b64encode(value).decode(),
-        "Flags": LOCK_FLAGS,
+        "Flags": flags,
         "Session": session,
     }
     return [{"KV": operation}]
+
+
+def _rewrite_operations(action: Rewrite) -> list[dict[str, object]]:
+    """The lock alone would take the key anew when it has been released meanwhile; and a plain write
+    would set its LockIndex to 0."""
+    flags = slots.SEMAPHORE_FLAGS if action.of_slot else LOCK_FLAGS
+    check = {"Verb": "check-session", "Key": action.key, "Session": action.session}
+    return [{"KV": check}, *_lock_operation(action.key, action.session, action.value, flags)]
 
 
 def _created(response: requests.Response) -> Outcome:
@@ -279,6 +294,10 @@ def _refused_lock(response: requests.Response) -> Outcome:
     if "Permission denied" in said:
         return Denied(why(response))
     return Unknown(why(response))
+
+
+def _refused_rewrite(response: requests.Response) -> Outcome:
+    return Raced() if "failed session check" in head_of(response) else _refused_lock(response)
 
 
 def _key_view(response: requests.Response, key: str) -> Outcome:

@@ -8,12 +8,15 @@ nothing it starts may call it back before it has returned.
 
 import asyncio
 import os
+import random
 import resource
+import secrets
 import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from supervisor import signals
 from supervisor.config import Config
@@ -39,8 +42,19 @@ from supervisor.core.actions import (
     TakeSlot,
     Watch,
 )
-from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded, StopAsked, Tick, Unknown
+from supervisor.core.events import (
+    Answered,
+    Event,
+    FileLoaded,
+    HookEnded,
+    Outcome,
+    RunEnded,
+    StopAsked,
+    Tick,
+    Unknown,
+)
 from supervisor.core.node import Node
+from supervisor.core.reload import Fate, fates_of
 from supervisor.driver import Driver
 from supervisor.hooks import Hooks
 from supervisor.http_server import Peer
@@ -48,12 +62,14 @@ from supervisor.journal.flush import Flush
 from supervisor.log import Log
 from supervisor.operations import Operator
 from supervisor.records import Records
-from supervisor.token import Token
+from supervisor.reload import CannotReload, read_again
+from supervisor.token import Token, TokenError
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
+WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
 WRITES = (Acquire, CreateSession, DestroySession, Enroll, Leave, Release, TakeSlot)
@@ -84,33 +100,35 @@ class Daemon:
         environ: Mapping[str, str],
         log: Log,
         *,
-        only_wind_up: bool = False,
+        load: Callable[[], Config] | None = None,
     ) -> None:
-        """``only_wind_up``: end as soon as what is on record is wound up.
+        """``load`` reads the configuration again; None: there is none that could be read, so the daemon
+        ends as soon as what is on record is wound up.
 
         Raises TokenError when the token file cannot be used, JournalError when state_dir cannot.
         """
         self._log = log
-        token = Token(config.consul, warn=lambda text: log.line("error", "token-file", why=text))
+        self._config = config
+        self._load = load
+        self._environ = environ
+        self._token = Token(config.consul, warn=lambda text: log.line("error", "token-file", why=text))
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
-        self._consul = Consul(config.consul, endpoint.base_url, token)
+        self._consul = Consul(config.consul, endpoint.base_url, self._token)
         self._transport = Transport(endpoint)
         self._flush = Flush()
         self._records = Records(config, log, self._flush.want)
         begun = self._records.start(boottime())
-        withheld = config.withheld | self._records.withheld
-        inherited = {name: value for name, value in environ.items() if name not in withheld}
         self._hooks = Hooks(
             node=node_name,
             report=self._ended_child,
             log_line=log.output,
             spawned=self._records.group_began,
-            environ=inherited,
+            environ=self._inherited(config),
             clock=boottime,
         )
         self._learnable = tuple(begun.settings)
         self._driver = Driver(Node(begun.contenders, begun.successors), self)
-        self._operator = Operator(self._driver.node, self.dispatch)
+        self._operator = Operator(self._driver.node, self.dispatch, self._reload)
         self._control_settings = config.control
         self._control: Control | None = None
         _allow_descriptors(len(begun.contenders))
@@ -121,7 +139,7 @@ class Daemon:
         self._clean = True
         self._stopping = False
         self._hears_one_stop = False
-        self._only_wind_up = only_wind_up
+        self._only_wind_up = load is None
         self._interrupted = False
 
     async def run(self) -> int:
@@ -133,7 +151,7 @@ class Daemon:
         loop.set_exception_handler(self._bug)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
-        loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         signals.let_through()
         await self._open_control()
         self._log.line("info", "started", items=len(self._driver.node.contenders), pid=os.getpid())
@@ -224,6 +242,7 @@ class Daemon:
             self._log.event(event)
             for action in actions:
                 self._log.action(action)
+            self._operator.turn(event, actions)
 
     # --- exchanges -------------------------------------------------------------------------------
 
@@ -296,8 +315,50 @@ class Daemon:
         await asyncio.gather(*self._exchanges, return_exceptions=True)
         self._say()
 
-    def _refuse_reload(self) -> None:
-        self._log.line("warning", "reload", why="not available in this version: restart to read the file")
+    # --- another file ----------------------------------------------------------------------------
+
+    def _hang_up(self) -> None:
+        """SIGHUP. What became of it is in the log."""
+        with suppress(CannotReload):
+            self._reload()
+
+    def _reload(self) -> Mapping[str, Fate]:
+        """What becomes of each item by the file as it is now. Raises CannotReload."""
+        try:
+            if self._load is None or self._stopping:
+                raise CannotReload("cannot reload: the daemon is stopping")
+            config = read_again(self._load, self._config)
+            self._token.change(config.consul)
+        except (CannotReload, TokenError) as error:
+            why = "; ".join((str(error), *getattr(error, "lines", ())))
+            self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
+            if isinstance(error, CannotReload):
+                raise
+            raise CannotReload(f"cannot reload: {error}") from None
+        return self._follow(config)
+
+    def _follow(self, config: Config) -> Mapping[str, Fate]:
+        node = self._driver.node
+        wanted = {settings.name: settings for settings in config.items}
+        fates = fates_of(node.contenders, node.waiting, wanted)
+        self._log.adjust(config.log.level, config.log.format)
+        for warning in config.warnings:
+            self._log.line("warning", "configuration", why=str(warning))
+        changed = {fate: [name for name in fates if fates[name] is fate] for fate in Fate}
+        self._log.line("info", "reloaded", **{str(fate): ", ".join(names) for fate, names in changed.items()})
+        self._config = config
+        self._hooks.inherit(self._inherited(config))
+        self._learnable = config.items
+        asyncio.get_running_loop().call_soon(self._learn, 0)
+        _allow_descriptors(len(node.contenders) + len(wanted))
+        spread = tuple((settings, random.random()) for settings in config.items)
+        self.dispatch(FileLoaded(spread, secrets.token_hex(8)))
+        return fates
+
+    def _inherited(self, config: Config) -> dict[str, str]:
+        """What hooks may see of our environment."""
+        withheld = config.withheld | self._records.withheld
+        return {name: value for name, value in self._environ.items() if name not in withheld}
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon."""

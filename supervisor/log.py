@@ -82,6 +82,11 @@ class Log:
             kept = {name: value for name, value in fields.items() if value is not None and value != ""}
             getattr(self._logger, level)(event, **kept)
 
+    def adjust(self, level: str, form: str) -> None:
+        """From now on at least this level, in this form."""
+        self._least = _PRIORITY[level]
+        self._logger = _logger(form, self._outlet)
+
     def finish(self) -> None:
         """Nothing more will be said."""
         self._outlet.finish()

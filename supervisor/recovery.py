@@ -12,6 +12,7 @@ from supervisor.core.actions import NOTHING, Memory, Reason, Step
 from supervisor.core.contender import Contender, departing_contender, new_contender
 from supervisor.core.memory import is_adoptable
 from supervisor.core.node import Successor
+from supervisor.core.reload import in_the_way
 from supervisor.core.settings import ItemSettings
 from supervisor.journal import Identity, Recorded, Unreadable
 
@@ -56,7 +57,7 @@ def start(
     for settings, spread in wanted:
         record = records.get(settings.name)
         memory = NOTHING if record is None else _memory(record, origin)
-        after = _in_the_way(settings, departing)
+        after = in_the_way(settings, departing)
         if settings.name in departing:
             memory = replace(NOTHING, paused=memory.paused)
         if any(departing[name].paused for name in after):
@@ -91,12 +92,6 @@ def _departing_of(
                 record.settings, spread=0.5, instance=origin.instance, memory=memory, now=origin.now
             )
     return departing
-
-
-def _in_the_way(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
-    """What has this name, or this key: an item that was renamed stops the same application."""
-    keys = {name: contender.settings.key for name, contender in departing.items()}
-    return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)
 
 
 def _memory(record: Recorded | Unreadable, origin: Origin) -> Memory:

@@ -31,6 +31,13 @@ class Token:
         if self._path is not None:
             self._refresh(self._path)
 
+    def change(self, settings: ConsulSettings) -> None:
+        """By these settings from now on. Raises TokenError when their file cannot be used: then nothing
+        changes."""
+        changed = Token(settings, self._warn)
+        self._path, self._value, self._stamp = changed._path, changed._value, changed._stamp
+        self._fault = ""
+
     def value(self) -> str | None:
         """The token as of now; the last good one while its file cannot be read."""
         if self._path is not None:

@@ -44,7 +44,7 @@ class Standin:
         self.asked: list[Command] = []
         self.noted: list[tuple[Command, Outcome, Peer]] = []
 
-    def ask(self, asked: Command) -> Reply:
+    async def ask(self, asked: Command) -> Reply:
         self.asked.append(asked)
         if asked.name not in (None, "app"):
             return Reply(Outcome.UNKNOWN, f"cannot {asked.verb} {asked.name}: no such election, it has app")

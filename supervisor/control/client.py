@@ -2,21 +2,25 @@
 
 import requests
 
-from supervisor.control.commands import Command, Reply, error_of, reply_of, target_of
+from supervisor.control.commands import Command, Reply, Verb, error_of, reply_of, target_of, told_with
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 ASK_S = 10.0  # the daemon replies in milliseconds, unless its machine or its disk hangs
+DONE_S = 660.0  # what waits for on_lose and for others; the daemon's own patience ends before
 
 
 class DaemonUnreachable(Exception):
     """The daemon did not reply, so it is not known whether it did what was asked; the text says why."""
 
 
-async def ask(socket_path: str, command: Command, *, within_s: float = ASK_S) -> Reply:
-    """What the daemon replies to this command. Raises DaemonUnreachable."""
+async def ask(socket_path: str, command: Command, *, within_s: float | None = None) -> Reply:
+    """What the daemon replies to this command, when it is done. Raises DaemonUnreachable."""
     endpoint = Endpoint("unix", "localhost", 0, socket_path, Tls())
-    request = requests.Request("POST", endpoint.base_url + target_of(command)).prepare()
+    url, body = endpoint.base_url + target_of(command), told_with(command)
+    request = requests.Request("POST", url, data=body).prepare()
+    if within_s is None:
+        within_s = DONE_S if command.verb in (Verb.STEP_DOWN, Verb.RELOAD) else ASK_S
     transport = Transport(endpoint)
     try:
         response = await transport.exchange(request, timeout_s=within_s, fresh=True)

@@ -1,15 +1,16 @@
 """The daemon's end: who may ask, what is asked, and what is told.
 
-It must never wait for whoever asks: the server's limits are small here, for a command is short and
-the one who gives it is on this machine.
+A reply may come after a while, when what was asked for is done; but it must never wait for whoever
+asks: the server's limits are small here, for a command is short and the one who gives it is on this
+machine.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from supervisor.config import ControlSettings
-from supervisor.control.commands import STATUSES, Command, Reply, body_of, command_of, error_body
+from supervisor.control.commands import STATUSES, Command, NoCommand, Reply, body_of, command_of, error_body
 from supervisor.control.listener import ControlError, bound, group_id
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
 
@@ -24,7 +25,7 @@ LIMITS = Limits(
 ROOT = 0
 JSON = ("Content-Type", "application/json")
 
-Ask = Callable[[Command], Reply]
+Ask = Callable[[Command], Awaitable[Reply]]
 Note = Callable[[Command, Reply, Peer], None]
 
 
@@ -32,7 +33,7 @@ class Control:
     """The control socket of one daemon, independent of what the daemon is.
 
     ``group``: whose members may use it, beside root and our own user. ``ask`` decides about a
-    command and does it, at once; ``note`` is told of every command that was asked, for the log.
+    command and does it; ``note`` is told of every command that was asked, for the log.
     """
 
     def __init__(self, path: str, group: str | None, ask: Ask, note: Note) -> None:
@@ -64,12 +65,15 @@ class Control:
         assert request.peer is not None, "commands come on a unix socket only"
         if not self._may(request.peer):
             return _refusal(403, f"cannot take commands of user id {request.peer.uid}: {self._who()}")
-        command = command_of(request.target)
+        try:
+            command = command_of(request.target, request.body)
+        except NoCommand as error:
+            return _refusal(400, f"cannot do this: {error}")
         if command is None:
             return _refusal(404, "cannot do this: no such command")
         if request.method != "POST":
             return _refusal(405, f"cannot {command.verb} by {request.method}: use POST", ("Allow", "POST"))
-        reply = self._ask(command)
+        reply = await self._ask(command)
         self._note(command, reply, request.peer)
         return HttpAnswer(STATUSES[reply.outcome], body_of(reply), (JSON,))
 

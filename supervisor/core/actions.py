@@ -41,6 +41,7 @@ class Reason(StrEnum):
     RUN_EXITED = "run-exited"
     SLOT_REMOVED = "slot-removed"
     SHUTDOWN = "shutdown"
+    STEP_DOWN = "step-down"
     CONFIG_CHANGED = "config-changed"
     ACQUIRE_FAILED = "acquire-failed"
     CRASHED = "crashed"
@@ -107,6 +108,17 @@ class Release(Request):
     key: str
     session: str
     value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite(Request):
+    """A transaction: the key gets this value if ``session`` still holds it. ``of_slot``: it is the
+    contender key of a semaphore."""
+
+    key: str
+    session: str
+    value: bytes
+    of_slot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +223,7 @@ class WatchKey(Request):
 
 
 Watch = WatchKey | WatchSlots
-Write = CreateSession | DestroySession | Acquire | Release | Enroll | TakeSlot | Leave
+Write = CreateSession | DestroySession | Acquire | Rewrite | Release | Enroll | TakeSlot | Leave
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from supervisor.core.actions import Action, HookContext, KillHook, Reason
 from supervisor.core.events import HookEnded, KeyView, SlotsView, View
 from supervisor.core.lane import NEVER
 from supervisor.core.sequence import Sequence
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import Hook, ItemSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Change:
     """``told``: the state that the hooks run for or last ran for; ``newest``: the state now;
     ``past_leader``: the last leader before the one that was told.
 
+    ``begun``: the hooks of the run under way, whatever the file says meanwhile.
     ``instance`` names this process in transition ids, ``count`` numbers them.
     """
 
@@ -27,6 +28,7 @@ class Change:
     past_leader: bytes | None = None
     newest: View | None = None
     context: HookContext | None = None
+    begun: tuple[Hook, ...] = ()
     hooks: Sequence = Sequence()
     count: int = 0
     killing: bool = False
@@ -62,19 +64,19 @@ class Change:
 
 def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change, tuple[Action, ...]]:
     """Begin the next attempt, or the run for the newest state."""
-    hooks = settings.on_change
     if change.context is not None:
+        hooks = change.begun
         # A retry that tells old news is not worth the wait of the new.
         end_by = -NEVER if _moved(change) else NEVER
         sequence = change.hooks.settle(hooks, now, end_by=end_by)
         change = replace(change, hooks=sequence)
         if sequence.finished(hooks):
-            change = replace(change, context=None, hooks=Sequence())
+            change = replace(change, context=None, begun=(), hooks=Sequence())
     if change.context is None and _moved(change):
         change = _begin_run(change, settings)
-    if change.context is None or not change.hooks.due(now) or not hooks:
+    if change.context is None or not change.hooks.due(now):
         return change, ()
-    sequence, start = change.hooks.start(hooks, change.context)
+    sequence, start = change.hooks.start(change.begun, change.context)
     return replace(change, hooks=sequence), (start,)
 
 
@@ -123,4 +125,4 @@ def _begin_run(change: Change, settings: ItemSettings) -> Change:
         kind=settings.kind,
         holders=newest.holders if isinstance(newest, SlotsView) else (),
     )
-    return replace(change, context=context, hooks=Sequence(), count=count)
+    return replace(change, context=context, begun=settings.on_change, hooks=Sequence(), count=count)

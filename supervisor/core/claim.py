@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, Self
 
-from supervisor.core.actions import Acquire, Reason, Request, Watch
+from supervisor.core.actions import Acquire, Reason, Request, Rewrite, Watch
 from supervisor.core.events import Outcome, View
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.session import Session, Terms
@@ -115,6 +115,14 @@ class Claim(ABC):
 
         ``value``: what a key that was never seen is to keep.
         """
+
+    @abstractmethod
+    def has_key(self, session: str) -> bool:
+        """Whether a key stands in Consul that this session holds, be it that of a place in line."""
+
+    @abstractmethod
+    def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
+        """What gives that key another value."""
 
     @abstractmethod
     def names_another(self, session: str) -> bool:

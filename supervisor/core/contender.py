@@ -22,7 +22,7 @@ from supervisor.core.memory import Ledger
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.core.slots import Slots
-from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
+from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
 
 REJOIN_DELAY_MAX_S = 300.0
 OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
@@ -36,7 +36,8 @@ class Contender:
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
     ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
-    ``offered``: to be put on record with the tenure.
+    put on record with the tenure not before ``offer_at``. ``rest_s``: after this tenure no session is
+    wanted for so long.
     ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last.
     """
 
@@ -56,7 +57,8 @@ class Contender:
     stopping: bool = False
     departing: bool = False
     next_settings: ItemSettings | None = None
-    offered: bool = False
+    offer_at: float = -NEVER
+    rest_s: float = 0.0
     paused: bool = False
     ledger: Ledger = Ledger()
     noticed: str = ""
@@ -106,6 +108,15 @@ class Contender:
         return ready and self.claim.is_free and self.tenure is None and not self.stopping
 
     @property
+    def owes_value(self) -> bool:
+        """Whether what our session holds has another value than the file says."""
+        session, tenure = self.session, self.tenure
+        live = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
+        if not live or session.wrote in (None, self.settings.value) or not self.claim.has_key(session.id):
+            return False
+        return tenure is None or tenure.phase in (Phase.ACQUIRING, Phase.HOLDING)
+
+    @property
     def deadline(self) -> float:
         """When this contender wants a turn at the latest; every step at that time moves it on."""
         if self.role is Role.STOPPED:
@@ -117,6 +128,8 @@ class Contender:
             times.append(self.tenure.deadline(self.lease))
         if self.may_try:
             times.append(self.claim.try_deadline())
+        if self.owes_value:
+            times.append(self.session.rewrite_at)
         return min(times)
 
 
@@ -165,14 +178,35 @@ def departing_contender(
     settings: ItemSettings, *, spread: float, instance: str, memory: Memory, now: float
 ) -> Contender:
     """A contender that is on record and not in the file as it is now: to be wound up, no more."""
-    contender = new_contender(settings, spread=spread, instance=instance, memory=memory, now=now)
-    return replace(stop(contender, Reason.CONFIG_CHANGED, now), departing=True)
+    return drop(new_contender(settings, spread=spread, instance=instance, memory=memory, now=now), now)
 
 
 def stop(contender: Contender, reason: Reason, now: float) -> Contender:
     """Wind up, in order."""
     tenure = contender.tenure
     return replace(contender, stopping=True, departing=False, tenure=tenure and tenure.lose(reason, now))
+
+
+def change_settings(contender: Contender, settings: ItemSettings) -> Contender:
+    """The file has others for it, by which it can go on: at once, unless a tenure has begun by those in
+    force."""
+    next_settings = None if settings == contender.settings else settings
+    contender = replace(contender, next_settings=next_settings, offer_at=-NEVER)
+    return contender if contender.tenure is not None else follow_file(contender)
+
+
+def drop(contender: Contender, now: float) -> Contender:
+    """Wind up, in order, while this process goes on, and then be gone."""
+    contender = replace(contender, next_settings=None)
+    return replace(stop(contender, Reason.CONFIG_CHANGED, now), departing=True)
+
+
+def step_down(contender: Contender, for_s: float, now: float) -> Contender:
+    """Give up what is held, and rest after that."""
+    tenure = contender.tenure
+    if tenure is None or not tenure.believes:
+        return contender
+    return replace(contender, tenure=tenure.lose(Reason.STEP_DOWN, now), rest_s=for_s)
 
 
 def want_session(contender: Contender, at: float) -> Contender:
@@ -248,7 +282,9 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     own_losses, rejoin_at = min(contender.own_losses, OWN_LOSSES_MAX), contender.rejoin_at
     if tenure.held_at is not None and now - tenure.held_at >= STEADY_S:
         own_losses = 0
-    if tenure.reason in OUR_OWN_MAKING:
+    if tenure.reason is Reason.STEP_DOWN:
+        rejoin_at = max(rejoin_at, now + contender.rest_s)
+    elif tenure.reason in OUR_OWN_MAKING:
         delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
     contender = follow_file(contender)
@@ -272,12 +308,13 @@ def follow_file(contender: Contender) -> Contender:
     if isinstance(claim, Slots) and isinstance(settings, SemaphoreSettings):
         claim = claim.follows(settings)
     health = contender.health
-    if settings.candidate_check != contender.settings.candidate_check:
+    if not healths.is_same_check(settings, contender.settings):
         health = healths.new_health(settings).after(health)
     return replace(
         contender,
         settings=settings,
         next_settings=None,
+        offer_at=-NEVER,
         claim=claim,
         lease=lease_of(settings, claim.guard_s if isinstance(claim, Slots) else None),
         health=health,

@@ -34,8 +34,7 @@ _Turn = tuple[Contender, tuple[Action, ...]]
 
 def advance(contender: Contender, now: float) -> _Turn:
     """Begin whatever is due."""
-    contender, offered = _offer_file(contender, now)
-    if offered:
+    if offered := _offer_file(contender, now):
         return contender, offered
     contender, actions = _advance_tenure(contender, now)
     awaited = _awaits_record(contender)
@@ -52,15 +51,18 @@ def advance(contender: Contender, now: float) -> _Turn:
     return contender, actions
 
 
-def _offer_file(contender: Contender, now: float) -> _Turn:
-    """A tenure that is about to be adopted goes on by the file as soon as that is on record."""
+def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
+    """A tenure that holds, or is about to be adopted, goes on by the file as soon as that is on record.
+    Not on news that is too old for one of the leases: a smaller room counts from the next contact."""
     tenure, settings = contender.tenure, contender.next_settings
-    if tenure is None or settings is None or contender.offered:
-        return contender, ()
+    if tenure is None or settings is None or now < contender.offer_at:
+        return ()
     leases = (contender.lease, lease_of(settings))
-    if not all(tenures.is_adopted(tenure, lease, now) for lease in leases):
-        return contender, ()
-    return replace(contender, offered=True), (Remember(settings.name, _truth(contender), settings),)
+    if not any(
+        all(may(tenure, lease, now) for lease in leases) for may in (tenures.is_adopted, tenures.goes_on)
+    ):
+        return ()
+    return (Remember(settings.name, _truth(contender), settings),)
 
 
 def _awaits_record(contender: Contender) -> bool:
@@ -112,6 +114,9 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
     if contender.may_try and now >= claim.try_at and claim.is_surely_free(now):
         attempt = claim.try_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
+    elif contender.owes_value and now >= session.rewrite_at:
+        attempt = claim.rewrite_for(contender.terms, session.id, contender.settings.value, now)
+        contender = replace(contender, session=session.rewrite(attempt))
     return contender, tuple(request for request in (write, attempt, renewal) if request is not None)
 
 

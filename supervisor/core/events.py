@@ -7,6 +7,7 @@ its own: a write without an answer may have been applied, now or seconds later.
 from dataclasses import dataclass
 
 from supervisor.core.actions import Holder, Reason, Remember, Request, Roster, StartHook, StartRun
+from supervisor.core.settings import ItemSettings
 
 # --- outcomes of a request -------------------------------------------------------------------
 
@@ -324,6 +325,39 @@ class ResumeAsked:
     item: str
 
 
+@dataclass(frozen=True, slots=True)
+class StepDownAsked:
+    """Give up what is held, in order, and do not contend for ``for_s`` seconds after that."""
+
+    item: str
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FileLoaded:
+    """These items are wanted from now on, each with its spread in [0, 1). ``instance`` names what
+    begins by this file in the ids of transitions."""
+
+    wanted: tuple[tuple[ItemSettings, float], ...]
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """An item that goes on has these settings in the file now."""
+
+    item: str
+    settings: ItemSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The file does not have an item any more, or has another in its place: wind it up, in order,
+    while this process goes on."""
+
+    item: str
+
+
 Event = (
     Tick
     | Answered
@@ -335,4 +369,8 @@ Event = (
     | RecoverAsked
     | PauseAsked
     | ResumeAsked
+    | StepDownAsked
+    | FileLoaded
+    | SettingsChanged
+    | Dropped
 )

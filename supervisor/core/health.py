@@ -58,6 +58,14 @@ class Health:
         return replace(self, running=None, passes=0, fails=fails, fit=fit)
 
 
+def is_same_check(settings: ItemSettings, former: ItemSettings) -> bool:
+    """Whether what one of them has found counts for the other: it asks the same, maybe at other times."""
+    check, before = settings.candidate_check, former.candidate_check
+    if check is None or before is None:
+        return check is before
+    return check.hook.call == before.hook.call
+
+
 def new_health(settings: ItemSettings) -> Health:
     """Of a process that has not checked anything yet."""
     return Health(fit=True, due_at=NEVER) if settings.candidate_check is None else Health(fit=False)

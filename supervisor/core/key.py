@@ -7,7 +7,16 @@ holder's session, read once while it held.
 from dataclasses import dataclass, replace
 from typing import Self
 
-from supervisor.core.actions import Acquire, ReadKey, ReadSession, Reason, Release, Request, WatchKey
+from supervisor.core.actions import (
+    Acquire,
+    ReadKey,
+    ReadSession,
+    Reason,
+    Release,
+    Request,
+    Rewrite,
+    WatchKey,
+)
 from supervisor.core.claim import WAIT_S, WATCH_S, Claim, Lost, News, Standing
 from supervisor.core.events import KeyView, LockDelayed, Outcome, Raced, SessionInfo, View, Won
 from supervisor.core.lane import NEVER
@@ -112,6 +121,14 @@ class Key(Claim):
         """The key keeps what stands there."""
         kept = self.view.value if self.view is not None else value
         return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
+
+    def has_key(self, session: str) -> bool:
+        """Whether it leads."""
+        return self.view is not None and self.view.session == session
+
+    def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
+        """The key itself."""
+        return Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     # --- questions --------------------------------------------------------------------------------
 

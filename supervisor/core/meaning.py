@@ -8,37 +8,49 @@ from dataclasses import replace
 
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
-from supervisor.core.actions import CreateSession, DestroySession, Reason, Request
+from supervisor.core.actions import CreateSession, DestroySession, Reason, Request, Rewrite
 from supervisor.core.claim import Lost, News, Standing
 from supervisor.core.contender import (
     Contender,
     begin_tenure,
+    change_settings,
     decline,
+    drop,
     follow_file,
     note,
     session_died,
+    step_down,
     stop,
 )
 from supervisor.core.events import (
     Alive,
     Answered,
     Dead,
+    Done,
+    Dropped,
     Event,
+    FileLoaded,
     HookEnded,
     Ineligible,
+    LockDelayed,
     Outcome,
     PauseAsked,
+    Raced,
     RecoverAsked,
     Remembered,
     ResumeAsked,
     Resumed,
     RunEnded,
+    SettingsChanged,
+    StepDownAsked,
     StopAsked,
     Tick,
 )
-from supervisor.core.memory import Ledger
+from supervisor.core.memory import REFUSED_RETRY_S, Ledger
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase, Tenure
+
+REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
 
 
 def take(contender: Contender, event: Event, now: float) -> Contender:
@@ -60,6 +72,14 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
             return _resumed(contender, now)
         case StopAsked(reason):
             return stop(contender, reason, now)
+        case StepDownAsked(for_s=for_s):
+            return step_down(contender, for_s, now)
+        case SettingsChanged(settings=settings):
+            return change_settings(contender, settings)
+        case Dropped():
+            return drop(contender, now)
+        case FileLoaded():
+            raise AssertionError("a file is the node's to read")
         case RecoverAsked():
             return _recover(contender)
         case PauseAsked() | ResumeAsked():
@@ -86,7 +106,7 @@ def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender
 def _remembered(contender: Contender, event: Remembered, now: float) -> Contender:
     """A tenure that is on record may begin; one that cannot be recorded is given back at once."""
     if event.remember.settings is contender.next_settings:
-        return _file_remembered(contender, event)
+        return _file_remembered(contender, event, now)
     ledger, tenure = contender.ledger.answered(event, now), contender.tenure
     if tenure is not None and not tenure.recorded:
         recorded = ledger.has_tenure(tenure.session)
@@ -94,11 +114,11 @@ def _remembered(contender: Contender, event: Remembered, now: float) -> Contende
     return replace(contender, ledger=ledger, tenure=tenure)
 
 
-def _file_remembered(contender: Contender, event: Remembered) -> Contender:
-    """What the file says now is on record with the tenure that is being adopted; or it cannot be, and
-    the tenure goes on as it began."""
+def _file_remembered(contender: Contender, event: Remembered, now: float) -> Contender:
+    """What the file says now is on record with the tenure; or it cannot be yet, and the tenure goes on
+    as it began."""
     if not event.ok:
-        return contender
+        return replace(contender, offer_at=now + REFUSED_RETRY_S)
     return replace(follow_file(contender), ledger=Ledger(kept=event.remember.memory))
 
 
@@ -134,6 +154,8 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
             return replace(contender, session=session, ineligible=ineligible)
         case DestroySession():
             return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
+        case Rewrite():
+            return _rewritten(contender, request, outcome, now)
         case _ if session.stage is Stage.RELEASING:
             return _release_answered(contender, outcome, now)
         case _:
@@ -196,6 +218,19 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     if view is not None and contender.tenure is None:
         claim = claim.shown(view)
     return replace(contender, claim=claim.refused(outcome, terms, contender.spread, now))
+
+
+def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: float) -> Contender:
+    """Where our session is said not to hold, a read tells."""
+    retry_s = REWRITE_DELAYED_S if isinstance(outcome, LockDelayed) else contender.retry_s
+    session = contender.session.rewritten(request, outcome, now, retry_s)
+    session = sessions.written(session, contender.terms, outcome, now)
+    claim, tenure = contender.claim, contender.tenure
+    if isinstance(outcome, Raced | Dead):
+        claim = claim.read_by(now)
+    if isinstance(outcome, Done) and tenure is not None:
+        tenure = replace(tenure, leader=request.value)
+    return replace(contender, session=session, claim=claim, tenure=tenure)
 
 
 def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:

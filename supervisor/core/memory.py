@@ -121,21 +121,25 @@ def _step_of(tenure: Tenure) -> Step:
 # --- a process that starts -----------------------------------------------------------------------
 
 
-def is_adoptable(memory: Memory, recorded: ItemSettings, settings: ItemSettings) -> bool:
-    """Whether an item as the file has it now may go on with this record. What others were told
-    when we came, how long they are to wait for us, must not be less than what we count on from now."""
-    if memory.step is Step.NONE:
-        return True
-    same_lock = (settings.kind, settings.key) == (recorded.kind, recorded.key)
-    same_session = settings.session == recorded.session and settings.guard_s <= recorded.guard_s
+def goes_on_with(in_force: ItemSettings, settings: ItemSettings) -> bool:
+    """Whether what is held by the settings in force may be held by those of the file. What others were
+    told when we came, how long they are to wait for us, must not be less than what we count on from
+    now."""
+    same_lock = (settings.kind, settings.key) == (in_force.kind, in_force.key)
+    same_session = settings.session == in_force.session and settings.guard_s <= in_force.guard_s
     return settings.contend and same_lock and same_session
+
+
+def is_adoptable(memory: Memory, recorded: ItemSettings, settings: ItemSettings) -> bool:
+    """Whether an item as the file has it now may go on with this record."""
+    return memory.step is Step.NONE or goes_on_with(recorded, settings)
 
 
 def session_from(memory: Memory, now: float) -> Session:
     """The session on record; one without a tenure has nothing to do but to end."""
     if memory.step is Step.NONE or memory.foreign:
         return Session()
-    session = Session(Stage.LIVE, memory.session, renew=Lane(due_at=now), tried=True)
+    session = Session(Stage.LIVE, memory.session, renew=Lane(due_at=now), tried=True, wrote=memory.leader)
     return session.end(now, last_try=False) if memory.step is Step.SESSION else session
 
 

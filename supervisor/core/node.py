@@ -5,14 +5,16 @@ one step grow with the number of contenders that the event does not concern.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import Action, Finished, Role
-from supervisor.core.contender import Contender
+from supervisor.core.contender import Contender, new_contender
 from supervisor.core.events import (
     Answered,
+    Dropped,
     Event,
+    FileLoaded,
     HookEnded,
     PauseAsked,
     RecoverAsked,
@@ -20,10 +22,14 @@ from supervisor.core.events import (
     ResumeAsked,
     Resumed,
     RunEnded,
+    SettingsChanged,
+    StepDownAsked,
     StopAsked,
     Tick,
 )
 from supervisor.core.lane import NEVER
+from supervisor.core.memory import Ledger
+from supervisor.core.reload import Fate, fates_of, in_the_way
 from supervisor.core.step import step
 
 
@@ -67,7 +73,7 @@ class Node:
         """The earliest time at which a ``Tick`` has something to do."""
         while self._due:
             due_at, name = self._due[0]
-            if due_at == self.contenders[name].deadline:
+            if self._is_due(due_at, name):
                 return due_at
             self._unqueue()
         return NEVER
@@ -75,21 +81,65 @@ class Node:
     def step(self, event: Event, now: float) -> list[Action]:
         """Everything that follows from this event, in order.
 
-        A ``Tick`` concerns all contenders whose deadline has come, a ``StopAsked`` all of them.
+        A ``Tick`` concerns all contenders whose deadline has come, a ``StopAsked`` all of them, and what
+        a ``FileLoaded`` means for each it is told as an event of its own.
         """
+        if isinstance(event, FileLoaded):
+            return self._reload(event, now)
         actions: list[Action] = []
         if isinstance(event, StopAsked):
             self._successors.clear()
         for name in self._concerned(event, now):
-            before = self.contenders[name]
-            contender, begun = step(before, event, now)
-            actions += begun
-            self.contenders[name] = contender
-            if isinstance(event, Tick) or contender.deadline != before.deadline:
-                self._queue(name)
-            if Finished(name, clean=True) in begun:
-                self._succeed(contender)
+            actions += self._step_one(name, event, now)
         return actions
+
+    def _step_one(self, name: str, event: Event, now: float) -> tuple[Action, ...]:
+        before = self.contenders[name]
+        contender, begun = step(before, event, now)
+        self.contenders[name] = contender
+        if isinstance(event, Tick) or contender.deadline != before.deadline:
+            self._queue(name)
+        if Finished(name, clean=True) in begun:
+            if contender.departing:
+                del self.contenders[name]
+            self._succeed(contender)
+        return begun
+
+    # --- another file ----------------------------------------------------------------------------
+
+    def _reload(self, event: FileLoaded, now: float) -> list[Action]:
+        """Whoever begins is there before what is in the way ends, for that may be at once."""
+        wanted = {settings.name: settings for settings, _ in event.wanted}
+        fates = fates_of(self.contenders, self.waiting, wanted)
+        standing = {name: each for name, each in self.contenders.items() if not each.departing}
+        staying = [name for name in standing if fates[name] in (Fate.UNCHANGED, Fate.CHANGES)]
+        self._begin(event, {name: each for name, each in self.contenders.items() if name not in staying})
+        actions: list[Action] = []
+        for name in standing:
+            if name not in staying:
+                actions += self._step_one(name, Dropped(name), now)
+            elif fates[name] is Fate.CHANGES:
+                actions += self._step_one(name, SettingsChanged(name, wanted[name]), now)
+        return actions
+
+    def _begin(self, event: FileLoaded, leaving: Mapping[str, Contender]) -> None:
+        waiting, self._successors = self.waiting, {}
+        for settings, spread in event.wanted:
+            name = settings.name
+            if name in self.contenders and name not in leaving:
+                continue
+            after = in_the_way(settings, leaving)
+            former = [leaving[each] for each in after] + ([waiting[name]] if name in waiting else [])
+            contender = replace(
+                new_contender(settings, spread=spread, instance=event.instance),
+                paused=any(each.paused for each in former),
+                ledger=Ledger(),
+            )
+            if after:
+                self._successors[name] = Successor(contender, after)
+            else:
+                self.contenders[name] = contender
+                self._queue(name)
 
     def _succeed(self, past: Contender) -> None:
         """Whoever waited for nothing else than this one's end begins; paused, if it has this name and
@@ -106,29 +156,41 @@ class Node:
     def _concerned(self, event: Event, now: float) -> Iterable[str]:
         match event:
             case Answered(request):
-                return (request.item,)
+                return self._known(request.item)
             case HookEnded(started) | RunEnded(started):
-                return (started.context.name,)
+                return self._known(started.context.name)
             case Remembered(remember):
-                contender = self.contenders[remember.item]
-                ours = any(
-                    remember.settings is each for each in (contender.settings, contender.next_settings)
-                )
+                contender = self.contenders.get(remember.item)
+                settings = () if contender is None else (contender.settings, contender.next_settings)
+                ours = any(remember.settings is each for each in settings)
                 return (remember.item,) if ours else ()  # else the one before has wound up
-            case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name):
-                return (name,) if name in self.contenders else ()
+            case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name) | StepDownAsked(name):
+                return self._known(name)
+            case SettingsChanged(name) | Dropped(name):
+                return self._known(name)
+            case FileLoaded():
+                raise AssertionError("a file concerns the node itself")
             case StopAsked() | Resumed():
                 return tuple(self.contenders)
             case Tick():
                 return self._take_due(now)
 
+    def _known(self, name: str) -> tuple[str, ...]:
+        """Blank for one that has ended meanwhile."""
+        return (name,) if name in self.contenders else ()
+
     def _take_due(self, now: float) -> list[str]:
         names: dict[str, None] = {}
         while self._due and self._due[0][0] <= now:
             due_at, name = self._unqueue()
-            if due_at == self.contenders[name].deadline:
+            if self._is_due(due_at, name):
                 names[name] = None
         return list(names)
+
+    def _is_due(self, due_at: float, name: str) -> bool:
+        """Whether that is its deadline still."""
+        contender = self.contenders.get(name)
+        return contender is not None and contender.deadline == due_at
 
     def _queue(self, name: str) -> None:
         """Each once: a deadline may move there and back a million times before it comes."""

@@ -12,7 +12,15 @@ never take silence for an answer.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from supervisor.core.actions import CreateSession, DestroySession, RenewSession, Request
+from supervisor.core.actions import (
+    Acquire,
+    CreateSession,
+    DestroySession,
+    Enroll,
+    RenewSession,
+    Request,
+    Rewrite,
+)
 from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Raced, Refused, Unknown
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.settings import SessionSettings
@@ -47,7 +55,9 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``tried``: an acquire was sent, so the session holds the key or still may come to.
+    """``tried``: an acquire was sent, so the session holds the key or still may come to. ``wrote``: the
+    value that it gave the key with that, or has given it since; it is not given another before
+    ``rewrite_at``.
 
     ``prepared``: its next acquire has been made ready. ``dead``: Consul said so; it is destroyed all
     the same, for a server that has just restarted may say so of a living one. ``ending``: wanted
@@ -61,6 +71,8 @@ class Session:
     write: Lane = Lane()
     renew: Lane = Lane()
     tried: bool = False
+    wrote: bytes | None = None
+    rewrite_at: float = -NEVER
     prepared: bool = False
     dead: bool = False
     ending: bool = False
@@ -106,7 +118,19 @@ class Session:
     def attempt(self, request: Request) -> "Session":
         """A try is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
-        return replace(self, write=self.write.begin(request), tried=True, prepared=False)
+        wrote = request.value if isinstance(request, Acquire | Enroll) else self.wrote
+        return replace(self, write=self.write.begin(request), tried=True, prepared=False, wrote=wrote)
+
+    def rewrite(self, request: Rewrite) -> "Session":
+        """What it holds is being given another value."""
+        assert self.stage is Stage.LIVE and not self.ending, f"a rewrite while {self.stage}: {request}"
+        return replace(self, write=self.write.begin(request))
+
+    def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
+        """It has the new value; or nobody knows, or it is not to be had now, and that is tried again."""
+        if isinstance(outcome, Done):
+            return replace(self, wrote=request.value)
+        return replace(self, rewrite_at=now + retry_s)
 
     def release(self, request: Request) -> "Session":
         """What gives up all that it may hold is under way."""

@@ -19,6 +19,7 @@ from supervisor.core.actions import (
     ReadSlots,
     Reason,
     Request,
+    Rewrite,
     Roster,
     TakeSlot,
     WatchSlots,
@@ -335,6 +336,15 @@ class Slots(Claim):
         holders = tuple(each for each in view.roster.holders if each != ours)
         limit = self.limit if view.roster.limit is None else view.roster.limit
         return Leave(*base, replace(view.roster, limit=limit, holders=holders), view.lock.modify_index)
+
+    def has_key(self, session: str) -> bool:
+        """Whether it stands in line or has a slot."""
+        return self.view is not None and self.view.alive(session) is not None
+
+    def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
+        """Our contender key."""
+        key = f"{_prefix(terms)}/{session}"
+        return Rewrite(terms.item, now, terms.exchange_s, key, session, value, of_slot=True)
 
     # --- questions --------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from supervisor.core.settings import ItemSettings
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
 OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)
-ORDERED = (Reason.SHUTDOWN, Reason.CONFIG_CHANGED)
+ORDERED = (Reason.SHUTDOWN, Reason.CONFIG_CHANGED, Reason.STEP_DOWN)
 
 
 class Phase(StrEnum):
@@ -190,6 +190,11 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
 def is_adopted(tenure: Tenure, lease: Lease, now: float) -> bool:
     """Whether Consul has told this process, too, that this node holds."""
     return tenure.phase is Phase.ADOPTING and tenure.renewed and _news_is_fresh(tenure, lease, now)
+
+
+def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
+    """Whether it holds by news so young that another lease may count from it."""
+    return tenure.phase is Phase.HOLDING and _news_is_fresh(tenure, lease, now)
 
 
 def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:

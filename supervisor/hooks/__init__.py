@@ -70,6 +70,10 @@ class Hooks:
         """How many starts have not been answered by an end yet."""
         return len(self._under_way)
 
+    def inherit(self, environ: Mapping[str, str]) -> None:
+        """Hooks that begin from now on inherit this of our environment."""
+        self._environ = base_environment(environ)
+
     def learn(self, settings: ItemSettings) -> None:
         """Look its users up now: a directory of users may be out of reach when on_lose is due."""
         commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]

@@ -84,6 +84,9 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
     for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked):
         if operator in hostile:
             yield operator(name)
+    yield from _another_file(world.contender, hostile)
+    if e.StepDownAsked in hostile:
+        yield e.StepDownAsked(name, 2.0)
     if e.Resumed in hostile:
         yield e.Resumed(GRID_S)
     for request in monitor.pending:
@@ -100,6 +103,19 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield e.RunEnded(monitor.run.started)
     if stop and not world.contender.stopping:
         yield e.StopAsked()
+
+
+def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.Event]:
+    """One with another value and another room, or the one before it; or one without this election."""
+    name, in_file = election.settings.name, election.next_settings or election.settings
+    if election.stopping:
+        return
+    if e.Dropped in hostile:
+        yield e.Dropped(name)
+    if e.SettingsChanged in hostile:
+        new = in_file.value == b"me"
+        down = tuple(replace(hook, timeout_s=0.5 if new else 1.0) for hook in in_file.on_lose)
+        yield e.SettingsChanged(name, replace(in_file, value=b"new" if new else b"me", on_lose=down))
 
 
 def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> e.Event | None:
@@ -153,6 +169,8 @@ def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
             yield from (e.Alive(), e.Dead(), e.Denied(""))
         case a.Acquire():
             yield from (e.Won(3, 7, 1), e.LockDelayed(), e.Raced(), e.Dead(), e.Denied(""))
+        case a.Rewrite():
+            yield from (e.Done(), e.LockDelayed(), e.Raced(), e.Dead(), e.Denied(""))
         case a.Release() | a.DestroySession():
             yield from (e.Done(), e.Denied(""))
         case a.ReadSession():

@@ -167,6 +167,8 @@ class _Explorer:
 def _arrived(world: World) -> bool:
     """At the end of every way: what a sane Consul, hooks that work and some time lead to."""
     role, settings = world.contender.role, world.contender.settings
+    if world.contender.departing and role is a.Role.STUCK:
+        return True  # it stays for an operator to see to, while this process goes on
     if world.contender.stopping:
         return role is a.Role.STOPPED
     if world.contender.paused and world.contender.tenure is None:

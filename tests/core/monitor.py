@@ -296,8 +296,12 @@ def _asked(monitor: Monitor, after: Contender, request: a.Request, now: float) -
         assert rank > 1 or not after.paused, "an acquire while paused"
         assert rank > 1 or after.health.fit, "an acquire while unfit"
         monitor = replace(monitor, written=(request.session, rank))
+    if isinstance(request, a.Rewrite):
+        assert after.tenure is not None and after.tenure.believes, "a value is written without a tenure"
+        assert monitor.written == (after.session.id, 1) or after.tenure.acquired
+        assert monitor.kept.session == request.session == after.session.id
     name = type(request).__name__
-    if after.stopping and after.tenure is None and (rank or isinstance(request, a.CreateSession)):
+    if after.last_try and after.tenure is None and (rank or isinstance(request, a.CreateSession)):
         assert name not in monitor.stop_writes, f"{name} is tried twice after the stop"
         monitor = replace(monitor, stop_writes=monitor.stop_writes | {name})
     return replace(monitor, pending=(*monitor.pending, request))
@@ -318,6 +322,8 @@ def _ends_belief_with_reason(
     match event:
         case (
             e.StopAsked()
+            | e.StepDownAsked()
+            | e.Dropped()
             | e.RunEnded()
             | e.Remembered(why_not="full")
             | e.HookEnded(ok=False)

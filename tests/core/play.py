@@ -211,6 +211,7 @@ def text(action: a.Action) -> str:
             a.RenewSession(session=s)
             | a.DestroySession(session=s)
             | a.Acquire(session=s)
+            | a.Rewrite(session=s)
             | a.Release(session=s)
         ):
             return f"{type(action).__name__.removesuffix('Session').lower()} {s}"

@@ -161,9 +161,10 @@ def _index(value: int, owner: Any, naming: Naming) -> Any:
 
 
 _HOW: dict[tuple[type, str], How] = {
-    (Contender, "settings"): _left_out,
+    (Contender, "settings"): lambda settings, _, naming: settings.value,
     (Contender, "lease"): _left_out,
-    (Contender, "next_settings"): lambda settings, _, naming: settings is not None,
+    (Contender, "next_settings"): lambda settings, _, naming: settings and settings.value,
+    (Contender, "offer_at"): _due,
     (Contender, "spread"): _left_out,
     (Contender, "change"): _change,
     (keys.Key, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
@@ -202,6 +203,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Session, "id"): _session,
     (Session, "left"): _session,
     (Session, "ending_since"): _ending_since,
+    (Session, "rewrite_at"): _exact_due,
     (Lane, "due_at"): _due,
     (Sequence, "due_at"): _exact_due,
     (KeyView, "index"): _left_out,

@@ -587,7 +587,7 @@ def test_a_record_goes_on_only_while_others_wait_as_long_as_we_count_on() -> Non
 
 
 def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
-    held = a.Memory(a.Step.HOLDING, "p/.lock", "s", token=61, create_index=50, lock_index=1, contact=1.0)
+    held = a.Memory(a.Step.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
     old, new = semaphore(), semaphore(on_adopt="acquire")
     play = Play(new, memory=held, now=2.0, recorded=old)
     play.happens(2.0, e.Tick())

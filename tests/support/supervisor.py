@@ -63,13 +63,17 @@ class Supervisor:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.config_path = folder / "config.yaml"
-        unshared = json.loads(json.dumps(config))  # what is there twice would become a YAML alias
-        self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
+        self.rewrite(config)
         self.log_path = folder / "log"
         self.state_dir = folder / "state"
         places = {"STATE_DIRECTORY": str(self.state_dir), "RUNTIME_DIRECTORY": str(folder)}
         self._environ = {**ENVIRON, **places, **(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
+
+    def rewrite(self, config: Mapping[str, object]) -> None:
+        """Its file has this content from now on."""
+        unshared = json.loads(json.dumps(config))  # what is there twice would become a YAML alias
+        self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
 
     def start(self) -> None:
         """Start it (again); its log goes on in the same file."""

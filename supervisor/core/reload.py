@@ -1,0 +1,65 @@
+"""What becomes of each item when the file is read again while the process runs.
+
+What did not change is not touched. What can go on by its new settings does; the rest is wound up in
+order and begins anew after that. Pure: items as they are and as they are wanted in, fates out. The
+node alone begins, changes or ends anything.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from supervisor.core.contender import Contender
+from supervisor.core.memory import goes_on_with
+from supervisor.core.settings import ItemSettings
+
+
+class Fate(StrEnum):
+    """Of an item, from one file to the next."""
+
+    UNCHANGED = "unchanged"
+    CHANGES = "changed"
+    RESTARTS = "restarted"
+    BEGINS = "added"
+    ENDS = "removed"
+
+
+def fates_of(
+    contenders: Mapping[str, Contender],
+    waiting: Mapping[str, Contender],
+    wanted: Mapping[str, ItemSettings],
+) -> dict[str, Fate]:
+    """By name, of all that the file had and all that it has. ``waiting``: those that have not begun,
+    for something in their way has not ended yet."""
+    had = {name: contender for name, contender in contenders.items() if not contender.departing}
+    fates = {name: Fate.ENDS for name in (*had, *waiting)}
+    for name, settings in wanted.items():
+        if name in waiting:
+            same = waiting[name].settings == settings
+            fates[name] = Fate.UNCHANGED if same else Fate.CHANGES
+        elif name in had:
+            fates[name] = _fate_of(had[name], settings)
+        else:
+            fates[name] = Fate.BEGINS
+    return fates
+
+
+def _fate_of(contender: Contender, wanted: ItemSettings) -> Fate:
+    if wanted == (contender.next_settings or contender.settings):
+        return Fate.UNCHANGED
+    return Fate.CHANGES if _may_change(contender, wanted) else Fate.RESTARTS
+
+
+def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
+    """What others were told, who has a tenure counts on; and what starts the child of ``run``, stops it."""
+    in_force = contender.settings
+    if (wanted.kind, wanted.key, wanted.contend) != (in_force.kind, in_force.key, in_force.contend):
+        return False
+    if wanted.session != in_force.session or wanted.run != in_force.run:
+        return False
+    return contender.tenure is None or goes_on_with(in_force, wanted)
+
+
+def in_the_way(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
+    """What has this name, or this key: an item that was renamed stops the same application."""
+    keys = {name: contender.settings.key for name, contender in departing.items()}
+    return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)

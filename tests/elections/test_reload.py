@@ -1,0 +1,157 @@
+"""The file changes while supervisors run: what goes on, what begins anew, what a bad file does."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from tests.elections.scene import Scene
+from tests.elections.test_operator import operate
+from tests.support.supervisor import Supervisor, command, until
+
+
+def rewrite(scene: Scene, node: Supervisor, name: str = "", **changes: Any) -> None:
+    """The node's file has these changes, and its election perhaps another name."""
+    node.rewrite(scene.config({name or scene.name: scene.item(node.folder.name, **changes)}))
+
+
+def entry(scene: Scene, key: str = "") -> dict[str, Any]:
+    """The key as it stands in Consul."""
+    found = scene.agent.kv_get(key or scene.key)
+    assert found is not None
+    return found
+
+
+def reload(node: Supervisor) -> tuple[int, list[str]]:
+    """Exit code and what is said of each item."""
+    done = command("reload", "--socket", str(node.folder / "control.sock"))
+    return done.returncode, [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+def test_nothing_has_changed(scene: Scene) -> None:
+    a = scene.leader("a")
+    assert reload(a) == (0, ["nothing has changed"])
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+def test_changed_hooks_keep_leadership_and_count_from_then_on(scene: Scene) -> None:
+    """The new on_lose runs, also by the record: a crash right behind the reload changes nothing of it."""
+    a = scene.leader("a")
+    session = scene.session_of("a")
+    rewrite(scene, a, on_lose=[scene.hook("a", "lose-new")], on_change=None)
+    assert reload(a) == (0, [f"{scene.name}: changed"])
+    assert scene.session_of("a") == session and scene.calls("a") == ["acquire acquired"]
+    scene.kill("a")
+    a.start()
+    a.wait_line("role", role="holding", reason="adopted")
+    assert a.stop() == 0
+    assert [call for call in scene.calls("a") if call.startswith("lose")] == ["lose-new shutdown"]
+
+
+def test_a_changed_value_is_written_without_a_loss(scene: Scene) -> None:
+    a = scene.leader("a")
+    before = entry(scene)
+    rewrite(scene, a, value="another")
+    assert reload(a) == (0, [f"{scene.name}: changed"])
+    until(lambda: entry(scene)["Value"] == b"another", "the new value stands")
+    after = entry(scene)
+    for field in ("Session", "LockIndex", "CreateIndex", "Flags"):
+        assert after[field] == before[field], field
+    assert scene.calls("a") == ["acquire acquired"]
+    scene.wait(node="a", event="change", reason="value-changed")
+
+
+def test_another_key_is_released_and_the_new_one_taken_in_order(scene: Scene) -> None:
+    a = scene.leader("a")
+    old = scene.key
+    rewrite(scene, a, key=f"{scene.key}/new")
+    assert reload(a) == (0, [f"{scene.name}: restarted"])
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds the new key")
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed", "acquire acquired"]
+    assert entry(scene, old)["Session"] == ""
+
+
+def test_a_removed_election_is_wound_up_and_an_added_one_begins(scene: Scene) -> None:
+    a = scene.leader("a")
+    rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
+    assert reload(a) == (0, [f"{scene.name}: removed", f"{scene.name}-2: added"])
+    a.wait_line("role", item=f"{scene.name}-2", role="holding")
+    assert entry(scene)["Session"] == ""
+    code, why = operate(a, "pause", scene.name)
+    assert code == 2 and f"there are {scene.name}-2" in why
+
+
+def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -> None:
+    """Both stop and start the same application."""
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.5")])
+    rewrite(scene, a, f"{scene.name}-2")
+    assert reload(a) == (0, [f"{scene.name}: removed", f"{scene.name}-2: added"])
+    until(lambda: len(scene.calls("a")) == 3, "it leads under the new name")
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed", "acquire acquired"]
+    lose = scene.wait(node="a", event="lose", stage="end")
+    again = scene.wait(node="a", event="acquire", stage="begin", name=f"{scene.name}-2")
+    assert again.at >= lose.at
+
+
+def test_a_waiter_follows_without_a_word(scene: Scene) -> None:
+    a = scene.leader("a")
+    b = scene.waiter("b")
+    rewrite(scene, b, value="bee", on_acquire=[scene.hook("b", "acquire-new")])
+    assert reload(b) == (0, [f"{scene.name}: changed"])
+    assert a.stop() == 0
+    assert scene.wait_leader(but="a") == "bee"
+    assert "acquire-new acquired" in scene.calls("b")
+
+
+@pytest.mark.parametrize("how", ["command", "signal"])
+def test_a_bad_file_changes_nothing(scene: Scene, how: str) -> None:
+    a = scene.leader("a")
+    rewrite(scene, a, on_lose=[{"exec": ["/bin/true"], "timeout": "5"}], on_acquire=[])
+    if how == "command":
+        code, said = reload(a)
+        assert code == 78 and any("timeout" in line and "5s" in line for line in said), said
+    else:
+        a.signal(signal.SIGHUP)
+    refused = a.wait_line("reload-refused")
+    assert "timeout" in refused["why"]
+    assert scene.calls("a") == ["acquire acquired"]
+    assert scene.session_of("a")
+
+
+def test_what_the_process_cannot_follow_is_refused_whole(scene: Scene) -> None:
+    a = scene.leader("a")
+    settings = scene.config({scene.name: scene.item("a", value="another")})
+    a.rewrite({**settings, "state_dir": str(a.folder / "elsewhere")})
+    code, said = reload(a)
+    assert code == 78 and "state_dir changed" in said[-1] and "systemctl kill -s KILL" in said[-1]
+    assert scene.wait_leader() == "a"
+
+
+def test_a_file_that_comes_back_while_the_old_one_ends(scene: Scene) -> None:
+    """Removed, and there again before on_lose has ended: it begins anew after that."""
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.8")])
+    rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
+    a.signal(signal.SIGHUP)
+    scene.wait(node="a", event="lose", stage="begin")
+    rewrite(scene, a)
+    code, said = reload(a)
+    assert (code, said) == (0, [f"{scene.name}: added", f"{scene.name}-2: removed"])
+    until(lambda: scene.calls("a").count("acquire acquired") >= 2, "it leads again")
+
+
+def test_step_down_hands_over_and_rests(scene: Scene) -> None:
+    a = scene.leader("a")
+    b = scene.waiter("b")
+    assert operate(a, "step-down", scene.name, "--for", "2s") == (0, "")
+    assert scene.wait_leader(but="a") == "b"
+    assert scene.calls("a") == ["acquire acquired", "lose step-down"]
+    assert operate(a, "step-down", scene.name)[0] == 1
+    assert b.stop() == 0
+    assert scene.wait_leader(but="b") == "a"
+
+
+def test_step_down_alone_says_that_nobody_took_over(scene: Scene) -> None:
+    a = scene.leader("a")
+    code, why = operate(a, "step-down", scene.name, "--for", "1m")
+    assert code == 1 and "nobody took over within 10 s" in why and "60 s" in why
+    a.wait_line("role", role="waiting")
