@@ -304,9 +304,12 @@ def follow_file(contender: Contender) -> Contender:
     settings = contender.next_settings
     if settings is None:
         return contender
-    claim = contender.claim
+    claim, tenure = contender.claim, contender.tenure
     if isinstance(claim, Slots) and isinstance(settings, SemaphoreSettings):
         claim = claim.follows(settings)
+    lease = lease_of(settings, claim.guard_s if isinstance(claim, Slots) else None)
+    if tenure is not None and tenure.believes:  # a smaller room wants news sooner
+        claim = claim.read_by(tenure.contact + lease.interval_s)
     health = contender.health
     if not healths.is_same_check(settings, contender.settings):
         health = healths.new_health(settings).after(health)
@@ -316,7 +319,7 @@ def follow_file(contender: Contender) -> Contender:
         next_settings=None,
         offer_at=-NEVER,
         claim=claim,
-        lease=lease_of(settings, claim.guard_s if isinstance(claim, Slots) else None),
+        lease=lease,
         health=health,
         ledger=replace(contender.ledger, outdated=True),
     )

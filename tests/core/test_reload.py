@@ -1,0 +1,352 @@
+"""Another file while the process runs: what goes on by it, from when on, and what begins anew."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.contender import new_contender
+from supervisor.core.node import Node
+from supervisor.core.reload import Fate, fates_of
+from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings
+from tests.core.play import (
+    ACQUIRE,
+    CREATE,
+    FORBIDDEN,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    RUN,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    contender,
+    hook,
+)
+from tests.core.test_slots import WATCH as WATCH_SLOTS
+from tests.core.test_slots import full, holding, in_line, lock, semaphore, view
+
+REWRITE = a.Rewrite
+NEW_DOWN = hook("new down", 2.0)
+
+
+def holder(**more: Any) -> Play:
+    """It holds since 0.1, and has heard so at 2.0."""
+    play = Play(contender(**more))
+    play.happens(0.0, e.Tick())
+    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
+    play.on(0.1, ACQUIRE, WON)
+    play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.passes(2.0)
+    assert play.contender.role is a.Role.HOLDING
+    return play
+
+
+def changed(play: Play, **more: Any) -> e.SettingsChanged:
+    return e.SettingsChanged("n", replace(play.contender.settings, **more))
+
+
+# --- what goes on ------------------------------------------------------------------------------
+
+
+def test_a_holder_follows_as_soon_as_the_record_says_so() -> None:
+    play = holder()
+    before = len(play.records)
+    play.happens(4.0, changed(play, on_lose=(NEW_DOWN,)))
+    assert play.contender.settings.on_lose == (NEW_DOWN,) and len(play.records) > before
+    assert "start new down#1" in Play.says(play.happens(5.0, e.StopAsked()))
+
+
+def test_what_cannot_be_recorded_is_not_in_force_and_is_tried_again() -> None:
+    play = holder()
+    play.disk_full = True
+    play.happens(4.0, changed(play, on_lose=(NEW_DOWN,)))
+    assert play.contender.settings.on_lose != (NEW_DOWN,)
+    play.disk_full = False
+    play.passes(9.0)
+    assert play.contender.settings.on_lose == (NEW_DOWN,) and play.contender.next_settings is None
+
+
+def test_a_smaller_room_counts_from_the_next_contact() -> None:
+    """By the smaller room alone, belief would end at once."""
+    play = holder()
+    play.passes(10.0)
+    assert play.contender.tenure is not None
+    contact, long = play.contender.tenure.contact, hook("long down", 26.0)
+    play.happens(contact + 2.9, changed(play, on_lose=(long,)))
+    assert play.contender.role is a.Role.HOLDING and play.contender.settings.on_lose != (long,)
+    play.passes(contact + 16.0)
+    assert play.contender.role is a.Role.HOLDING and play.contender.settings.on_lose == (long,)
+
+
+def test_a_loss_that_has_begun_ends_by_what_it_began_with() -> None:
+    play = holder()
+    assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 5.0)))
+    play.happens(3.5, changed(play, on_lose=(NEW_DOWN, NEW_DOWN)))
+    assert play.contender.settings.on_lose != (NEW_DOWN, NEW_DOWN)
+    play.ends(4.0, "release s, waiting")
+    assert play.contender.settings.on_lose == (NEW_DOWN, NEW_DOWN)
+
+
+def test_on_acquire_under_way_ends_by_what_it_began_with() -> None:
+    play = Play(contender(on_acquire=(hook("one"), hook("two"))))
+    play.happens(0.0, e.Tick())
+    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
+    play.on(0.1, ACQUIRE, WON)
+    play.happens(0.2, changed(play, on_acquire=()))
+    assert "start two#1" in Play.says(play.happens(0.3, e.HookEnded(play.last(a.StartHook), ok=True)))
+    play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.passes(4.0)
+    assert play.contender.settings.on_acquire == ()
+
+
+def test_on_change_under_way_ends_by_what_it_began_with() -> None:
+    """A list that got shorter is no place to look up the rest of it."""
+    play = Play(contender(contend=False, on_acquire=(), on_lose=(), on_change=(hook("a"), hook("b"))))
+    play.happens(0.0, e.Tick())
+    play.on(0.1, WATCH, RIVAL)
+    play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.happens(0.3, changed(play, on_change=()))
+    play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=False))
+    assert play.contender.change.context is None
+    play.on(0.5, WATCH, replace(RIVAL, session="", index=10))
+    assert play.contender.change.context is None
+
+
+def test_the_file_before_is_back_before_the_new_one_was_in_force() -> None:
+    play = holder()
+    old = play.contender.settings
+    play.disk_full = True
+    play.happens(4.0, changed(play, on_lose=(NEW_DOWN,)))
+    play.happens(4.5, e.SettingsChanged("n", old))
+    play.disk_full = False
+    play.passes(9.0)
+    assert play.contender.settings == old and play.contender.next_settings is None
+
+
+def test_a_check_at_other_times_has_found_what_it_has_found() -> None:
+    check = CandidateCheck(hook("check"), 5.0)
+    play = Play(contender(candidate_check=check))
+    for now in (0.0, 5.0):
+        play.happens(now, e.Tick())
+        play.happens(now + 0.1, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert play.contender.health.fit
+    play.happens(6.0, changed(play, candidate_check=replace(check, interval_s=1.0, rise=3)))
+    assert play.contender.health.fit
+    play.happens(6.1, changed(play, candidate_check=CandidateCheck(replace(RUN_CHECK), 5.0)))
+    assert not play.contender.health.fit, "another check has found nothing yet"
+
+
+RUN_CHECK = replace(hook("check"), call=replace(RUN.command, argv=("false",)))
+
+# --- the value ---------------------------------------------------------------------------------
+
+
+def test_a_holder_writes_its_new_value_once() -> None:
+    play = holder()
+    assert "rewrite s" in Play.says(play.happens(4.0, changed(play, value=b"new")))
+    play.does(4.1, REWRITE, e.Done(), "")
+    assert play.contender.tenure is not None and play.contender.tenure.leader == b"new"
+    assert play.records[-1].leader == b"new"
+    play.passes(20.0)
+    assert [x for _, x in play.log if isinstance(x, a.Rewrite)] == [play.last(REWRITE)]
+
+
+@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN, e.LockDelayed(), e.Raced(), e.Dead()])
+def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: e.Outcome) -> None:
+    play = holder()
+    play.happens(4.0, changed(play, value=b"new"))
+    play.on(4.1, REWRITE, outcome)
+    assert play.contender.role is a.Role.HOLDING
+    play.passes(12.0)
+    assert play.contender.session.wrote == b"new" and play.contender.role is a.Role.HOLDING
+
+
+def test_where_the_session_is_said_not_to_hold_a_read_tells() -> None:
+    play = holder()
+    play.happens(4.0, changed(play, value=b"new"))
+    play.on(4.1, REWRITE, e.Raced())
+    assert "losing" in Play.says(play.on(4.2, READ, replace(RIVAL, modify_index=99)))
+
+
+def test_a_put_of_somebody_else_is_not_fought_over() -> None:
+    play = holder()
+    play.on(4.0, WATCH, replace(OURS, index=50, value=b"put over", lock_index=0, modify_index=50))
+    play.passes(20.0)
+    assert not [x for _, x in play.log if isinstance(x, a.Rewrite)]
+
+
+def test_a_waiter_tries_with_the_new_value() -> None:
+    play = Play(contender())
+    play.happens(0.0, e.Tick())
+    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.1, WATCH, RIVAL)
+    play.happens(1.0, changed(play, value=b"new"))
+    play.on(2.0, WATCH, replace(RIVAL, session="", index=12))
+    assert play.last(ACQUIRE).value == b"new"
+
+
+def test_a_win_by_the_old_value_is_followed_by_the_new_one() -> None:
+    play = Play(contender())
+    play.happens(0.0, e.Tick())
+    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
+    play.happens(0.05, changed(play, value=b"new"))
+    assert "rewrite s" in Play.says(play.on(0.1, ACQUIRE, WON))
+
+
+def test_who_stands_in_line_for_a_slot_keeps_its_place_under_the_new_value() -> None:
+    play = in_line(view("o1", "o2", at=lock("o1", limit=1)), limit=1)
+    play.on(0.4, WATCH_SLOTS, view("o1", "o2", "s", at=lock("o1", limit=1)))
+    play.happens(1.0, changed(play, value=b"new"))
+    rewrite = play.last(REWRITE)
+    assert (rewrite.key, rewrite.value, rewrite.of_slot) == ("p/s", b"new", True)
+
+
+def test_after_a_crash_the_value_is_written_if_it_never_was() -> None:
+    held = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"old")
+    play = Play(contender(), memory=held, now=2.0)
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, e.Alive())
+    assert "rewrite s" in Play.says(play.on(2.2, READ, replace(OURS, value=b"old")))
+
+
+# --- stepping down -----------------------------------------------------------------------------
+
+
+def test_who_steps_down_rests_after_the_release() -> None:
+    play = holder()
+    assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 60.0)))
+    play.ends(5.0, "release s, waiting")
+    play.on(5.1, RELEASE, e.Done())
+    play.passes(64.9)
+    assert play.contender.session.id == "" and play.contender.role is a.Role.WAITING
+    play.passes(66.0)
+    assert play.contender.session.id or play.contender.session.write.pending
+
+
+def test_who_does_not_hold_does_not_step_down() -> None:
+    play = Play(contender())
+    play.happens(0.0, e.Tick())
+    play.on(0.0, CREATE, e.Created("s"))
+    before = play.contender
+    play.happens(1.0, e.StepDownAsked("n", 60.0))
+    assert play.contender == before
+
+
+# --- the whole file ----------------------------------------------------------------------------
+
+
+def loaded(*wanted: ItemSettings) -> e.FileLoaded:
+    return e.FileLoaded(tuple((settings, 0.5) for settings in wanted), "j")
+
+
+def named(name: str, **more: Any) -> ItemSettings:
+    return replace(contender(), name=name, **{"key": name, **more})
+
+
+def node(*settings: ItemSettings) -> Node:
+    made = Node([new_contender(each, spread=0.0, instance="i") for each in settings])
+    made.step(e.Tick(), 0.0)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("change", "fate"),
+    [
+        ({}, Fate.UNCHANGED),
+        ({"value": b"new"}, Fate.CHANGES),
+        ({"on_acquire": ()}, Fate.CHANGES),
+        ({"on_lose": (NEW_DOWN,)}, Fate.CHANGES),
+        ({"on_change": (NEW_DOWN,)}, Fate.CHANGES),
+        ({"candidate_check": CandidateCheck(hook("check"))}, Fate.CHANGES),
+        ({"rejoin_delay_s": 1.0, "on_adopt": "acquire", "acquire_failure": "keep"}, Fate.CHANGES),
+        ({"key": "other"}, Fate.RESTARTS),
+        ({"run": RUN}, Fate.RESTARTS),
+        ({"session": SessionSettings("ours", ttl_s=8.0)}, Fate.RESTARTS),
+        ({"contend": False, "on_acquire": (), "on_lose": ()}, Fate.RESTARTS),
+    ],
+)
+def test_which_change_keeps_leadership(change: dict[str, Any], fate: Fate) -> None:
+    play = holder()
+    wanted = {"n": replace(play.contender.settings, **change)}
+    assert fates_of({"n": play.contender}, {}, wanted) == {"n": fate}
+
+
+def test_a_holder_of_a_slot_may_not_count_on_more_than_others_were_told() -> None:
+    waits, held = full().contender, holding().contender
+    longer, shorter = semaphore(prune_delay_s=60.0), semaphore(prune_delay_s=20.0)
+    assert fates_of({"n": held}, {}, {"n": longer}) == {"n": Fate.RESTARTS}
+    assert fates_of({"n": held}, {}, {"n": shorter}) == {"n": Fate.CHANGES}
+    assert fates_of({"n": waits}, {}, {"n": longer}) == {"n": Fate.CHANGES}
+
+
+def test_what_did_not_change_is_not_touched() -> None:
+    both = node(named("one"), named("two"))
+    before = both.contenders["one"]
+    both.step(loaded(named("one"), named("two", value=b"new")), 1.0)
+    assert both.contenders["one"] is before
+    assert both.contenders["two"].settings.value == b"new"
+
+
+def test_what_the_file_has_no_more_ends_and_is_gone() -> None:
+    both = node(named("one", contend=False, on_acquire=(), on_lose=()), named("two"))
+    done = both.step(loaded(named("two")), 1.0)
+    assert a.Finished("one", clean=True) in done
+    assert list(both.contenders) == ["two"]
+    assert both.contenders["two"].role is a.Role.WAITING
+
+
+def test_what_is_in_the_way_ends_first() -> None:
+    """Another name, the same key: it is the same application. A holder's on_lose must end before."""
+    one = holder().contender
+    made = Node([one])
+    begun = made.step(loaded(replace(one.settings, name="m")), 3.0)
+    lose = next(action for action in begun if isinstance(action, a.StartHook))
+    assert list(made.contenders) == ["n"] and list(made.waiting) == ["m"]
+    begun = made.step(e.HookEnded(lose, ok=True), 4.0)
+    while "n" in made.contenders:
+        outcomes = {a.Release: e.Done(), a.DestroySession: e.Done(), a.Remember: None}
+        for action in begun:
+            if isinstance(action, a.Remember):
+                begun = made.step(e.Remembered(action), 5.0)
+                break
+            if type(action) in outcomes:
+                assert isinstance(action, a.Request)
+                begun = made.step(e.Answered(action, e.Done()), 5.0)
+                break
+        else:
+            begun = made.step(e.Tick(), 6.0)
+    assert list(made.contenders) == ["m"] and not made.waiting
+
+
+def test_a_paused_item_is_paused_under_another_key_too() -> None:
+    made = node(named("one"))
+    made.step(e.PauseAsked("one"), 1.0)
+    made.step(loaded(named("one", key="other")), 2.0)
+    waiting = {**made.contenders, **made.waiting}
+    assert all(contender.paused for contender in waiting.values())
+
+
+def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:
+    made = Node([holder().contender])
+    settings = made.contenders["n"].settings
+    made.step(loaded(replace(settings, key="x")), 3.0)
+    made.step(loaded(replace(settings, key="y")), 3.1)
+    assert made.waiting["n"].settings.key == "y"
+    made.step(loaded(), 3.2)
+    assert not made.waiting and made.contenders["n"].departing
+
+
+def test_a_stop_ends_what_departs_too() -> None:
+    made = Node([holder().contender])
+    made.step(loaded(), 3.0)
+    made.step(e.StopAsked(), 3.1)
+    assert not made.contenders["n"].departing and not made.stopped
