@@ -7,7 +7,7 @@ then tried again a little later. Nothing here lasts into the calm at the end.
 import random
 from collections.abc import Callable
 
-from supervisor.core.events import PauseAsked, RecoverAsked, ResumeAsked
+from supervisor.core.events import FileLoaded, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
 from tests.simulation.cluster import Cluster
 from tests.simulation.figures import Figures
 from tests.simulation.files import ITEM, another_file
@@ -234,13 +234,28 @@ class Faults:
         return True
 
     def _another_file(self, machine: Machine, dice: random.Random) -> bool:
-        """Written while the supervisor runs, read by the next after a crash or a stop."""
+        """Written while the supervisor runs, read at once or by the next after a crash or a stop."""
         machine.settings = another_file(machine.settings, machine.name, dice)
         machine.note("FAULT another file")
+        if dice.random() < 0.5:
+            return self._reload(machine, dice)
         if dice.random() < 0.3:
             return self._stop(machine, dice)
         machine.crash("with another file")
         return True
+
+    def _reload(self, machine: Machine, dice: random.Random) -> bool:
+        """Seldom just to be followed by the next file, or by a crash."""
+        if machine.supervisor is None or machine.supervisor.stopping:
+            return False
+        machine.note("reloads")
+        machine.supervisor.deliver(FileLoaded(((machine.settings, dice.random()),), f"r{dice.random()}"))
+        if dice.random() < 0.3:
+            self._schedule.after(self._lasts(dice, 0.01, 3.0), self._next_file, machine, dice)
+        return True
+
+    def _next_file(self, machine: Machine, dice: random.Random) -> None:
+        self._another_file(machine, dice)
 
     def _reboot(self, machine: Machine, dice: random.Random) -> bool:
         machine.reboot(self._lasts(dice, 3.0, 20.0))
@@ -250,8 +265,12 @@ class Faults:
         """In order, or by an operator's hand."""
         if machine.supervisor is None or not _holds(machine, self._cluster):
             return
-        if dice.random() < 0.5:
+        roll = dice.random()
+        if roll < 0.4:
             self._stop(machine, dice)
+        elif roll < 0.55:
+            machine.note("FAULT is asked to step down")
+            machine.supervisor.deliver(StepDownAsked(ITEM, self._lasts(dice, 0.0, 20.0)))
         else:
             self._hands.session_destroyed(machine, dice)
 

@@ -86,7 +86,7 @@ def another_file(settings: ItemSettings, node: str, dice: random.Random) -> Item
         changed = _guarded(changed, guard_s)
     if isinstance(changed, SemaphoreSettings):
         changed = _with_another_limit(changed, dice)
-    return of_node(changed, node)
+    return of_node(changed, f"{node}-{dice.randrange(3)}" if dice.random() < 0.5 else node)
 
 
 def _with_another_limit(settings: SemaphoreSettings, dice: random.Random) -> SemaphoreSettings:
