@@ -79,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
     from supervisor.token import TokenError
 
     try:
-        return _daemon(load(options.path, os.environ, socket.gethostname()))
+        return _daemon(load(options.path, os.environ, socket.gethostname()), path=options.path)
     except ConfigError as error:
         _refuse(error)
     except (TokenError, ControlError) as error:
@@ -124,7 +124,7 @@ def _wind_up_records(directory: str) -> None:
         _fail(CONFIGURATION, str(error))
 
 
-def _daemon(config: "Config", *, only_wind_up: bool = False) -> int:
+def _daemon(config: "Config", *, only_wind_up: bool = False, path: Path | None = None) -> int:
     from supervisor.daemon import Daemon, boottime
     from supervisor.log import Log
 
@@ -133,7 +133,7 @@ def _daemon(config: "Config", *, only_wind_up: bool = False) -> int:
         log.line("warning", "configuration", why=str(warning))
 
     async def daemon() -> int:
-        running = Daemon(config, socket.gethostname(), os.environ, log, only_wind_up=only_wind_up)
+        running = Daemon(config, socket.gethostname(), os.environ, log, only_wind_up=only_wind_up, path=path)
         try:
             return await running.run()
         finally:

@@ -13,9 +13,11 @@ import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
 
-from supervisor import signals
+from supervisor import __version__, signals
 from supervisor.config import Config
 from supervisor.consul import Consul
 from supervisor.control import Command, Control, ControlError, Reply, serve
@@ -42,14 +44,17 @@ from supervisor.core.actions import (
 from supervisor.core.events import Answered, Event, HookEnded, Outcome, RunEnded, StopAsked, Tick, Unknown
 from supervisor.core.node import Node
 from supervisor.driver import Driver
+from supervisor.history import History
 from supervisor.hooks import Hooks
 from supervisor.http_server import Peer
 from supervisor.journal.flush import Flush
 from supervisor.log import Log
 from supervisor.operations import Operator
 from supervisor.records import Records
+from supervisor.status import Facts, Status
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
+from supervisor.web import Listener, Routes
 
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
@@ -74,6 +79,13 @@ def _allow_descriptors(items: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+class Listens(Protocol):
+    """Who is told of every turn: the log, history."""
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """An event, and what was decided about it."""
+
+
 class Daemon:
     """One running supervisor. ``run`` returns the exit code."""
 
@@ -85,8 +97,9 @@ class Daemon:
         log: Log,
         *,
         only_wind_up: bool = False,
+        path: Path | None = None,
     ) -> None:
-        """``only_wind_up``: end as soon as what is on record is wound up.
+        """``only_wind_up``: end as soon as what is on record is wound up. ``path``: of the configuration.
 
         Raises TokenError when the token file cannot be used, JournalError when state_dir cannot.
         """
@@ -111,6 +124,14 @@ class Daemon:
         self._learnable = tuple(begun.settings)
         self._driver = Driver(Node(begun.contenders, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch)
+        history = History(time.time, boottime)
+        self._listeners: tuple[Listens, ...] = (log, history)
+        where = None if path is None else str(path)
+        facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
+        self._routes = Routes(Status(self._driver.node, history, facts, time.time, boottime))
+        self._listener: Listener | None = None
+        if config.http is not None:
+            self._listener = Listener(config.http, self._routes, self._tell_listening)
         self._control_settings = config.control
         self._control: Control | None = None
         _allow_descriptors(len(begun.contenders))
@@ -136,6 +157,8 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._refuse_reload)
         signals.let_through()
         await self._open_control()
+        if self._listener is not None:
+            await self._listener.open()
         self._log.line("info", "started", items=len(self._driver.node.contenders), pid=os.getpid())
         self.dispatch(Tick())
         asyncio.get_running_loop().call_soon(self._learn, 0)
@@ -221,9 +244,8 @@ class Daemon:
     def _say(self) -> None:
         while self._unsaid:
             event, actions = self._unsaid.popleft()
-            self._log.event(event)
-            for action in actions:
-                self._log.action(action)
+            for listener in self._listeners:
+                listener.turn(event, actions)
 
     # --- exchanges -------------------------------------------------------------------------------
 
@@ -269,7 +291,9 @@ class Daemon:
         if self._control_settings is None:
             return
         try:
-            self._control = await serve(self._control_settings, self._operator.ask, self._asked, self._warn)
+            self._control = await serve(
+                self._control_settings, self._operator.ask, self._asked, self._routes.answer, self._warn
+            )
         except ControlError:
             await self._close()
             raise
@@ -279,12 +303,17 @@ class Daemon:
         name = "all" if command.name is None else command.name
         self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
 
+    def _tell_listening(self, level: str, why: str) -> None:
+        self._log.line(level, "http", why=why)
+
     def _warn(self, why: str) -> None:
         self._log.line("warning", "control-socket", why=why)
 
     async def _close(self) -> None:
         if self._control is not None:
             await self._control.close()
+        if self._listener is not None:
+            await self._listener.close()
         if self._timer is not None:
             self._timer.cancel()
         for task in tuple(self._exchanges):
