@@ -7,6 +7,7 @@ nothing it starts may call it back before it has returned.
 """
 
 import asyncio
+import errno
 import os
 import resource
 import signal
@@ -14,6 +15,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -48,19 +50,22 @@ from supervisor.history import History
 from supervisor.hooks import Hooks
 from supervisor.http_server import Peer
 from supervisor.journal.flush import Flush
-from supervisor.log import Log
+from supervisor.log import REPEAT_S, Log
 from supervisor.operations import Operator
 from supervisor.records import Records
 from supervisor.status import Facts, Status
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 from supervisor.web import Listener, Routes
+from supervisor.web.listener import LIMITS
 
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
+CLIENTS_MIN = 8  # over TCP, where descriptors are scarce: the items need theirs
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 WRITES = (Acquire, CreateSession, DestroySession, Enroll, Leave, Release, TakeSlot)
 
 
@@ -69,14 +74,17 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def _allow_descriptors(items: int) -> None:
-    """Room for all items to run a hook at once, as far as the hard limit lets us."""
+def _allow_descriptors(items: int, clients: int) -> int:
+    """Room for all items to run a hook at once and for so many clients over TCP, as far as the hard
+    limit lets us; how many clients that are."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
+    ours = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
+    wanted = ours + clients
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(CLIENTS_MIN, wanted - ours)
 
 
 class Listens(Protocol):
@@ -130,15 +138,17 @@ class Daemon:
         facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
         self._routes = Routes(Status(self._driver.node, history, facts, time.time, boottime))
         self._listener: Listener | None = None
+        clients = _allow_descriptors(len(begun.contenders), 0 if config.http is None else LIMITS.clients_max)
         if config.http is not None:
-            self._listener = Listener(config.http, self._routes, self._tell_listening)
+            limits = replace(LIMITS, clients_max=clients)
+            self._listener = Listener(config.http, self._routes, self._tell_listening, limits)
         self._control_settings = config.control
         self._control: Control | None = None
-        _allow_descriptors(len(begun.contenders))
         self._exchanges: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._unsaid: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()
+        self._crowded_at = -REPEAT_S
         self._clean = True
         self._stopping = False
         self._hears_one_stop = False
@@ -306,6 +316,12 @@ class Daemon:
     def _tell_listening(self, level: str, why: str) -> None:
         self._log.line(level, "http", why=why)
 
+    def _tell_crowded(self, error: OSError) -> None:
+        """It comes up to ACCEPTS_MAX times a second."""
+        if boottime() - self._crowded_at >= REPEAT_S:
+            self._crowded_at = boottime()
+            self._tell_listening("warning", f"cannot let a client in: {error.strerror}; trying again")
+
     def _warn(self, why: str) -> None:
         self._log.line("warning", "control-socket", why=why)
 
@@ -329,10 +345,21 @@ class Daemon:
         self._log.line("warning", "reload", why="not available in this version: restart to read the file")
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon."""
+        """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon.
+
+        But for a client that could not be let in, for the machine or this process has no descriptors:
+        asyncio tries again in a second.
+        """
+        error = context.get("exception")
+        if (
+            isinstance(error, OSError)
+            and error.errno in NO_DESCRIPTORS
+            and "accept" in str(context["message"])
+        ):
+            self._tell_crowded(error)
+            return
         try:
             self._say()
-            error = context.get("exception")
             trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
             self._log.line("error", "bug", what=str(context.get("message")), trace=trace)
             self._log.finish()

@@ -58,7 +58,8 @@ class Attempt:
 class Transition:
     """Something that came and what was run for it. ``id`` is that of its hooks, blank without one.
 
-    ``duration_s`` is None until it is over.
+    ``duration_s`` is None until it is over. ``text`` is for whoever has put it into words, to keep them;
+    it is blank again when something has changed.
     """
 
     event: str  # acquire | lose | lose-failure | change | run
@@ -68,6 +69,7 @@ class Transition:
     id: str = ""
     duration_s: float | None = None
     attempts: deque[Attempt] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_MAX))
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,11 @@ class Story:
     denied: dict[str, float] = field(default_factory=dict)
     version: int = 0
     current: Transition | None = None  # the acquire or lose that is not over
+
+    def changed(self, transition: Transition) -> None:
+        """Something of this transition, and so of the story."""
+        transition.text = ""
+        self.version += 1
 
 
 class History:
@@ -188,7 +195,7 @@ class History:
         self._running[start] = (transition, attempt)
         if not is_run:
             story.last_hook = attempt
-        story.version += 1
+        story.changed(transition)
 
     def _ended(self, event: HookEnded | RunEnded) -> None:
         story = self._of(event.started.context.name)
@@ -203,7 +210,7 @@ class History:
         attempt.duration_s, attempt.detail = now - attempt.began, event.detail
         if transition is not story.current:
             transition.duration_s = now - transition.began
-        story.version += 1
+        story.changed(transition)
         if not attempt.ok:
             said = "ended" if isinstance(event, RunEnded) else "failed"
             self._mishap(story, f"{attempt.hook} {said}: {event.detail}")
@@ -227,7 +234,7 @@ class History:
         if became.role is Role.ACQUIRING:
             self._enter(story, "acquire", became.reason)
         elif became.role is Role.HOLDING:
-            self._enter(story, "acquire", became.reason).reason = became.reason
+            self._enter(story, "acquire", became.reason).reason = became.reason  # adopted, by now
             self._leave(story)
         elif became.role is Role.LOSING:
             self._enter(story, "lose", became.reason)
@@ -251,6 +258,7 @@ class History:
     def _leave(self, story: Story) -> None:
         if story.current is not None:
             story.current.duration_s = self._clock() - story.current.began
+            story.changed(story.current)
             story.current = None
 
     def _add(self, story: Story, transition: Transition) -> Transition:

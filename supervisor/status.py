@@ -142,7 +142,7 @@ class Status:
         story, texts = self._history.story(name), self._texts.get(name)
         after = frozenset() if name in self._node.contenders else self._node.waiting_for(name)
         if texts is None or texts.version != story.version or texts.story is not story:
-            texts = self._texts[name] = _Texts(story, story.version, _text(_story_fields(story))[1:])
+            texts = self._texts[name] = _Texts(story, story.version, _told(story))
         if texts.contender is not contender or texts.after != after:
             fields = {**_fields(contender), "warnings": list(self._warnings(contender, story, after, now))}
             texts.contender, texts.after, texts.fields = contender, after, _text(fields)[1:-1]
@@ -229,13 +229,16 @@ def _holder(holder: Holder) -> dict[str, str]:
     return {"session": holder.session, "value": shown(holder.value)}
 
 
-def _story_fields(story: Story) -> dict[str, Any]:
-    return {
+def _told(story: Story) -> str:
+    fields = {
         "since": when(story.since),
         "last_hook": None if story.last_hook is None else _last_hook(story.last_hook),
         "last_error": None if story.last_error is None else _mishap(story.last_error),
-        "transitions": [_transition(each) for each in story.transitions],
     }
+    for transition in story.transitions:
+        transition.text = transition.text or _text(_transition(transition))
+    transitions = ",".join(transition.text for transition in story.transitions)
+    return f'{_text(fields)[1:-1]},"transitions":[{transitions}]}}'
 
 
 def _last_hook(attempt: Attempt) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from supervisor.web.routes import Routes
 
 LIMITS = Limits(
     clients_max=1024,  # load balancers, scrapers and pages, each with an idle connection or a few
+    takers_max=64,  # each may keep a whole status in memory
     head_bytes_max=8192,
     body_bytes_max=4096,  # a GET has none, but may
     receive_s=5.0,
@@ -29,11 +30,11 @@ Tell = Callable[[str, str], None]
 class Listener:
     """The TCP listener of one daemon. ``tell`` is given a level and a line, for the log."""
 
-    def __init__(self, settings: HttpSettings, routes: Routes, tell: Tell) -> None:
+    def __init__(self, settings: HttpSettings, routes: Routes, tell: Tell, limits: Limits = LIMITS) -> None:
         self._settings = settings
         self._routes = routes
         self._tell = tell
-        self._server = HttpServer(self._handle, LIMITS)
+        self._server = HttpServer(self._handle, limits)
         self._retry: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
