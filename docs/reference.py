@@ -22,6 +22,7 @@ SECTIONS = (  # title and definition, in the order in which a file is written
     ("The file", ""),
     ("consul", "consul"),
     ("consul.tls, and tls of a webhook", "tls"),
+    ("http", "http"),
     ("log", "log"),
     ("defaults", "defaults"),
     ("defaults.session", "session_defaults"),
@@ -49,7 +50,7 @@ def reference() -> str:
         for key, rule in owner["properties"].items()
         if not _available(rule)
     ]
-    return "\n".join([*parts, "### Refused for now\n\n" + "".join(later)])
+    return "\n".join([*parts, *(["### Refused for now\n\n" + "".join(later)] if later else [])])
 
 
 def page(text: str) -> str:

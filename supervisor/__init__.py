@@ -49,6 +49,9 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     http_server/   the other side: a bounded HTTP/1.1 server, knows no request's meaning
     control/       commands to the running daemon, over a unix socket
     hooks/         runs commands and webhooks: deadline, kill, outcome, output
+    history.py     what has happened to each item since this process began, bounded
+    status.py      what is told of all items: whether this node holds, whether all is well
+    web/           what may be read over HTTP: the routes, the TCP listener
     log.py         one structured line for each event and action
     outlet.py      text to a descriptor whose reader may be stuck: never waits, never raises
 """

@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
 
     read = partial(load, options.path, os.environ, socket.gethostname())
     try:
-        return _daemon(read(), read)
+        return _daemon(read(), read, options.path)
     except ConfigError as error:
         _refuse(error)
     except (TokenError, ControlError) as error:
@@ -125,7 +125,7 @@ def _wind_up_records(directory: str) -> None:
         _fail(CONFIGURATION, str(error))
 
 
-def _daemon(config: "Config", load: "Callable[[], Config] | None") -> int:
+def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: Path | None = None) -> int:
     from supervisor.daemon import Daemon, boottime
     from supervisor.log import Log
 
@@ -134,7 +134,7 @@ def _daemon(config: "Config", load: "Callable[[], Config] | None") -> int:
         log.line("warning", "configuration", why=str(warning))
 
     async def daemon() -> int:
-        running = Daemon(config, socket.gethostname(), os.environ, log, load=load)
+        running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path)
         try:
             return await running.run()
         finally:

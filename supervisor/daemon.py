@@ -7,6 +7,7 @@ nothing it starts may call it back before it has returned.
 """
 
 import asyncio
+import errno
 import os
 import random
 import resource
@@ -15,10 +16,13 @@ import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
 
-from supervisor import signals
+from supervisor import __version__, signals
 from supervisor.config import Config
 from supervisor.consul import Consul
 from supervisor.control import Command, Control, ControlError, Reply, serve
@@ -56,15 +60,19 @@ from supervisor.core.events import (
 from supervisor.core.node import Node
 from supervisor.core.reload import Fate, fates_of
 from supervisor.driver import Driver
+from supervisor.history import History
 from supervisor.hooks import Hooks
 from supervisor.http_server import Peer
 from supervisor.journal.flush import Flush
-from supervisor.log import Log
+from supervisor.log import REPEAT_S, Log
 from supervisor.operations import Operator
 from supervisor.records import Records
 from supervisor.reload import CannotReload, read_again
+from supervisor.status import Facts, Status
 from supervisor.token import Token, TokenError
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
+from supervisor.web import Listener, Routes
+from supervisor.web.listener import LIMITS
 
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
@@ -72,6 +80,8 @@ EXIT_BUG = 70
 WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
+CLIENTS_MIN = 8  # over TCP, where descriptors are scarce: the items need theirs
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 WRITES = (Acquire, CreateSession, DestroySession, Enroll, Leave, Release, TakeSlot)
 
 
@@ -80,14 +90,24 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def _allow_descriptors(items: int) -> None:
-    """Room for all items to run a hook at once, as far as the hard limit lets us."""
+def _allow_descriptors(items: int, clients: int) -> int:
+    """Room for all items to run a hook at once and for so many clients over TCP, as far as the hard
+    limit lets us; how many clients that are."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
+    ours = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
+    wanted = ours + clients
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(CLIENTS_MIN, wanted - ours)
+
+
+class Listens(Protocol):
+    """Who is told of every turn: the log, history."""
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """An event, and what was decided about it."""
 
 
 class Daemon:
@@ -101,9 +121,10 @@ class Daemon:
         log: Log,
         *,
         load: Callable[[], Config] | None = None,
+        path: Path | None = None,
     ) -> None:
         """``load`` reads the configuration again; None: there is none that could be read, so the daemon
-        ends as soon as what is on record is wound up.
+        ends as soon as what is on record is wound up. ``path``: of the configuration.
 
         Raises TokenError when the token file cannot be used, JournalError when state_dir cannot.
         """
@@ -129,13 +150,20 @@ class Daemon:
         self._learnable = tuple(begun.settings)
         self._driver = Driver(Node(begun.contenders, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch, self._reload)
+        self._history = history = History(time.time, boottime)
+        self._listeners: tuple[Listens, ...] = (log, history, self._operator)
+        where = None if path is None else str(path)
+        facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
+        self._routes = Routes(Status(self._driver.node, history, facts, time.time, boottime))
+        self._listener = self._new_listener(config, len(begun.contenders))
+        self._listening = asyncio.Lock()
         self._control_settings = config.control
         self._control: Control | None = None
-        _allow_descriptors(len(begun.contenders))
-        self._exchanges: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._unsaid: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()
+        self._crowded_at = -REPEAT_S
         self._clean = True
         self._stopping = False
         self._hears_one_stop = False
@@ -154,6 +182,8 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         signals.let_through()
         await self._open_control()
+        if self._listener is not None:
+            await self._listener.open()
         self._log.line("info", "started", items=len(self._driver.node.contenders), pid=os.getpid())
         self.dispatch(Tick())
         asyncio.get_running_loop().call_soon(self._learn, 0)
@@ -192,9 +222,12 @@ class Daemon:
 
     def request(self, request: Request) -> None:
         """An exchange of its own connection; it sends in the loop's next turn."""
-        task = asyncio.get_running_loop().create_task(self._exchange(request))
-        self._exchanges.add(task)
-        task.add_done_callback(self._exchanged)
+        self._start(self._exchange(request))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
 
     def prepare(self, prepare: Prepare) -> None:
         """A connection is opened ahead, and the bytes are laid ready."""
@@ -239,20 +272,18 @@ class Daemon:
     def _say(self) -> None:
         while self._unsaid:
             event, actions = self._unsaid.popleft()
-            self._log.event(event)
-            for action in actions:
-                self._log.action(action)
-            self._operator.turn(event, actions)
+            for listener in self._listeners:
+                listener.turn(event, actions)
 
     # --- exchanges -------------------------------------------------------------------------------
 
     async def _exchange(self, request: Request) -> None:
         self.dispatch(Answered(request, await self._outcome(request)))
 
-    def _exchanged(self, task: asyncio.Task[None]) -> None:
-        self._exchanges.discard(task)
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._bug(asyncio.get_running_loop(), {"message": "an exchange failed", "exception": error})
+            self._bug(asyncio.get_running_loop(), {"message": "a task failed", "exception": error})
 
     async def _outcome(self, request: Request) -> Outcome:
         timeout_s = max(0.0, request.at + request.timeout_s - boottime())
@@ -288,7 +319,9 @@ class Daemon:
         if self._control_settings is None:
             return
         try:
-            self._control = await serve(self._control_settings, self._operator.ask, self._asked, self._warn)
+            self._control = await serve(
+                self._control_settings, self._operator.ask, self._asked, self._routes.answer, self._warn
+            )
         except ControlError:
             await self._close()
             raise
@@ -298,21 +331,32 @@ class Daemon:
         name = "all" if command.name is None else command.name
         self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
 
+    def _tell_listening(self, level: str, why: str) -> None:
+        self._log.line(level, "http", why=why)
+
+    def _tell_crowded(self, error: OSError) -> None:
+        """It comes up to ACCEPTS_MAX times a second."""
+        if boottime() - self._crowded_at >= REPEAT_S:
+            self._crowded_at = boottime()
+            self._tell_listening("warning", f"cannot let a client in: {error.strerror}; trying again")
+
     def _warn(self, why: str) -> None:
         self._log.line("warning", "control-socket", why=why)
 
     async def _close(self) -> None:
         if self._control is not None:
             await self._control.close()
+        if self._listener is not None:
+            await self._listener.close()
         if self._timer is not None:
             self._timer.cancel()
-        for task in tuple(self._exchanges):
+        for task in tuple(self._tasks):
             task.cancel()
         await self._hooks.close()
         await self._transport.close()
         self._flush.close()
         self._records.close()
-        await asyncio.gather(*self._exchanges, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._say()
 
     # --- another file ----------------------------------------------------------------------------
@@ -346,14 +390,32 @@ class Daemon:
             self._log.line("warning", "configuration", why=str(warning))
         changed = {fate: [name for name in fates if fates[name] is fate] for fate in Fate}
         self._log.line("info", "reloaded", **{str(fate): ", ".join(names) for fate, names in changed.items()})
-        self._config = config
+        listened, self._config = self._config.http, config
         self._hooks.inherit(self._inherited(config))
         self._learnable = config.items
         asyncio.get_running_loop().call_soon(self._learn, 0)
-        _allow_descriptors(len(node.contenders) + len(wanted))
+        self._history.keep({*node.contenders, *wanted})
+        if config.http != listened:
+            self._start(self._listen_anew())
         spread = tuple((settings, random.random()) for settings in config.items)
         self.dispatch(FileLoaded(spread, secrets.token_hex(8)))
         return fates
+
+    def _new_listener(self, config: Config, items: int) -> Listener | None:
+        """Descriptors are had for so many items, too."""
+        clients = _allow_descriptors(items, 0 if config.http is None else LIMITS.clients_max)
+        if config.http is None:
+            return None
+        limits = replace(LIMITS, clients_max=clients)
+        return Listener(config.http, self._routes, self._tell_listening, limits)
+
+    async def _listen_anew(self) -> None:
+        async with self._listening:
+            if self._listener is not None:
+                await self._listener.close()
+            self._listener = self._new_listener(self._config, len(self._driver.node.contenders))
+            if self._listener is not None:
+                await self._listener.open()
 
     def _inherited(self, config: Config) -> dict[str, str]:
         """What hooks may see of our environment."""
@@ -361,10 +423,21 @@ class Daemon:
         return {name: value for name, value in self._environ.items() if name not in withheld}
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon."""
+        """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon.
+
+        But for a client that could not be let in, for the machine or this process has no descriptors:
+        asyncio tries again in a second.
+        """
+        error = context.get("exception")
+        if (
+            isinstance(error, OSError)
+            and error.errno in NO_DESCRIPTORS
+            and "accept" in str(context["message"])
+        ):
+            self._tell_crowded(error)
+            return
         try:
             self._say()
-            error = context.get("exception")
             trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
             self._log.line("error", "bug", what=str(context.get("message")), trace=trace)
             self._log.finish()

@@ -5,7 +5,7 @@ token) is said once, then at most once in REPEAT_S with a count, and its end is 
 may carry a secret: fields are chosen here one by one, and values of keys are not among them.
 """
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
 
@@ -90,6 +90,12 @@ class Log:
     def finish(self) -> None:
         """Nothing more will be said."""
         self._outlet.finish()
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """An event and what was decided about it."""
+        self.event(event)
+        for action in actions:
+            self.action(action)
 
     def event(self, event: Event) -> None:
         """What happened, if it is worth a line."""

@@ -11,6 +11,7 @@
     relations.py    what must hold between settings
     consul.py       how Consul is reached: the file, else Consul's own variables
     control.py      where commands reach the daemon: the file, else systemd's folder
+    http.py         where the daemon listens over TCP
     durations.py    500ms, 15s, 1h30m
     settings.py     Config and its parts
     loader.py       these steps in their order
@@ -28,13 +29,14 @@ from supervisor.config.problems import ConfigError, Problem
 from supervisor.config.schema import Defaults as _Defaults
 from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
-from supervisor.config.settings import Config, ConsulSettings, ControlSettings, LogSettings
+from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
 
 __all__ = [
     "Config",
     "ConfigError",
     "ConsulSettings",
     "ControlSettings",
+    "HttpSettings",
     "LogSettings",
     "Problem",
     "consul_settings",

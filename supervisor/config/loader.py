@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from supervisor.config import consul, control, relations, source
+from supervisor.config import consul, control, http, relations, source
 from supervisor.config.build import Builder, default_values, state_dir
 from supervisor.config.environment import Variables, fill_in, token_variables
 from supervisor.config.problems import SECTIONS, Places, Report, items_of
@@ -49,10 +49,20 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[s
         settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
         consul.warn(settings_of_consul, report)
     control_settings = control.resolve(sound, environ, document, report)
+    http_settings = http.resolve(sound.get("http"), report)
     report.raise_if_any()
     warnings = tuple(sorted(report.warnings))
     directory = state_dir(sound, document["properties"]["state_dir"]["default"], environ)
-    return Config(settings_of_consul, builder.log(), items, directory, warnings, withheld, control_settings)
+    return Config(
+        consul=settings_of_consul,
+        log=builder.log(),
+        items=items,
+        state_dir=directory,
+        warnings=warnings,
+        withheld=withheld,
+        control=control_settings,
+        http=http_settings,
+    )
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:

@@ -44,11 +44,23 @@ class ControlSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Where the daemon listens over TCP. ``host`` is a literal address, without brackets; ``port`` 0
+    is one that the system chooses."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A configuration without a fault; ``warnings`` are what its author should still know.
 
     ``withheld``: variables that hold Consul's token, which hooks must not inherit. ``control``
-    None: no commands are taken, for there is no file to say from whom.
+    None: no commands are taken, for there is no file to say from whom. ``http`` None: no TCP listener.
     """
 
     consul: ConsulSettings
@@ -58,3 +70,4 @@ class Config:
     warnings: tuple[Problem, ...] = ()
     withheld: frozenset[str] = frozenset()
     control: ControlSettings | None = None
+    http: HttpSettings | None = None

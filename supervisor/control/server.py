@@ -1,8 +1,8 @@
 """The daemon's end: who may ask, what is asked, and what is told.
 
-A reply may come after a while, when what was asked for is done; but it must never wait for whoever
-asks: the server's limits are small here, for a command is short and the one who gives it is on this
-machine.
+What may be read over HTTP may be read here, too, by those who may give commands. A reply may come
+after a while, when what was asked for is done; but it must never wait for whoever asks: the server's
+limits are small here, for a command is short and the one who gives it is on this machine.
 """
 
 import os
@@ -16,6 +16,7 @@ from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, 
 
 LIMITS = Limits(
     clients_max=32,  # people and their scripts
+    takers_max=16,
     head_bytes_max=8192,
     body_bytes_max=4096,
     receive_s=5.0,
@@ -23,24 +24,28 @@ LIMITS = Limits(
     idle_s=10.0,
 )
 ROOT = 0
+READING = ("GET", "HEAD", "OPTIONS")
 JSON = ("Content-Type", "application/json")
 
 Ask = Callable[[Command], Awaitable[Reply]]
 Note = Callable[[Command, Reply, Peer], None]
+Read = Callable[[HttpRequest], HttpAnswer]
 
 
 class Control:
     """The control socket of one daemon, independent of what the daemon is.
 
     ``group``: whose members may use it, beside root and our own user. ``ask`` decides about a
-    command and does it; ``note`` is told of every command that was asked, for the log.
+    command and does it; ``note`` is told of every command that was asked, for the log; ``read``
+    answers what is no command and does nothing (GET, HEAD, OPTIONS).
     """
 
-    def __init__(self, path: str, group: str | None, ask: Ask, note: Note) -> None:
+    def __init__(self, path: str, group: str | None, ask: Ask, note: Note, read: Read) -> None:
         self._path = Path(path)
         self._group = group
         self._ask = ask
         self._note = note
+        self._read = read
         self._gid: int | None = None
         self._inode = 0
         self._server = HttpServer(self._handle, LIMITS)
@@ -69,6 +74,8 @@ class Control:
             command = command_of(request.target, request.body)
         except NoCommand as error:
             return _refusal(400, f"cannot do this: {error}")
+        if command is None and request.method in READING:
+            return self._read(request)
         if command is None:
             return _refusal(404, "cannot do this: no such command")
         if request.method != "POST":
@@ -88,14 +95,14 @@ class Control:
 
 
 async def serve(
-    settings: ControlSettings, ask: Ask, note: Note, warn: Callable[[str], None]
+    settings: ControlSettings, ask: Ask, note: Note, read: Read, warn: Callable[[str], None]
 ) -> Control | None:
     """The control socket of these settings, open.
 
     None where nobody has said where it is to be and this user cannot have it at the default place:
     who tries the daemon out is told by ``warn``, and it runs without. Raises ControlError.
     """
-    control = Control(settings.path, settings.group, ask, note)
+    control = Control(settings.path, settings.group, ask, note, read)
     try:
         await control.open()
     except ControlError as error:

@@ -2,6 +2,7 @@
 
     peer.py        who is at the other end of a unix socket
     messages.py    a request, an answer, the limits
+    crowd.py       all clients of a server: how many, and whose turn it is
     connection.py  one client: limits, framing, one request at a time
     server.py      HttpServer: any number of sockets, every client of them
 

@@ -12,6 +12,7 @@ from typing import cast
 
 import h11
 
+from supervisor.http_server.crowd import Crowd
 from supervisor.http_server.messages import Handler, HttpAnswer, HttpRequest, Limits
 from supervisor.http_server.peer import Peer, peer_of
 
@@ -42,11 +43,11 @@ class _Refuse(Exception):
 class Client(asyncio.BufferedProtocol):
     """One connection: one request at a time, each within its time."""
 
-    def __init__(self, handler: Handler, limits: Limits, clients: set["Client"]) -> None:
-        """It keeps itself in ``clients`` while it is connected."""
+    def __init__(self, handler: Handler, limits: Limits, crowd: "Crowd[Client]") -> None:
+        """It keeps itself in ``crowd`` while it is connected."""
         self._handler = handler
         self._limits = limits
-        self._clients = clients
+        self._crowd = crowd
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.head_bytes_max)
         self._transport: asyncio.Transport | None = None
@@ -71,18 +72,17 @@ class Client(asyncio.BufferedProtocol):
     # --- what asyncio calls ----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client; hung up on if there are too many."""
+        """A client; hung up on if there are too many, and all of them are being answered."""
         self._transport = cast(asyncio.Transport, transport)
-        if len(self._clients) >= self._limits.clients_max:
+        if not self._crowd.admit(self):
             self._transport.abort()
             return
-        self._clients.add(self)
         self._peer = peer_of(self._transport.get_extra_info("socket"))
         self._allow(self._limits.idle_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone, or we have hung up."""
-        self._clients.discard(self)
+        self._crowd.leaves(self)
         self.abort()
 
     def get_buffer(self, sizehint: int) -> bytearray:
@@ -99,8 +99,9 @@ class Client(asyncio.BufferedProtocol):
             self._begun = True
             self._allow(self._limits.receive_s)
         self._http.receive_data(data)
-        self._read_on()
-        if nbytes == RECEIVE_BYTES_MAX or self._ahead_bytes > AHEAD_BYTES_MAX:
+        if not self._crowd.turn(self._read_in_turn):
+            self._sent.pause_reading()
+        elif nbytes == RECEIVE_BYTES_MAX or self._ahead_bytes > AHEAD_BYTES_MAX:
             self._sent.pause_reading()  # there is more: the others' turn first
             self._loop.call_soon(self._resume)
 
@@ -125,6 +126,10 @@ class Client(asyncio.BufferedProtocol):
     def _sent(self) -> asyncio.Transport:
         assert self._transport is not None, "connected"
         return self._transport
+
+    def _read_in_turn(self) -> None:
+        self._read_on()
+        self._resume()
 
     def _read_on(self) -> None:
         if self._sent.is_closing() or self._task is not None:
@@ -160,6 +165,7 @@ class Client(asyncio.BufferedProtocol):
                 assert self._incoming is not None
                 request, self._incoming = _request(self._incoming, self._peer), None
                 self._settle()
+                self._crowd.has_asked(self)
                 self._task = self._loop.create_task(self._answer(request))
                 self._task.add_done_callback(self._answered)
             case _:
@@ -173,6 +179,8 @@ class Client(asyncio.BufferedProtocol):
         self._task = None
         if not self._sent.get_write_buffer_size():
             self._next()
+        else:
+            self._crowd.takes(self)
 
     def _answered(self, task: "asyncio.Task[None]") -> None:
         """A handler that raises is a bug of ours: it is told, and the client is hung up on."""
@@ -205,8 +213,8 @@ class Client(asyncio.BufferedProtocol):
         self._begun = bool(self._http.trailing_data[0])
         self._allow(self._limits.receive_s if self._begun else self._limits.idle_s)
         self._ahead_bytes = 0
-        self._sent.resume_reading()
-        self._read_on()
+        self._crowd.awaits(self)
+        self._crowd.turn(self._read_in_turn)
 
     def _refuse(self, status: int, words: str) -> None:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):

@@ -8,9 +8,15 @@ from supervisor.http_server.peer import Peer
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a client may ask for. ``clients_max``: one more is hung up on without a word."""
+    """What clients may ask for.
+
+    ``clients_max``: for one more, the client that has kept us waiting longest for a request is hung up
+    on without a word, or the newcomer if there is none. ``takers_max``: so with answers that are not
+    taken, each of which is kept in memory meanwhile.
+    """
 
     clients_max: int = 200  # Consul's http_max_conns_per_client
+    takers_max: int = 200
     head_bytes_max: int = 65536
     body_bytes_max: int = 1 << 20
     receive_s: float = 30.0  # a whole request, from its first byte

@@ -4,17 +4,21 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
+from supervisor.http_server.server import ACCEPTS_MAX
 
 SMALL = Limits(
     clients_max=4, head_bytes_max=2048, body_bytes_max=10_000, receive_s=0.5, send_s=0.5, idle_s=0.5
 )
 PATIENT = Limits(clients_max=4, head_bytes_max=2048, body_bytes_max=10_000)
 HANG_S = 20.0
+CROWD = 400
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -175,24 +179,124 @@ def test_who_does_not_take_the_answer_is_hung_up_on() -> None:
     served(test, SMALL)
 
 
-def test_one_client_too_many_is_hung_up_on_and_the_others_are_served() -> None:
+async def asked(streams: Streams, target: str = "/a") -> None:
+    """One request, and its answer."""
+    reader, writer = streams
+    writer.write(request(target))
+    assert await answer(reader) == (200, target.encode())
+
+
+def test_for_one_client_too_many_the_longest_idle_is_hung_up_on() -> None:
+    """Who connects is served, whoever sits there; who has asked again meanwhile is kept."""
+
+    async def test(trial: Trial) -> None:
+        first, second, *others = [await trial.connect() for _ in range(4)]
+        for each in (first, second, *others):
+            await asked(each)
+        await asked(first)
+        newcomer = await trial.connect()
+        await asked(newcomer)
+        assert await closed(second) == b""
+        for each in (first, *others, newcomer):
+            await asked(each)
+            each[1].close()
+
+    served(test)
+
+
+def test_who_never_ends_a_request_keeps_nobody_out() -> None:
+    async def test(trial: Trial) -> None:
+        halves = [await trial.connect() for _ in range(4)]
+        for _, writer in halves:
+            writer.write(b"GET / HTTP/1.1\r\n")
+        await asyncio.sleep(0.05)
+        newcomers = [await trial.connect() for _ in range(4)]
+        for each in newcomers:
+            await asked(each)
+            each[1].close()
+        assert [await closed(each) for each in halves] == [b""] * 4
+
+    served(test)
+
+
+def test_while_all_are_being_answered_one_client_too_many_is_hung_up_on() -> None:
     async def test(trial: Trial) -> None:
         streams = [await trial.connect() for _ in range(4)]
-        for reader, writer in streams:
-            writer.write(request("/a"))
-            assert await answer(reader) == (200, b"/a")
+        for _, writer in streams:
+            writer.write(request("/wait"))
+        while len(trial.handled) < 4:
+            await asyncio.sleep(0.01)
         assert await closed(await trial.connect()) == b""
         streams[0][1].close()
         while len(trial.server.clients) == 4:
             await asyncio.sleep(0.01)
-        reader, writer = await trial.connect()
-        writer.write(request("/b"))
-        assert await answer(reader) == (200, b"/b")
-        writer.close()
-        for _, other in streams:
-            other.close()
+        newcomer = await trial.connect()
+        await asked(newcomer)
+        for _, writer in (*streams, newcomer):
+            writer.close()
 
     served(test)
+
+
+def test_answers_that_nobody_takes_are_kept_for_so_many_clients_only() -> None:
+    """The one that has taken its time longest is hung up on; who takes the answer gets all of it."""
+
+    async def test(trial: Trial) -> None:
+        streams = [await trial.connect() for _ in range(3)]
+        for _, writer in streams:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(request("/large"))
+        while len(trial.server.clients) > 2:
+            await asyncio.sleep(0.01)
+        for _, writer in streams:
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+        got = [len(await closed(each)) if each is streams[0] else await answer(each[0]) for each in streams]
+        assert isinstance(got[0], int) and got[0] < 50_000_000
+        assert [len(each[1]) for each in got[1:] if not isinstance(each, int)] == [50_000_000] * 2
+        for _, writer in streams:
+            writer.close()
+
+    served(test, replace(PATIENT, takers_max=2))
+
+
+def test_however_many_ask_at_once_the_loop_goes_on_between_them() -> None:
+    """Of 400 clients that all send requests without end, few are read in one turn of the loop."""
+
+    async def test(trial: Trial) -> None:
+        streams = [await trial.connect() for _ in range(CROWD)]
+        for _, writer in streams:
+            writer.write(request("/a") * 5)
+        turns, seen = [0], 0
+        while len(trial.handled) < 5 * CROWD:
+            await asyncio.sleep(0)
+            turns.append(len(trial.handled) - seen)
+            seen = len(trial.handled)
+            for reader, _ in streams:
+                reader._buffer.clear()  # type: ignore[attr-defined]
+        assert max(turns) <= CROWD // 2
+        for _, writer in streams:
+            writer.transport.abort()
+
+    served(test, replace(PATIENT, clients_max=CROWD))
+
+
+def test_a_crowd_that_connects_at_once_is_let_in_a_few_at_a_time() -> None:
+    async def test(trial: Trial) -> None:
+        socks = [socket.socket() for _ in range(CROWD)]
+        for sock in socks:
+            sock.setblocking(False)
+            with suppress(BlockingIOError):
+                sock.connect(("127.0.0.1", trial.port))
+        turns, seen = [0], 0
+        while len(trial.server.clients) < CROWD:
+            await asyncio.sleep(0)
+            turns.append(len(trial.server.clients) - seen)
+            seen = len(trial.server.clients)
+        assert max(turns) <= 2 * ACCEPTS_MAX
+        for sock in socks:
+            sock.close()
+
+    served(test, replace(PATIENT, clients_max=CROWD))
 
 
 def test_the_handler_of_a_client_that_has_gone_is_cancelled() -> None:

@@ -1,0 +1,40 @@
+"""Where the daemon listens over TCP: a literal address and a port.
+
+A name is refused: it would have to be resolved at the start, by a resolver that may be down or say
+something else tomorrow, and who may read the status must be plain from the file.
+"""
+
+import ipaddress
+import re
+from typing import Any
+
+from supervisor.config.problems import Report
+from supervisor.config.settings import HttpSettings
+
+PORT_MAX = 65535
+_LISTEN = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+):([0-9]{1,5})")
+_PATH = ("http", "listen")
+
+
+def resolve(section: dict[str, Any] | None, report: Report) -> HttpSettings | None:
+    """The settings of the section ``http`` that the schema has seen; None: there is none, or a fault."""
+    if section is None:
+        return None
+    match = _LISTEN.fullmatch(section["listen"])
+    if match is None or int(match[2]) > PORT_MAX:
+        example = "write ADDRESS:PORT, such as 127.0.0.1:8555 or [::1]:8555"
+        report.refuse(_PATH, f"cannot be listened on: {example}, with a port up to {PORT_MAX}")
+        return None
+    try:
+        address = ipaddress.ip_address(match[1].strip("[]"))
+    except ValueError:
+        report.refuse(_PATH, "cannot be a name: write an address of this machine, such as 127.0.0.1 or [::1]")
+        return None
+    if (address.version == 6) != match[1].startswith("["):
+        report.refuse(
+            _PATH, "cannot be told from its port: brackets belong around an IPv6 address, and no other"
+        )
+        return None
+    if not address.is_loopback:
+        report.warn(_PATH, "whoever reaches this address can read the status: it is not this machine's alone")
+    return HttpSettings(str(address), int(match[2]))

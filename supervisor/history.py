@@ -1,0 +1,270 @@
+"""What has happened to each item since this process began, for status and for people.
+
+Fed from the one point that also feeds the log, behind everything urgent, so it may lag by a turn of
+the loop: it must never decide anything, nor answer whether this node holds. It keeps the newest of
+everything and forgets the rest, which is in the log. Nothing of a hook but its name is kept: what it
+is made of may hold secrets.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from supervisor.core.actions import Action, Became, Reason, Role, StartHook, StartRun, StopRun
+from supervisor.core.events import (
+    Answered,
+    Denied,
+    Event,
+    HookEnded,
+    Ineligible,
+    Outcome,
+    Refused,
+    Remembered,
+    RunEnded,
+    Unknown,
+)
+
+TRANSITIONS_MAX = 20  # an item: what a page shows; older ones are in the log
+ATTEMPTS_MAX = 20  # a transition: the newest tell whether retries help
+DENIED_S = 90.0  # each request that is denied is repeated sooner: a watch last, after its wait
+HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
+TROUBLES: dict[type[Outcome], str] = {
+    Unknown: "Consul does not answer",
+    Denied: "Consul refuses the token",
+    Refused: "Consul refuses what the file asks for",
+    Ineligible: "not eligible",
+}
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of a hook, or the run child. ``at`` is a time of day, ``began`` one of the clock.
+
+    ``ok`` and ``duration_s`` are None while it runs.
+    """
+
+    hook: str
+    number: int
+    event: str
+    at: float
+    began: float
+    ok: bool | None = None
+    duration_s: float | None = None
+    detail: str = ""
+    asked_to_end: bool = False
+
+
+@dataclass(slots=True)
+class Transition:
+    """Something that came and what was run for it. ``id`` is that of its hooks, blank without one.
+
+    ``duration_s`` is None until it is over. ``text`` is for whoever has put it into words, to keep them;
+    it is blank again when something has changed.
+    """
+
+    event: str  # acquire | lose | lose-failure | change | run
+    reason: str
+    at: float
+    began: float
+    id: str = ""
+    duration_s: float | None = None
+    attempts: deque[Attempt] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_MAX))
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mishap:
+    """What went wrong last, and at which time of day."""
+
+    at: float
+    text: str
+
+
+@dataclass(slots=True)
+class Story:
+    """What happened to one item. ``version`` grows whenever something of it changes.
+
+    ``since``: the time of day from which on it has its role. ``answered_at``: when Consul last answered
+    a request for it, by the clock. ``unheard``: it ceased to hold, and Consul has not answered since;
+    ``expired``: so it did for want of news.
+    ``unrecorded``: why its newest record could not be written. ``denied``: the requests that were last
+    answered by 403, and when.
+    """
+
+    since: float
+    answered_at: float
+    role: Role | None = None
+    transitions: deque[Transition] = field(default_factory=lambda: deque(maxlen=TRANSITIONS_MAX))
+    last_hook: Attempt | None = None
+    last_error: Mishap | None = None
+    unheard: bool = False
+    expired: bool = False
+    unrecorded: str = ""
+    denied: dict[str, float] = field(default_factory=dict)
+    version: int = 0
+    current: Transition | None = None  # the acquire or lose that is not over
+
+    def changed(self, transition: Transition) -> None:
+        """Something of this transition, and so of the story."""
+        transition.text = ""
+        self.version += 1
+
+
+class History:
+    """The stories of all items. ``wall`` is the time of day, ``clock`` what durations are taken from."""
+
+    def __init__(self, wall: Callable[[], float], clock: Callable[[], float]) -> None:
+        self._wall = wall
+        self._clock = clock
+        self.began_at = wall()
+        self.answered_at: float | None = None
+        self._began = clock()
+        self._stories: dict[str, Story] = {}
+        self._running: dict[StartHook | StartRun, tuple[Transition, Attempt]] = {}
+
+    def story(self, item: str) -> Story:
+        """What happened to this item; a blank one as long as nothing was heard of it."""
+        return self._of(item)
+
+    def keep(self, items: Collection[str]) -> None:
+        """What happened to others is forgotten: the file has them no more."""
+        self._stories = {item: story for item, story in self._stories.items() if item in items}
+
+    def token_refused(self, now: float) -> bool:
+        """Whether Consul refuses the token for anything that is still being asked."""
+        denials = (at for story in self._stories.values() for at in story.denied.values())
+        return any(now - at < DENIED_S for at in denials)
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """An event, and what was done about it."""
+        match event:
+            case Answered():
+                self._answered(event)
+            case HookEnded() | RunEnded():
+                self._ended(event)
+            case Remembered(remember, why_not):
+                self._remembered(remember.item, why_not)
+        for action in actions:
+            match action:
+                case StartHook(context=context) if context.event == "check":
+                    pass
+                case StartHook() | StartRun():
+                    self._started(action)
+                case StopRun(started) if started in self._running:
+                    self._running[started][1].asked_to_end = True
+                case Became():
+                    self._became(action)
+
+    def _of(self, item: str) -> Story:
+        if item not in self._stories:
+            self._stories[item] = Story(self.began_at, self._began)
+        return self._stories[item]
+
+    # --- Consul and the disk ---------------------------------------------------------------------
+
+    def _answered(self, event: Answered) -> None:
+        outcome, kind = event.outcome, type(event.request).__name__
+        story, now = self._of(event.request.item), self._clock()
+        if not isinstance(outcome, Unknown):
+            self.answered_at = story.answered_at = now
+            story.denied.pop(kind, None)
+            story.unheard = story.expired = False
+        if isinstance(outcome, Denied):
+            story.denied[kind] = now
+        if isinstance(outcome, Unknown | Denied | Refused | Ineligible):
+            self._mishap(story, f"{TROUBLES[type(outcome)]}: {outcome.why}")
+
+    def _remembered(self, item: str, why_not: str) -> None:
+        story = self._of(item)
+        if why_not:
+            self._mishap(story, f"cannot be recorded: {why_not}")
+        elif story.unrecorded:
+            story.version += 1
+        story.unrecorded = why_not
+
+    def _mishap(self, story: Story, text: str) -> None:
+        story.last_error = Mishap(self._wall(), text)
+        story.version += 1
+
+    # --- hooks -----------------------------------------------------------------------------------
+
+    def _started(self, start: StartHook | StartRun) -> None:
+        context, story = start.context, self._of(start.context.name)
+        is_run = isinstance(start, StartRun)
+        event = "run" if is_run else context.event
+        transition = self._transition(story, event, context.reason, context.transition)
+        hook, number = ("run", 1) if isinstance(start, StartRun) else (start.hook.name, start.attempt)
+        attempt = Attempt(hook, number, event, self._wall(), self._clock())
+        transition.attempts.append(attempt)
+        self._running[start] = (transition, attempt)
+        if not is_run:
+            story.last_hook = attempt
+        story.changed(transition)
+
+    def _ended(self, event: HookEnded | RunEnded) -> None:
+        story = self._of(event.started.context.name)
+        begun = self._running.pop(event.started, None)
+        if begun is None:  # a check: they are not kept
+            if isinstance(event, HookEnded) and not event.ok:
+                self._mishap(story, f"{event.started.hook.name} failed: {event.detail}")
+            return
+        transition, attempt = begun
+        now = self._clock()
+        attempt.ok = event.ok if isinstance(event, HookEnded) else attempt.asked_to_end
+        attempt.duration_s, attempt.detail = now - attempt.began, event.detail
+        if transition is not story.current:
+            transition.duration_s = now - transition.began
+        story.changed(transition)
+        if not attempt.ok:
+            said = "ended" if isinstance(event, RunEnded) else "failed"
+            self._mishap(story, f"{attempt.hook} {said}: {event.detail}")
+
+    def _transition(self, story: Story, event: str, reason: str, id_: str) -> Transition:
+        """The one that these hooks belong to."""
+        if event in ("acquire", "lose"):
+            transition = self._enter(story, event, reason)
+            transition.id, transition.reason = id_, reason
+            return transition
+        for transition in story.transitions:
+            if transition.id == id_:
+                transition.duration_s = None
+                return transition
+        return self._add(story, Transition(event, reason, self._wall(), self._clock(), id_))
+
+    # --- roles -----------------------------------------------------------------------------------
+
+    def _became(self, became: Became) -> None:
+        story = self._of(became.item)
+        if became.role is Role.ACQUIRING:
+            self._enter(story, "acquire", became.reason)
+        elif became.role is Role.HOLDING:
+            self._enter(story, "acquire", became.reason).reason = became.reason  # adopted, by now
+            self._leave(story)
+        elif became.role is Role.LOSING:
+            self._enter(story, "lose", became.reason)
+        elif story.role in (Role.ACQUIRING, Role.HOLDING):  # without a hook to run it is lost in no time
+            self._enter(story, "lose", became.reason)
+        if became.role not in HOLDING:
+            self._leave(story)
+            story.unheard = story.unheard or story.role in HOLDING
+        if became.reason == Reason.LEASE_EXPIRED:
+            story.expired = True
+        story.role, story.since = became.role, self._wall()
+        story.version += 1
+
+    def _enter(self, story: Story, event: str, reason: str) -> Transition:
+        """It is under way from now on, unless it is already."""
+        if story.current is None or story.current.event != event:
+            self._leave(story)
+            story.current = self._add(story, Transition(event, reason, self._wall(), self._clock()))
+        return story.current
+
+    def _leave(self, story: Story) -> None:
+        if story.current is not None:
+            story.current.duration_s = self._clock() - story.current.began
+            story.changed(story.current)
+            story.current = None
+
+    def _add(self, story: Story, transition: Transition) -> Transition:
+        story.transitions.appendleft(transition)
+        return transition

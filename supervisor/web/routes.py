@@ -1,0 +1,84 @@
+"""What a GET asks for, and its answer.
+
+    /v1/status                        all there is, as JSON: docs/http.md
+    /leader/NAME, /holder/NAME        200 while this node holds NAME at this instant, else 503
+    /healthz                          200, or 503 with what is wrong
+
+HEAD and OPTIONS are answered as GET is, without the body: so do load balancers ask. This module must
+never do anything but look: no request to Consul, no command, no wait.
+"""
+
+import json
+from collections.abc import Callable
+
+from supervisor.core.actions import Role
+from supervisor.core.contender import Contender
+from supervisor.http_server import HttpAnswer, HttpRequest
+from supervisor.status import Status
+
+METHODS = ("GET", "HEAD", "OPTIONS")
+ALLOW = ("Allow", ", ".join(METHODS))
+NO_STORE = ("Cache-Control", "no-store")
+JSON = ("Content-Type", "application/json")
+TEXT = ("Content-Type", "text/plain; charset=utf-8")
+HOLDER_PATHS = ("/leader/", "/holder/")
+
+
+class Routes:
+    """Answers for one daemon."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+        self._pages: dict[str, Callable[[], HttpAnswer]] = {
+            "/v1/status": self._all,
+            "/healthz": self._health,
+        }
+
+    def answer(self, request: HttpRequest) -> HttpAnswer:
+        """The answer to this request, of any method."""
+        if request.method not in METHODS:
+            return refusal(
+                405, f"cannot {request.method} here: this only tells; commands have a socket", ALLOW
+            )
+        found = self._find(request.target.partition("?")[0])
+        if request.method == "OPTIONS":
+            return HttpAnswer(found.status, headers=(*found.headers, ALLOW))
+        return found
+
+    def _find(self, path: str) -> HttpAnswer:
+        page = self._pages.get(path)
+        if page is not None:
+            return page()
+        for prefix in HOLDER_PATHS:
+            if path.startswith(prefix):
+                return self._holder(path.removeprefix(prefix))
+        return refusal(404, "cannot find this: there is no such page")
+
+    def _all(self) -> HttpAnswer:
+        return HttpAnswer(200, self._status.body(), (JSON, NO_STORE))
+
+    def _holder(self, name: str) -> HttpAnswer:
+        contender = self._status.item(name)
+        if contender is None:
+            return refusal(404, "cannot tell: there is no such election or semaphore here")
+        held = self._status.holds(name)
+        said = f"{name}: {'holding' if held else _why_not(contender)}\n"
+        return HttpAnswer(200 if held else 503, said.encode(), (TEXT, NO_STORE))
+
+    def _health(self) -> HttpAnswer:
+        troubles = self._status.troubles()
+        body = json.dumps({"healthy": not troubles, "troubles": troubles}).encode() + b"\n"
+        return HttpAnswer(503 if troubles else 200, body, (JSON, NO_STORE))
+
+
+def refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:
+    """An answer that says in one line what cannot be."""
+    return HttpAnswer(status, json.dumps({"error": error}).encode() + b"\n", (JSON, NO_STORE, *headers))
+
+
+def _why_not(contender: Contender) -> str:
+    if contender.role is Role.HOLDING:
+        return "its lease has run out"
+    if contender.role is Role.ACQUIRING:
+        return "acquiring, on_acquire has not finished"
+    return str(contender.role)

@@ -1,0 +1,83 @@
+"""Asks a running supervisor as load balancers and people do: over TCP, or on its control socket."""
+
+import http.client
+import json
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.supervisor import PATIENCE_S, Supervisor
+
+
+@dataclass(frozen=True)
+class Told:
+    """One answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: str
+
+    @property
+    def json(self) -> Any:
+        """What the body says."""
+        return json.loads(self.body)
+
+
+class Reader:
+    """Asks one supervisor, each time on a new connection."""
+
+    def __init__(self, node: Supervisor) -> None:
+        self._node = node
+
+    @property
+    def port(self) -> int:
+        """Where it listens since its newest start."""
+        self._node.wait_line("http", level="info")
+        why: str = self._node.lines("http", level="info")[-1]["why"]
+        return int(why.rpartition(":")[2])
+
+    def ask(self, target: str, method: str = "GET") -> Told:
+        """Over TCP."""
+        return told(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S), target, method)
+
+    def ask_socket(self, target: str, method: str = "GET") -> Told:
+        """On the control socket."""
+        return told(UnixConnection(self._node.folder / "control.sock"), target, method)
+
+    def status(self) -> dict[str, Any]:
+        """All of /v1/status."""
+        answer = self.ask("/v1/status")
+        assert answer.status == 200
+        found: dict[str, Any] = answer.json
+        return found
+
+    def item(self, name: str) -> dict[str, Any]:
+        """One item of it."""
+        (found,) = [item for item in self.status()["items"] if item["name"] == name]
+        return dict(found)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        """To the socket."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE_S)
+        self.sock.connect(str(self._path))
+
+
+def told(connection: http.client.HTTPConnection, target: str, method: str) -> Told:
+    """One request on this connection, which is then closed."""
+    try:
+        connection.request(method, target)
+        answer = connection.getresponse()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        return Told(answer.status, headers, answer.read().decode())
+    finally:
+        connection.close()
