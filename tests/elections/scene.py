@@ -16,7 +16,7 @@ from tests.elections import records as judges
 from tests.elections.records import SCRIPT, Record, killed_line, read_records, shown
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
-from tests.support.supervisor import Supervisor, processes_of, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, processes_of, until
 
 TTL = "3s"  # Consul ends a session 6 s after its last renewal: a slow machine is no lost session
 LOCK_DELAY = "4s"  # room 2.4 s with the hooks below
@@ -164,7 +164,7 @@ class Scene:
             if all(getattr(record, name) == value for name, value in fields.items())
         ]
 
-    def wait(self, within_s: float = 30.0, **fields: object) -> Record:
+    def wait(self, within_s: float = PATIENCE_S, **fields: object) -> Record:
         """The first line with these fields, once it is there."""
         return until(lambda: self.records(**fields), f"{fields}", within_s)[0]
 
@@ -190,7 +190,7 @@ class Scene:
         last = ([f"initial {leader}"], [f"leader-changed {leader}"])
         until(lambda: self.told(node)[-1:] in last, f"{node} is told that {leader} leads")
 
-    def wait_leader(self, but: str = "", within_s: float = 30.0) -> str:
+    def wait_leader(self, but: str = "", within_s: float = PATIENCE_S) -> str:
         """The node whose on_acquire has ended and that holds the key, if it is not ``but``."""
 
         def leading() -> str:

@@ -27,7 +27,7 @@ def restart(scene: SlotScene, node: str, limit: int, how: str) -> Supervisor:
     return supervisor
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.parametrize("how", ["stop", pytest.param("kill", marks=pytest.mark.long)])
 def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene: SlotScene, how: str) -> None:
     scene.restarts = True
     for node in NODES:
