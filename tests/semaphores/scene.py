@@ -30,7 +30,7 @@ class SlotScene(Scene):
 
     def item(self, node: str, **changes: object) -> dict[str, object]:
         """A semaphore whose hooks do nothing but record."""
-        place = {"prefix": self.name, "limit": self.limit, "prune_delay": PRUNE_DELAY}
+        place = {"prefix": self.name, "limit": self.limit, "prune_delay": self.terms["lock_delay"]}
         return self._recording(node, place, changes)
 
     # --- nodes -----------------------------------------------------------------------------------

@@ -76,12 +76,14 @@ def test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once(scene: Sl
 
 def test_we_wait_while_it_has_all_slots_and_are_next(scene: SlotScene) -> None:
     scene.leaves = True
-    with lockers(scene, 3, "sleep 2", again=False):
+    done = scene.folder / "done"
+    with lockers(scene, 3, f"until test -e {done}; do sleep 0.1; done", again=False):
         until(lambda: begun(scene, HOOK) == 3, "they hold")
         entry = scene.agent.kv_get(scene.key)
         assert entry is not None and entry["Flags"] == FLAGS
         scene.waiter("a")
         assert not scene.calls("a")
+        done.touch()
         ended = scene.wait(hook=HOOK, stage="end")
         assert scene.next_begin("a").at >= ended.at - 0.02
     scene.wait_holders("a")

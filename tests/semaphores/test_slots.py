@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.elections.scene import boottime
+from tests.elections.scene import LASTING_OVER_S, boottime
 from tests.semaphores.scene import FLAGS, PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.supervisor import until
 
@@ -165,6 +165,7 @@ def test_a_holder_that_leaves_after_its_session_was_destroyed_keeps_nobody_waiti
 
 
 def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: SlotScene) -> None:
+    scene.lasting()
     scene.restarts = True
     _, b, _, _ = scene.full()
     session, lock = scene.session_of("b"), scene.lock()
@@ -172,7 +173,7 @@ def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: SlotScene) -> No
     b.start()
     until(lambda: len(b.lines("role", role="holding")) == 2, "it holds again")
     began_at = boottime()
-    until(lambda: boottime() > began_at + 6.0, "the lease of before the crash is over")
+    until(lambda: boottime() > began_at + LASTING_OVER_S, "the lease of before the crash is over")
     assert scene.session_of("b") == session and scene.lock() == lock
     assert scene.calls("b") == ["acquire acquired"] and scene.calls("d") == []
     assert b.stop() == 0
