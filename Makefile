@@ -4,6 +4,8 @@
 # Most tests wait for a process or a clock, so twice the cores; a Consul each bounds it.
 WORKERS ?= $(shell n=$$(($$(nproc) * 2)); echo $$((n > 16 ? 16 : n)))
 TESTS ?= tests
+# Folders with targets of their own.
+ELSEWHERE = --ignore=tests/programs --ignore=tests/machine
 # Which faults `make test-cluster` makes, and in which order; what `make simulate` goes through.
 SEED ?= 1
 SEEDS ?= 1-1000
@@ -11,11 +13,12 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-programs test-systemd test-semaphores test-cluster simulate mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-long test-programs test-systemd test-semaphores test-cluster simulate mutants bench compiler root clean
 
 help:
-	@echo "make test      set up whatever is missing, check style and types, run all tests"
+	@echo "make test      set up whatever is missing, check style and types, run the tests"
 	@echo "               (TESTS=tests/core for some, WORKERS=1 for one after the other)"
+	@echo "make test-long the long rounds: every order of events to its end, two hundred seeds of the simulation"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
@@ -42,7 +45,11 @@ lint: venv
 	.venv/bin/mypy --strict
 
 test: setup lint
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --ignore=tests/programs --ignore=tests/machine $(TESTS)
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
+
+# Rounds that keep a core busy or wait for minutes: what hangs is shown later.
+test-long: setup
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m long -o faulthandler_timeout=900 $(ELSEWHERE) $(TESTS)
 
 test-programs: setup
 	@tests/setup/get_programs.sh

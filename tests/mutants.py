@@ -1,10 +1,11 @@
-"""Break each rule of the core, of the turn and of the journal once: the quick tests must notice.
+"""Break each rule of the core, of the turn and of the journal once: its tests must notice.
 
     python -m tests.mutants [--quick] [WORD ...]     only those whose reason holds one of the words
 
 The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree,
 never to the tree itself; there the tests of these run until the first that fails, the quick
-ones first. Exit 1 when one survives, or when what it replaces is not there exactly once.
+ones first, and those marked long only when all others pass. Exit 1 when one survives, or when what
+it replaces is not there exactly once.
 """
 
 import os
@@ -25,7 +26,8 @@ TESTS = ("tests/core", "tests/test_driver.py", "tests/test_recovery.py", "tests/
 SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
 COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")
 QUICK = "--quick"  # not the walks over every order: tells which mutants only those notice
-TIMEOUT_S = 300  # a mutant may also make a test run for ever; that is noticed, too
+MARKS = ("not long", "long")
+TIMEOUT_S = 600  # for either; a mutant may also make a test run for ever; that is noticed, too
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def noticed_by(mutant: Mutant) -> str | None:
             clone(ROOT / name, copy / name)
         text = source(copy, mutant).replace(mutant.old, mutant.new)
         (copy / "supervisor" / mutant.file).write_text(text)
-        return first_failure(copy)
+        marks = MARKS[:1] if QUICK in sys.argv else MARKS
+        return next(filter(None, (first_failure(copy, mark) for mark in marks)), None)
 
 
 def clone(source: Path, target: Path) -> None:
@@ -83,8 +86,8 @@ def source(root: Path, mutant: Mutant) -> str:
     return (root / "supervisor" / mutant.file).read_text()
 
 
-def first_failure(copy: Path) -> str | None:
-    """The name of the first test that fails in that tree, or None."""
+def first_failure(copy: Path, mark: str) -> str | None:
+    """The name of the first of these tests that fails in that tree, or None."""
     places = [ROOT / place for place in TESTS]
     found = [path for place in places for path in ([place] if place.is_file() else place.glob("test_*.py"))]
     tests = sorted(found, key=lambda path: (path.name in SLOW, path.name))
@@ -99,6 +102,8 @@ def first_failure(copy: Path) -> str | None:
         "no:cacheprovider",
         "-p",
         "no:xdist",
+        "-m",
+        mark,
     ]
     quick_only = QUICK in sys.argv
     command += [str(path.relative_to(ROOT)) for path in tests if not (quick_only and path.name in SLOW)]

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
+from math import inf
 
 from supervisor.core import actions as a
 from supervisor.core import claim as rules
@@ -54,8 +55,11 @@ class Link:
     told: str
 
 
-def explore(walk: Walk) -> Walked:
-    """Go to every state within the walk; raises BrokenPromise with the way to the first fault."""
+def explore(walk: Walk, enough: float = inf) -> Walked:
+    """Go to every state within the walk; raises BrokenPromise with the way to the first fault.
+
+    ``enough``: with so many states found it ends, at the end of a step.
+    """
     explorer = _Explorer(walk)
     steps = count() if walk.steps_max is None else range(walk.steps_max)
     election = new_contender(walk.settings, spread=0.0, instance="i", memory=walk.memory)
@@ -64,7 +68,7 @@ def explore(walk: Walk) -> Walked:
         frontier = list(explorer.begin(first))
         for _ in steps:
             frontier = [found for world, link in frontier for found in explorer.onward(world, link)]
-            if not frontier:
+            if not frontier or explorer.walked.states >= enough:
                 break
         explorer.ways_on()
     return explorer.walked

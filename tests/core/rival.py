@@ -157,9 +157,12 @@ class Link:
     told: str
 
 
-def explore(scene: Scene) -> Walked:
-    """Go to every state of the scene; raises BothAct with the way to the first broken promise."""
-    return _Explorer(scene).walk()
+def explore(scene: Scene, enough: float = inf) -> Walked:
+    """Go to every state of the scene; raises BothAct with the way to the first broken promise.
+
+    ``enough``: with so many states found it ends, at the end of a step.
+    """
+    return _Explorer(scene).walk(enough)
 
 
 class _Explorer:
@@ -167,12 +170,13 @@ class _Explorer:
         self.scene = scene
         self.walked = Walked()
 
-    def walk(self) -> Walked:
+    def walk(self, enough: float) -> Walked:
         first = World(new_contender(self.scene.settings, spread=0.0, instance="i"))
         came: set[Key] = set()
         frontier: list[tuple[World, Link | None]] = [(first, None)]
         steps = 0
-        while frontier and (self.scene.steps_max is None or steps <= self.scene.steps_max):
+        steps_max = inf if self.scene.steps_max is None else self.scene.steps_max
+        while frontier and len(came) < enough and steps <= steps_max:
             found: list[tuple[World, Link | None]] = []
             for world, link in frontier:
                 for told, moved in self._onward(world, link):

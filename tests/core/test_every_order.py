@@ -8,6 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from tests.core.crowd import SCENES
 from tests.core.explore import explore
+from tests.core.rounds import rounds
 from tests.core.walks import LONG, REQUESTS, WALKS, Walk
 
 
@@ -24,8 +25,9 @@ def test_names_of_walks_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
+@rounds
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
-def test_no_order_of_events_breaks_a_promise(walk: Walk) -> None:
+def test_no_order_of_events_breaks_a_promise(walk: Walk, enough: float) -> None:
     """The invariants are in monitor.py; a failure tells the shortest way to the broken promise."""
-    walked = explore(walk)
+    walked = explore(walk, enough)
     assert walk.shows <= walked.kinds

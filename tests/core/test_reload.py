@@ -28,8 +28,8 @@ from tests.core.play import (
     contender,
     hook,
 )
-from tests.core.test_slots import WATCH as WATCH_SLOTS
-from tests.core.test_slots import full, holding, in_line, lock, semaphore, view
+from tests.core.slot_play import WATCH as WATCH_SLOTS
+from tests.core.slot_play import full, holding, in_line, lock, semaphore, view
 
 REWRITE = a.Rewrite
 NEW_DOWN = hook("new down", 2.0)

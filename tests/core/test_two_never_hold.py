@@ -3,6 +3,7 @@
 import pytest
 
 from tests.core.rival import LONG, SCENES, Scene, explore
+from tests.core.rounds import ENOUGH, rounds
 
 
 def test_names_of_scenes_are_unique() -> None:
@@ -10,7 +11,8 @@ def test_names_of_scenes_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
+@rounds
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name.replace(" ", "-"))
-def test_no_order_of_events_lets_two_act_at_once(scene: Scene) -> None:
+def test_no_order_of_events_lets_two_act_at_once(scene: Scene, enough: float) -> None:
     """A failure tells the shortest way to the broken promise."""
-    assert explore(scene).states > 1000
+    assert explore(scene, enough).states >= ENOUGH

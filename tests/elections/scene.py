@@ -16,12 +16,15 @@ from tests.elections import records as judges
 from tests.elections.records import SCRIPT, Record, killed_line, read_records, shown
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
-from tests.support.supervisor import Supervisor, processes_of, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, processes_of, until
 
 TTL = "3s"  # Consul ends a session 6 s after its last renewal: a slow machine is no lost session
 LOCK_DELAY = "4s"  # room 2.4 s with the hooks below
 LOCK_DELAY_S = 4.0
 ROOM_S = 4.0 - 0.5 - 0.1 - 1.0  # lock_delay - margin - kill_after of on_acquire - on_lose
+# Longer, for what must outlast the restart of a process on a busy machine: room 8.4 s.
+LASTING = {"ttl": "5s", "lock_delay": "10s"}
+LASTING_OVER_S = 11.0  # after a crash: room and twice the ttl are over
 LOSE = {"timeout": "900ms", "kill_after": "100ms"}
 OTHER = {"timeout": "20s", "kill_after": "100ms"}
 
@@ -45,6 +48,7 @@ class Scene:
         self.restarts = (
             False  # a process that begins anew finishes what a crash interrupted, and tells what it finds
         )
+        self.terms = {"ttl": TTL, "lock_delay": LOCK_DELAY}  # of sessions
         self.forgets = False  # Consul began anew, its indexes too
         self._records = folder / "records"
         self._excused: set[str] = set()
@@ -63,6 +67,10 @@ class Scene:
         hook = self.hook(node, "run", body)
         return {"exec": hook["exec"], "env": hook["env"], "stop_timeout": "1500ms"}
 
+    def lasting(self) -> None:
+        """Nodes that are started from here on have leases that outlast a restart."""
+        self.terms = LASTING
+
     def election(self, node: str, **changes: object) -> dict[str, object]:
         """An election whose hooks do nothing but record; None as a change leaves a key out."""
         return self._recording(node, {"key": self.key}, changes)
@@ -74,7 +82,7 @@ class Scene:
     def _recording(
         self, node: str, place: Mapping[str, object], changes: dict[str, object]
     ) -> dict[str, object]:
-        session = {"ttl": TTL, "lock_delay": LOCK_DELAY, "name": f"{self.name}-{node}"}
+        session = {**self.terms, "name": f"{self.name}-{node}"}
         given = changes.pop("session", {})
         assert isinstance(given, Mapping)
         base: dict[str, object] = {
@@ -164,7 +172,7 @@ class Scene:
             if all(getattr(record, name) == value for name, value in fields.items())
         ]
 
-    def wait(self, within_s: float = 30.0, **fields: object) -> Record:
+    def wait(self, within_s: float = PATIENCE_S, **fields: object) -> Record:
         """The first line with these fields, once it is there."""
         return until(lambda: self.records(**fields), f"{fields}", within_s)[0]
 
@@ -190,7 +198,7 @@ class Scene:
         last = ([f"initial {leader}"], [f"leader-changed {leader}"])
         until(lambda: self.told(node)[-1:] in last, f"{node} is told that {leader} leads")
 
-    def wait_leader(self, but: str = "", within_s: float = 30.0) -> str:
+    def wait_leader(self, but: str = "", within_s: float = PATIENCE_S) -> str:
         """The node whose on_acquire has ended and that holds the key, if it is not ``but``."""
 
         def leading() -> str:

@@ -7,12 +7,13 @@ import psutil
 import pytest
 
 from tests.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
-from tests.elections.scene import Scene, boottime
+from tests.elections.scene import LASTING_OVER_S, Scene, boottime
 from tests.support.supervisor import Supervisor, until
 
 
 def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
     """An upgrade without failover: same session, same token, no hook, and b never leads."""
+    scene.lasting()
     a = scene.leader("a")
     scene.waiter("b")
     session = session_in_force(scene)
@@ -23,7 +24,7 @@ def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
     assert session_in_force(scene) == session
     assert scene.calls("a") == ["acquire acquired"] and scene.calls("b") == []
     scene.nodes["b"].wait_line("request", kind="RenewSession")
-    until(lambda: boottime() > began_at + 6.0, "the lease of before the crash is over")
+    until(lambda: boottime() > began_at + LASTING_OVER_S, "the lease of before the crash is over")
     assert session_in_force(scene) == session
     assert a.stop() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
@@ -31,6 +32,7 @@ def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
 
 
 def test_on_adopt_acquire_runs_on_acquire_again(scene: Scene) -> None:
+    scene.lasting()
     a = scene.leader("a", on_adopt="acquire")
     crash(scene, "a")
     a.start()
@@ -41,6 +43,7 @@ def test_on_adopt_acquire_runs_on_acquire_again(scene: Scene) -> None:
 
 
 def test_a_crash_in_on_acquire_kills_what_is_left_of_it_and_begins_it_again(scene: Scene) -> None:
+    scene.lasting()
     flag = flag_of(scene)
     body = f"test -e {flag} && {{ setsid sleep 300 & sleep 300; }}; :"
     a = scene.node("a", on_acquire=[scene.hook("a", "acquire", body)])
@@ -96,7 +99,8 @@ def test_while_consul_is_silent_belief_lasts_to_the_end_of_the_room(scene: Scene
 
 
 def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene) -> None:
-    a = scene.leader("a", run=scene.run("a", "exec sleep 300"), session={"lock_delay": "6s"})
+    scene.lasting()
+    a = scene.leader("a", run=scene.run("a", "exec sleep 300"))
     child = until(lambda: [p for p in scene.processes() if "sleep" in p.name()], "the child")[0]
     crash(scene, "a")
     until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "it is dead")
@@ -106,6 +110,7 @@ def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene)
 
 
 def test_what_a_finished_on_acquire_left_running_is_left_alone(scene: Scene) -> None:
+    scene.lasting()
     a = scene.leader(
         "a", on_acquire=[scene.hook("a", "acquire", "setsid sleep 300 >/dev/null 2>&1 & sleep 0.3")]
     )
@@ -206,6 +211,7 @@ def test_a_record_of_elsewhere_gets_its_on_lose_and_leaves_the_session_alone(
 
 
 def test_a_torn_last_line_never_counted(scene: Scene) -> None:
+    scene.lasting()
     a = scene.leader("a")
     crash(scene, "a")
     path = a.state_dir / f"{scene.name}.journal"

@@ -66,6 +66,7 @@ def test_an_on_lose_that_a_crash_interrupted_runs_as_it_was(scene: Scene) -> Non
 
 
 def test_once_adopted_the_hooks_of_the_file_count_and_are_on_record(scene: Scene) -> None:
+    scene.lasting()
     a = scene.leader("a", on_lose=[scene.hook("a", "lose old")])
     session = session_in_force(scene)
     crash(scene, "a")
@@ -163,6 +164,7 @@ def test_a_session_that_is_left_is_ended_before_the_new_one_begins(scene: Scene)
 
 
 def test_a_record_of_another_consul_is_said(scene: Scene) -> None:
+    scene.lasting()
     a = scene.leader("a", consul={"address": scene.proxy.url})
     crash(scene, "a")
     refile(a, scene.config({scene.name: scene.election("a")}))
@@ -221,8 +223,9 @@ def test_a_hook_that_a_crash_left_running_is_ended_whatever_became_of_the_record
 
 
 def test_what_a_finished_on_acquire_left_running_is_left_alone_beside_a_run_child(scene: Scene) -> None:
+    scene.lasting()
     left = [scene.hook("a", "acquire", "setsid sleep 301 >/dev/null 2>&1 & sleep 0.3")]
-    a = scene.leader("a", on_acquire=left, run=scene.run("a", "exec sleep 302"), session={"lock_delay": "7s"})
+    a = scene.leader("a", on_acquire=left, run=scene.run("a", "exec sleep 302"))
     sleeper = until(lambda: [p for p in scene.processes() if "301" in p.cmdline()], "what it left")[0]
     crash(scene, "a")
     a.start()
@@ -257,6 +260,7 @@ def test_what_a_failed_last_resort_left_running_is_left_alone_by_a_restart(scene
 
 
 def test_a_copy_of_a_record_disturbs_nothing(scene: Scene) -> None:
+    scene.lasting()
     a = scene.leader("a")
     session = session_in_force(scene)
     crash(scene, "a")
@@ -269,6 +273,7 @@ def test_a_copy_of_a_record_disturbs_nothing(scene: Scene) -> None:
 
 @pytest.mark.parametrize("how", ["rm", "mv", "cut"])
 def test_a_record_that_was_removed_is_written_anew(scene: Scene, how: str) -> None:
+    scene.lasting()
     a = scene.leader("a")
     path = a.state_dir / f"{scene.name}.journal"
     if how == "rm":
@@ -312,6 +317,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a di
 
 @needs_root
 def test_a_disk_that_became_read_only_orphans_nothing(scene: Scene, disk: Path) -> None:
+    scene.lasting()
     a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
     crash(scene, "a")
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
@@ -326,6 +332,7 @@ def test_a_disk_that_became_read_only_orphans_nothing(scene: Scene, disk: Path) 
 
 @needs_root
 def test_a_pause_that_cannot_be_recorded_is_no_success(scene: Scene, disk: Path) -> None:
+    scene.lasting()
     a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
     crash(scene, "a")
     path = disk / f"{scene.name}.journal"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tests.elections.records import Record, shown
 from tests.elections.scene import LOCK_DELAY, LOCK_DELAY_S, ROOM_S, Scene
 from tests.semaphores import judges
-from tests.support.supervisor import Supervisor, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
 FLAGS = 16210313421097356768  # api.SemaphoreFlagValue
 PRUNE_DELAY = LOCK_DELAY
@@ -30,7 +30,7 @@ class SlotScene(Scene):
 
     def item(self, node: str, **changes: object) -> dict[str, object]:
         """A semaphore whose hooks do nothing but record."""
-        place = {"prefix": self.name, "limit": self.limit, "prune_delay": PRUNE_DELAY}
+        place = {"prefix": self.name, "limit": self.limit, "prune_delay": self.terms["lock_delay"]}
         return self._recording(node, place, changes)
 
     # --- nodes -----------------------------------------------------------------------------------
@@ -77,11 +77,11 @@ class SlotScene(Scene):
         """The name of this node's contender key."""
         return f"{self.name}/{self.session_of(node)}"
 
-    def wait_gone(self, key: str, within_s: float = 30.0) -> None:
+    def wait_gone(self, key: str, within_s: float = PATIENCE_S) -> None:
         """Return when this key is absent."""
         until(lambda: self.agent.kv_get(key) is None, f"{key} is gone", within_s)
 
-    def wait_holders(self, *nodes: str, within_s: float = 30.0) -> None:
+    def wait_holders(self, *nodes: str, within_s: float = PATIENCE_S) -> None:
         """Return when ``.lock`` names these nodes, in any order, and their on_acquire has ended."""
 
         def there() -> bool:

@@ -27,7 +27,7 @@ def restart(scene: SlotScene, node: str, limit: int, how: str) -> Supervisor:
     return supervisor
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.parametrize("how", ["stop", pytest.param("kill", marks=pytest.mark.long)])
 def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene: SlotScene, how: str) -> None:
     scene.restarts = True
     for node in NODES:
@@ -49,6 +49,7 @@ def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene:
 
 def test_a_rolling_restart_from_3_to_1_takes_no_slot_and_gives_none(scene: SlotScene) -> None:
     """Whose file says 1 takes a slot only when nobody has one; whose says 3 goes on as before."""
+    scene.lasting()
     scene.restarts = True
     for node in "abcd":
         scene.node(node)

@@ -1,4 +1,4 @@
-"""Two hundred seeds; more are run by ``make simulate SEEDS=1-10000``."""
+"""Thirty seeds, two hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
 
 from collections import Counter
 from pathlib import Path
@@ -19,9 +19,16 @@ from tests.simulation.totals import result_of
 
 SEEDS = range(1, 201)
 BATCH = 10
+QUICK = 3  # batches in `make test`; any one batch sees fail-overs, adoptions and semaphores
 
 
-@pytest.mark.parametrize("first", SEEDS[::BATCH])
+@pytest.mark.parametrize(
+    "first",
+    [
+        *SEEDS[::BATCH][:QUICK],
+        *(pytest.param(first, marks=pytest.mark.long) for first in SEEDS[::BATCH][QUICK:]),
+    ],
+)
 def test_every_promise_is_kept(first: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(first, first + BATCH):

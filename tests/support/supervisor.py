@@ -20,8 +20,11 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "supervisor")
-PATIENCE_S = 30.0  # until a test is told that what it waits for does not happen; no figure of the product
-POLL_S = 0.01
+# Until a test is told that what it waits for does not happen, also where ten times too much is to be
+# done; no figure of the product.
+PATIENCE_S = 60.0
+POLL_S = (0.01, 0.05)  # at first, and at most: each look takes time from what we wait for
+POLL_SHARE = 0.02  # of the time waited so far
 TAIL_CHARS = 6000
 FAULTS = ("Traceback", '"event": "bug"', "Task exception", "was never awaited", "ResourceWarning")
 ENVIRON = {"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", "PYTHONASYNCIODEBUG": ""}
@@ -31,10 +34,11 @@ T = TypeVar("T")
 
 def until(condition: Callable[[], T], what: str, within_s: float = PATIENCE_S) -> T:
     """The first true value of the condition; AssertionError with ``what`` when it does not come."""
-    give_up_at = time.monotonic() + within_s
+    began_at = time.monotonic()
     while not (value := condition()):
-        assert time.monotonic() < give_up_at, f"this did not happen within {within_s:g} s: {what}"
-        time.sleep(POLL_S)
+        waited_s = time.monotonic() - began_at
+        assert waited_s < within_s, f"this did not happen within {within_s:g} s: {what}"
+        time.sleep(min(max(POLL_S[0], POLL_SHARE * waited_s), POLL_S[1]))
     return value
 
 
@@ -141,7 +145,9 @@ class Supervisor:
     def lines(self, event: str = "", **fields: object) -> list[dict[str, Any]]:
         """The lines of its log with this event and these fields, oldest first."""
         texts = self.log_text.splitlines(keepends=True)
-        decoded = [json.loads(text) for text in texts if text.startswith("{") and text.endswith("\n")]
+        named = json.dumps(event) if event else ""  # what does not name it need not be decoded
+        whole = [text for text in texts if named in text and text.startswith("{") and text.endswith("\n")]
+        decoded = [json.loads(text) for text in whole]
         return [line for line in decoded if event in ("", line["event"]) and fields.items() <= line.items()]
 
     def wait_line(self, event: str, within_s: float = PATIENCE_S, **fields: object) -> dict[str, Any]:

@@ -1,0 +1,15 @@
+"""How far a round over every order of events goes: some way in `make test`, to its end in `make test-long`.
+
+The walks are breadth-first, so the shorter round has looked at all that the fewest events lead to.
+"""
+
+from math import inf
+
+import pytest
+
+ENOUGH = 500  # states: a few seconds for each walk, and all that a walk shows occurs within them
+
+rounds = pytest.mark.parametrize(
+    "enough",
+    [pytest.param(ENOUGH, id="the-first"), pytest.param(inf, id="all", marks=pytest.mark.long)],
+)
