@@ -395,6 +395,8 @@ class Daemon:
         self._learnable = config.items
         asyncio.get_running_loop().call_soon(self._learn, 0)
         self._history.keep({*node.contenders, *wanted})
+        clients = 0 if config.http is None else LIMITS.clients_max
+        _allow_descriptors(len(node.contenders) + len(wanted), clients)
         if config.http != listened:
             self._start(self._listen_anew())
         spread = tuple((settings, random.random()) for settings in config.items)

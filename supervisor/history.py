@@ -118,7 +118,6 @@ class History:
         self._clock = clock
         self.began_at = wall()
         self.answered_at: float | None = None
-        self._began = clock()
         self._stories: dict[str, Story] = {}
         self._running: dict[StartHook | StartRun, tuple[Transition, Attempt]] = {}
 
@@ -157,7 +156,7 @@ class History:
 
     def _of(self, item: str) -> Story:
         if item not in self._stories:
-            self._stories[item] = Story(self.began_at, self._began)
+            self._stories[item] = Story(self._wall(), self._clock())
         return self._stories[item]
 
     # --- Consul and the disk ---------------------------------------------------------------------

@@ -76,14 +76,11 @@ class Status:
 
         Of two with one name the one that is being wound up comes first.
         """
-        waiting, begun = self._node.waiting, self._node.contenders
-        present = {name: item for name, item in begun.items() if not _is_gone(item)}
-        return waiting | present
+        return self._node.waiting | self._node.contenders
 
     def item(self, name: str) -> Contender | None:
         """The item of this name."""
-        contender = self._node.contenders.get(name)
-        return contender if contender and not _is_gone(contender) else self._node.waiting.get(name)
+        return self._node.contenders.get(name) or self._node.waiting.get(name)
 
     def holds(self, name: str) -> bool | None:
         """Whether this node holds it at this instant; None when there is no such item."""
@@ -180,11 +177,6 @@ class _Texts:
     contender: Contender | None = None
     after: frozenset[str] = frozenset()
     fields: str = ""
-
-
-def _is_gone(contender: Contender) -> bool:
-    """Whether it was wound up while this process goes on: the file has it no more."""
-    return contender.departing and contender.role is Role.STOPPED
 
 
 def _troubles(contender: Contender, story: Story, now: float) -> Iterator[str]:

@@ -39,6 +39,7 @@ from tests.support.pages import (
     DEV_AGENT,
     DOCS,
     HOOKS,
+    HTTP,
     LEASE,
     PAGES,
     README,
@@ -52,6 +53,7 @@ from tests.support.pages import (
 )
 from tests.support.shell import Shell, replay
 from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
+from tests.web.reader import Reader
 
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
@@ -317,6 +319,33 @@ def test_the_shown_semaphore_loads_without_a_warning(shown: str, tmp_path: Path)
     file = tmp_path / "c.yaml"
     file.write_text(shown)
     assert load(file, {}, "node1").warnings == ()
+
+
+# --- http.md ----------------------------------------------------------------------------------------
+
+
+@SHOWN.by(HTTP, "Where", "yaml")
+def test_the_shown_listener_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"{shown}elections: {{app: {{}}}}\n")
+    config = load(file, {}, "vm")
+    assert config.warnings == () and str(config.http) == "127.0.0.1:8555"
+
+
+@SHOWN.by(HTTP, "Where", "console")
+def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_path: Path) -> None:
+    """Where the default of the reference says that the socket is."""
+    asked = re.fullmatch(r"\$ curl --unix-socket (\S+) http://localhost(/\S+)\n", shown)
+    assert asked is not None and f"| `control_socket` | text | `{asked[1]}` |" in CONFIGURATION.read_text()
+    config = {"consul": {"address": "http://127.0.0.1:1"}, "elections": {"app": {}}}
+    node = Supervisor(tmp_path, {**config, "log": {"format": "json"}})
+    node.start()
+    try:
+        node.wait_line("started")
+        assert Reader(node).ask_socket(asked[2]).json["items"][0]["name"] == "app"
+        assert node.stop() == 0
+    finally:
+        node.close()
 
 
 # --- figures ----------------------------------------------------------------------------------------

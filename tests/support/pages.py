@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 HOOKS = ROOT / "docs" / "hooks.md"
 LEASE = ROOT / "docs" / "lease.md"
+HTTP = ROOT / "docs" / "http.md"
 DEV_AGENT = ROOT / "docs" / "dev-agent.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, *DOCS, ROOT / "CHANGELOG.md"]

@@ -98,11 +98,13 @@ def test_nobody_holds_what_there_is_not() -> None:
     assert stage.status.holds("m") is None and stage.code("/leader/m") == stage.code("/leader/") == 404
 
 
-def test_what_was_wound_up_is_gone_and_what_waits_is_there() -> None:
-    stage = Stage(role=Role.STOPPED, departing=True)
-    assert stage.told["items"] == [] and stage.code("/leader/n") == 404
-    stage = Stage(role=Role.STOPPED)
-    assert stage.item["role"] == "stopped" and stage.code("/leader/n") == 503
+def test_of_what_the_file_has_no_more_nothing_is_kept() -> None:
+    """A new item of that name begins with nothing; one that the file still has keeps its story."""
+    for wanted, kept in (("n", 1), ("other", 0)):
+        stage = Stage()
+        stage.becomes(Role.HOLDING, "acquired")
+        stage.history.keep({wanted})
+        assert len(stage.item["transitions"]) == kept
 
 
 # --- what is kept --------------------------------------------------------------------------------

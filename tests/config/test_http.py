@@ -1,0 +1,45 @@
+"""Where the daemon listens over TCP: a literal address, and a warning for whatever is not this machine's."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import HttpSettings, load
+
+
+def read(listen: str, folder: Path) -> tuple[HttpSettings | None, tuple[str, ...]]:
+    """The settings, and the warnings without their place."""
+    file = folder / "c.yaml"
+    file.write_text(f'http: {{listen: "{listen}"}}\nelections: {{app: {{}}}}\n')
+    config = load(file, {}, "vm")
+    return config.http, tuple(str(each).removeprefix(str(file)) for each in config.warnings)
+
+
+@pytest.mark.parametrize(
+    ("listen", "host", "port"),
+    [
+        ("127.0.0.1:8555", "127.0.0.1", 8555),
+        ("127.1.2.3:65535", "127.1.2.3", 65535),
+        ("[::1]:8555", "::1", 8555),
+        ("127.0.0.1:0", "127.0.0.1", 0),
+    ],
+)
+def test_an_address_of_this_machine_alone_is_taken_without_a_word(
+    listen: str, host: str, port: int, tmp_path: Path
+) -> None:
+    settings, warnings = read(listen, tmp_path)
+    assert settings == HttpSettings(host, port) and warnings == ()
+    assert str(settings) == listen
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:8555", "[::]:8555", "10.0.0.9:8555", "[fe80::1%eth0]:8555"])
+def test_any_other_is_warned_about(listen: str, tmp_path: Path) -> None:
+    settings, (warning,) = read(listen, tmp_path)
+    assert str(settings) == listen
+    assert warning.startswith(":1:16: http.listen: whoever reaches this address can read the status")
+
+
+def test_without_the_section_there_is_no_listener(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("elections: {app: {}}\n")
+    assert load(file, {}, "vm").http is None
