@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from tests.elections.scene import Scene
+from tests.web.reader import Reader
 
 TOKEN = "t0ken-7b0f0e2c-3f5b"
 HEADER = "h3ader-4d3a-9a51"
@@ -15,7 +16,7 @@ def of_process(pid: int, what: str) -> str:
     return Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace")
 
 
-def test_secrets_are_in_no_log_no_environment_of_a_hook_and_no_command_line(
+def test_secrets_are_in_no_log_no_status_no_environment_of_a_hook_and_no_command_line(
     scene: Scene, tmp_path: Path
 ) -> None:
     """The webhook fails, the token's file turns bad, and the hook prints its whole environment."""
@@ -39,7 +40,13 @@ def test_secrets_are_in_no_log_no_environment_of_a_hook_and_no_command_line(
     a.wait_line("hook-output", hook="on_acquire[0]")
     token.write_text(f"{TOKEN} {TOKEN}")
     a.wait_line("token-file")
-    texts = {"log": a.log_text, "command line of the supervisor": of_process(a.pid, "cmdline")}
+    status = Reader(a).ask_socket("/v1/status").body
+    assert '"hook":"on_change[0]"' in status
+    texts = {
+        "log": a.log_text,
+        "status": status,
+        "command line of the supervisor": of_process(a.pid, "cmdline"),
+    }
     for process in scene.processes():
         if process.pid != a.pid:
             texts[f"environment of {process.name()}"] = of_process(process.pid, "environ")
