@@ -13,7 +13,7 @@ import supervisor
 from tests.elections.scene import ROOM_S, Scene
 from tests.semaphores.scene import SlotScene
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
-from tests.web.reader import Reader, Told
+from tests.web.reader import Reader, Told, told
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -22,9 +22,9 @@ def test_one_holds_the_other_does_not_and_both_say_so_at_once(scene: Scene) -> N
     """By GET, HEAD and OPTIONS, over TCP and on the control socket; the body is one line that says why."""
     a, b = Reader(scene.leader("a")), Reader(scene.waiter("b"))
     for ask in (a.ask, a.ask_socket):
-        told = ask(f"/leader/{scene.name}")
-        assert (told.status, told.body) == (200, f"{scene.name}: holding\n")
-        assert told.headers["cache-control"] == "no-store"
+        found = ask(f"/leader/{scene.name}")
+        assert (found.status, found.body) == (200, f"{scene.name}: holding\n")
+        assert found.headers["cache-control"] == "no-store"
     assert b.ask(f"/leader/{scene.name}").body == f"{scene.name}: waiting\n"
     for path in ("leader", "holder"):
         for method in ("GET", "HEAD", "OPTIONS"):
@@ -42,8 +42,8 @@ def test_who_is_acquiring_or_losing_does_not_hold(scene: Scene, tmp_path: Path) 
     node = scene.node("a", on_acquire=acquire, on_lose=lose, session={"lock_delay": "30s"})
     reader = Reader(node)
     node.wait_line("role", role="acquiring")
-    told = reader.ask(f"/leader/{scene.name}")
-    assert (told.status, told.body) == (503, f"{scene.name}: acquiring, on_acquire has not finished\n")
+    found = reader.ask(f"/leader/{scene.name}")
+    assert (found.status, found.body) == (503, f"{scene.name}: acquiring, on_acquire has not finished\n")
     item = reader.item(scene.name)
     assert (item["role"], item["holds"]) == ("acquiring", False)
     (acquired,) = [each for each in item["transitions"] if each["event"] == "acquire"]
@@ -54,8 +54,8 @@ def test_who_is_acquiring_or_losing_does_not_hold(scene: Scene, tmp_path: Path) 
     (tmp_path / "on").unlink()
     scene.agent.session_destroy(scene.session_of("a"))
     node.wait_line("hook-started", event_kind="lose")
-    told = reader.ask(f"/leader/{scene.name}")
-    assert (told.status, told.body) == (503, f"{scene.name}: losing\n")
+    found = reader.ask(f"/leader/{scene.name}")
+    assert (found.status, found.body) == (503, f"{scene.name}: losing\n")
     (tmp_path / "on").touch()
 
 
@@ -96,8 +96,8 @@ def test_the_lease_runs_down_while_nothing_is_heard_and_then_it_is_red(own_scene
     assert reader.ask(f"/leader/{scene.name}").status == 503
     assert "Consul could not be heard" in reader.ask("/healthz").json["troubles"][0]
     scene.wait(node="a", event="lose", stage="end")
-    told = reader.ask("/healthz")
-    assert told.status == 503 and told.json["healthy"] is False
+    found = reader.ask("/healthz")
+    assert found.status == 503 and found.json["healthy"] is False
     item = reader.item(scene.name)
     assert [each["reason"] for each in item["transitions"] if each["event"] == "lose"] == ["lease-expired"]
     assert item["last_error"]["text"].startswith("Consul does not answer: ")
@@ -112,9 +112,9 @@ def test_a_failed_on_lose_is_stuck_and_red_until_recover(scene: Scene, tmp_path:
     assert reader.ask("/healthz").json == {"healthy": True, "troubles": []}
     scene.agent.session_destroy(scene.session_of("a"))
     node.wait_line("role", role="stuck")
-    told = reader.ask("/healthz")
-    assert told.status == 503
-    assert told.json["troubles"] == [
+    found = reader.ask("/healthz")
+    assert found.status == 503
+    assert found.json["troubles"] == [
         f"{scene.name} is stuck: on_lose failed: see that nothing of it still acts, then `recover`"
     ]
     assert reader.ask("/healthz", "HEAD").status == 503
@@ -136,8 +136,8 @@ def test_a_record_that_cannot_be_written_is_red(scene: Scene) -> None:
     record.unlink()
     record.mkdir()
     assert reader.ask_socket(f"/v1/pause/{scene.name}", "POST").status == 409
-    told = reader.ask("/healthz")
-    assert told.status == 503 and told.json["troubles"][0].startswith(f"{scene.name} cannot be recorded: ")
+    found = reader.ask("/healthz")
+    assert found.status == 503 and found.json["troubles"][0].startswith(f"{scene.name} cannot be recorded: ")
     record.rmdir()
     until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
 
@@ -206,8 +206,8 @@ def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
             "/v1/status",
             "/none",
         ):
-            told = reader.ask(target, method)
-            assert (told.status, told.headers["allow"]) == (405, "GET, HEAD, OPTIONS"), (method, target)
+            found = reader.ask(target, method)
+            assert (found.status, found.headers["allow"]) == (405, "GET, HEAD, OPTIONS"), (method, target)
     assert reader.ask(f"/v1/pause/{scene.name}").status == 404
     assert reader.item(scene.name)["paused"] is False
     assert reader.ask_socket(f"/v1/pause/{scene.name}").status == 405
@@ -247,6 +247,32 @@ def test_a_port_that_is_taken_costs_no_leadership_and_is_taken_when_it_is_free(s
     assert Reader(node).ask(f"/leader/{scene.name}").status == 200
 
 
+def test_a_reload_tells_of_the_items_that_come_and_go_and_moves_the_listener(
+    scene: Scene,
+) -> None:
+    node = scene.leader("a")
+    reader = Reader(node)
+    observed = {"contend": False, "key": f"{scene.name}/new"}
+    config = scene.config({scene.name: scene.election("a"), "new": observed})
+    node.config_path.write_text(json.dumps(config))
+    assert reader.ask_socket("/v1/reload", "POST").status == 200
+    assert [each["name"] for each in reader.status()["items"]] == [scene.name, "new"]
+    assert reader.item("new")["since"] > reader.status()["daemon"]["started"]
+    assert reader.ask("/leader/new").status == 503 and reader.ask(f"/leader/{scene.name}").status == 200
+    node.config_path.write_text(json.dumps(scene.config({scene.name: scene.election("a")})))
+    assert reader.ask_socket("/v1/reload", "POST").status == 200
+    until(lambda: reader.ask("/leader/new").status == 404, "it is gone")
+    node.config_path.write_text(json.dumps({**config, "http": {"listen": "127.0.0.2:0"}}))
+    former = reader.port
+    assert reader.ask_socket("/v1/reload", "POST").status == 200
+    moved = until(lambda: [each for each in node.lines("http") if "127.0.0.2" in each["why"]], "it moves")
+    connection = http.client.HTTPConnection("127.0.0.2", int(moved[0]["why"].rpartition(":")[2]), timeout=9)
+    assert told(connection, f"/leader/{scene.name}", "GET").status == 200
+    with pytest.raises(ConnectionRefusedError):
+        told(http.client.HTTPConnection("127.0.0.1", former, timeout=9), "/healthz", "GET")
+    assert scene.calls("a") == ["acquire acquired"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_a_stranger_reads_nothing_on_the_control_socket(scene: Scene) -> None:
     """Even if its mode lets everybody in."""
@@ -256,8 +282,8 @@ def test_a_stranger_reads_nothing_on_the_control_socket(scene: Scene) -> None:
     for folder in (path.parent, *path.parents):
         if str(folder).startswith("/tmp/"):
             folder.chmod(folder.stat().st_mode | 0o011)
-    told = as_nobody(node)
-    assert told.status == 403 and told.json["error"].startswith("cannot take commands of user id 65534")
+    found = as_nobody(node)
+    assert found.status == 403 and found.json["error"].startswith("cannot take commands of user id 65534")
 
 
 def as_nobody(node: Supervisor) -> Told:
