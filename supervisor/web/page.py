@@ -1,0 +1,56 @@
+"""The page at ``/``: one file, and the headers that let a browser run nothing but what stands in it.
+
+The file is read once, when the listener begins: what is asked for later is what this process knows
+how to answer, also after an upgrade on disk. Nothing of the status goes into it on our side: the page
+asks for that itself.
+"""
+
+import base64
+import hashlib
+import re
+from importlib import resources
+
+from supervisor.http_server import HttpAnswer
+
+INLINE = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
+
+
+def load_page() -> HttpAnswer:
+    """The answer to ``GET /``, whole. Raises OSError when the package lacks its file."""
+    html = resources.files("supervisor.web").joinpath("page.html").read_bytes()
+    headers = (
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Content-Security-Policy", content_security_policy(html)),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "no-referrer"),
+        ("Cross-Origin-Opener-Policy", "same-origin"),
+        ("Cache-Control", "no-cache"),
+    )
+    return HttpAnswer(200, html, headers)
+
+
+def content_security_policy(html: bytes) -> str:
+    """The file's own script and style, by their hashes; questions to us; nothing else.
+
+    ``require-trusted-types-for`` has the browser refuse to make markup of text, whatever it is.
+    """
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hashes(html, b'script')}",
+            f"style-src {_hashes(html, b'style')}",
+            "connect-src 'self'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+
+
+def _hashes(html: bytes, tag: bytes) -> str:
+    found = [text for name, text in INLINE.findall(html) if name == tag]
+    assert found, f"the page has no inline {tag.decode()}"
+    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in found)

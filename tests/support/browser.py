@@ -1,0 +1,170 @@
+"""A real Chromium for one test, driven over its DevTools protocol.
+
+Commands go through a pipe (``--remote-debugging-pipe``: JSON that ends in a zero byte), so that no port,
+no driver and no library stands between. The browser has an empty profile of its own and never
+outlives its test: leaving the ``with`` block kills it, and PDEATHSIG does when the test process is killed.
+"""
+
+import base64
+import itertools
+import json
+import os
+import select
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.support.supervisor import until
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # which root has none of
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+ANSWER_S = 30.0
+READ_BYTES = 1 << 20
+KEYS = {  # name -> what a key press says of itself
+    "Tab": ("Tab", 9, ""),
+    "Enter": ("Enter", 13, "\r"),
+    "Escape": ("Escape", 27, ""),
+    " ": ("Space", 32, " "),
+    "/": ("Slash", 191, "/"),
+}
+SHIFT = 8
+
+
+class Browser:
+    """One page in one browser. AssertionError when the page's script throws or an answer does not come."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = itertools.count(1)
+        self._buffer = b""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._session = ""
+        self.events: list[dict[str, Any]] = []  # all that the browser told unasked, oldest first
+
+    def __enter__(self) -> Self:
+        theirs_in, self._to = os.pipe()
+        self._from, theirs_out = os.pipe()
+        profile = f"--user-data-dir={self._folder / 'profile'}"
+        script = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'  # the descriptors that Chromium expects
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / "chromium.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "bash", "-c", script, "-", CHROMIUM, *FLAGS, profile, "about:blank"],
+                pass_fds=(theirs_in, theirs_out),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={"PATH": os.environ["PATH"], "HOME": str(self._folder), "TZ": "UTC"},
+                start_new_session=True,
+            )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._attach()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        os.close(self._to)
+        os.close(self._from)
+
+    def _attach(self) -> None:
+        pages = self.call("Target.getTargets")["targetInfos"]
+        target = next(page["targetId"] for page in pages if page["type"] == "page")
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    # --- the protocol ----------------------------------------------------------------------------
+
+    def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        """One command and its result."""
+        number = next(self._numbers)
+        message: dict[str, object] = {"id": number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        give_up_at = time.monotonic() + ANSWER_S
+        while (said := self._hear(method, give_up_at)).get("id") != number:
+            self.events.append(said)
+        assert "error" not in said, f"{method}: {said['error']}"
+        result: dict[str, Any] = said["result"]
+        return result
+
+    def _hear(self, method: str, give_up_at: float) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._from], [], [], max(0.0, give_up_at - time.monotonic()))
+            read = os.read(self._from, READ_BYTES) if ready else b""
+            log = (self._folder / "chromium.log").read_text(errors="replace")[-2000:]
+            assert read, f"Chromium did not answer {method}:\n{log}"
+            self._buffer += read
+        text, _, self._buffer = self._buffer.partition(b"\0")
+        said: dict[str, Any] = json.loads(text)
+        return said
+
+    def told(self, method: str) -> list[dict[str, Any]]:
+        """What the browser has told unasked under this name."""
+        self.run("0")  # what came before its answer is heard
+        return [event["params"] for event in self.events if event["method"] == method]
+
+    # --- the page --------------------------------------------------------------------------------
+
+    def open(self, url: str) -> None:
+        """Go there; return when the document is loaded."""
+        failed = self.call("Page.navigate", url=url).get("errorText")
+        assert not failed, f"{url}: {failed}"
+        until(lambda: self.run("document.readyState === 'complete' && location.href !== 'about:blank'"), url)
+
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page; a promise is waited for."""
+        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
+    def wait(self, script: str, within_s: float = ANSWER_S) -> Any:
+        """The expression's first true value."""
+        return until(lambda: self.run(script), f"{script}\n{self.text()}", within_s)
+
+    def text(self) -> str:
+        """What a reader sees."""
+        return str(self.run("document.body.innerText"))
+
+    def press(self, key: str, *, shift: bool = False) -> None:
+        """A key of the keyboard, or a letter."""
+        code, number, text = KEYS.get(key, (f"Key{key.upper()}", ord(key[0].upper()), key))
+        said = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": SHIFT if shift else 0}
+        self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **said)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **said)
+
+    def resize(self, width: int, height: int, *, phone: bool = False, scale: float = 1) -> None:
+        """The size of what is seen, in CSS pixels."""
+        size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": phone}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+
+    def prefer(self, **features: str) -> None:
+        """What the reader prefers: ``color_scheme="dark"``, ``reduced_motion="reduce"``."""
+        wanted = [{"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in features.items()]
+        self.call("Emulation.setEmulatedMedia", features=wanted)
+
+    def screenshot(self, path: Path) -> None:
+        """All that the page is long, as PNG."""
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(shot["data"]))
