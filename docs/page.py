@@ -1,7 +1,7 @@
 """The pictures in ``page.md``: the page as a browser draws it, with a status that shows what it can.
 
-    python -m docs.page            draws page.png and page-phone.png (needs Debian's chromium)
-    python -m docs.page FOLDER     draws them there, and both in the dark
+python -m docs.page            draws page.png and page-phone.png (needs Debian's chromium)
+python -m docs.page FOLDER     draws them there, and both in the dark
 """
 
 import sys
@@ -206,7 +206,10 @@ def _rebuild(now: datetime) -> Status:
         lease_room_s=25.5,
         limit=3,
         effective_limit=3,
-        holders=[{"session": OTHER, "value": '{"Node": "vm2"}'}, {"session": REBUILD, "value": '{"Node": "vm7"}'}],
+        holders=[
+            {"session": OTHER, "value": '{"Node": "vm2"}'},
+            {"session": REBUILD, "value": '{"Node": "vm7"}'},
+        ],
         last_hook=_last_hook(lines[0]),
         transitions=lines,
     )
@@ -219,7 +222,11 @@ def _ago(now: datetime, seconds: float) -> str:
 def draw(folder: Path, schemes: Sequence[str]) -> None:
     """``page.png`` and ``page-phone.png``, with ``-dark`` for that scheme."""
     now = datetime.now(UTC)
-    with tempfile.TemporaryDirectory() as own, CannedDaemon(status(now)) as daemon, Browser(Path(own)) as browser:
+    with (
+        tempfile.TemporaryDirectory() as own,
+        CannedDaemon(status(now)) as daemon,
+        Browser(Path(own)) as browser,
+    ):
         for scheme in schemes:
             for name, size in (("page", DESKTOP), ("page-phone", PHONE)):
                 browser.prefer(color_scheme=scheme, reduced_motion="reduce")

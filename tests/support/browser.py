@@ -64,7 +64,19 @@ class Browser:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "chromium.log").open("wb") as log:
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "bash", "-c", script, "-", CHROMIUM, *FLAGS, profile, "about:blank"],
+                [
+                    "setpriv",
+                    "--pdeathsig",
+                    "KILL",
+                    "bash",
+                    "-c",
+                    script,
+                    "-",
+                    CHROMIUM,
+                    *FLAGS,
+                    profile,
+                    "about:blank",
+                ],
                 pass_fds=(theirs_in, theirs_out),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -90,7 +102,7 @@ class Browser:
         pages = self.call("Target.getTargets")["targetInfos"]
         target = next(page["targetId"] for page in pages if page["type"] == "page")
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
+        for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
             self.call(f"{domain}.enable")
 
     # --- the protocol ----------------------------------------------------------------------------
@@ -127,6 +139,14 @@ class Browser:
 
     # --- the page --------------------------------------------------------------------------------
 
+    def reset(self) -> None:
+        """An empty page, a reader without preferences, nothing told so far."""
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.setBypassCSP", enabled=False)
+        self.call("Emulation.setEmulatedMedia", features=[])
+        self.resize(1200, 800)
+        self.events.clear()
+
     def open(self, url: str) -> None:
         """Go there; return when the document is loaded."""
         failed = self.call("Page.navigate", url=url).get("errorText")
@@ -161,7 +181,9 @@ class Browser:
 
     def prefer(self, **features: str) -> None:
         """What the reader prefers: ``color_scheme="dark"``, ``reduced_motion="reduce"``."""
-        wanted = [{"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in features.items()]
+        wanted = [
+            {"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in features.items()
+        ]
         self.call("Emulation.setEmulatedMedia", features=wanted)
 
     def screenshot(self, path: Path) -> None:

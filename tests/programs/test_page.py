@@ -1,0 +1,394 @@
+"""The page at / in a real Chromium: beside a status that is made up, and beside real supervisors."""
+
+import copy
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.page import item, status, transition
+from tests.support.browser import Browser
+from tests.support.canned import CannedDaemon
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>\u202e{{7*7}}'
+ROWS = "document.querySelectorAll('#list > li').length"
+OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true })"
+
+
+@pytest.fixture
+def daemon() -> Iterator[CannedDaemon]:
+    """Three elections and a semaphore; one election is stuck."""
+    with CannedDaemon(status(datetime.now(UTC))) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, daemon: CannedDaemon) -> Browser:
+    """That daemon's page, as it is when the first answer is shown."""
+    return opened(browser, daemon)
+
+
+def opened(browser: Browser, daemon: CannedDaemon) -> Browser:
+    browser.open(daemon.url)
+    browser.wait(ROWS)
+    return browser
+
+
+def said(daemon: CannedDaemon) -> dict[str, Any]:
+    assert daemon.status is not None
+    return daemon.status
+
+
+def row(name: str) -> str:
+    """The row of an item, as an expression in the page."""
+    return f"rows.get({json.dumps(name)}).root"
+
+
+def names(browser: Browser) -> list[str]:
+    """The items that are seen, from the top."""
+    shown = "[...document.querySelectorAll('#list > li:not([hidden]) [data-is=name]')]"
+    return list(browser.run(f"{shown}.map((each) => each.textContent)"))
+
+
+# --- what it shows ------------------------------------------------------------------------------------
+
+
+def test_it_shows_each_item_with_role_leader_and_lease(page: Browser) -> None:
+    text = page.run(f"{row('namenode')}.innerText")
+    for shown in (
+        "namenode",
+        "election",
+        "holding",
+        "vm7",
+        "lease 2",
+        '{"Node": "vm7", "Port": 8020}',
+        "48213",
+    ):
+        assert shown in text
+    assert "2 of 3: vm2, vm7" in page.run(f"{row('rebuild')}.innerText")
+    assert "lease" not in page.run(f"{row('activemq')}.innerText")
+
+
+def test_trouble_comes_first_and_is_in_the_title(page: Browser, daemon: CannedDaemon) -> None:
+    assert names(page) == ["redis", "activemq", "namenode", "rebuild"]
+    assert page.run("document.title") == "✕ 1 trouble · vm7"
+    assert "redis is stuck" in page.run(f"{row('redis')}.innerText")
+    well = status(datetime.now(UTC))
+    well |= {
+        "healthy": True,
+        "troubles": [],
+        "items": [one for one in well["items"] if one["name"] != "redis"],
+    }
+    daemon.status = well
+    page.wait("document.title === 'All well · vm7'")
+    assert names(page) == ["activemq", "namenode", "rebuild"]
+
+
+def test_a_trouble_of_no_item_is_told_above_all(page: Browser, daemon: CannedDaemon) -> None:
+    said(daemon)["troubles"].append("the token is refused")
+    page.wait("document.getElementById('troubles').innerText.includes('the token is refused')")
+    assert page.run("document.title") == "✕ 2 troubles · vm7"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"leader": None}, "nobody leads"),
+        ({"warnings": ["the limit differs"]}, "the limit differs"),
+        ({"paused": True, "role": "paused"}, "paused: does not contend"),
+        ({"role": "ineligible"}, "not fit: does not contend"),
+    ],
+)
+def test_what_wants_a_look_is_told_in_its_row(
+    browser: Browser, daemon: CannedDaemon, changes: dict[str, Any], told: str
+) -> None:
+    said(daemon)["items"][1].update(changes)
+    opened(browser, daemon)
+    assert told in browser.run(f"{row('activemq')}.querySelector('summary').innerText")
+    assert browser.run(f"{row('activemq')}.dataset.mood") == "attention"
+
+
+def test_a_lease_that_is_not_confirmed_any_more_is_trouble(page: Browser, daemon: CannedDaemon) -> None:
+    said(daemon)["items"][0]["lease_left_s"] = 9.0
+    page.wait(f"{row('namenode')}.dataset.mood === 'trouble'")
+    assert "the lease runs out" in page.run(f"{row('namenode')}.innerText")
+
+
+def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
+    """On the browser's own clock, smoothly: it is somewhere else within a frame or two."""
+    widths = page.run(
+        f"""new Promise((done) => {{
+          const bar = {row("namenode")}.querySelector('[data-is=bar]'), seen = new Set();
+          const look = () => {{
+            seen.add(bar.getBoundingClientRect().width);
+            seen.size < 10 ? requestAnimationFrame(look) : done([...seen]);
+          }};
+          look();
+        }})"""
+    )
+    assert len(widths) == 10
+
+
+def test_without_motion_the_lease_steps(browser: Browser, daemon: CannedDaemon) -> None:
+    browser.prefer(reduced_motion="reduce")
+    opened(browser, daemon)
+    moving = "[...document.querySelectorAll('*')].filter((each) => each.getAnimations().length).length"
+    before = browser.run(f"{row('namenode')}.querySelector('[data-is=bar]').style.transform")
+    browser.wait(f"{row('namenode')}.querySelector('[data-is=bar]').style.transform !== {json.dumps(before)}")
+    assert browser.run(moving) == 0
+
+
+# --- the time line ------------------------------------------------------------------------------------
+
+
+def test_the_time_line_is_drawn_to_scale(page: Browser) -> None:
+    """One scale for all transitions of an item: 20 s for one that lasted 11.4 s."""
+    bars = page.run(
+        f"""[...{row("redis")}.querySelectorAll('.bar')].map((bar) => {{
+          const track = bar.parentElement.getBoundingClientRect(), own = bar.getBoundingClientRect();
+          return [(own.left - track.left) / track.width, own.width / track.width];
+        }})"""
+    )
+    hooks = [(0.004, 1.9), (0.003, 0.35), (0.36, 5.01), (6.4, 5.01), (0.004, 2.1), (0.003, 0.2)]
+    for (left, width), (after_s, took_s) in zip(bars, hooks, strict=True):
+        assert left == pytest.approx(after_s / 20, abs=0.002)
+        assert width == pytest.approx(took_s / 20, abs=0.002)
+
+
+def test_a_failed_hook_is_marked_by_more_than_colour(page: Browser) -> None:
+    failed = f"{row('redis')}.querySelector('.bar[data-result=failed]')"
+    assert "✕" in page.run(f"{failed}.textContent")
+    assert page.run(f"getComputedStyle({failed}).backgroundImage").startswith("repeating-linear-gradient")
+    assert "✕ 2 failed" in page.run(f"{row('redis')}.innerText")
+
+
+def test_a_hook_that_runs_grows(page: Browser, daemon: CannedDaemon) -> None:
+    now = datetime.now(UTC)
+    running = transition(now, 2.0, "acquire", "acquired", ("on_acquire[0]", 0.0, 2.0, "running", ""))
+    said(daemon)["items"][1]["transitions"].insert(0, {**running, "duration_s": None})
+    said(daemon)["daemon"]["now"] = now.isoformat()
+    bar = f"{row('activemq')}.querySelector('.bar[data-result=running]')"
+    page.wait(f"{bar} !== null")
+    assert "running" in page.run(f"{row('activemq')}.innerText")
+
+
+def test_twenty_transitions_are_five_and_the_rest_on_demand(page: Browser, daemon: CannedDaemon) -> None:
+    now = datetime.now(UTC)
+    many = [transition(now, 60.0 * n, "change", "leader-changed") for n in range(20)]
+    said(daemon)["items"][1]["transitions"] = many
+    steps = f"{row('activemq')}.querySelectorAll('ol > li').length"
+    page.wait(f"{steps} === 5")
+    page.run(f"{row('activemq')}.querySelector('button').click()")
+    assert page.run(steps) == 20
+
+
+# --- silence ------------------------------------------------------------------------------------------
+
+
+def test_no_lease_is_shown_while_the_daemon_is_silent(page: Browser, daemon: CannedDaemon) -> None:
+    answer, daemon.status = daemon.status, None
+    page.wait("document.documentElement.dataset.state === 'silent'")
+    text = page.text()
+    assert "The daemon has not answered since" in text and "it cannot be reached" in text
+    assert "was holding" in text and "lease unknown" in text
+    assert page.run("document.title") == "? No answer · vm7"
+    shown = "[...document.querySelectorAll('[data-is=bar]')].filter((bar) => bar.checkVisibility({ visibilityProperty: true }))"
+    assert page.run(f"{shown}.length") == 0
+    assert page.run("getComputedStyle(document.querySelector('main')).filter") == "grayscale(1)"
+    daemon.status = answer
+    page.wait("document.documentElement.dataset.state === 'live'")
+    assert "was holding" not in page.text() and "has not answered" not in page.text()
+
+
+def test_an_answer_of_another_version_is_no_answer(page: Browser, daemon: CannedDaemon) -> None:
+    said(daemon)["version"] = 2
+    page.wait("document.body.innerText.includes('of another version than this page')")
+
+
+def test_a_page_that_was_asleep_asks_before_it_shows(page: Browser) -> None:
+    """As after a laptop's sleep: what was said too long ago is not shown as true."""
+    page.run("clearTimeout(poll.timer); seen.wall -= FRESH_MS + 1; tick()")
+    assert page.run("document.documentElement.dataset.state") == "silent"
+
+
+# --- hostile values -----------------------------------------------------------------------------------
+
+
+def test_whatever_other_nodes_write_stays_text(browser: Browser, daemon: CannedDaemon) -> None:
+    told = said(daemon)
+    told["troubles"].append(HOSTILE)
+    for one in told["items"]:
+        one |= {
+            "leader": HOSTILE,
+            "warnings": [HOSTILE],
+            "last_error": {"at": told["daemon"]["now"], "text": HOSTILE},
+        }
+        one["transitions"][0]["hooks"][0]["detail"] = HOSTILE
+        one["last_hook"]["detail"] = HOSTILE
+    told["items"][3]["holders"] = [{"session": HOSTILE, "value": json.dumps({"Node": HOSTILE})}]
+    opened(browser, daemon)
+    browser.run(OPEN_ALL)
+    browser.wait("performance.getEntriesByType('resource').length > 2")
+    assert browser.run("window.hurt") is None
+    assert browser.run("document.querySelectorAll('img, body script + script, iframe').length") == 0
+    assert browser.text().count("<img src=x") > 12
+
+
+def test_a_value_cannot_turn_the_text_around_it(browser: Browser, daemon: CannedDaemon) -> None:
+    """Each stands in an isolate of its own: a right-to-left override ends with it."""
+    said(daemon)["items"][0]["leader"] = HOSTILE
+    opened(browser, daemon)
+    around = f"{row('namenode')}.querySelector('[data-is=leader]').firstElementChild"
+    assert browser.run(f"getComputedStyle({around}).unicodeBidi") == "isolate"
+
+
+def test_nothing_is_fetched_from_elsewhere(page: Browser, daemon: CannedDaemon) -> None:
+    page.wait("performance.getEntriesByType('resource').length > 2")
+    asked = {event["request"]["url"] for event in page.told("Network.requestWillBeSent")}
+    assert asked - {"data:,"} == {daemon.url, f"{daemon.url}v1/status"}
+
+
+def test_the_browser_runs_nothing_that_is_not_the_page_s(page: Browser) -> None:
+    """The policy holds: markup from text is refused, and so is a script or style that is added."""
+    assert "TrustedHTML" in page.run("try { document.body.innerHTML = 'x' } catch (error) { String(error) }")
+    page.run(
+        """for (const kind of ['script', 'style']) {
+          const added = document.createElement(kind);
+          try { added.textContent = kind === 'script' ? 'window.hurt = 1' : 'body { color: red !important }' } catch {}
+          document.body.append(added);
+        }"""
+    )
+    assert page.run("window.hurt") is None
+    assert page.run("getComputedStyle(document.body).color") != "rgb(255, 0, 0)"
+    page.events.clear()  # it was refused, and told so
+
+
+# --- for everybody ------------------------------------------------------------------------------------
+
+
+def silence(page: Browser, daemon: CannedDaemon) -> None:
+    daemon.status = None
+    page.wait("document.documentElement.dataset.state === 'silent'")
+
+
+def all_open(page: Browser, daemon: CannedDaemon) -> None:
+    said(daemon)["troubles"].append("the token is refused")
+    said(daemon)["items"][0]["lease_left_s"] = 9.0
+    said(daemon)["items"][1]["warnings"] = ["the limit differs"]
+    said(daemon)["items"][3]["transitions"] = []
+    page.wait(f"{row('namenode')}.dataset.mood === 'trouble'")
+    page.run(OPEN_ALL)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("state", [all_open, silence])
+def test_it_can_be_read_by_everybody(browser: Browser, daemon: CannedDaemon, scheme: str, state: Any) -> None:
+    """Axe finds nothing, and every text has the contrast of WCAG AA, also on a hatched ground."""
+    browser.prefer(color_scheme=scheme)
+    browser.call("Page.setBypassCSP", enabled=True)  # for axe; the page does without
+    opened(browser, daemon)
+    state(browser, daemon)
+    assert browser.run(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
+    assert browser.run(CONTRAST) == []
+    browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text() + ";0")
+    found = browser.run(
+        "axe.run().then((result) => result.violations.map((each) => [each.id, each.nodes.map((n) => n.html)]))"
+    )
+    assert found == []
+
+
+def test_the_keyboard_reaches_everything(page: Browser, daemon: CannedDaemon) -> None:
+    """In the order of reading, each with a focus that is seen."""
+    wanted = page.run(
+        """[...document.querySelectorAll('a, input, button, summary')]
+        .filter((each) => each.checkVisibility()).map((each) => each.innerText || each.id)"""
+    )
+    reached = []
+    for _ in wanted:
+        page.press("Tab")
+        reached.append(page.run("document.activeElement.innerText || document.activeElement.id"))
+        assert page.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert len(reached) > 12 and [first(text) for text in reached] == [first(text) for text in wanted]
+
+
+def first(text: str) -> str:
+    return " ".join(text.split()[:3])
+
+
+def test_a_transition_tells_its_hooks_by_keyboard(page: Browser) -> None:
+    page.run(f"{row('redis')}.querySelectorAll('ol summary')[1].focus()")
+    page.press("Enter")
+    told = page.run(f"{row('redis')}.querySelectorAll('ol > li')[1].innerText")
+    assert "on_lose[1] (attempt 2) ✕ failed: no end within 5s from 6.4 s, for 5.01 s" in told
+
+
+def test_slash_filters_and_escape_ends_it(page: Browser) -> None:
+    page.press("/")
+    for letter in "rebu":
+        page.press(letter)
+    page.wait("document.getElementById('count').textContent === '1 of 4'")
+    assert names(page) == ["rebuild"]
+    assert page.run("location.hash") == "#filter=rebu"
+    page.press("Escape")
+    page.wait("document.getElementById('count').textContent === '4'")
+
+
+def test_the_focus_stays_where_it_is_when_the_order_changes(page: Browser, daemon: CannedDaemon) -> None:
+    page.run(f"{row('rebuild')}.querySelector('summary').focus()")
+    said(daemon)["items"][3]["warnings"] = ["the limit differs"]
+    page.wait("document.querySelectorAll('#list > li')[1].dataset.mood === 'attention'")
+    assert names(page) == ["redis", "rebuild", "activemq", "namenode"]
+    assert page.run(f"document.activeElement === {row('rebuild')}.querySelector('summary')")
+
+
+def test_a_change_of_role_is_announced_and_a_tick_is_not(page: Browser, daemon: CannedDaemon) -> None:
+    page.run(
+        """window.told = [];
+        const watcher = new MutationObserver((all) => all.forEach(({ target }) => told.push(target.textContent)));
+        for (const live of document.querySelectorAll('[role=status], [role=alert], [aria-live]'))
+          watcher.observe(live, { childList: true, characterData: true, subtree: true });"""
+    )
+    page.wait("performance.getEntriesByType('resource').length > 3")
+    assert page.run("told") == []
+    said(daemon)["items"][1].update(role="holding", reason="acquired")
+    page.wait("told.length")
+    assert page.run("told") == ["activemq is holding: acquired"]
+
+
+@pytest.mark.parametrize("width", [320, 700, 1200])
+def test_it_fits_its_width(browser: Browser, daemon: CannedDaemon, width: int) -> None:
+    """Nothing to scroll sideways, however long the words are."""
+    told = said(daemon)
+    told["troubles"].append("x" * 300)
+    told["items"][0] |= {"name": "n" * 63, "leader": "v" * 1024, "key": "k" * 400, "warnings": ["w" * 300]}
+    told["items"][3]["holders"] = [{"session": "s" * 36, "value": "h" * 1024} for _ in range(10)]
+    browser.resize(width, 640, phone=width < 400)
+    opened(browser, daemon)
+    browser.run(OPEN_ALL)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    beyond = "[...document.querySelectorAll('main *')].filter((each) => each.getBoundingClientRect().right > innerWidth)"
+    assert (
+        browser.run(
+            f"{beyond}.filter((each) => each.checkVisibility()).map((each) => each.outerHTML.slice(0, 90))"
+        )
+        == []
+    )
+
+
+def test_a_hundred_items_are_quiet_but_for_those_in_trouble(browser: Browser, daemon: CannedDaemon) -> None:
+    now = datetime.now(UTC)
+    calm = [item(now, f"calm-{n:02d}", "waiting", 60, leader="vm1") for n in range(98)]
+    redis = said(daemon)["items"][2]
+    said(daemon)["items"] = [*calm, redis, item(now, "empty", "waiting", 60)]
+    opened(browser, daemon)
+    assert names(browser)[:3] == ["redis", "empty", "calm-00"] and len(names(browser)) == 100
+    assert browser.run("[...document.querySelectorAll('#list > li > details[open]')].length") == 1
+    one = copy.deepcopy(calm[50])
+    said(daemon)["items"].remove(calm[50])
+    browser.wait(f"{ROWS} === 99")
+    assert one["name"] not in names(browser)
