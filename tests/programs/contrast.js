@@ -15,6 +15,9 @@
       .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   };
+  const grey = ([red, green, blue]) => Array(3).fill(0.2126 * red + 0.7152 * green + 0.0722 * blue);
+  const seenAs = (element) => (getComputedStyle(document.querySelector("main")).filter === "grayscale(1)"
+    && element.closest("main") ? grey : (colour) => colour);
   const ratio = (one, other) => {
     const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
     return (light + 0.05) / (dark + 0.05);
@@ -36,7 +39,8 @@
     const style = getComputedStyle(element);
     const size = parseFloat(style.fontSize);
     const needed = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700) ? 3 : 4.5;
-    const worst = Math.min(...grounds(element).map((ground) => ratio(rgba(style.color), ground)));
+    const as = seenAs(element);
+    const worst = Math.min(...grounds(element).map((ground) => ratio(as(rgba(style.color)), as(ground))));
     if (worst < needed) found.push(`${worst.toFixed(2)} < ${needed}: ${text.slice(0, 60)} (${style.color})`);
   }
   return [...new Set(found)];
