@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from supervisor.status import STUCK_REMEDY
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 
@@ -28,7 +29,7 @@ Hook = tuple[str, float, float, str, str]  # name, begun after, took, result, de
 
 def status(now: datetime) -> Status:
     """A node with three elections and a semaphore; one election is stuck."""
-    stuck = "redis is stuck: on_lose failed, and so did on_lose_failure; consul-supervisor recover redis"
+    stuck = f"redis is stuck: {STUCK_REMEDY}"
     return {
         "version": 1,
         "daemon": {

@@ -107,7 +107,8 @@ def test_both_wheels_hold_the_package_and_nothing_else(built: Path) -> None:
     assert names["wheel"] == names["sdist-wheel"]
     info = f"consul_supervisor-{supervisor.__version__}.dist-info/"
     inside = {entry for entry in names["wheel"] if not entry.startswith(info)}
-    assert inside == {name(module) for module in MODULES} | {"supervisor/py.typed", f"supervisor/{SCHEMA}"}
+    files = {"supervisor/py.typed", f"supervisor/{SCHEMA}", "supervisor/web/page.html"}
+    assert inside == {name(module) for module in MODULES} | files
     assert info + "licenses/LICENSE" in names["wheel"]
 
 

@@ -1,5 +1,6 @@
 """What a GET asks for, and its answer.
 
+    /                                 a page for people, which asks for the next: docs/page.md
     /v1/status                        all there is, as JSON: docs/http.md
     /leader/NAME, /holder/NAME        200 while this node holds NAME at this instant, else 503
     /healthz                          200, or 503 with what is wrong
@@ -15,6 +16,7 @@ from supervisor.core.actions import Role
 from supervisor.core.contender import Contender
 from supervisor.http_server import HttpAnswer, HttpRequest
 from supervisor.status import Status
+from supervisor.web.page import load_page
 
 METHODS = ("GET", "HEAD", "OPTIONS")
 ALLOW = ("Allow", ", ".join(METHODS))
@@ -29,7 +31,9 @@ class Routes:
 
     def __init__(self, status: Status) -> None:
         self._status = status
+        self._page = load_page()
         self._pages: dict[str, Callable[[], HttpAnswer]] = {
+            "/": lambda: self._page,
             "/v1/status": self._all,
             "/healthz": self._health,
         }

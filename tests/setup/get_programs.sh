@@ -6,7 +6,6 @@ set -eu
 # A line for each: a program that the package brings, then the package.
 wanted="
 /usr/bin/chromium chromium
-/usr/bin/chromedriver chromium-driver
 /usr/sbin/haproxy haproxy
 /usr/bin/promtool prometheus
 /usr/bin/systemd-analyze systemd

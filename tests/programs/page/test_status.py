@@ -1,58 +1,17 @@
-"""The page at / in a real Chromium: beside a status that is made up, and beside real supervisors."""
+"""What the page makes of a status, whatever it says: rows, leases, time lines, silence, hostile text."""
 
-import copy
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from docs.page import item, status, transition
+from docs.page import status, transition
+from tests.programs.page.looking import OPEN_ALL, POLLED, bar, names, opened, row, said
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>\u202e{{7*7}}'
-ROWS = "document.querySelectorAll('#list > li').length"
-OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true })"
-
-
-@pytest.fixture
-def daemon() -> Iterator[CannedDaemon]:
-    """Three elections and a semaphore; one election is stuck."""
-    with CannedDaemon(status(datetime.now(UTC))) as running:
-        yield running
-
-
-@pytest.fixture
-def page(browser: Browser, daemon: CannedDaemon) -> Browser:
-    """That daemon's page, as it is when the first answer is shown."""
-    return opened(browser, daemon)
-
-
-def opened(browser: Browser, daemon: CannedDaemon) -> Browser:
-    browser.open(daemon.url)
-    browser.wait(ROWS)
-    return browser
-
-
-def said(daemon: CannedDaemon) -> dict[str, Any]:
-    assert daemon.status is not None
-    return daemon.status
-
-
-def row(name: str) -> str:
-    """The row of an item, as an expression in the page."""
-    return f"rows.get({json.dumps(name)}).root"
-
-
-def names(browser: Browser) -> list[str]:
-    """The items that are seen, from the top."""
-    shown = "[...document.querySelectorAll('#list > li:not([hidden]) [data-is=name]')]"
-    return list(browser.run(f"{shown}.map((each) => each.textContent)"))
 
 
 # --- what it shows ------------------------------------------------------------------------------------
@@ -108,7 +67,7 @@ def test_what_wants_a_look_is_told_in_its_row(
     browser: Browser, daemon: CannedDaemon, changes: dict[str, Any], told: str
 ) -> None:
     said(daemon)["items"][1].update(changes)
-    opened(browser, daemon)
+    opened(browser, daemon.url)
     assert told in browser.run(f"{row('activemq')}.querySelector('summary').innerText")
     assert browser.run(f"{row('activemq')}.dataset.mood") == "attention"
 
@@ -123,7 +82,7 @@ def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
     """On the browser's own clock, smoothly: it is somewhere else within a frame or two."""
     widths = page.run(
         f"""new Promise((done) => {{
-          const bar = {row("namenode")}.querySelector('[data-is=bar]'), seen = new Set();
+          const bar = {bar("namenode")}, seen = new Set();
           const look = () => {{
             seen.add(bar.getBoundingClientRect().width);
             seen.size < 10 ? requestAnimationFrame(look) : done([...seen]);
@@ -136,10 +95,10 @@ def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
 
 def test_without_motion_the_lease_steps(browser: Browser, daemon: CannedDaemon) -> None:
     browser.prefer(reduced_motion="reduce")
-    opened(browser, daemon)
+    opened(browser, daemon.url)
     moving = "[...document.querySelectorAll('*')].filter((each) => each.getAnimations().length).length"
-    before = browser.run(f"{row('namenode')}.querySelector('[data-is=bar]').style.transform")
-    browser.wait(f"{row('namenode')}.querySelector('[data-is=bar]').style.transform !== {json.dumps(before)}")
+    before = browser.run(f"{bar('namenode')}.style.transform")
+    browser.wait(f"{bar('namenode')}.style.transform !== {json.dumps(before)}")
     assert browser.run(moving) == 0
 
 
@@ -172,8 +131,7 @@ def test_a_hook_that_runs_grows(page: Browser, daemon: CannedDaemon) -> None:
     running = transition(now, 2.0, "acquire", "acquired", ("on_acquire[0]", 0.0, 2.0, "running", ""))
     said(daemon)["items"][1]["transitions"].insert(0, {**running, "duration_s": None})
     said(daemon)["daemon"]["now"] = now.isoformat()
-    bar = f"{row('activemq')}.querySelector('.bar[data-result=running]')"
-    page.wait(f"{bar} !== null")
+    page.wait(f"{row('activemq')}.querySelector('.bar[data-result=running]') !== null")
     assert "running" in page.run(f"{row('activemq')}.innerText")
 
 
@@ -230,9 +188,9 @@ def test_whatever_other_nodes_write_stays_text(browser: Browser, daemon: CannedD
         one["transitions"][0]["hooks"][0]["detail"] = HOSTILE
         one["last_hook"]["detail"] = HOSTILE
     told["items"][3]["holders"] = [{"session": HOSTILE, "value": json.dumps({"Node": HOSTILE})}]
-    opened(browser, daemon)
+    opened(browser, daemon.url)
     browser.run(OPEN_ALL)
-    browser.wait("performance.getEntriesByType('resource').length > 2")
+    browser.wait(f"{POLLED} > 2")
     assert browser.run("window.hurt") is None
     assert browser.run("document.querySelectorAll('img, body script + script, iframe').length") == 0
     assert browser.text().count("<img src=x") > 12
@@ -241,13 +199,13 @@ def test_whatever_other_nodes_write_stays_text(browser: Browser, daemon: CannedD
 def test_a_value_cannot_turn_the_text_around_it(browser: Browser, daemon: CannedDaemon) -> None:
     """Each stands in an isolate of its own: a right-to-left override ends with it."""
     said(daemon)["items"][0]["leader"] = HOSTILE
-    opened(browser, daemon)
+    opened(browser, daemon.url)
     around = f"{row('namenode')}.querySelector('[data-is=leader]').firstElementChild"
     assert browser.run(f"getComputedStyle({around}).unicodeBidi") == "isolate"
 
 
 def test_nothing_is_fetched_from_elsewhere(page: Browser, daemon: CannedDaemon) -> None:
-    page.wait("performance.getEntriesByType('resource').length > 2")
+    page.wait(f"{POLLED} > 2")
     asked = {event["request"]["url"] for event in page.told("Network.requestWillBeSent")}
     assert asked - {"data:,"} == {daemon.url, f"{daemon.url}v1/status"}
 
@@ -266,129 +224,3 @@ def test_the_browser_runs_nothing_that_is_not_the_page_s(page: Browser) -> None:
     assert page.run("window.hurt") is None
     assert page.run("getComputedStyle(document.body).color") != "rgb(255, 0, 0)"
     page.events.clear()  # it was refused, and told so
-
-
-# --- for everybody ------------------------------------------------------------------------------------
-
-
-def silence(page: Browser, daemon: CannedDaemon) -> None:
-    daemon.status = None
-    page.wait("document.documentElement.dataset.state === 'silent'")
-
-
-def all_open(page: Browser, daemon: CannedDaemon) -> None:
-    said(daemon)["troubles"].append("the token is refused")
-    said(daemon)["items"][0]["lease_left_s"] = 9.0
-    said(daemon)["items"][1]["warnings"] = ["the limit differs"]
-    said(daemon)["items"][3]["transitions"] = []
-    page.wait(f"{row('namenode')}.dataset.mood === 'trouble'")
-    page.run(OPEN_ALL)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("state", [all_open, silence])
-def test_it_can_be_read_by_everybody(browser: Browser, daemon: CannedDaemon, scheme: str, state: Any) -> None:
-    """Axe finds nothing, and every text has the contrast of WCAG AA, also on a hatched ground."""
-    browser.prefer(color_scheme=scheme)
-    browser.call("Page.setBypassCSP", enabled=True)  # for axe; the page does without
-    opened(browser, daemon)
-    state(browser, daemon)
-    assert browser.run(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
-    assert browser.run(CONTRAST) == []
-    browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text() + ";0")
-    found = browser.run(
-        "axe.run().then(({ violations }) => violations.map((each) => [each.id, each.nodes.map((n) => n.html)]))"
-    )
-    assert found == []
-
-
-def test_the_keyboard_reaches_everything(page: Browser, daemon: CannedDaemon) -> None:
-    """In the order of reading, each with a focus that is seen."""
-    wanted = page.run(
-        """[...document.querySelectorAll('a, input, button, summary')]
-        .filter((each) => each.checkVisibility()).map((each) => each.innerText || each.id)"""
-    )
-    reached = []
-    for _ in wanted:
-        page.press("Tab")
-        reached.append(page.run("document.activeElement.innerText || document.activeElement.id"))
-        assert page.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    assert len(reached) > 12 and [first(text) for text in reached] == [first(text) for text in wanted]
-
-
-def first(text: str) -> str:
-    return " ".join(text.split()[:3])
-
-
-def test_a_transition_tells_its_hooks_by_keyboard(page: Browser) -> None:
-    page.run(f"{row('redis')}.querySelectorAll('ol summary')[1].focus()")
-    page.press("Enter")
-    told = page.run(f"{row('redis')}.querySelectorAll('ol > li')[1].innerText")
-    assert "on_lose[1] (attempt 2) ✕ failed: no end within 5s from 6.4 s, for 5.01 s" in told
-
-
-def test_slash_filters_and_escape_ends_it(page: Browser) -> None:
-    page.press("/")
-    for letter in "rebu":
-        page.press(letter)
-    page.wait("document.getElementById('count').textContent === '1 of 4'")
-    assert names(page) == ["rebuild"]
-    assert page.run("location.hash") == "#filter=rebu"
-    page.press("Escape")
-    page.wait("document.getElementById('count').textContent === '4'")
-
-
-def test_the_focus_stays_where_it_is_when_the_order_changes(page: Browser, daemon: CannedDaemon) -> None:
-    page.run(f"{row('rebuild')}.querySelector('summary').focus()")
-    said(daemon)["items"][3]["warnings"] = ["the limit differs"]
-    page.wait("document.querySelectorAll('#list > li')[1].dataset.mood === 'attention'")
-    assert names(page) == ["redis", "rebuild", "activemq", "namenode"]
-    assert page.run(f"document.activeElement === {row('rebuild')}.querySelector('summary')")
-
-
-def test_a_change_of_role_is_announced_and_a_tick_is_not(page: Browser, daemon: CannedDaemon) -> None:
-    page.run(
-        """window.told = [];
-        const tell = ({ target }) => told.push(target.textContent);
-        const watcher = new MutationObserver((all) => all.forEach(tell));
-        for (const live of document.querySelectorAll('[role=status], [role=alert], [aria-live]'))
-          watcher.observe(live, { childList: true, characterData: true, subtree: true });"""
-    )
-    page.wait("performance.getEntriesByType('resource').length > 3")
-    assert page.run("told") == []
-    said(daemon)["items"][1].update(role="holding", reason="acquired")
-    page.wait("told.length")
-    assert page.run("told") == ["activemq is holding: acquired"]
-
-
-@pytest.mark.parametrize("width", [320, 700, 1200])
-def test_it_fits_its_width(browser: Browser, daemon: CannedDaemon, width: int) -> None:
-    """Nothing to scroll sideways, however long the words are."""
-    told = said(daemon)
-    told["troubles"].append("x" * 300)
-    told["items"][0] |= {"name": "n" * 63, "leader": "v" * 1024, "key": "k" * 400, "warnings": ["w" * 300]}
-    told["items"][3]["holders"] = [{"session": "s" * 36, "value": "h" * 1024} for _ in range(10)]
-    browser.resize(width, 640, phone=width < 400)
-    opened(browser, daemon)
-    browser.run(OPEN_ALL)
-    assert browser.run("document.documentElement.scrollWidth") <= width
-    beyond = browser.run(
-        """[...document.querySelectorAll('main *:not(bdi)')]
-        .filter((each) => each.checkVisibility() && each.getBoundingClientRect().right > innerWidth)
-        .map((each) => each.outerHTML.slice(0, 90))"""
-    )
-    assert beyond == []
-
-
-def test_a_hundred_items_are_quiet_but_for_those_in_trouble(browser: Browser, daemon: CannedDaemon) -> None:
-    now = datetime.now(UTC)
-    calm = [item(now, f"calm-{n:02d}", "waiting", 60, leader="vm1") for n in range(98)]
-    redis = said(daemon)["items"][2]
-    said(daemon)["items"] = [*calm, redis, item(now, "empty", "waiting", 60)]
-    opened(browser, daemon)
-    assert names(browser)[:3] == ["redis", "empty", "calm-00"] and len(names(browser)) == 100
-    assert browser.run("[...document.querySelectorAll('#list > li > details[open]')].length") == 1
-    one = copy.deepcopy(calm[50])
-    said(daemon)["items"].remove(calm[50])
-    browser.wait(f"{ROWS} === 99")
-    assert one["name"] not in names(browser)
