@@ -16,8 +16,8 @@ from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 
 FOLDER = Path(__file__).resolve().parent
-DESKTOP = {"width": 1200, "height": 800, "scale": 2}
-PHONE = {"width": 390, "height": 800, "scale": 2, "phone": True}
+DESKTOP = {"width": 1200, "height": 800, "scale": 1.5}
+PHONE = {"width": 390, "height": 800, "scale": 1.5, "phone": True}
 NAMENODE = "9b1f2c64-0c53-4a0e-8a6f-51d0c3a1e7b2"
 REDIS = "6a02d9be-7c41-49f3-b5f0-2f8e11c7d935"
 REBUILD = "c7e5a1d0-38b2-4f6d-9d54-0e6b7a9f2c18"
@@ -109,18 +109,21 @@ def _last_hook(of: Status) -> Status:
 
 
 def _namenode(now: datetime) -> Status:
-    fence, promote = ("on_acquire[0]", 0.004, 1.31, "ok", ""), ("on_acquire[1]", 1.32, 2.24, "ok", "")
+    fence, promote = (
+        ("on_acquire[0]", 0.004, 1.31, "ok", "exit 0"),
+        ("on_acquire[1]", 1.32, 2.24, "ok", "exit 0"),
+    )
     lines = [
         transition(now, 11_530, "acquire", "acquired", fence, promote),
-        transition(now, 11_531, "change", "leader-changed", ("on_change[0]", 0.003, 0.31, "ok", "")),
-        transition(now, 76_200, "change", "leader-changed", ("on_change[0]", 0.003, 0.28, "ok", "")),
+        transition(now, 11_531, "change", "leader-changed", ("on_change[0]", 0.003, 0.31, "ok", "exit 0")),
+        transition(now, 76_200, "change", "leader-changed", ("on_change[0]", 0.003, 0.28, "ok", "exit 0")),
         transition(
             now,
             76_214,
             "lose",
             "shutdown",
-            ("on_lose[0]", 0.003, 2.6, "ok", ""),
-            ("on_lose[1]", 2.61, 0.42, "ok", ""),
+            ("on_lose[0]", 0.003, 2.6, "ok", "exit 0"),
+            ("on_lose[1]", 2.61, 0.42, "ok", "exit 0"),
         ),
     ]
     return item(
@@ -141,7 +144,9 @@ def _namenode(now: datetime) -> Status:
 
 
 def _activemq(now: datetime) -> Status:
-    lines = [transition(now, 93_100, "change", "leader-changed", ("on_change[0]", 0.004, 0.122, "ok", ""))]
+    lines = [
+        transition(now, 93_100, "change", "leader-changed", ("on_change[0]", 0.004, 0.122, "ok", "exit 0"))
+    ]
     return item(
         now,
         "activemq",
@@ -164,12 +169,12 @@ def _redis(now: datetime) -> Status:
             244,
             "lose",
             "unhealthy",
-            ("on_lose[0]", 0.003, 0.35, "ok", ""),
+            ("on_lose[0]", 0.003, 0.35, "ok", "exit 0"),
             ("on_lose[1]", 0.36, 5.01, "failed", "no end within 5s"),
             ("on_lose[1]", 6.4, 5.01, "failed", "no end within 5s"),
         ),
-        transition(now, 52_810, "acquire", "acquired", ("on_acquire[0]", 0.004, 2.1, "ok", "")),
-        transition(now, 52_811, "change", "leader-changed", ("on_change[0]", 0.003, 0.2, "ok", "")),
+        transition(now, 52_810, "acquire", "acquired", ("on_acquire[0]", 0.004, 2.1, "ok", "exit 0")),
+        transition(now, 52_811, "change", "leader-changed", ("on_change[0]", 0.003, 0.2, "ok", "exit 0")),
     ]
     return item(
         now,
@@ -189,8 +194,8 @@ def _redis(now: datetime) -> Status:
 
 def _rebuild(now: datetime) -> Status:
     lines = [
-        transition(now, 41, "acquire", "acquired", ("on_acquire[0]", 0.005, 0.74, "ok", "")),
-        transition(now, 42, "change", "leader-changed", ("on_change[0]", 0.003, 0.09, "ok", "")),
+        transition(now, 41, "acquire", "acquired", ("on_acquire[0]", 0.005, 0.74, "ok", "exit 0")),
+        transition(now, 42, "change", "leader-changed", ("on_change[0]", 0.003, 0.09, "ok", "exit 0")),
     ]
     return item(
         now,

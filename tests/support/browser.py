@@ -6,6 +6,7 @@ outlives its test: leaving the ``with`` block kills it, and PDEATHSIG does when 
 """
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -15,6 +16,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import psutil
 
 from tests.support.supervisor import until
 
@@ -93,7 +96,13 @@ class Browser:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process is not None
-        self._process.kill()
+        main = psutil.Process(self._process.pid)
+        family = [*main.children(recursive=True), main]  # all of them write into the profile
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        _, left = psutil.wait_procs(family, ANSWER_S)
+        assert not left, f"Chromium did not end: {left}"
         self._process.wait()
         os.close(self._to)
         os.close(self._from)
