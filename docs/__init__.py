@@ -1,1 +1,1 @@
-"""Pages for readers, and the program that makes the reference of one of them."""
+"""Pages for readers, and the programs that make parts of them: references, pictures."""

@@ -81,6 +81,11 @@ def test_slash_filters_and_escape_ends_it(page: Browser) -> None:
     page.wait("document.getElementById('count').textContent === '4'")
 
 
+def test_what_is_filtered_for_can_be_kept_as_a_bookmark(browser: Browser, daemon: CannedDaemon) -> None:
+    opened(browser, f"{daemon.url}#filter=waiting")
+    assert names(browser) == ["activemq"]
+
+
 def test_the_focus_stays_where_it_is_when_the_order_changes(page: Browser, daemon: CannedDaemon) -> None:
     page.run(f"{row('rebuild')}.querySelector('summary').focus()")
     said(daemon)["items"][3]["warnings"] = ["the limit differs"]
@@ -101,6 +106,7 @@ def test_a_change_of_role_is_announced_and_a_tick_is_not(page: Browser, daemon: 
     assert page.run("told") == []
     said(daemon)["items"][1].update(role="holding", reason="acquired")
     page.wait("told.length")
+    page.wait(f"{POLLED} > {page.run(POLLED) + 1}")
     assert page.run("told") == ["activemq is holding: acquired"]
 
 

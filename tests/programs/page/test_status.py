@@ -167,6 +167,18 @@ def test_an_answer_of_another_version_is_no_answer(page: Browser, daemon: Canned
     page.wait("document.body.innerText.includes('of another version than this page')")
 
 
+def test_it_asks_seldom_while_nobody_looks(page: Browser) -> None:
+    page.run(
+        """window.waits = [];
+        const real = setTimeout;
+        window.setTimeout = (call, ms) => { waits.push(ms); return real(call, ms) };
+        Object.defineProperty(document, 'hidden', { value: true, configurable: true })"""
+    )
+    page.wait("waits.includes(POLL_HIDDEN_MS)")
+    page.run("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait("waits.at(-1) === POLL_MS")
+
+
 def test_a_page_that_was_asleep_asks_before_it_shows(page: Browser) -> None:
     """As after a laptop's sleep: what was said too long ago is not shown as true."""
     page.run("clearTimeout(poll.timer); seen.wall -= FRESH_MS + 1; tick()")
