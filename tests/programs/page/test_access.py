@@ -71,6 +71,7 @@ def test_a_transition_tells_its_hooks_by_keyboard(page: Browser) -> None:
 
 
 def test_slash_filters_and_escape_ends_it(page: Browser) -> None:
+    assert page.run("document.getElementById('filter').labels[0].innerText") == "Filter"
     page.press("/")
     for letter in "rebu":
         page.press(letter)
