@@ -8,9 +8,14 @@ import hashlib
 import re
 from importlib import resources
 
+import pytest
+
+from supervisor.history import TRANSITIONS_MAX
 from tests.elections.scene import Scene
+from tests.support.pages import ROOT
 from tests.web.reader import Reader
 
+ABOUT = " ".join((ROOT / "docs" / "page.md").read_text().split())
 PAGE = resources.files("supervisor.web").joinpath("page.html").read_text()
 
 
@@ -53,3 +58,22 @@ def test_the_page_names_no_other_place() -> None:
     assert not re.findall(
         r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(| style=| on[a-z]+=", PAGE
     )
+
+
+@pytest.mark.parametrize(
+    ("constant", "words"),
+    [
+        ("POLL_MS = 1000", "The page asks each second"),
+        ("POLL_HIDDEN_MS = 15000", "each 15 seconds while nobody sees it"),
+        ("ANSWER_MS = 3000", "no answer for 3 seconds"),
+        ("LEASE_LOW = 1 / 3", "Below a third it is hatched"),
+        ("RECENT_S = 300", "an error of the last five minutes"),
+        ("OPEN_MAX = 6", "Up to six items are shown opened"),
+    ],
+)
+def test_the_figures_in_the_docs_are_the_page_s(constant: str, words: str) -> None:
+    assert f"const {constant};" in PAGE and words in ABOUT
+
+
+def test_the_docs_say_how_much_is_remembered() -> None:
+    assert f"the last {TRANSITIONS_MAX} transitions of each item" in ABOUT
