@@ -24,7 +24,7 @@ def load_page() -> HttpAnswer:
         ("X-Content-Type-Options", "nosniff"),
         ("Referrer-Policy", "no-referrer"),
         ("Cross-Origin-Opener-Policy", "same-origin"),
-        ("Cache-Control", "no-cache"),
+        ("Cache-Control", "no-store"),
     )
     return HttpAnswer(200, html, headers)
 
