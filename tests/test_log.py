@@ -138,7 +138,7 @@ def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(tmp_path: P
         "hook-started", "role", "hook-failed", "hook-started", "hook-succeeded", "role",
     ]  # fmt: skip
     losing = node.lines(transition=f"{session}-lose")
-    assert [line["event"] for line in losing] == ["hook-started", "role", "hook-output", "hook-succeeded"]
+    assert [line["event"] for line in losing] == ["role", "hook-started", "hook-output", "hook-succeeded"]
     for line in (*acquiring, *losing):
         assert line["event"] == "hook-output" or (line["session"], line["token"]) == (session, token), line
         assert line["item"] == "app"

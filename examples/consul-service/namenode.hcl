@@ -31,6 +31,9 @@ services = [
         http     = "http://127.0.0.1:8555/leader/namenode"
         interval = "1s"
         timeout  = "400ms"
+        # One answer that is not 200 is enough to be named no more, three in a row are needed to be named:
+        # the old leader has gone from the answers before the new one is in them.
+        success_before_passing = 3
         # No deregister_critical_service_after: a node may wait for months.
         # And no session may be bound to this check (service_checks): who does not hold would never get one.
       }
