@@ -24,7 +24,7 @@ REASONS_MAX = 4  # that are news: some carry a number that changes each time
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How one kind of trouble is told. ``over``: the name of the line at its end. ``forget_s``: what has
-    not failed again for so long is over without a word, for not everything that failed is tried again."""
+    not failed again for so long is over, for not everything that failed is tried again."""
 
     level: Level
     over: Name
@@ -117,10 +117,10 @@ class Troubles:
             self._end_if_over(name, self._clock() if since is None else since)
 
     def gone(self, item: str) -> None:
-        """Nothing of this item is tried any more."""
-        for name, trouble in self._troubles.items():
+        """Nothing of this item is tried any more; of what nobody else suffers from no end is known."""
+        for trouble in self._troubles.values():
             for about in [about for about in trouble.failing if about[0] == item]:
-                self.works(name, *about)
+                del trouble.failing[about]
 
     def look(self) -> None:
         """Time has passed."""

@@ -6,7 +6,7 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -107,7 +107,7 @@ def test_an_agent_takes_the_example_as_its_configuration(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("how", ["stop", "kill", "freeze"])
 def test_consul_names_the_leader_alone(
-    scene: BalancedScene, dns_port: int, how: str, capsys: pytest.CaptureFixture[str]
+    scene: BalancedScene, dns_port: int, how: str, measured: Callable[[str], None]
 ) -> None:
     catalog = Catalog(scene.agent, dns_port, {node.application_port: node.name for node in scene.places})
     scene.folder.mkdir(exist_ok=True)
@@ -141,5 +141,4 @@ def test_consul_names_the_leader_alone(
     last_a = max((at for at, names in enumerate(named) if "a" in names), default=-1)
     assert named[last_a + 1 :] == [set()] * (len(named) - last_a - 2) + [{"b"}], named
     until(lambda: catalog.by_dns(LEADER) == {"b"}, "b is named by DNS")
-    with capsys.disabled():
-        print(f"\nConsul ({how}): the new leader is named {followed_s:.2f} s after its on_acquire", end=" ")
+    measured(f"Consul ({how}): the new leader is named {followed_s:.2f} s after its on_acquire")
