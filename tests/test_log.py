@@ -53,6 +53,14 @@ def test_lines_below_the_level_are_not_written() -> None:
     assert [line["why"] for line in written.lines()] == ["warning", "error"]
 
 
+def test_another_file_may_change_level_and_form_and_the_journal_stays() -> None:
+    written = Written(level="info", form="console", journal=True)
+    written.log.adjust("warning", "json")
+    written.log.line("info", "started")
+    written.log.line("warning", "notice", why="so")
+    assert re.fullmatch(r'<4>\{.*"why": "so"\}\n', written.text)
+
+
 # --- names ---------------------------------------------------------------------------------------
 
 
