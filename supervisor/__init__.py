@@ -52,7 +52,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     history.py     what has happened to each item since this process began, bounded
     status.py      what is told of all items: whether this node holds, whether all is well
     web/           what may be read over HTTP: the routes, the TCP listener
-    log.py         one structured line for each event and action
+    log/           one structured line for each event and action; what repeats is told once
     outlet.py      text to a descriptor whose reader may be stuck: never waits, never raises
 """
 

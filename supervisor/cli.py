@@ -127,9 +127,10 @@ def _wind_up_records(directory: str) -> None:
 
 def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: Path | None = None) -> int:
     from supervisor.daemon import Daemon, boottime
-    from supervisor.log import Log
+    from supervisor.log import STANDARD_ERROR, Log, reaches_journal
 
-    log = Log(config.log.level, config.log.format, boottime)
+    journal = reaches_journal(STANDARD_ERROR, os.environ)
+    log = Log(config.log.level, config.log.format, boottime, journal=journal)
     for warning in config.warnings:
         log.line("warning", "configuration", why=str(warning))
 

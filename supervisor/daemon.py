@@ -64,7 +64,8 @@ from supervisor.history import History
 from supervisor.hooks import Hooks
 from supervisor.http_server import Peer
 from supervisor.journal.flush import Flush
-from supervisor.log import REPEAT_S, Log
+from supervisor.log import Level, Log
+from supervisor.log.troubles import REPEAT_S
 from supervisor.operations import Operator
 from supervisor.records import Records
 from supervisor.reload import CannotReload, read_again
@@ -327,11 +328,11 @@ class Daemon:
             raise
 
     def _asked(self, command: Command, reply: Reply, peer: Peer) -> None:
-        level = "info" if reply.outcome is CommandOutcome.DONE else "warning"
+        level: Level = "info" if reply.outcome is CommandOutcome.DONE else "warning"
         name = "all" if command.name is None else command.name
         self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
 
-    def _tell_listening(self, level: str, why: str) -> None:
+    def _tell_listening(self, level: Level, why: str) -> None:
         self._log.line(level, "http", why=why)
 
     def _tell_crowded(self, error: OSError) -> None:

@@ -108,7 +108,9 @@ class Records:
 
     def _complain(self, item: str, why_not: str) -> None:
         if why_not:
-            self._log.line("error", "journal", item=item, why=why_not)
+            self._log.failed("journal-failed", item, why_not)
+        else:
+            self._log.works("journal-failed", item)
 
     def close(self) -> None:
         """The records stay."""

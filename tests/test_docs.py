@@ -35,6 +35,7 @@ from supervisor.core.slots import BEHIND_S, RANK_S, RANKS_S_MAX
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
 from tests.support.consul import HOST, Agent, free_ports
+from tests.support.log_lines import undocumented
 from tests.support.pages import (
     DEV_AGENT,
     DOCS,
@@ -56,6 +57,7 @@ from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
 from tests.web.reader import Reader
 
 CONFIGURATION = ROOT / "docs" / "configuration.md"
+LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
 SHOWN = Shown(*DOCS)
 
@@ -274,6 +276,12 @@ def example(folder: Path) -> Path:
     file = folder / "c.yaml"
     file.write_text(yaml.safe_dump({"elections": yaml.safe_load(shown)}))
     return file
+
+
+@SHOWN.by(LOGS, "Following what happened", "json")
+def test_the_log_lines_that_are_shown_are_as_the_table_says(shown: str) -> None:
+    lines = [json.loads(text) for text in shown.splitlines()]
+    assert len(lines) > 2 and undocumented(lines) == []
 
 
 @SHOWN.by(LEASE, "The sum", "yaml")

@@ -1,44 +1,24 @@
-"""Lines of the log: each is whole, and what repeats is bounded. (Secrets: elections/test_secrets.py.)"""
+"""Lines of the log: each is whole, has a documented name and finds its reader. (What repeats:
+test_log_bounds.py. Secrets: elections/test_secrets.py.)"""
 
 import json
 import os
 import re
+import socket
+import subprocess
 from pathlib import Path
+from typing import get_args
 
-from supervisor.core.actions import ReadKey, RenewSession, Request
-from supervisor.core.events import Alive, Answered, Denied, KeyView, Outcome, Unknown
-from supervisor.log import REPEAT_S, Log
+import pytest
+
+from supervisor.log import Level, Log, Name
+from supervisor.log.troubles import KINDS
 from supervisor.outlet import WAITING_BYTES_MAX, Outlet
-from tests.support.supervisor import Supervisor, until
-
-READ = ReadKey("app", 0.0, 1.0, "key")
-RENEWAL = RenewSession("app", 0.0, 1.0, "session")
-
-
-class Written:
-    """A log in memory, with a clock of the test's own."""
-
-    def __init__(self, level: str = "debug", form: str = "json") -> None:
-        self.now = 0.0
-        self._file = os.fdopen(os.memfd_create("log"), "rb")
-        self.log = Log(level, form, lambda: self.now, Outlet(self._file.fileno()))
-
-    def __del__(self) -> None:
-        self._file.close()
-
-    @property
-    def text(self) -> str:
-        return os.pread(self._file.fileno(), 1 << 20, 0).decode()
-
-    def lines(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in self.text.splitlines()]
-
-    def events(self) -> list[object]:
-        return [line["event"] for line in self.lines()]
-
-    def answered(self, request: Request, outcome: Outcome) -> None:
-        self.log.event(Answered(request, outcome))
-
+from tests.support.consul import free_ports
+from tests.support.log_lines import PAGE
+from tests.support.log_written import Written
+from tests.support.pages import ROOT, first_codes
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, Supervisor
 
 # --- form ----------------------------------------------------------------------------------------
 
@@ -56,8 +36,8 @@ def test_a_line_is_one_json_object_whatever_is_in_it() -> None:
 
 def test_console_is_text_and_without_colours_where_there_is_no_terminal() -> None:
     written = Written(form="console")
-    written.log.line("info", "started", elections=2)
-    assert "started" in written.text and "elections=2" in written.text and "\x1b" not in written.text
+    written.log.line("info", "started", items=2)
+    assert "started" in written.text and "items=2" in written.text and "\x1b" not in written.text
 
 
 def test_auto_is_json_where_there_is_no_terminal() -> None:
@@ -68,78 +48,111 @@ def test_auto_is_json_where_there_is_no_terminal() -> None:
 
 def test_lines_below_the_level_are_not_written() -> None:
     written = Written(level="warning")
-    for level in ("debug", "info", "warning", "error"):
-        written.log.line(level, level)
-    assert written.events() == ["warning", "error"]
+    for level in get_args(Level):
+        written.log.line(level, "notice", why=level)
+    assert [line["why"] for line in written.lines()] == ["warning", "error"]
 
 
-# --- repetition ----------------------------------------------------------------------------------
+def test_another_file_may_change_level_and_form_and_the_journal_stays() -> None:
+    written = Written(level="info", form="console", journal=True)
+    written.log.adjust("warning", "json")
+    written.log.line("info", "started")
+    written.log.line("warning", "notice", why="so")
+    assert re.fullmatch(r'<4>\{.*"why": "so"\}\n', written.text)
 
 
-def test_an_outage_is_said_once_a_minute_and_its_end_once() -> None:
-    written = Written()
-    for second in range(3 * int(REPEAT_S)):
-        written.now = float(second)
-        written.answered(READ, Unknown("connection refused"))
-    written.answered(READ, KeyView(1))
-    written.answered(READ, KeyView(2))
-    assert written.events() == ["consul-silent"] * 3 + ["consul-answers"]
-    assert [line.get("times_unsaid") for line in written.lines()[:3]] == [None, REPEAT_S - 1, REPEAT_S - 1]
+# --- names ---------------------------------------------------------------------------------------
 
 
-def test_reasons_that_take_turns_are_not_said_each_time() -> None:
-    """A half-open outage: refused, then timed out, then refused."""
-    written = Written()
-    for number in range(100):
-        written.now = number / 10
-        written.answered(READ, Unknown("refused" if number % 2 else "timed out"))
-    assert len(written.lines()) <= 2
+def test_the_page_has_every_name_once_and_no_other() -> None:
+    """mypy refuses any other at the places where lines are written."""
+    assert sorted(first_codes(PAGE, "event")) == sorted(get_args(Name))
+    assert {*KINDS} | {kind.over for kind in KINDS.values()} <= {*get_args(Name)}
 
 
-def test_kinds_of_exchange_and_elections_are_told_apart() -> None:
-    written = Written()
-    written.answered(READ, Unknown("refused"))
-    written.answered(RENEWAL, Unknown("refused"))
-    written.answered(ReadKey("other", 0.0, 1.0, "key"), Unknown("refused"))
-    written.answered(RENEWAL, Alive())
-    assert [(line["event"], line["item"], line["kind"]) for line in written.lines()] == [
-        ("consul-silent", "app", "ReadKey"),
-        ("consul-silent", "app", "RenewSession"),
-        ("consul-silent", "other", "ReadKey"),
-        ("consul-answers", "app", "RenewSession"),
-    ]
+def test_no_name_is_left_of_what_is_said_no_more() -> None:
+    sources = [path for path in (ROOT / "supervisor").rglob("*.py") if path.name != "names.py"]
+    text = "\n".join(path.read_text() for path in sources)
+    assert [name for name in get_args(Name) if f'"{name}"' not in text] == []
 
 
-def test_a_denied_token_is_an_error() -> None:
-    written = Written()
-    written.answered(RENEWAL, Denied("403 Permission denied"))
-    (line,) = written.lines()
-    assert (line["event"], line["level"]) == ("consul-denied", "error")
+# --- the journal ---------------------------------------------------------------------------------
 
 
-# --- a whole process -----------------------------------------------------------------------------
+def test_in_the_journal_a_line_begins_with_the_priority_of_its_level() -> None:
+    written = Written(journal=True)
+    written.log.line("debug", "request")
+    written.log.line("info", "started")
+    written.log.line("warning", "notice", why="<3> is no priority here")
+    written.log.line("error", "bug", trace="two\nlines")
+    lines = [re.fullmatch(r"<([3-7])>(\{.*\})", line) for line in written.text.splitlines()]
+    assert [match and match[1] for match in lines] == ["7", "6", "4", "3"]
+    assert all(json.loads(match[2])["event"] for match in lines if match)
 
 
-def test_a_consul_that_is_down_does_not_fill_the_log(tmp_path: Path) -> None:
-    """A line for each election and kind of exchange, not for each exchange."""
-    elections: dict[str, object] = {f"e{number}": {} for number in range(3)}
-    config = {
-        "consul": {"address": "http://127.0.0.1:1"},
-        "log": {"format": "json", "level": "debug"},
-        "elections": elections,
+@pytest.mark.parametrize("which", ["this", "another", "none"])
+def test_only_the_stream_that_systemd_names_is_the_journal(which: str, tmp_path: Path) -> None:
+    """As journald does it: standard error is one end of a stream socket, named in JOURNAL_STREAM."""
+    reader, writer = socket.socketpair()
+    status = os.fstat(writer.fileno())
+    named = {"this": f"{status.st_dev}:{status.st_ino}", "another": f"{status.st_dev}:{status.st_ino + 1}"}
+    with reader, writer:
+        config = tmp_path / "config.yaml"
+        config.write_text("consul: {address: 'http://127.0.0.1:1'}\nelections: {app: {contend: false}}\n")
+        environ = {**ENVIRON, "STATE_DIRECTORY": str(tmp_path), "RUNTIME_DIRECTORY": str(tmp_path)}
+        environ |= {"JOURNAL_STREAM": named[which]} if which in named else {}
+        argv = [*COMMAND, "run", str(config)]
+        process = subprocess.Popen(argv, stderr=writer.fileno(), env=environ, cwd=ROOT)
+        try:
+            said = b""
+            reader.settimeout(PATIENCE_S)
+            while b"consul-silent" not in said:
+                said += reader.recv(1 << 16)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+    first = said.splitlines()[0].decode()
+    assert first.startswith('<6>{"time"' if which == "this" else '{"time"'), first
+    assert (b'<4>{"time"' in said) is (which == "this")
+
+
+# --- a story ---------------------------------------------------------------------------------------
+
+
+def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(tmp_path: Path) -> None:
+    """On the embedded agent: acquired, a hook that fails and is tried again, run, lost, shut down."""
+    port = free_ports(1)[0]
+    agent = subprocess.Popen([*COMMAND, "dev-agent", "--port", str(port)], cwd=ROOT)
+    election = {
+        "on_acquire": [{"shell": "[ $CONSUL_SUPERVISOR_ATTEMPT = 2 ]", "retries": 1, "retry_delay": "100ms"}],
+        "run": {"exec": ["sleep", "100"]},
+        "on_lose": [{"shell": "echo bye; sleep 0.1"}],
     }
+    config = {"consul": {"address": f"http://127.0.0.1:{port}"}, "elections": {"app": election}}
     node = Supervisor(tmp_path / "node", config)
-    node.start()
     try:
-        until(lambda: len(node.lines("request")) >= 20, "three rounds of create and watch")
+        node.start()
+        holding = node.wait_line("role", role="holding")
         assert node.stop() == 0
     finally:
         node.close()
+        agent.terminate()
+        agent.wait(PATIENCE_S)
     node.assert_no_fault()
-    said = [(line["item"], line["kind"]) for line in node.lines("consul-silent")]
-    assert sorted(said) == sorted(
-        (name, kind) for name in elections for kind in ("CreateSession", "WatchKey")
-    )
+    session, token = holding["session"], holding["token"]
+    assert token > 0 and holding["transition"] == f"{session}-acquire"
+    acquiring = node.lines(transition=f"{session}-acquire")
+    assert [line["event"] for line in acquiring] == [
+        "hook-started", "role", "hook-failed", "hook-started", "hook-succeeded", "role",
+    ]  # fmt: skip
+    losing = node.lines(transition=f"{session}-lose")
+    assert [line["event"] for line in losing] == ["role", "hook-started", "hook-output", "hook-succeeded"]
+    for line in (*acquiring, *losing):
+        assert line["event"] == "hook-output" or (line["session"], line["token"]) == (session, token), line
+        assert line["item"] == "app"
+    assert 0 < losing[-1]["duration_s"] < PATIENCE_S
+    (run,) = node.lines("run-ended")
+    assert run["duration_s"] >= 0 and run["transition"] == f"{session}-run"
 
 
 # --- who reads it ---------------------------------------------------------------------------------
@@ -155,7 +168,7 @@ def test_a_reader_that_does_not_read_is_not_waited_for() -> None:
     said = b""
     while not said.endswith(b"}\n") or b"log-lines-dropped" not in said[-2000:]:
         said += os.read(reader, 1 << 16)
-        log.line("info", "after")
+        log.line("info", "stopped")
     events = [json.loads(line)["event"] for line in said.splitlines() if line.endswith(b"}")]
     assert "log-lines-dropped" in events
     os.close(writer)
@@ -166,8 +179,8 @@ def test_a_log_that_cannot_be_written_is_no_fault_of_what_it_tells() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     log = Log("info", "json", lambda: 0.0, Outlet(writer))
-    log.line("info", "to nobody")
+    log.line("info", "started")
     log.finish()
     os.close(writer)
     with open("/dev/full", "wb", buffering=0) as full:
-        Log("info", "json", lambda: 0.0, Outlet(full.fileno())).line("info", "no space")
+        Log("info", "json", lambda: 0.0, Outlet(full.fileno())).line("info", "started")

@@ -336,11 +336,17 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """For the log and status: the role changed. Nothing is to be done."""
+    """For the log and status: the role changed. Nothing is to be done.
+
+    In a tenure: its session, its fencing token, and the transition that its hooks are told.
+    """
 
     item: str
     role: Role
     reason: str = field(default="")
+    session: str = field(default="")
+    token: int = 0
+    transition: str = field(default="")
 
 
 @dataclass(frozen=True, slots=True)

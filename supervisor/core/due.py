@@ -206,10 +206,15 @@ def _advance_role(contender: Contender, now: float) -> _Turn:
         role = Role.WAITING if fit else Role.INELIGIBLE
     if role is contender.role:
         return contender, ()
-    reason = tenure.reason if tenure is not None else ""
-    actions: list[Action] = [Became(contender.settings.name, role, reason)]
+    name = contender.settings.name
+    became = Became(name, role)
+    if tenure is not None:
+        became = Became(
+            name, role, tenure.reason, tenure.session, tenure.token, tenures.transition_of(tenure)
+        )
+    actions: list[Action] = [became]
     if finished:
-        actions.append(Finished(contender.settings.name, clean=tenure is None))
+        actions.append(Finished(name, clean=tenure is None))
     return replace(contender, role=role), tuple(actions)
 
 

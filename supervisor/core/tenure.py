@@ -289,6 +289,15 @@ def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> _Turn:
     return replace(tenure, hooks=sequence), (start,)
 
 
+def transition_of(tenure: Tenure) -> str:
+    """The id under which hooks are told of what this tenure is at."""
+    if tenure.phase in BELIEVING:
+        event = "adopt" if tenure.reason is Reason.ADOPTED else "acquire"
+    else:
+        event = "lose-failure" if tenure.phase in (Phase.FAILING, Phase.STUCK) else "lose"
+    return f"{tenure.session}-{event}"
+
+
 def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContext:
     acquiring, of_many = tenure.phase in BELIEVING, settings.kind == "semaphore"
     event = "acquire" if acquiring else "lose" if tenure.phase is Phase.LOSING else "lose-failure"
@@ -297,7 +306,7 @@ def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContex
         name=settings.name,
         key=settings.key,
         reason=Reason.LOSE_FAILED if event == "lose-failure" else tenure.reason,
-        transition=f"{tenure.session}-{'adopt' if tenure.reason is Reason.ADOPTED else event}",
+        transition=transition_of(tenure),
         session=tenure.session,
         lock_index=tenure.lock_index,
         fencing_token=tenure.token,

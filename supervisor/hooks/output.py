@@ -49,12 +49,13 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 class Allowance:
-    """How many lines an attempt may still log: LINES_MAX in each window of LINES_WINDOW_S."""
+    """How many lines may still be logged: ``lines_max`` in each window of LINES_WINDOW_S."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], lines_max: int = LINES_MAX) -> None:
         self._clock = clock
+        self._lines_max = lines_max
         self._ends_at = clock() + LINES_WINDOW_S
-        self._left = LINES_MAX
+        self._left = lines_max
         self._dropped = 0
 
     def take(self) -> bool:
@@ -77,7 +78,7 @@ class Allowance:
     def exhausted(self) -> bool:
         """Whether lines are dropped now."""
         if self._clock() >= self._ends_at:
-            self._ends_at, self._left = self._clock() + LINES_WINDOW_S, LINES_MAX
+            self._ends_at, self._left = self._clock() + LINES_WINDOW_S, self._lines_max
         return self._left == 0
 
 

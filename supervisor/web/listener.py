@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from supervisor.config import HttpSettings
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits
+from supervisor.log import Level
 from supervisor.web.routes import Routes
 
 LIMITS = Limits(
@@ -24,7 +25,7 @@ LIMITS = Limits(
 )
 RETRY_S = 5.0
 
-Tell = Callable[[str, str], None]
+Tell = Callable[[Level, str], None]
 
 
 class Listener:

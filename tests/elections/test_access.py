@@ -54,7 +54,7 @@ def test_a_token_file_that_is_corrected_is_used_without_a_restart(
     file.write_text("11111111-2222-3333-4444-555555555555\n")
     _, secret = guarded.make_token(scene.key)
     a = scene.node("a", consul={"token_file": str(file)})
-    a.wait_line("consul-denied", kind="CreateSession")
+    a.wait_line("exchange-failed", kind="CreateSession")
     file.write_text(f"{secret}\n")
     a.wait_line("role", role="holding")
     assert secret not in a.log_text
@@ -69,11 +69,11 @@ def test_a_token_that_is_replaced_costs_no_leadership(scene: Scene, guarded: Gua
     a = scene.leader("a", consul={"token_file": str(file)}, session={**ROOMY, "ttl": "5s"})
     session = scene.session_of("a")
     assert guarded.call("DELETE", f"/acl/token/{accessor}").status == 200
-    assert a.wait_line("consul-denied", kind="RenewSession")["level"] == "error"
-    a.wait_line("consul-denied", kind="ReadKey")
+    a.wait_line("exchange-failed", kind="RenewSession")
+    assert a.wait_line("consul-denied")["level"] == "error"
+    a.wait_line("exchange-failed", kind="ReadKey")
     file.write_text(second)
-    a.wait_line("consul-answers", kind="RenewSession")
-    a.wait_line("consul-answers", kind="ReadKey")
+    a.wait_line("consul-answers", after="consul-denied")
     assert scene.session_of("a") == session
     assert a.stop() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
@@ -116,7 +116,7 @@ def test_https_with_a_client_certificate(make_scene: MakeScene, tmp_path: Path) 
         address = f"https://127.0.0.1:{port}"
         a = scene.leader("a", consul={"address": address, "tls": {k: str(v) for k, v in tls.items()}})
         b = scene.node("b", consul={"address": address, "tls": {"ca_file": str(files["ca"])}})
-        assert "certificate" in b.wait_line("consul-silent", kind="CreateSession")["why"]
+        assert "certificate" in b.wait_line("exchange-failed", kind="CreateSession")["why"]
         scene.agent.kv_put(scene.key, b"through tls")
         scene.wait_told("a", "value-changed through tls")
         assert a.running and not b.lines("role", role="holding")

@@ -58,7 +58,7 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -
     scene.leader("a", session=ROOMY)
     session = scene.session_of("a")
     scene.agent.freeze()
-    scene.nodes["a"].wait_line("consul-silent", kind="ReadKey")
+    scene.nodes["a"].wait_line("exchange-failed", kind="ReadKey")
     scene.agent.thaw()
     scene.agent.wait_ready()
     goes_on(scene, "a")
@@ -83,8 +83,8 @@ def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
     scene = own_scene
     scene.agent.stop()
     a = scene.node("a", session={"ttl": "2s"})
-    a.wait_line("consul-silent", kind="CreateSession")
-    a.wait_line("consul-silent", kind="WatchKey")
+    a.wait_line("exchange-failed", kind="CreateSession")
+    a.wait_line("exchange-failed", kind="WatchKey")
     assert a.running
     scene.agent.start()
     assert scene.wait_leader() == "a"
@@ -96,7 +96,7 @@ def test_a_waiter_outlives_an_outage_and_leads_when_its_turn_comes(own_scene: Sc
     a = scene.leader("a", session=ROOMY)
     b = scene.waiter("b", session=ROOMY)
     scene.agent.stop()
-    b.wait_line("consul-silent", kind="WatchKey")
+    b.wait_line("exchange-failed", kind="WatchKey")
     scene.agent.start()
     goes_on(scene, "b")
     assert a.stop() == 0
@@ -121,17 +121,17 @@ def test_a_fault_of_the_network_within_room_costs_nothing(scene: Scene, fault: s
     session = scene.session_of("a")
     if fault == "silence":
         with scene.proxy.silence():
-            a.wait_line("consul-silent", kind="RenewSession")
-            a.wait_line("consul-silent", kind="ReadKey")
+            a.wait_line("exchange-failed", kind="RenewSession")
+            a.wait_line("exchange-failed", kind="ReadKey")
     elif fault == "refuse":
         scene.proxy.refuse()
-        a.wait_line("consul-silent", kind="RenewSession")
-        a.wait_line("consul-silent", kind="ReadKey")
+        a.wait_line("exchange-failed", kind="RenewSession")
+        a.wait_line("exchange-failed", kind="ReadKey")
         scene.proxy.accept()
     else:
         rules = [scene.proxy.reset("request"), scene.proxy.reset("answer")]
-        a.wait_line("consul-silent", kind="RenewSession")
-        a.wait_line("consul-silent", kind="ReadKey")
+        a.wait_line("exchange-failed", kind="RenewSession")
+        a.wait_line("exchange-failed", kind="ReadKey")
         for rule in rules:
             rule.release()
     goes_on(scene, "a")

@@ -323,7 +323,7 @@ def test_a_disk_that_became_read_only_orphans_nothing(scene: Scene, disk: Path) 
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     a.start()
     until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
-    assert "Read-only" in a.wait_line("journal")["why"]
+    assert "Read-only" in a.wait_line("journal-failed")["why"]
     a.signal(signal.SIGTERM)
     assert a.wait() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]

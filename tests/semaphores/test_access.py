@@ -96,7 +96,8 @@ def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, rules: Rules,
     }
     policy, secret = rules.token_of(allowed[denied])
     c = scene.node("c", consul={"token": secret})
-    assert c.wait_line("consul-denied", kind="Enroll")["level"] == "error"
+    c.wait_line("exchange-failed", kind="Enroll")
+    assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
     rules.change(policy, below(scene.name))
     until(lambda: scene.line() == ["c"], "once it may, it stands in line")
@@ -113,7 +114,8 @@ def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not
     session = until(lambda: scene.session_of("c"), "a session")
     rules.change(policy, write(scene.key) + write(f"{scene.name}/{session}"))
     until(lambda: scene.line() == ["c"], "it stands in line")
-    assert c.wait_line("consul-denied", kind="ReadKey")["level"] == "error"
+    c.wait_line("exchange-failed", kind="ReadKey")
+    assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
     assert scene.session_of("c") == session and scene.line() == ["c"]
     assert scene.nodes["a"].stop() == 0
@@ -125,7 +127,8 @@ def test_who_does_not_see_the_record_makes_none(scene: SlotScene, rules: Rules) 
     policy, secret = rules.token_of(below(scene.name) + f'key "{scene.key}" {{ policy = "deny" }}\n')
     c = scene.node("c", consul={"token": secret})
     until(lambda: scene.line() == ["c"], "it stands in line")
-    assert c.wait_line("consul-denied", kind="ReadKey")["level"] == "error"
+    c.wait_line("exchange-failed", kind="ReadKey")
+    assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
     rules.change(policy, below(scene.name))
     assert scene.nodes["a"].stop() == 0
@@ -135,7 +138,7 @@ def test_who_does_not_see_the_record_makes_none(scene: SlotScene, rules: Rules) 
 def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(scene: SlotScene, rules: Rules) -> None:
     _, secret = rules.token_of(below(scene.name) + f'key "{scene.key}" {{ policy = "deny" }}\n')
     c = scene.node("c", consul={"token": secret})
-    c.wait_line("consul-denied", kind="Enroll")
+    c.wait_line("exchange-failed", kind="Enroll")
     time.sleep(1.5)
     assert scene.agent.kv_get(scene.key) is None and not scene.calls("c")
 
@@ -154,7 +157,8 @@ def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_repl
     lost = scene.wait(node="a", event="lose", stage="end")
     assert lost.reason == "lease-expired"
     assert denied_at + ROOM_S - 1.5 < lost.at < denied_at + ROOM_S + 1.5
-    assert a.wait_line("consul-denied", kind="Leave")["level"] == "error"
+    a.wait_line("exchange-failed", kind="Leave")
+    assert a.wait_line("consul-denied")["level"] == "error"
     began = scene.next_begin("d")
     assert began.at > lost.at
     rules.change(policy, below(scene.name))

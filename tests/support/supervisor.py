@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 import psutil
 import yaml
 
+from tests.support.log_lines import undocumented
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "supervisor")
 # Until a test is told that what it waits for does not happen, also where ten times too much is to be
@@ -164,10 +166,11 @@ class Supervisor:
         return found
 
     def assert_no_fault(self) -> None:
-        """No trace, no bug and no warning of Python's in its log."""
+        """No trace, no bug, no warning of Python's and nothing undocumented in its log."""
         text = self.log_text
         faults = [fault for fault in FAULTS if fault in text]
         assert not faults, f"{faults} in {self.log_tail()}"
+        assert not (unknown := undocumented(self.lines())), f"docs/logs.md does not have {set(unknown)}"
 
 
 def processes_of(mark: str) -> list[psutil.Process]:

@@ -1,0 +1,242 @@
+"""One structured line for each thing worth knowing, at one point of the shell.
+
+    names.py      the names of lines, which are a contract
+    troubles.py   what goes wrong again and again, told once
+    form.py       how a line looks, and its priority in the journal
+
+Lines go to standard error. What repeats (an outage, a denied token) is bounded; so is what hooks write. No
+line may carry a secret: fields are chosen here one by one, and values of keys are not among them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from supervisor.core.actions import (
+    Action,
+    Became,
+    DestroySession,
+    Finished,
+    HookContext,
+    KillHook,
+    Leave,
+    Noticed,
+    Release,
+    Request,
+    Role,
+    StartHook,
+    StartRun,
+    StopRun,
+)
+from supervisor.core.events import (
+    Answered,
+    Denied,
+    Event,
+    HookEnded,
+    Ineligible,
+    LockDelayed,
+    Outcome,
+    Raced,
+    Refused,
+    Resumed,
+    RunEnded,
+    StopAsked,
+    Unknown,
+)
+from supervisor.hooks import HookLine
+from supervisor.hooks.output import Allowance
+from supervisor.log.form import PRIORITIES, logger, reaches_journal
+from supervisor.log.names import Level, Name
+from supervisor.log.troubles import Troubles
+from supervisor.outlet import Outlet
+
+__all__ = ["Level", "Log", "Name", "reaches_journal"]
+
+STANDARD_ERROR = 2
+CHECK = "candidate_check"  # the name of that hook
+# Of all hooks together in ten seconds. journald drops whatever a service says beyond 10,000 lines in 30 s
+# (RateLimitBurst=), the lines of a failover as well as those of a chatty hook.
+OUTPUT_LINES_MAX = 2000
+
+
+class Log:
+    """The daemon's log. ``clock`` in seconds, for durations and the bound on repetition. ``journal``:
+    journald reads it, as ``reaches_journal`` finds out."""
+
+    def __init__(
+        self,
+        level: Level,
+        form: str,
+        clock: Callable[[], float],
+        outlet: Outlet | None = None,
+        *,
+        journal: bool = False,
+    ) -> None:
+        self._clock = clock
+        self._outlet = Outlet(STANDARD_ERROR) if outlet is None else outlet
+        self._journal = journal
+        self.adjust(level, form)
+        self._troubles = Troubles(self._say, clock)
+        self._output = Allowance(clock, OUTPUT_LINES_MAX)
+        self._begun_at: dict[StartHook | StartRun, float] = {}
+
+    def adjust(self, level: Level, form: str) -> None:
+        """From now on at least this level, in this form."""
+        self._least = PRIORITIES[level]
+        self._logger = logger(form, self._outlet, journal=self._journal)
+
+    def line(self, level: Level, event: Name, **fields: Any) -> None:
+        """One line; fields that are None, blank or empty are left out. Never waits, never raises."""
+        self._say(level, event, fields)
+
+    def failed(self, event: Name, item: str, why: str) -> None:
+        """What may fail again at once, and then is told once: see ``troubles.KINDS``."""
+        self._troubles.failed(event, item, why)
+
+    def works(self, event: Name, item: str) -> None:
+        """That has not failed this time."""
+        self._troubles.works(event, item)
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """What happened and what was decided, as far as it is worth a line."""
+        self._troubles.look()
+        if not self._output.exhausted:
+            self._tell_dropped_output()
+        self._happened(event)
+        for action in actions:
+            self._decided(action)
+
+    def output(self, line: HookLine) -> None:
+        """A line that a hook wrote."""
+        level: Level = "debug" if line.hook == CHECK else "info"
+        if PRIORITIES[level] > self._least:
+            return
+        if not self._output.take():
+            self._output.drop(1)
+            return
+        self._tell_dropped_output()
+        about = {"item": line.item, "hook": line.hook, "transition": line.transition}
+        self.line(level, "hook-output", **about, stream=line.stream, text=line.text)
+
+    def _tell_dropped_output(self) -> None:
+        if dropped := self._output.settle():
+            self.line("warning", "hook-output-dropped", count=dropped)
+
+    def finish(self) -> None:
+        """Nothing more will be said."""
+        self._outlet.finish()
+
+    def _say(self, level: Level, event: Name, fields: dict[str, Any]) -> None:
+        dropped, self._outlet.dropped = self._outlet.dropped, 0
+        if dropped:
+            self._logger.warning("log-lines-dropped", count=dropped)
+        if PRIORITIES[level] <= self._least:
+            kept = {name: value for name, value in fields.items() if value not in (None, "", [])}
+            getattr(self._logger, level)(event, **kept)
+
+    # --- what happened -----------------------------------------------------------------------------
+
+    def _happened(self, event: Event) -> None:
+        match event:
+            case Answered(request, outcome):
+                self._answered(request, outcome)
+            case HookEnded():
+                self._hook_ended(event)
+            case RunEnded(started, detail=detail):
+                about = _of_hook(started.context) | {"duration_s": self._lasted_s(started)}
+                self.line("info", "run-ended", **about, detail=detail)
+            case Resumed(late_s):
+                self.line("warning", "stood-still", late_s=round(late_s, 3))
+            case StopAsked(reason):
+                self.line("info", "stopping", reason=reason)
+
+    def _hook_ended(self, event: HookEnded) -> None:
+        started, duration_s = event.started, self._lasted_s(event.started)
+        context = started.context
+        if context.event == "check":
+            self._checked(context.name, event.detail, ok=event.ok)
+            return
+        about = _of_hook(context) | {"hook": started.hook.name, "attempt": started.attempt}
+        level: Level = "info" if event.ok else "error"
+        name: Name = "hook-succeeded" if event.ok else "hook-failed"
+        self.line(level, name, **about, duration_s=duration_s, detail=event.detail)
+
+    def _checked(self, item: str, detail: str, *, ok: bool) -> None:
+        """A check ends every few seconds: what is worth a line is that its result has changed."""
+        if ok:
+            self.works("check-failed", item)
+        else:
+            self.failed("check-failed", item, detail)
+
+    def _answered(self, request: Request, outcome: Outcome) -> None:
+        item, kind = request.item, type(request).__name__
+        trouble = _TROUBLE.get(type(outcome))
+        for name in _TROUBLE.values():
+            if name != trouble:
+                for works in (kind, *_SHOWN_BY.get(kind, ())):
+                    self._troubles.works(name, item, works, since=request.at)
+        match outcome:
+            case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why):
+                self.line("debug", "exchange-failed", item=item, kind=kind, why=why)
+                self._troubles.failed(_TROUBLE[type(outcome)], item, why, kind)
+            case LockDelayed() | Raced():
+                reason = "lock-delay" if isinstance(outcome, LockDelayed) else "held by another"
+                self.line("debug", "acquire-refused", item=item, reason=reason)
+
+    # --- what was decided --------------------------------------------------------------------------
+
+    def _decided(self, action: Action) -> None:
+        match action:
+            case StartHook(hook, attempt, context):
+                self._begun_at[action] = self._clock()
+                level: Level = "debug" if context.event == "check" else "info"
+                self.line(level, "hook-started", **_of_hook(context), hook=hook.name, attempt=attempt)
+            case KillHook(started):
+                self.line("info", "hook-killed", **_of_hook(started.context), hook=started.hook.name)
+            case StartRun(context=context):
+                self._begun_at[action] = self._clock()
+                self.line("info", "run-started", **_of_hook(context))
+            case StopRun(started):
+                self.line("info", "run-stopping", **_of_hook(started.context))
+            case Became():
+                self._became(action)
+            case Noticed(item, notice):
+                if notice:
+                    self.line("warning", "notice", item=item, why=notice)
+                else:
+                    self.line("info", "notice-over", item=item)
+            case Finished(item, clean=clean):
+                self._troubles.gone(item)
+                if not clean:
+                    self.line("error", "finished-stuck", item=item, remedy=_STUCK_REMEDY)
+            case Release() | Leave() | DestroySession():
+                name: Name = "destroying" if isinstance(action, DestroySession) else "releasing"
+                self.line("debug", name, item=action.item, session=action.session)
+            case Request():
+                self.line("debug", "request", item=action.item, kind=type(action).__name__)
+
+    def _became(self, became: Became) -> None:
+        level: Level = "error" if became.role is Role.STUCK else "info"
+        tenure = {"transition": became.transition, "session": became.session, "token": became.token or None}
+        self.line(level, "role", item=became.item, role=became.role, reason=became.reason, **tenure)
+
+    def _lasted_s(self, started: StartHook | StartRun) -> float | None:
+        """Since its start was told, if it was."""
+        begun_at = self._begun_at.pop(started, None)
+        return None if begun_at is None else round(self._clock() - begun_at, 3)
+
+
+_TROUBLE: dict[type[Outcome], Name] = {
+    Unknown: "consul-silent",
+    Denied: "consul-denied",
+    Refused: "consul-refused",
+    Ineligible: "not-eligible",
+}
+# A watch that works is silent for half a minute: a read of the same key says sooner that it may.
+_SHOWN_BY = {"ReadKey": ("WatchKey",), "ReadSlots": ("WatchSlots",)}
+_STUCK_REMEDY = "on_lose failed: see that nothing of it still acts, start again, then run `recover`"
+
+
+def _of_hook(context: HookContext) -> dict[str, Any]:
+    fields = {"item": context.name, "event_kind": context.event, "reason": context.reason}
+    tenure = {"session": context.session, "token": context.fencing_token or None}
+    return fields | {"transition": context.transition} | tenure

@@ -1,0 +1,63 @@
+"""The names of the log's lines: a contract with whoever filters, counts or alarms on them.
+
+Each is a row of docs/logs.md with its level and fields. A name is never used for something else; a new
+kind of line is a new name here and a new row there.
+"""
+
+from typing import Literal
+
+Level = Literal["debug", "info", "warning", "error"]
+
+Name = Literal[
+    # this process
+    "started",
+    "stopping",
+    "interrupted",
+    "stopped",
+    "finished-stuck",
+    "configuration",
+    "reloaded",
+    "reload-refused",
+    "command",
+    "control-socket",
+    "http",
+    "token-file",
+    "stood-still",
+    "bug",
+    # an election's or semaphore's part in it
+    "role",
+    "notice",
+    "notice-over",
+    "not-eligible",
+    # hooks and children
+    "hook-started",
+    "hook-succeeded",
+    "hook-failed",
+    "hook-killed",
+    "hook-output",
+    "hook-output-dropped",
+    "run-started",
+    "run-stopping",
+    "run-ended",
+    "check-failed",
+    "check-succeeds",
+    # Consul
+    "consul-silent",
+    "consul-denied",
+    "consul-refused",
+    "consul-answers",
+    "request",
+    "exchange-failed",
+    "acquire-refused",
+    "releasing",
+    "destroying",
+    # records
+    "recorded",
+    "recorded-elsewhere",
+    "journal-unreadable",
+    "journal-failed",
+    "journal-works",
+    "leftover",
+    # the log itself
+    "log-lines-dropped",
+]

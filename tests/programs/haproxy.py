@@ -1,0 +1,90 @@
+"""A real HAProxy of one test, by the example's file with the test's addresses in it."""
+
+import csv
+import re
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from tests.support.consul import HOST
+from tests.support.pages import ROOT
+from tests.support.supervisor import PATIENCE_S, until
+
+PROGRAM = "/usr/sbin/haproxy"
+EXAMPLE = ROOT / "examples" / "haproxy" / "haproxy.cfg"
+
+
+class Node(NamedTuple):
+    """Where one node's application and supervisor listen."""
+
+    name: str
+    application_port: int
+    http_port: int
+
+
+def filled_in(example: str, port: int, nodes: Sequence[Node], item: str, admin: Path) -> str:
+    """The example as it stands, but for its places and the election's name; ``admin`` is to look into it."""
+    text = example.replace("bind :8020", f"bind {HOST}:{port}").replace("/leader/namenode", f"/leader/{item}")
+    text = text.replace("global\n", f"global\n    stats socket {admin} mode 600\n", 1)
+    text, servers = re.subn(r"    server vm.*\n", "", text)
+    assert servers == 3, "the example has three nodes"
+    text = text.replace("check port 8555 ", "check ")
+    lines = [f"    server {n.name} {HOST}:{n.application_port} port {n.http_port}\n" for n in nodes]
+    return text + "".join(lines)
+
+
+class HAProxy:
+    """Listens on ``port`` while the ``with`` block runs."""
+
+    def __init__(self, folder: Path, port: int, nodes: Sequence[Node], item: str) -> None:
+        folder.mkdir()
+        self.port = port
+        self._admin = folder / "admin.sock"
+        self._config = folder / "haproxy.cfg"
+        self._log = folder / "haproxy.log"
+        self._config.write_text(filled_in(EXAMPLE.read_text(), port, nodes, item, self._admin))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        with self._log.open("ab") as log:
+            argv = ["setpriv", "--pdeathsig", "KILL", PROGRAM, "-db", "-f", str(self._config)]
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(self._listens, f"HAProxy listens\n{self._config.read_text()}{self._log.read_text()}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(PATIENCE_S)
+
+    def _listens(self) -> bool:
+        assert self._process is not None and self._process.poll() is None, self._log.read_text()
+        return self._admin.exists() and bool(self.up())
+
+    def up(self) -> set[str]:
+        """The nodes, and "nobody" when it knows none, that it would send clients to now."""
+        with socket.socket(socket.AF_UNIX) as asked:
+            try:
+                asked.connect(str(self._admin))
+            except ConnectionRefusedError:
+                return set()
+            asked.sendall(b"show stat\n")
+            answer = b"".join(iter(lambda: asked.recv(1 << 16), b"")).decode()
+        rows = csv.DictReader(answer.removeprefix("# ").splitlines())
+        servers = [row for row in rows if row["pxname"] == "namenode" and row["svname"] not in ENDS]
+        return {row["svname"] for row in servers if row["status"].startswith("UP")} or {"nobody"}
+
+    def wait_up(self, *names: str) -> None:
+        """Return when it sends clients to these nodes."""
+        until(
+            lambda: self.up() == set(names or ("nobody",)),
+            f"HAProxy sends to {names or 'nobody'}, not {self.up()}",
+        )
+
+
+ENDS = ("FRONTEND", "BACKEND")

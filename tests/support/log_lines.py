@@ -1,0 +1,43 @@
+"""What docs/logs.md promises of the log's lines: every test that runs a supervisor holds it to that."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from tests.support.pages import ROOT, rows
+
+PAGE = ROOT / "docs" / "logs.md"
+ALWAYS = frozenset({"time", "level", "event"})
+
+
+class Promise(NamedTuple):
+    """The levels that a line of this name may have, and its fields."""
+
+    levels: frozenset[str]
+    fields: frozenset[str]
+
+
+@cache
+def promises() -> Mapping[str, Promise]:
+    """By name of event, in the page's order."""
+    promised = {}
+    for event, levels, fields, _, _ in rows(PAGE, "event"):
+        promised[event.strip("`")] = Promise(
+            frozenset(re.findall(r"\w+", levels)), frozenset(re.findall(r"`(\w+)`", fields))
+        )
+    return promised
+
+
+def undocumented(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What these lines have that the page does not promise."""
+    found = []
+    for line in lines:
+        promise = promises().get(line["event"])
+        if promise is None:
+            found.append(f"the event {line['event']}")
+            continue
+        found += [f"{field} of {line['event']}" for field in line.keys() - ALWAYS - promise.fields]
+        if line["level"] not in promise.levels:
+            found.append(f"{line['event']} as {line['level']}")
+    return found

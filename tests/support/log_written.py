@@ -1,0 +1,34 @@
+"""The log in memory, on a clock of the test's own."""
+
+import json
+import os
+from typing import Any
+
+from supervisor.log import Level, Log
+from supervisor.outlet import Outlet
+
+
+class Written:
+    """``log`` writes here."""
+
+    def __init__(self, level: Level = "debug", form: str = "json", *, journal: bool = False) -> None:
+        self.now = 0.0
+        self._file = os.fdopen(os.memfd_create("log"), "rb")
+        self.log = Log(level, form, lambda: self.now, Outlet(self._file.fileno()), journal=journal)
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    @property
+    def text(self) -> str:
+        """All that was written."""
+        fd = self._file.fileno()
+        return os.pread(fd, os.fstat(fd).st_size, 0).decode()
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The same, decoded."""
+        return [json.loads(line) for line in self.text.splitlines()]
+
+    def events(self) -> list[str]:
+        """Their names."""
+        return [line["event"] for line in self.lines()]
