@@ -65,6 +65,7 @@ from supervisor.hooks import Hooks
 from supervisor.http_server import Peer
 from supervisor.journal.flush import Flush
 from supervisor.log import REPEAT_S, Log
+from supervisor.metrics import Metrics
 from supervisor.operations import Operator
 from supervisor.records import Records
 from supervisor.reload import CannotReload, read_again
@@ -104,7 +105,7 @@ def _allow_descriptors(items: int, clients: int) -> int:
 
 
 class Listens(Protocol):
-    """Who is told of every turn: the log, history."""
+    """Who is told of every turn: the log, history, metrics."""
 
     def turn(self, event: Event, actions: Sequence[Action]) -> None:
         """An event, and what was decided about it."""
@@ -151,10 +152,12 @@ class Daemon:
         self._driver = Driver(Node(begun.contenders, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch, self._reload)
         self._history = history = History(time.time, boottime)
-        self._listeners: tuple[Listens, ...] = (log, history, self._operator)
         where = None if path is None else str(path)
         facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
-        self._routes = Routes(Status(self._driver.node, history, facts, time.time, boottime))
+        status = Status(self._driver.node, history, facts, time.time, boottime)
+        self._metrics = Metrics(status, history, boottime, time.time)
+        self._listeners: tuple[Listens, ...] = (log, history, self._metrics, self._operator)
+        self._routes = Routes(status, self._metrics)
         self._listener = self._new_listener(config, len(begun.contenders))
         self._listening = asyncio.Lock()
         self._control_settings = config.control

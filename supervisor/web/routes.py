@@ -3,17 +3,20 @@
     /v1/status                        all there is, as JSON: docs/http.md
     /leader/NAME, /holder/NAME        200 while this node holds NAME at this instant, else 503
     /healthz                          200, or 503 with what is wrong
+    /metrics                          for Prometheus: docs/metrics.md
 
 HEAD and OPTIONS are answered as GET is, without the body: so do load balancers ask. This module must
 never do anything but look: no request to Consul, no command, no wait.
 """
 
+import asyncio
 import json
 from collections.abc import Callable
 
 from supervisor.core.actions import Role
 from supervisor.core.contender import Contender
 from supervisor.http_server import HttpAnswer, HttpRequest
+from supervisor.metrics import Metrics
 from supervisor.status import Status
 
 METHODS = ("GET", "HEAD", "OPTIONS")
@@ -27,20 +30,22 @@ HOLDER_PATHS = ("/leader/", "/holder/")
 class Routes:
     """Answers for one daemon."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, metrics: Metrics) -> None:
         self._status = status
+        self._metrics = metrics
         self._pages: dict[str, Callable[[], HttpAnswer]] = {
             "/v1/status": self._all,
             "/healthz": self._health,
         }
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
-        """The answer to this request, of any method."""
+    async def answer(self, request: HttpRequest) -> HttpAnswer:
+        """The answer to this request, of any method; at once, but for metrics, which are long."""
         if request.method not in METHODS:
             return refusal(
                 405, f"cannot {request.method} here: this only tells; commands have a socket", ALLOW
             )
-        found = self._find(request.target.partition("?")[0])
+        path = request.target.partition("?")[0]
+        found = await self._scraped(request) if path == "/metrics" else self._find(path)
         if request.method == "OPTIONS":
             return HttpAnswer(found.status, headers=(*found.headers, ALLOW))
         return found
@@ -53,6 +58,15 @@ class Routes:
             if path.startswith(prefix):
                 return self._holder(path.removeprefix(prefix))
         return refusal(404, "cannot find this: there is no such page")
+
+    async def _scraped(self, request: HttpRequest) -> HttpAnswer:
+        accept = ",".join(value for name, value in request.headers if name == "accept")
+        content_type, pieces = self._metrics.text(accept)
+        body = bytearray()
+        for piece in pieces:
+            body += piece
+            await asyncio.sleep(0)  # what is urgent goes before the next
+        return HttpAnswer(200, bytes(body), (("Content-Type", content_type), NO_STORE))
 
     def _all(self) -> HttpAnswer:
         return HttpAnswer(200, self._status.body(), (JSON, NO_STORE))
