@@ -1,5 +1,6 @@
 """What a scrape tells is what is so: of each item, its hooks, of Consul and of the daemon."""
 
+import asyncio
 import platform
 import subprocess
 import sys
@@ -21,8 +22,10 @@ from supervisor.core.node import Node
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
 from supervisor.core.tenure import REASON_WITHIN_S
 from supervisor.history import History
+from supervisor.http_server import HttpRequest
 from supervisor.metrics import SAMPLES_AT_ONCE, Metrics
 from supervisor.status import Facts, Status
+from supervisor.web import Routes
 from tests.core.play import FREE, OURS, RIVAL, ROOM_S, WON, contender, hook
 
 WALL = 1_700_000_000.0  # the time of day at the clock's 0
@@ -288,7 +291,7 @@ def test_a_refused_token_is_told_until_it_is_taken() -> None:
     assert (scene.value("token_refused"), scene.value("healthy")) == (0, 1)
 
 
-def test_every_request_of_the_core_is_of_a_known_operation() -> None:
+def test_reads_renewals_and_writes_are_told_apart() -> None:
     scene = Scene(contender())
     read, renew = a.ReadSlots("n", 0.0, 1.0, "p"), a.RenewSession("n", 0.0, 1.0, "s")
     scene.metrics.turn(e.Answered(read, OURS), [])
@@ -357,6 +360,25 @@ def test_pieces_are_small_and_make_up_the_whole(accept: str) -> None:
     assert body.endswith(b"# EOF\n") == bool(accept)
     process = {line for line in body.splitlines() if b"process_" in line}
     assert [line for line in body.splitlines() if line not in process] == whole.splitlines()
+
+
+def test_a_crowd_of_scrapes_leaves_the_loop_its_turns() -> None:
+    """Between any two pieces, of whichever scrape, all else that is due has its turn."""
+    scene = Scene(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(50)))
+    routes = Routes(scene.status, scene.metrics)
+    scrape = HttpRequest("GET", "/metrics", (), b"", sized=True)
+    pieces = len(list(scene.metrics.text()[1]))
+
+    async def crowd() -> int:
+        scrapes = [asyncio.create_task(routes.answer(scrape)) for _ in range(5)]
+        turns = 0
+        while not all(each.done() for each in scrapes):
+            turns += 1
+            await asyncio.sleep(0)
+        assert {(each.result().status, bool(each.result().body)) for each in scrapes} == {(200, True)}
+        return turns
+
+    assert asyncio.run(crowd()) >= 5 * pieces
 
 
 def test_commands_do_not_pay_for_the_library() -> None:

@@ -33,6 +33,7 @@ class Routes:
     def __init__(self, status: Status, metrics: Metrics) -> None:
         self._status = status
         self._metrics = metrics
+        self._scraping = asyncio.Lock()
         self._pages: dict[str, Callable[[], HttpAnswer]] = {
             "/v1/status": self._all,
             "/healthz": self._health,
@@ -61,11 +62,12 @@ class Routes:
 
     async def _scraped(self, request: HttpRequest) -> HttpAnswer:
         accept = ",".join(value for name, value in request.headers if name == "accept")
-        content_type, pieces = self._metrics.text(accept)
         body = bytearray()
-        for piece in pieces:
-            body += piece
-            await asyncio.sleep(0)  # what is urgent goes before the next
+        async with self._scraping:  # a crowd's scrapes one after the other: one piece between two turns
+            content_type, pieces = self._metrics.text(accept)
+            for piece in pieces:
+                body += piece
+                await asyncio.sleep(0)  # what is urgent goes before the next
         return HttpAnswer(200, bytes(body), (("Content-Type", content_type), NO_STORE))
 
     def _all(self) -> HttpAnswer:

@@ -105,6 +105,16 @@ def test_a_scrape_tells_of_the_tenure_its_hooks_and_consul(node: Supervisor) -> 
     assert memory_bytes > 1 << 20
 
 
+def test_no_value_session_or_key_is_told(node: Supervisor, shared_agent: Agent, unique: str) -> None:
+    """Whoever may scrape learns names of the file, and nothing that is in Consul."""
+    entry = shared_agent.kv_get(f"{unique}/leader")
+    assert entry is not None
+    body = Reader(node).ask("/metrics").body
+    assert MAIN in body
+    for secret in (entry["Session"], entry["Value"].decode(), f"{unique}/leader"):
+        assert secret not in body
+
+
 def test_the_control_socket_tells_the_same_and_a_head_has_no_body(node: Supervisor) -> None:
     reader = Reader(node)
     over_tcp, on_socket = reader.ask("/metrics"), reader.ask_socket("/metrics")
