@@ -26,7 +26,7 @@ from supervisor.http_server import HttpRequest
 from supervisor.metrics import SAMPLES_AT_ONCE, Metrics
 from supervisor.status import Facts, Status
 from supervisor.web import Routes
-from tests.core.play import FREE, OURS, RIVAL, ROOM_S, WON, contender, hook
+from tests.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
 
 WALL = 1_700_000_000.0  # the time of day at the clock's 0
 P = "consul_supervisor_"
@@ -188,6 +188,9 @@ def test_stuck_and_paused_are_told() -> None:
     scene.happens(e.ResumeAsked("n"))
     scene.acquires()
     scene.hook_ends()
+    scene.happens(e.PauseAsked("n"))
+    assert (scene.value("paused"), scene.value("holding")) == (1, 1)
+    scene.happens(e.ResumeAsked("n"))
     scene.loses()
     scene.hook_ends(ok=False)
     assert (scene.value("paused"), scene.value("stuck"), scene.value("healthy")) == (0, 1, 0)
@@ -247,6 +250,10 @@ def test_a_hook_that_we_ended_has_not_failed_but_the_next_one_may() -> None:
     assert scene.value("hook_duration_seconds_count", event="acquire") == 1
     scene.hook_ends(ok=False)
     assert scene.value("hook_failures_total", event="lose") == 1
+    again = a.StartHook(UP, 1, a.HookContext("acquire", "n", "k", a.Reason.ACQUIRED, "t"))
+    scene.metrics.turn(e.Tick(), [again])
+    scene.metrics.turn(e.HookEnded(again, ok=False), [])
+    assert scene.value("hook_failures_total", event="acquire") == 1
 
 
 # --- Consul ----------------------------------------------------------------------------------------
@@ -263,6 +270,8 @@ def test_answers_are_timed_but_for_watches() -> None:
     assert scene.value("consul_request_duration_seconds_count", operation="read") == 0
     assert scene.value("consul_request_duration_seconds_count", operation="renew") == 0
     assert scene.value("consul_request_duration_seconds_count", operation="watch") is None
+    assert scene.value("consul_answered_timestamp_seconds") == WALL + 25.0
+    scene.now = 40.0
     assert scene.value("consul_answered_timestamp_seconds") == WALL + 25.0
 
 

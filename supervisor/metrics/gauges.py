@@ -63,7 +63,7 @@ def _lease_room_s(contender: Contender, now: float) -> float:
 
 def _someone_holds(contender: Contender, now: float) -> bool:
     view = contender.claim.view
-    return holds(contender, now) or (view is not None and bool(view.holders))
+    return view is not None and bool(view.holders)
 
 
 def _is_stuck(contender: Contender, now: float) -> bool:
