@@ -27,6 +27,7 @@ from supervisor.metrics import SAMPLES_AT_ONCE, Metrics
 from supervisor.status import Facts, Status
 from supervisor.web import Routes
 from tests.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
+from tests.support.pages import ROOT
 
 WALL = 1_700_000_000.0  # the time of day at the clock's 0
 P = "consul_supervisor_"
@@ -134,6 +135,20 @@ def test_all_series_of_an_item_are_there_from_its_first_moment_with_0() -> None:
         assert scene.value("hook_failures_total", name="n", event=event) == 0
         assert scene.value("hook_duration_seconds_count", name="n", event=event) == 0
     assert shown_roles(scene) == ["ineligible", "waiting"]
+
+
+def test_there_are_as_many_series_as_the_page_says() -> None:
+    daemon, election = series(), series(BARE) - series()
+    semaphore, event = series(SLOTS) - series(), series(replace(BARE, on_lose=(UP,))) - series(BARE)
+    told = (
+        f"There are {election} of each election, {semaphore} of each semaphore, {event} more for each event "
+        f"that it has hooks for, and {daemon} of the daemon."
+    )
+    assert told in " ".join((ROOT / "docs" / "metrics.md").read_text().split())
+
+
+def series(*items: ItemSettings) -> int:
+    return len(list(Scene(*items).samples()))
 
 
 def test_an_event_without_hooks_has_no_series() -> None:
