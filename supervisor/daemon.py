@@ -379,6 +379,7 @@ class Daemon:
         except (CannotReload, TokenError) as error:
             why = "; ".join((str(error), *getattr(error, "lines", ())))
             self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
+            self._metrics.reloaded(False)
             if isinstance(error, CannotReload):
                 raise
             raise CannotReload(f"cannot reload: {error}") from None
@@ -389,6 +390,7 @@ class Daemon:
         wanted = {settings.name: settings for settings in config.items}
         fates = fates_of(node.contenders, node.waiting, wanted)
         self._log.adjust(config.log.level, config.log.format)
+        self._metrics.reloaded(True)
         for warning in config.warnings:
             self._log.line("warning", "configuration", why=str(warning))
         changed = {fate: [name for name in fates if fates[name] is fate] for fate in Fate}

@@ -1,6 +1,7 @@
 """/metrics of a real supervisor beside a real Consul, and docs/metrics.md, which names all of it."""
 
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,18 +20,22 @@ HOOK = [{"exec": ["true"]}]
 SESSION = {"ttl": "2s", "lock_delay": "20s"}
 
 
-@pytest.fixture
-def node(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[Supervisor]:
-    """It leads an election and has a slot, with hooks of all kinds."""
+def config(agent: Agent, unique: str) -> dict[str, object]:
+    """An election and a semaphore, with hooks of all kinds."""
     hooks = {f"on_{event}": HOOK for event in ("acquire", "lose", "lose_failure", "change")}
     item = {"session": SESSION, **hooks, "candidate_check": {"exec": ["true"], "rise": 1}}
-    config = {
-        "consul": {"address": shared_agent.url},
+    return {
+        "consul": {"address": agent.url},
         "http": {"listen": "127.0.0.1:0"},
         "elections": {MAIN: {"key": f"{unique}/leader", **item}},
         "semaphores": {SLOTS: {"prefix": f"{unique}/slots", "limit": 2, **item}},
     }
-    supervisor = Supervisor(tmp_path / "node", config)
+
+
+@pytest.fixture
+def node(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[Supervisor]:
+    """It leads the election and has a slot of the semaphore."""
+    supervisor = Supervisor(tmp_path / "node", config(shared_agent, unique))
     supervisor.start()
     try:
         for name in (MAIN, SLOTS):
@@ -135,3 +140,28 @@ def test_a_loss_is_counted(node: Supervisor, shared_agent: Agent, unique: str) -
         return values(transitions, name=MAIN, event="lose") == [1]
 
     until(lost, "the loss is told")
+
+
+def test_a_reload_is_told_and_what_the_file_has_no_more_goes(
+    node: Supervisor, shared_agent: Agent, unique: str
+) -> None:
+    def told(metric: str) -> list[float]:
+        return values(scraped(node)[f"consul_supervisor_{metric}"])
+
+    (begun,) = told("config_loaded_timestamp_seconds")
+    node.config_path.write_text("elections: none\n")
+    node.signal(signal.SIGHUP)
+    node.wait_line("reload-refused")
+    assert (told("config_reload_success"), told("config_loaded_timestamp_seconds")) == ([0], [begun])
+    assert len(told("holding")) == 2
+    node.rewrite({name: part for name, part in config(shared_agent, unique).items() if name != "semaphores"})
+    node.signal(signal.SIGHUP)
+    node.wait_line("reloaded")
+    assert told("config_reload_success") == [1] and told("config_loaded_timestamp_seconds") > [begun]
+
+    def named() -> set[str]:
+        families = scraped(node).values()
+        return {sample.labels.get("name", MAIN) for family in families for sample in family.samples}
+
+    until(lambda: named() == {MAIN}, "the semaphore is wound up")
+    assert (told("holding"), told("limit"), told("holders")) == ([1], [], [])
