@@ -51,6 +51,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     hooks/         runs commands and webhooks: deadline, kill, outcome, output
     history.py     what has happened to each item since this process began, bounded
     status.py      what is told of all items: whether this node holds, whether all is well
+    metrics/       what Prometheus is told of items, hooks, Consul and the daemon
     web/           what may be read over HTTP: the routes, the TCP listener
     log/           one structured line for each event and action; what repeats is told once
     outlet.py      text to a descriptor whose reader may be stuck: never waits, never raises

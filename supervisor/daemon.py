@@ -66,6 +66,7 @@ from supervisor.http_server import Peer
 from supervisor.journal.flush import Flush
 from supervisor.log import Level, Log
 from supervisor.log.troubles import REPEAT_S
+from supervisor.metrics import Metrics
 from supervisor.operations import Operator
 from supervisor.records import Records
 from supervisor.reload import CannotReload, read_again
@@ -105,7 +106,7 @@ def _allow_descriptors(items: int, clients: int) -> int:
 
 
 class Listens(Protocol):
-    """Who is told of every turn: the log, history."""
+    """Who is told of every turn: the log, history, metrics."""
 
     def turn(self, event: Event, actions: Sequence[Action]) -> None:
         """An event, and what was decided about it."""
@@ -152,10 +153,12 @@ class Daemon:
         self._driver = Driver(Node(begun.contenders, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch, self._reload)
         self._history = history = History(time.time, boottime)
-        self._listeners: tuple[Listens, ...] = (log, history, self._operator)
         where = None if path is None else str(path)
         facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
-        self._routes = Routes(Status(self._driver.node, history, facts, time.time, boottime))
+        status = Status(self._driver.node, history, facts, time.time, boottime)
+        self._metrics = Metrics(status, history, boottime, time.time)
+        self._listeners: tuple[Listens, ...] = (log, history, self._metrics, self._operator)
+        self._routes = Routes(status, self._metrics)
         self._listener = self._new_listener(config, len(begun.contenders))
         self._listening = asyncio.Lock()
         self._control_settings = config.control
@@ -377,6 +380,7 @@ class Daemon:
         except (CannotReload, TokenError) as error:
             why = "; ".join((str(error), *getattr(error, "lines", ())))
             self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
+            self._metrics.reloaded(False)
             if isinstance(error, CannotReload):
                 raise
             raise CannotReload(f"cannot reload: {error}") from None
@@ -387,6 +391,7 @@ class Daemon:
         wanted = {settings.name: settings for settings in config.items}
         fates = fates_of(node.contenders, node.waiting, wanted)
         self._log.adjust(config.log.level, config.log.format)
+        self._metrics.reloaded(True)
         for warning in config.warnings:
             self._log.line("warning", "configuration", why=str(warning))
         changed = {fate: [name for name in fates if fates[name] is fate] for fate in Fate}

@@ -93,7 +93,7 @@ class Driver:
         self._turn(event, now)
         deadline = self.node.deadline()
         if isinstance(event, Tick) or deadline < self._wake_at:
-            self._wake_at = min(deadline, now + TURN_EVERY_S)
+            self._wake_at = max(now, min(deadline, now + TURN_EVERY_S))
             self._world.wake(self._wake_at)
 
     def _turn(self, event: Event, now: float) -> None:

@@ -52,7 +52,7 @@ class Standin:
             return Reply(Outcome.IMPOSSIBLE, "cannot recover app: it is not stuck (role: waiting)")
         return Reply(Outcome.DONE)
 
-    def read(self, request: HttpRequest) -> HttpAnswer:
+    async def read(self, request: HttpRequest) -> HttpAnswer:
         return HttpAnswer(200, f"{request.method} {request.target}".encode())
 
     def note(self, asked: Command, reply: Reply, peer: Peer) -> None:

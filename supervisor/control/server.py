@@ -29,7 +29,7 @@ JSON = ("Content-Type", "application/json")
 
 Ask = Callable[[Command], Awaitable[Reply]]
 Note = Callable[[Command, Reply, Peer], None]
-Read = Callable[[HttpRequest], HttpAnswer]
+Read = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 
 class Control:
@@ -75,7 +75,7 @@ class Control:
         except NoCommand as error:
             return _refusal(400, f"cannot do this: {error}")
         if command is None and request.method in READING:
-            return self._read(request)
+            return await self._read(request)
         if command is None:
             return _refusal(404, "cannot do this: no such command")
         if request.method != "POST":

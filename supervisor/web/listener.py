@@ -69,4 +69,4 @@ class Listener:
         return True
 
     async def _handle(self, request: HttpRequest) -> HttpAnswer:
-        return self._routes.answer(request)
+        return await self._routes.answer(request)

@@ -4,17 +4,20 @@
     /v1/status                        all there is, as JSON: docs/http.md
     /leader/NAME, /holder/NAME        200 while this node holds NAME at this instant, else 503
     /healthz                          200, or 503 with what is wrong
+    /metrics                          for Prometheus: docs/metrics.md
 
 HEAD and OPTIONS are answered as GET is, without the body: so do load balancers ask. This module must
 never do anything but look: no request to Consul, no command, no wait.
 """
 
+import asyncio
 import json
 from collections.abc import Callable
 
 from supervisor.core.actions import Role
 from supervisor.core.contender import Contender
 from supervisor.http_server import HttpAnswer, HttpRequest
+from supervisor.metrics import Metrics
 from supervisor.status import Status
 from supervisor.web.page import load_page
 
@@ -29,22 +32,25 @@ HOLDER_PATHS = ("/leader/", "/holder/")
 class Routes:
     """Answers for one daemon."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, metrics: Metrics) -> None:
         self._status = status
         self._page = load_page()
+        self._metrics = metrics
+        self._scraping = asyncio.Lock()
         self._pages: dict[str, Callable[[], HttpAnswer]] = {
             "/": lambda: self._page,
             "/v1/status": self._all,
             "/healthz": self._health,
         }
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
-        """The answer to this request, of any method."""
+    async def answer(self, request: HttpRequest) -> HttpAnswer:
+        """The answer to this request, of any method; at once, but for metrics, which are long."""
         if request.method not in METHODS:
             return refusal(
                 405, f"cannot {request.method} here: this only tells; commands have a socket", ALLOW
             )
-        found = self._find(request.target.partition("?")[0])
+        path = request.target.partition("?")[0]
+        found = await self._scraped(request) if path == "/metrics" else self._find(path)
         if request.method == "OPTIONS":
             return HttpAnswer(found.status, headers=(*found.headers, ALLOW))
         return found
@@ -57,6 +63,16 @@ class Routes:
             if path.startswith(prefix):
                 return self._holder(path.removeprefix(prefix))
         return refusal(404, "cannot find this: there is no such page")
+
+    async def _scraped(self, request: HttpRequest) -> HttpAnswer:
+        accept = ",".join(value for name, value in request.headers if name == "accept")
+        body = bytearray()
+        async with self._scraping:  # a crowd's scrapes one after the other: one piece between two turns
+            content_type, pieces = self._metrics.text(accept)
+            for piece in pieces:
+                body += piece
+                await asyncio.sleep(0)  # what is urgent goes before the next
+        return HttpAnswer(200, bytes(body), (("Content-Type", content_type), NO_STORE))
 
     def _all(self) -> HttpAnswer:
         return HttpAnswer(200, self._status.body(), (JSON, NO_STORE))

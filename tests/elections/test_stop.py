@@ -99,11 +99,3 @@ def test_a_stop_without_consul_is_bounded_and_in_order(own_scene: Scene, role: s
     back()
     scene.agent.wait_ready()
     until(lambda: not scene.sessions_of("a"), "the session is gone")
-
-
-def test_a_reload_is_said_to_be_unavailable_and_changes_nothing(scene: Scene) -> None:
-    a = scene.leader("a")
-    a.signal(signal.SIGHUP)
-    a.wait_line("reload")
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]

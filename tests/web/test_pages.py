@@ -1,5 +1,6 @@
 """docs/http.md is true: each field of the status with its type, each path, each limit."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -95,10 +96,11 @@ def test_the_paths_are_those_that_there_are() -> None:
     stage = Stage(tenure=TENURE)
     for path in first_codes(PAGE, "path"):
         assert stage.code(path.replace("NAME", "n")) == 200, path
-    assert {*stage.routes._pages} | {"/leader/NAME", "/holder/NAME"} == set(first_codes(PAGE, "path"))
+    others = {"/leader/NAME", "/holder/NAME", "/metrics"}
+    assert {*stage.routes._pages} | others == set(first_codes(PAGE, "path"))
     assert "By GET, HEAD and OPTIONS;" in PAGE.read_text() and METHODS == ("GET", "HEAD", "OPTIONS")
     assert stage.code("/none") == 404
-    assert stage.routes.answer(HttpRequest("POST", "/v1/status", (), b"", True)).status == 405
+    assert asyncio.run(stage.routes.answer(HttpRequest("POST", "/v1/status", (), b"", True))).status == 405
 
 
 def test_the_limits_are_those_that_are_kept() -> None:

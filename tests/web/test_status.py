@@ -1,5 +1,6 @@
 """The status, made of values: what holds at an instant, what is kept, what may not be in it."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from supervisor.core.settings import Command, Hook, Run, Webhook
 from supervisor.core.tenure import Phase, Tenure
 from supervisor.history import ATTEMPTS_MAX, DENIED_S, TRANSITIONS_MAX, History
 from supervisor.http_server import HttpRequest
+from supervisor.metrics import Metrics
 from supervisor.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, Facts, Status
 from supervisor.web import Routes
 from tests.core.play import ROOM_S, contender
@@ -35,7 +37,8 @@ class Stage:
         self.history = History(lambda: NOON + self.now, lambda: self.now)
         facts = Facts("0.1.0", "vm", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, lambda: NOON + self.now, lambda: self.now)
-        self.routes = Routes(self.status)
+        metrics = Metrics(self.status, self.history, lambda: self.now, lambda: NOON + self.now)
+        self.routes = Routes(self.status, metrics)
 
     def change(self, **changes: Any) -> None:
         self.node.contenders["n"] = replace(self.node.contenders["n"], **changes)
@@ -51,7 +54,7 @@ class Stage:
         return dict(found)
 
     def code(self, target: str) -> int:
-        return self.routes.answer(HttpRequest("GET", target, (), b"", True)).status
+        return asyncio.run(self.routes.answer(HttpRequest("GET", target, (), b"", True))).status
 
     def begins(
         self, event: str = "acquire", number: int = 1, *, hook: Hook = HOOK, attempt: int = 1
