@@ -5,7 +5,9 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
 
     cli.py         commands and exit codes: the only module that prints
     arguments.py   what an operator may type: commands, options, their values
-    check.py       the figures of a configuration's leases, as text
+    check.py       what check prints: figures and findings, as text and as JSON
+    connect.py     check --connect: questions to the real Consul that change nothing
+    findings.py    what the answers to those mean
     lookup.py      one question to Consul, for commands without the daemon
     config/        YAML -> schema -> relations -> frozen settings; every refusal with its place
     core/          decides: step(state, event, now) -> (state, actions); no I/O, no clock

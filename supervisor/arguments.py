@@ -46,12 +46,11 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"consul-supervisor {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    for name, summary, example in (
-        ("run", "take part in elections and semaphores until stopped", "run /etc/consul-supervisor"),
-        ("check", "check a configuration and print its figures", "check hdfs.yaml"),
-    ):
-        added = _command(commands, name, summary, example)
-        added.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
+    run = _command(
+        commands, "run", "take part in elections and semaphores until stopped", "run /etc/consul-supervisor"
+    )
+    _add_path(run)
+    _add_check(commands)
     _add_leader(commands)
     _add_verify(commands)
     _add_limit(commands)
@@ -72,6 +71,38 @@ def _command(commands: _Commands, name: str, summary: str, example: str) -> argp
         epilog=f"example: consul-supervisor {example}",
         allow_abbrev=False,
     )
+
+
+def _add_path(command: argparse.ArgumentParser) -> None:
+    command.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
+
+
+def _add_check(commands: _Commands) -> None:
+    check = _command(
+        commands, "check", "check a configuration and print its figures", "check /etc/consul-supervisor"
+    )
+    _add_path(check)
+    check.add_argument(
+        "--with",
+        type=Path,
+        metavar="DIR",
+        dest="folder",
+        help="PATH is a lone drop-in: check it as if it stood in this folder",
+    )
+    check.add_argument(
+        "--as",
+        type=_drop_in,
+        metavar="NAME",
+        dest="name",
+        help="with --with: what the drop-in is called there, and so which file it replaces "
+        "(default: PATH's own name if it is there, else the file that says most of the same)",
+    )
+    check.add_argument(
+        "--connect",
+        action="store_true",
+        help="ask Consul, too: reachable, its leader, its agent, the token's rights; changes nothing",
+    )
+    check.add_argument("--json", action="store_true", help="print one JSON document, also for errors")
 
 
 def _add_leader(commands: _Commands) -> None:
@@ -207,6 +238,14 @@ def _name(text: str) -> str:
 
     if not NAME.fullmatch(text):
         raise argparse.ArgumentTypeError("no name: at most 63 lower-case letters, digits, _ and -")
+    return text
+
+
+def _drop_in(text: str) -> str:
+    from supervisor.config.source import is_drop_in
+
+    if "/" in text or not is_drop_in(text):
+        raise argparse.ArgumentTypeError("no drop-in: a name that ends with .yaml or .yml, without a folder")
     return text
 
 

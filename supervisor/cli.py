@@ -22,6 +22,7 @@ from supervisor.arguments import DEFAULT_CONFIG, parser
 
 if TYPE_CHECKING:
     from supervisor.config import Config
+    from supervisor.findings import Finding
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION, INTERRUPTED = 0, 1, 2, 69, 70, 78, 130
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
@@ -146,15 +147,54 @@ def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: 
 
 
 def _check(options: argparse.Namespace) -> int:
-    from supervisor.check import report
-    from supervisor.config import ConfigError, load
+    from supervisor.check import refused_json
+    from supervisor.config import ConfigError
+
+    if options.name is not None and options.folder is None:
+        return _fail(USAGE, "cannot use --as alone: it names a drop-in in the folder of --with")
+    try:
+        return _checked(options)
+    except ConfigError as error:
+        if not options.json:
+            return _refuse(error)
+        print(refused_json(error.problems))
+        return CONFIGURATION
+
+
+def _checked(options: argparse.Namespace) -> int:
+    """Raises ConfigError."""
+    from dataclasses import replace
+
+    from supervisor.check import Checked, as_json, as_text
+    from supervisor.config import load, load_drop_in
+
+    hostname = socket.gethostname()
+    if options.folder is None:
+        checked = Checked(load(options.path, os.environ, hostname))
+    else:
+        placed = load_drop_in(options.path, options.folder, options.name, os.environ, hostname)
+        checked = Checked(placed.config, placed.replaces, placed.standing)
+    code = DONE
+    if options.connect and checked.config is not None:
+        found, code = _connected(checked.config)
+        checked = replace(checked, found=found)
+    print(as_json(checked) if options.json else as_text(checked))
+    return code
+
+
+def _connected(config: "Config") -> tuple[list["Finding"], int]:
+    """What ``--connect`` finds, and the exit code."""
+    from supervisor.connect import examine, is_reached
+    from supervisor.findings import Finding, Level
+    from supervisor.token import TokenError
 
     try:
-        config = load(options.path, os.environ, socket.gethostname())
-    except ConfigError as error:
-        return _refuse(error)
-    print(report(config))
-    return DONE
+        found = asyncio.run(examine(config, socket.gethostname()))
+    except TokenError as error:
+        found = [Finding("token", Level.ERROR, str(error))]
+    if not is_reached(found):
+        return found, UNREACHABLE
+    return found, CONFIGURATION if any(one.level is Level.ERROR for one in found) else DONE
 
 
 def _answered(question: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
