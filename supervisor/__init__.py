@@ -49,6 +49,10 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     roster.py      the value of a semaphore's .lock
     transport/     requests' messages over asyncio: knows sockets, not Consul
     http_server/   the other side: a bounded HTTP/1.1 server, knows no request's meaning
+    cells.py       text in columns of a terminal: escaped, measured, cut
+    table.py       the daemon's status as a table
+    follow.py      the same for --watch, also while the daemon is silent
+    watch.py       a page on the terminal, drawn each second; leaves it as it was
     control/       commands to the running daemon, over a unix socket
     hooks/         runs commands and webhooks: deadline, kill, outcome, output
     history.py     what has happened to each item since this process began, bounded

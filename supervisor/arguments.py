@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _add_leader(commands)
     _add_verify(commands)
     _add_limit(commands)
+    _add_status(commands)
     _add_daemon_commands(commands)
     _add_step_down(commands)
     _add_reload(commands)
@@ -152,6 +153,24 @@ def _add_limit(commands: _Commands) -> None:
         metavar="PATH",
         help="configuration (default: %(default)s)",
     )
+
+
+def _add_status(commands: _Commands) -> None:
+    """What the running daemon tells."""
+    status = _command(commands, "status", "show what the daemon takes part in", "status --watch")
+    status.add_argument("name", nargs="?", type=_name, metavar="NAME", help="one election or semaphore alone")
+    how = status.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print the daemon's JSON as it is")
+    how.add_argument("--watch", action="store_true", help="on the terminal, each second anew, until Ctrl-C")
+    _add_socket(status)
+    holds = _command(
+        commands,
+        "holds",
+        "ask whether this node holds it now: 0 yes, 1 no, 69 the daemon cannot be asked; prints nothing",
+        "holds backup && /usr/local/bin/backup",
+    )
+    holds.add_argument("name", type=_name, metavar="NAME", help="an election or semaphore of the daemon")
+    _add_socket(holds)
 
 
 def _add_daemon_commands(commands: _Commands) -> None:

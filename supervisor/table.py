@@ -7,17 +7,19 @@ version and never on what items hold: values come from Consul and may be anythin
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from textwrap import wrap
 from typing import Any
 
 from supervisor.cells import cut, fitted, padded, plain, width
 
 GAP = "  "
+_NOTE_COLUMNS_MIN = 20
 HOLDS, HOLDS_NOT = "*", " "
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 _ROLE_COLOURS = {"stuck": RED, "losing": YELLOW, "acquiring": YELLOW, "paused": YELLOW, "ineligible": YELLOW}
-_RESULT_FIRST = {"ok": "ok", "failed": "FAILED", "running": "running"}
 
 Item = Mapping[str, Any]
+Status = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class _Column:
     least: int | None = None
 
 
-def lines(status: Mapping[str, Any], columns: int | None, *, colours: bool) -> list[str]:
+def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
     """The whole page; no line is wider than ``columns`` (None: as wide as it has to be)."""
     now = _time(status["daemon"]["now"])
     items: Sequence[Item] = status["items"]
@@ -38,26 +40,39 @@ def lines(status: Mapping[str, Any], columns: int | None, *, colours: bool) -> l
     page = [
         _one_line(_summary(status, now), columns),
         "",
-        _painted(_one_line(f"{HOLDS_NOT} {head}".rstrip(), columns), DIM, colours),
+        painted(_one_line(f"{HOLDS_NOT} {head}".rstrip(), columns), DIM, colours),
         *(_row(item, chosen, widths, now, columns, colours) for item in items),
     ]
     notes = list(_notes(status, now, with_errors=_ERROR not in chosen))
     if notes:
         page.append("")
-    return page + [_painted(_one_line(text, columns), colour, colours) for colour, text in notes]
+    return page + [
+        painted(line, colour, colours) for colour, text in notes for line in _wrapped(text, columns)
+    ]
+
+
+def of_item(status: Status, name: str) -> dict[str, Any]:
+    """The same status with this item alone, or with none."""
+    return {**status, "items": [item for item in status["items"] if item["name"] == name]}
 
 
 def duration(length_s: float) -> str:
-    """Two units at most: ``40ms``, ``3.2s``, ``3m12s``, ``5h2m``, ``12d3h``."""
-    if length_s < 1:
-        return f"{max(0, round(length_s * 1000))}ms"
-    if length_s < 10:
-        return f"{length_s:.1f}s"
-    whole = int(length_s)
-    for unit_s, unit, part_s, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+    """Whole seconds and up, two units at most: ``4s``, ``3m12s``, ``5h2m``, ``12d3h``."""
+    whole = max(0, int(length_s))
+    for unit_s, unit, part_s, part in _UNITS:
         if whole >= unit_s:
             return f"{whole // unit_s}{unit}{whole % unit_s // part_s}{part}"
     return f"{whole}s"
+
+
+_UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def _exact(length_s: float) -> str:
+    """The same, with what counts of a short time: ``40ms``, ``3.2s``."""
+    if length_s < 1:
+        return f"{max(0, round(length_s * 1000))}ms"
+    return f"{length_s:.1f}s" if length_s < 10 else duration(length_s)
 
 
 # --- layout --------------------------------------------------------------------------------------
@@ -97,31 +112,40 @@ def _row(
     cells = [padded(column.text(item, now), size) for column, size in zip(chosen, widths, strict=True)]
     text = _one_line(f"{HOLDS if item['holds'] else HOLDS_NOT} {GAP.join(cells)}".rstrip(), columns)
     colour = _ROLE_COLOURS.get(item["role"], f"{BOLD};{GREEN}" if item["holds"] else "")
-    return _painted(text, colour, colours)
+    return painted(text, colour, colours)
 
 
 def _one_line(text: str, columns: int | None) -> str:
     return text if columns is None else cut(text, columns)
 
 
-def _painted(text: str, colour: str, colours: bool) -> str:
+def _wrapped(text: str, columns: int | None) -> list[str]:
+    """A note in as many lines as it takes, for it must be read whole."""
+    if columns is None:
+        return [text]
+    lines = wrap(text, max(columns, _NOTE_COLUMNS_MIN), subsequent_indent="  ")
+    return [cut(line, columns) for line in lines]
+
+
+def painted(text: str, colour: str, colours: bool) -> str:
+    """The text in this colour, where colours are wanted."""
     return f"\x1b[{colour}m{text}\x1b[0m" if colours and colour else text
 
 
 # --- what stands there ---------------------------------------------------------------------------
 
 
-def _summary(status: Mapping[str, Any], now: datetime) -> str:
+def _summary(status: Status, now: datetime) -> str:
     daemon, consul = status["daemon"], status["consul"]
     answered = consul["answered_s_ago"]
-    silent = "has not answered yet" if answered is None else f"answered {duration(answered)} ago"
+    silent = "has not answered yet" if answered is None else f"answered {_exact(answered)} ago"
     health = "healthy" if status["healthy"] else "NOT HEALTHY"
     up = duration(_since(daemon["started"], now))
     text = f"{daemon['node']}: {health}, up {up}, pid {daemon['pid']}; Consul {consul['address']} {silent}"
     return plain(text + (", REFUSES THE TOKEN" if consul["token_refused"] else ""))
 
 
-def _notes(status: Mapping[str, Any], now: datetime, *, with_errors: bool) -> Iterator[tuple[str, str]]:
+def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tuple[str, str]]:
     for trouble in status["troubles"]:
         yield RED, plain(f"trouble: {trouble}")
     for item in status["items"]:
@@ -142,7 +166,7 @@ def _leader(item: Item, now: datetime) -> str:
 
 def _lease(item: Item, now: datetime) -> str:
     left_s = item["lease_left_s"]
-    return "-" if left_s is None else duration(left_s)
+    return "-" if left_s is None else _exact(left_s)
 
 
 def _hook(item: Item, now: datetime) -> str:
@@ -150,9 +174,9 @@ def _hook(item: Item, now: datetime) -> str:
     hook = item["last_hook"]
     if hook is None:
         return "-"
-    took = "" if hook["duration_s"] is None else f" {duration(hook['duration_s'])}"
-    detail = f" ({hook['detail']})" if hook["detail"] else ""
-    result = _RESULT_FIRST.get(hook["result"], hook["result"])
+    took = "" if hook["duration_s"] is None else f" {_exact(hook['duration_s'])}"
+    detail = f" ({hook['detail']})" if hook["result"] == "failed" and hook["detail"] else ""
+    result = "FAILED" if hook["result"] == "failed" else hook["result"]
     return plain(f"{result} {hook['hook']}{took}{detail}")
 
 

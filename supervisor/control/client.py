@@ -3,19 +3,23 @@
 import requests
 
 from supervisor.control.commands import Command, Reply, Verb, error_of, reply_of, target_of, told_with
+from supervisor.control.fetch import DaemonUnreachable
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
+
+__all__ = ["DaemonUnreachable", "ask"]
 
 ASK_S = 10.0  # the daemon replies in milliseconds, unless its machine or its disk hangs
 DONE_S = 660.0  # what waits for on_lose and for others; the daemon's own patience ends before
 
 
-class DaemonUnreachable(Exception):
-    """The daemon did not reply, so it is not known whether it did what was asked; the text says why."""
-
-
+<<<<<<< HEAD
 async def ask(socket_path: str, command: Command, *, within_s: float | None = None) -> Reply:
     """What the daemon replies to this command, when it is done. Raises DaemonUnreachable."""
+=======
+async def ask(socket_path: str, command: Command, *, within_s: float = ASK_S) -> Reply:
+    """What the daemon replies to this command. Raises DaemonUnreachable."""
+>>>>>>> d285d0b (status and holds: the daemon's status as a table, as JSON or followed on the terminal; and the cron one-liner)
     endpoint = Endpoint("unix", "localhost", 0, socket_path, Tls())
     url, body = endpoint.base_url + target_of(command), told_with(command)
     request = requests.Request("POST", url, data=body).prepare()
