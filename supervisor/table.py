@@ -129,7 +129,7 @@ def _wrapped(text: str, columns: int | None) -> list[str]:
 
 def painted(text: str, colour: str, colours: bool) -> str:
     """The text in this colour, where colours are wanted."""
-    return f"\x1b[{colour}m{text}\x1b[0m" if colours and colour else text
+    return f"\x1b[{colour}m{text}\x1b[0m" if colours and colour and text else text
 
 
 # --- what stands there ---------------------------------------------------------------------------

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from supervisor.cells import cut
+
 EVERY_S = 1.0
 ENTER = "\x1b[?1049h\x1b[?25l"  # the alternate screen, without a cursor
 LEAVE = "\x1b[?25h\x1b[?1049l"
@@ -34,13 +36,13 @@ def watch(page: Page, write: Callable[[str], None], terminal: int) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)  # the terminal is the shell's until it lets us go on
 
 
-def frame(lines: Sequence[str], rows: int) -> str:
+def frame(lines: Sequence[str], columns: int, rows: int) -> str:
     """One picture of at most so many rows. A line is cleared before it is written: behind a full one
     the clearing would take its last letter."""
     if len(lines) > rows:
-        lines = [*lines[: rows - 1], f"... {len(lines) - rows + 1} more lines, the terminal is too low"]
-    text = "\r\n".join(CLEAR_LINE + line for line in lines)
-    return HOME + text + (f"\r\n{CLEAR_BELOW}" if len(lines) < rows else "")
+        lines = [*lines[: rows - 1], cut(f"... {len(lines) - rows + 1} more lines", columns)]
+    text = "\n".join(CLEAR_LINE + line for line in lines)
+    return HOME + text + (f"\n{CLEAR_BELOW}" if len(lines) < rows else "")
 
 
 def _until_suspended(page: Page, write: Callable[[str], None], terminal: int) -> None:
@@ -48,7 +50,7 @@ def _until_suspended(page: Page, write: Callable[[str], None], terminal: int) ->
         due_at = time.monotonic() + EVERY_S
         size = os.get_terminal_size(terminal)
         lines = page(size.columns)
-        write(frame(lines, size.lines))
+        write(frame(lines, size.columns, size.lines))
         heard = signal.sigtimedwait(HEARD, max(0.0, due_at - time.monotonic()))
         if heard is not None and heard.si_signo == signal.SIGTSTP:
             return
