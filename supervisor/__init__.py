@@ -5,6 +5,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
 
     cli.py         commands and exit codes: the only module that prints
     arguments.py   what an operator may type: commands, options, their values
+    exit_codes.py  what a command's end says to whoever ran it
     check.py       what check prints: figures and findings, as text and as JSON
     connect.py     check --connect: questions to the real Consul that change nothing
     findings.py    what the answers to those mean

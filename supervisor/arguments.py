@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from supervisor import __version__
+from supervisor.exit_codes import codes_of
 
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 
@@ -18,6 +19,8 @@ _EXAMPLES = """\
 examples:
   consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
   consul-supervisor run /etc/consul-supervisor        take part in all that it declares (what systemd starts)
+  consul-supervisor status --watch                    what this node takes part in, and its hooks
+  consul-supervisor holds backup && backup            for cron: only where this node holds it
   consul-supervisor leader namenode                   who leads, asked of Consul
   consul-supervisor verify --key K --session ID       is the sequencer that a holder showed still good?
   consul-supervisor pause namenode                    do not contend on this node until resume
@@ -65,11 +68,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _command(commands: _Commands, name: str, summary: str, example: str) -> argparse.ArgumentParser:
+    codes = "".join(f"  {code:<3} {meaning}\n" for code, meaning in codes_of(name).items())
     return commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example: consul-supervisor {example}",
+        epilog=f"example: consul-supervisor {example}\n\nexit codes:\n{codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
 
@@ -166,7 +171,7 @@ def _add_status(commands: _Commands) -> None:
     holds = _command(
         commands,
         "holds",
-        "ask whether this node holds it now: 0 yes, 1 no, 69 the daemon cannot be asked; prints nothing",
+        "tell by the exit code whether this node holds it now",
         "holds backup && /usr/local/bin/backup",
     )
     holds.add_argument("name", type=_name, metavar="NAME", help="an election or semaphore of the daemon")

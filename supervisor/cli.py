@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from supervisor import signals
 from supervisor.arguments import DEFAULT_CONFIG, parser
+from supervisor.exit_codes import BUG, CONFIGURATION, DONE, INTERRUPTED, NEGATIVE, UNREACHABLE, USAGE
 
 if TYPE_CHECKING:
     from supervisor.config import Config
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION, INTERRUPTED = 0, 1, 2, 69, 70, 78, 130
 _WHERE = "if it runs, --socket or --config says where it listens"
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
 

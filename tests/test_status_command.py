@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.control import fetch
 from tests.support.consul import Agent
-from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, command, until
+from tests.support.supervisor import ENVIRON, ROOT, Supervisor, command, until
 from tests.support.unix_peer import UnixPeer, answer_of
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
@@ -253,18 +253,3 @@ def test_holds_starts_fast_for_it_imports_nothing_heavy(folder: Path) -> None:
             timeout=30,
         )
     assert (done.returncode, done.stdout, done.stderr) == (DONE, "[]\n", "")
-
-
-def test_the_cron_one_liner(folder: Path) -> None:
-    """``consul-supervisor holds backup && /usr/local/bin/backup``"""
-    program = " ".join(COMMAND)
-    for answer, ran in (
-        (answer_of(b"backup: holding\n"), "ran\n"),
-        (answer_of(b"backup: waiting\n", 503), ""),
-    ):
-        with UnixPeer(folder / "p.sock", lambda answer=answer: answer):  # type: ignore[misc]
-            line = f"{program} holds backup --socket {folder}/p.sock && echo ran"
-            done = subprocess.run(
-                ["/bin/sh", "-c", line], capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=30
-            )
-        assert (done.stdout, done.stderr) == (ran, "")

@@ -13,13 +13,8 @@ ASK_S = 10.0  # the daemon replies in milliseconds, unless its machine or its di
 DONE_S = 660.0  # what waits for on_lose and for others; the daemon's own patience ends before
 
 
-<<<<<<< HEAD
 async def ask(socket_path: str, command: Command, *, within_s: float | None = None) -> Reply:
     """What the daemon replies to this command, when it is done. Raises DaemonUnreachable."""
-=======
-async def ask(socket_path: str, command: Command, *, within_s: float = ASK_S) -> Reply:
-    """What the daemon replies to this command. Raises DaemonUnreachable."""
->>>>>>> d285d0b (status and holds: the daemon's status as a table, as JSON or followed on the terminal; and the cron one-liner)
     endpoint = Endpoint("unix", "localhost", 0, socket_path, Tls())
     url, body = endpoint.base_url + target_of(command), told_with(command)
     request = requests.Request("POST", url, data=body).prepare()
