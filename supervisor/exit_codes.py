@@ -22,7 +22,7 @@ OF_ALL = {
 _NO_CONSUL = "Consul cannot be reached, or does not tell"
 _NO_SETTINGS = "the configuration, a CONSUL_ variable or the token file cannot be used"
 _NO_DAEMON = "the daemon cannot be reached: nothing is known"
-_NO_PLACE = "the configuration does not tell where the daemon listens, for it cannot be read"
+_NO_PLACE = "the configuration, which tells where the daemon listens, cannot be used"
 _NO_ITEM = "wrong usage, or the daemon has no such election or semaphore"
 
 OF_COMMAND = {
@@ -99,9 +99,9 @@ OF_COMMAND = {
     },
     "reload": {
         DONE: "the daemon follows the configuration as it is now",
-        NEGATIVE: "it cannot now, or not without a restart",
         UNREACHABLE: _NO_DAEMON,
-        CONFIGURATION: "the configuration has faults, and nothing has changed; or " + _NO_PLACE,
+        CONFIGURATION: "nothing has changed: the configuration has faults, or needs a restart; or "
+        + _NO_PLACE,
     },
     "demo": {DONE: "all was shown", NEGATIVE: "it could not be shown"},
     "dev-agent": {DONE: "stopped by a signal", NEGATIVE: "it cannot listen there"},

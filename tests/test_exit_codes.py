@@ -21,7 +21,7 @@ from supervisor.exit_codes import OF_ALL, OF_COMMAND, codes_of
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 
-DAEMON_COMMANDS = ("status", "holds", "recover", "pause", "resume")
+DAEMON_COMMANDS = ("status", "holds", "recover", "pause", "resume", "step-down")
 
 # command, exit code, arguments; {…} are the fields of World
 CASES = [
@@ -59,6 +59,10 @@ CASES = [
     ("pause", 1, "seen --config {daemon}"),
     ("resume", 0, "held --config {daemon}"),
     ("resume", 1, "seen --config {daemon}"),
+    ("step-down", 1, "seen --config {daemon}"),
+    ("reload", 0, "--config {daemon}"),
+    ("reload", 69, "--socket {folder}/none"),
+    ("reload", 78, "--config {bad}"),
     ("schema", 0, ""),
     ("dev-agent", 1, "--port {taken}"),
     *((name, 2, "none --config {daemon}") for name in DAEMON_COMMANDS),
@@ -72,6 +76,7 @@ ENVIRONMENTS = {
 }
 ELSEWHERE = {
     ("run", 0): "tests/elections/test_stop.py",
+    ("step-down", 0): "tests/elections/test_reload.py",
     ("demo", 0): "tests/test_demo.py",
     ("demo", 1): "tests/test_demo.py",
     ("dev-agent", 0): "tests/devagent/test_programs.py",
