@@ -18,6 +18,7 @@ DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 _EXAMPLES = """\
 examples:
   consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
+  consul-supervisor check /etc/consul-supervisor --connect    and does Consul allow it?
   consul-supervisor run /etc/consul-supervisor        take part in all that it declares (what systemd starts)
   consul-supervisor status --watch                    what this node takes part in, and its hooks
   consul-supervisor holds backup && backup            for cron: only where this node holds it

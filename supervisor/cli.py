@@ -188,19 +188,22 @@ def _checked(options: argparse.Namespace) -> int:
         placed = load_drop_in(options.path, options.folder, options.name, os.environ, hostname)
         checked = Checked(placed.config, placed.replaces, placed.standing)
     code = DONE
-    if options.connect and checked.config is not None:
+    if options.connect:
         found, code = _connected(checked.config)
         checked = replace(checked, found=found)
     print(as_json(checked) if options.json else as_text(checked))
     return code
 
 
-def _connected(config: "Config") -> tuple[list["Finding"], int]:
+def _connected(config: "Config | None") -> tuple[list["Finding"], int]:
     """What ``--connect`` finds, and the exit code."""
     from supervisor.connect import examine, is_reached
     from supervisor.findings import Finding, Level
     from supervisor.token import TokenError
 
+    if config is None:
+        text = "Consul was not asked: the folder cannot be used, see the warnings"
+        return [Finding("reachable", Level.UNTOLD, text)], DONE
     try:
         found = _awaited(examine(config, socket.gethostname()))
     except TokenError as error:

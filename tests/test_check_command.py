@@ -186,6 +186,15 @@ def test_faults_of_other_files_are_told_and_do_not_refuse(tmp_path: Path) -> Non
     )
 
 
+def test_a_folder_that_cannot_be_used_asks_no_consul_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")
+    new = tmp_path / "new"
+    new.write_text("elections: {two: {}}")
+    code, told = checked(str(new), "--with", str(tmp_path / "d"), "--connect")
+    assert (code, [one["level"] for one in told["connect"]]) == (OK, ["cannot tell"])
+
+
 @pytest.mark.parametrize("name", ["../x.yaml", "x", ".x.yaml", ""])
 def test_a_name_that_no_drop_in_can_have_is_2(tmp_path: Path, name: str) -> None:
     done = command("check", "a", "--with", str(tmp_path), "--as", name)
