@@ -5,7 +5,10 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
 
     cli.py         commands and exit codes: the only module that prints
     arguments.py   what an operator may type: commands, options, their values
-    check.py       the figures of a configuration's leases, as text
+    exit_codes.py  what a command's end says to whoever ran it
+    check.py       what check prints: figures and findings, as text and as JSON
+    connect.py     check --connect: questions to the real Consul that change nothing
+    findings.py    what the answers to those mean
     lookup.py      one question to Consul, for commands without the daemon
     config/        YAML -> schema -> relations -> frozen settings; every refusal with its place
     core/          decides: step(state, event, now) -> (state, actions); no I/O, no clock
@@ -47,6 +50,10 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     roster.py      the value of a semaphore's .lock
     transport/     requests' messages over asyncio: knows sockets, not Consul
     http_server/   the other side: a bounded HTTP/1.1 server, knows no request's meaning
+    cells.py       text in columns of a terminal: escaped, measured, cut
+    table.py       the daemon's status as a table
+    follow.py      the same for --watch, also while the daemon is silent
+    watch.py       a page on the terminal, drawn each second; leaves it as it was
     control/       commands to the running daemon, over a unix socket
     hooks/         runs commands and webhooks: deadline, kill, outcome, output
     history.py     what has happened to each item since this process began, bounded

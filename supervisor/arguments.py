@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import TypeAlias
 
 from supervisor import __version__
+from supervisor.exit_codes import codes_of
 
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 
 _EXAMPLES = """\
 examples:
   consul-supervisor check /etc/consul-supervisor      is the configuration right, and what does it promise?
+  consul-supervisor check /etc/consul-supervisor --connect    and does Consul allow it?
   consul-supervisor run /etc/consul-supervisor        take part in all that it declares (what systemd starts)
+  consul-supervisor status --watch                    what this node takes part in, and its hooks
+  consul-supervisor holds backup && backup            for cron: only where this node holds it
   consul-supervisor leader namenode                   who leads, asked of Consul
   consul-supervisor verify --key K --session ID       is the sequencer that a holder showed still good?
   consul-supervisor pause namenode                    do not contend on this node until resume
@@ -46,15 +50,15 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"consul-supervisor {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    for name, summary, example in (
-        ("run", "take part in elections and semaphores until stopped", "run /etc/consul-supervisor"),
-        ("check", "check a configuration and print its figures", "check hdfs.yaml"),
-    ):
-        added = _command(commands, name, summary, example)
-        added.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
+    run = _command(
+        commands, "run", "take part in elections and semaphores until stopped", "run /etc/consul-supervisor"
+    )
+    _add_path(run)
+    _add_check(commands)
     _add_leader(commands)
     _add_verify(commands)
     _add_limit(commands)
+    _add_status(commands)
     _add_daemon_commands(commands)
     _add_step_down(commands)
     _add_reload(commands)
@@ -65,13 +69,47 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _command(commands: _Commands, name: str, summary: str, example: str) -> argparse.ArgumentParser:
+    codes = "".join(f"  {code:<3} {meaning}\n" for code, meaning in codes_of(name).items())
     return commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example: consul-supervisor {example}",
+        epilog=f"example: consul-supervisor {example}\n\nexit codes:\n{codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def _add_path(command: argparse.ArgumentParser) -> None:
+    command.add_argument("path", type=Path, metavar="PATH", help="configuration: a file or a directory")
+
+
+def _add_check(commands: _Commands) -> None:
+    check = _command(
+        commands, "check", "check a configuration and print its figures", "check /etc/consul-supervisor"
+    )
+    _add_path(check)
+    check.add_argument(
+        "--with",
+        type=Path,
+        metavar="DIR",
+        dest="folder",
+        help="PATH is a lone drop-in: check it as if it stood in this folder",
+    )
+    check.add_argument(
+        "--as",
+        type=_drop_in,
+        metavar="NAME",
+        dest="name",
+        help="with --with: what the drop-in is called there, and so which file it replaces "
+        "(default: PATH's own name if it is there, else the file that says most of the same)",
+    )
+    check.add_argument(
+        "--connect",
+        action="store_true",
+        help="ask Consul, too: reachable, its leader, its agent, the token's rights; changes nothing",
+    )
+    check.add_argument("--json", action="store_true", help="print one JSON document, also for errors")
 
 
 def _add_leader(commands: _Commands) -> None:
@@ -121,6 +159,24 @@ def _add_limit(commands: _Commands) -> None:
         metavar="PATH",
         help="configuration (default: %(default)s)",
     )
+
+
+def _add_status(commands: _Commands) -> None:
+    """What the running daemon tells."""
+    status = _command(commands, "status", "show what the daemon takes part in", "status --watch")
+    status.add_argument("name", nargs="?", type=_name, metavar="NAME", help="one election or semaphore alone")
+    how = status.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print the daemon's JSON as it is")
+    how.add_argument("--watch", action="store_true", help="on the terminal, each second anew, until Ctrl-C")
+    _add_socket(status)
+    holds = _command(
+        commands,
+        "holds",
+        "tell by the exit code whether this node holds it now",
+        "holds backup && /usr/local/bin/backup",
+    )
+    holds.add_argument("name", type=_name, metavar="NAME", help="an election or semaphore of the daemon")
+    _add_socket(holds)
 
 
 def _add_daemon_commands(commands: _Commands) -> None:
@@ -207,6 +263,14 @@ def _name(text: str) -> str:
 
     if not NAME.fullmatch(text):
         raise argparse.ArgumentTypeError("no name: at most 63 lower-case letters, digits, _ and -")
+    return text
+
+
+def _drop_in(text: str) -> str:
+    from supervisor.config.source import is_drop_in
+
+    if "/" in text or not is_drop_in(text):
+        raise argparse.ArgumentTypeError("no drop-in: a name that ends with .yaml or .yml, without a folder")
     return text
 
 

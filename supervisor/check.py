@@ -1,25 +1,108 @@
-"""The figures of a configuration's leases as text: what an operator may count on.
+"""The figures of a configuration's leases: what an operator may count on, as text and as JSON.
 
 The words are those of the documentation of the lease; the numbers come from ``core.lease`` alone.
 Returns text and prints nothing; a value that may be a secret does not occur in it.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from supervisor.config import Config
+from supervisor.config import Config, Problem
 from supervisor.config.durations import words
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.findings import Finding
 
 _LABEL_WIDTH = 11
+JSON_VERSION = 1  # of the shape; a field that is added leaves it as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was checked and found right. ``config`` None: a drop-in whose folder has other faults.
+
+    ``replaces``: the file in whose place a drop-in was checked; ``standing``: those other faults;
+    ``found``: what Consul answered, if it was asked.
+    """
+
+    config: Config | None
+    replaces: Path | None = None
+    standing: tuple[Problem, ...] = ()
+    found: Sequence[Finding] | None = None
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What is doubtful, or wrong elsewhere."""
+        return (*(self.config.warnings if self.config else ()), *self.standing)
 
 
 def report(config: Config) -> str:
     """One paragraph an item, then the warnings; lines end with a newline."""
-    paragraphs = [_paragraph(settings) for settings in config.items]
-    if config.warnings:
-        paragraphs.append("".join(f"warning: {warning}\n" for warning in config.warnings))
+    return as_text(Checked(config))
+
+
+def as_text(checked: Checked) -> str:
+    """The same after the file that a drop-in replaces, and before what Consul answered."""
+    paragraphs = [f"in the place of {checked.replaces}\n"] if checked.replaces is not None else []
+    paragraphs += [_paragraph(settings) for settings in (checked.config.items if checked.config else ())]
+    if checked.warnings:
+        paragraphs.append("".join(f"warning: {warning}\n" for warning in checked.warnings))
+    if checked.found is not None:
+        paragraphs.append(_connection(checked.found))
     return "\n".join(paragraphs)
+
+
+def _connection(found: Iterable[Finding]) -> str:
+    """What ``--connect`` found, a line a finding and one below it for the remedy."""
+    lines = []
+    for one in found:
+        what = " ".join(filter(None, (one.what, one.item)))
+        lines.append(f"  {one.level:<{_LABEL_WIDTH}}  {what}: {one.text}\n")
+        if one.remedy:
+            lines.append(f"  {'':<{_LABEL_WIDTH}}  {one.remedy}\n")
+    return f"consul\n{''.join(lines)}"
+
+
+def as_json(checked: Checked) -> str:
+    """All that ``check`` has to say as one JSON document, for other programs."""
+    config, found = checked.config, checked.found
+    return _document(
+        valid=True,
+        replaces=None if checked.replaces is None else str(checked.replaces),
+        warnings=[_problem(problem) for problem in checked.warnings],
+        items=[_figures(settings) for settings in (config.items if config else ())],
+        connect=None if found is None else [asdict(one) for one in found],
+    )
+
+
+def refused_json(problems: Iterable[Problem]) -> str:
+    """The same of a configuration that cannot be used."""
+    return _document(valid=False, errors=[_problem(problem) for problem in problems])
+
+
+def _document(**parts: object) -> str:
+    every: dict[str, object] = {"replaces": None, "errors": [], "warnings": [], "items": [], "connect": None}
+    ordered = {"version": JSON_VERSION, "valid": parts["valid"], **every, **parts}
+    return json.dumps(ordered, indent=2)
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    return {**asdict(problem), "remedy": problem.remedy}
+
+
+def _figures(settings: ItemSettings) -> dict[str, object]:
+    item: dict[str, object] = {"name": settings.name, "kind": settings.kind, "key": settings.key}
+    if not settings.contend:
+        return {**item, "contend": False, "lease": None}
+    lease = lease_of(settings)
+    terms = [{"what": what, "length_s": length_s} for what, length_s in lose_terms(settings)]
+    figures = {"silence_s": lease.silence_s, "cut_off_s": lease.cut_off_s, "failover_s": lease.failover_s}
+    guard = {"guard": settings.guard_name, "guard_s": settings.guard_s}
+    own = asdict(lease)
+    del own["lock_delay_s"]  # it is guard_s
+    return {**item, "contend": True, "lease": {**guard, **own, **figures, "lose_terms": terms}}
 
 
 def _paragraph(settings: ItemSettings) -> str:

@@ -6,24 +6,26 @@ operator 2 or 78, the peer 69, we ourselves 70 (with the trace that a report of 
 """
 
 import argparse
-import asyncio
 import errno
 import os
 import socket
 import sys
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from supervisor import signals
 from supervisor.arguments import DEFAULT_CONFIG, parser
+from supervisor.exit_codes import BUG, CONFIGURATION, DONE, INTERRUPTED, NEGATIVE, UNREACHABLE, USAGE
 
 if TYPE_CHECKING:
     from supervisor.config import Config
+    from supervisor.findings import Finding
 
-DONE, NEGATIVE, USAGE, UNREACHABLE, BUG, CONFIGURATION, INTERRUPTED = 0, 1, 2, 69, 70, 78, 130
+T = TypeVar("T")
+
+_WHERE = "if it runs, --socket or --config says where it listens"
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
 
 
@@ -42,13 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in UNWRITABLE:
             return _bug()
         return _fail(NEGATIVE, f"cannot write the answer: {error.strerror}")
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except KeyboardInterrupt:
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - the one place that turns a bug of ours into its exit code
         return _bug()
 
 
 def _bug() -> int:
+    import traceback
+
     traceback.print_exc()
     return _fail(BUG, "cannot go on: a bug in consul-supervisor; please report the lines above")
 
@@ -62,6 +66,16 @@ def _stand_in_for_closed() -> None:
             os.open(os.devnull, os.O_RDWR)
     sys.stdout = sys.stdout or open(os.devnull, "w")
     sys.stderr = sys.stderr or open(os.devnull, "w")
+
+
+def _awaited(work: Coroutine[object, object, T]) -> T:
+    """Its result; the loop is imported by those alone who need one."""
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def _fail(code: int, text: str) -> int:
@@ -142,19 +156,61 @@ def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: 
             # What follows may be other records to wind up: a stop waits until it is heard again.
             signals.hold()
 
-    return asyncio.run(daemon())
+    return _awaited(daemon())
 
 
 def _check(options: argparse.Namespace) -> int:
-    from supervisor.check import report
-    from supervisor.config import ConfigError, load
+    from supervisor.check import refused_json
+    from supervisor.config import ConfigError
 
+    if options.name is not None and options.folder is None:
+        return _fail(USAGE, "cannot use --as alone: it names a drop-in in the folder of --with")
     try:
-        config = load(options.path, os.environ, socket.gethostname())
+        return _checked(options)
     except ConfigError as error:
-        return _refuse(error)
-    print(report(config))
-    return DONE
+        if not options.json:
+            return _refuse(error)
+        print(refused_json(error.problems))
+        return CONFIGURATION
+
+
+def _checked(options: argparse.Namespace) -> int:
+    """Raises ConfigError."""
+    from dataclasses import replace
+
+    from supervisor.check import Checked, as_json, as_text
+    from supervisor.config import load, load_drop_in
+
+    hostname = socket.gethostname()
+    if options.folder is None:
+        checked = Checked(load(options.path, os.environ, hostname))
+    else:
+        placed = load_drop_in(options.path, options.folder, options.name, os.environ, hostname)
+        checked = Checked(placed.config, placed.replaces, placed.standing)
+    code = DONE
+    if options.connect:
+        found, code = _connected(checked.config)
+        checked = replace(checked, found=found)
+    print(as_json(checked) if options.json else as_text(checked))
+    return code
+
+
+def _connected(config: "Config | None") -> tuple[list["Finding"], int]:
+    """What ``--connect`` finds, and the exit code."""
+    from supervisor.connect import examine, is_reached
+    from supervisor.findings import Finding, Level
+    from supervisor.token import TokenError
+
+    if config is None:
+        text = "Consul was not asked: the folder cannot be used, see the warnings"
+        return [Finding("reachable", Level.UNTOLD, text)], DONE
+    try:
+        found = _awaited(examine(config, socket.gethostname()))
+    except TokenError as error:
+        found = [Finding("token", Level.ERROR, str(error))]
+    if not is_reached(found):
+        return found, UNREACHABLE
+    return found, CONFIGURATION if any(one.level is Level.ERROR for one in found) else DONE
 
 
 def _answered(question: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
@@ -191,7 +247,7 @@ def _leader(options: argparse.Namespace) -> int:
         if items[options.name].kind != "election":
             why = f"a semaphore has holders, not one; consul kv get {key} names them"
             return _fail(USAGE, f"cannot name a leader of {options.name}: {why}")
-    value = asyncio.run(key_now(settings, key)).leader
+    value = _awaited(key_now(settings, key)).leader
     if value is None:
         return _fail(NEGATIVE, f"no leader: nobody holds {key}")
     sys.stdout.buffer.write(value + b"\n")
@@ -206,11 +262,11 @@ def _verify(options: argparse.Namespace) -> int:
     settings = consul_settings(os.environ)
     if options.key.endswith(LOCK_SUFFIX):
         prefix = options.key.removesuffix(LOCK_SUFFIX)
-        slots = asyncio.run(slots_now(settings, prefix))
+        slots = _awaited(slots_now(settings, prefix))
         if slots.lock is not None and not slots.lock.is_lock:
             asked = why_no_slot(settings, prefix, slots, options.session, options.lock_index)
-            return _no_longer(options.key, asyncio.run(asked))
-    view = asyncio.run(key_now(settings, options.key))
+            return _no_longer(options.key, _awaited(asked))
+    view = _awaited(key_now(settings, options.key))
     return _no_longer(options.key, why_not_held(view, options.session, options.lock_index))
 
 
@@ -229,7 +285,7 @@ def _limit(options: argparse.Namespace) -> int:
         known = ", ".join(sorted(found)) or "none"
         return _fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
     try:
-        asyncio.run(set_limit(config.consul, found[options.name].prefix, options.limit))
+        _awaited(set_limit(config.consul, found[options.name].prefix, options.limit))
     except CannotChange as error:
         return _fail(NEGATIVE, str(error))
     return DONE
@@ -239,7 +295,7 @@ def _demo(options: argparse.Namespace) -> int:
     from supervisor.demo import DemoFailed, demo
 
     try:
-        asyncio.run(demo(_say, colours=sys.stdout.isatty(), environ=os.environ))
+        _awaited(demo(_say, colours=sys.stdout.isatty(), environ=os.environ))
     except DemoFailed as failed:
         return _fail(NEGATIVE, f"cannot finish the demo: {failed}")
     return DONE
@@ -251,7 +307,7 @@ def _dev_agent(options: argparse.Namespace) -> int:
 
     settings = Settings(session_ttl_min_s=options.session_ttl_min)
     try:
-        asyncio.run(run("127.0.0.1", options.port, settings, _say))
+        _awaited(run("127.0.0.1", options.port, settings, _say))
     except OSError as error:
         return _fail(NEGATIVE, f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}")
     return DONE
@@ -277,17 +333,96 @@ def _command_daemon(options: argparse.Namespace) -> int:
 
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
     try:
-        reply = asyncio.run(ask(_socket_path(options), Command(Verb(options.command), name, rest_s)))
+        reply = _awaited(ask(_socket_path(options), Command(Verb(options.command), name, rest_s)))
     except ConfigError as error:
         return _refuse(error)
     except DaemonUnreachable as error:
-        return _fail(UNREACHABLE, f"{error}; if it runs, --socket or --config says where it listens")
+        return _fail(UNREACHABLE, f"{error}; {_WHERE}")
     for line in reply.lines:
         print(line, file=sys.stdout if reply.outcome is Outcome.DONE else sys.stderr)
     if reply.outcome is Outcome.DONE:
         return DONE
     codes = {Outcome.UNKNOWN: USAGE, Outcome.FAULTY: CONFIGURATION}
     return _fail(codes.get(reply.outcome, NEGATIVE), reply.error)
+
+
+def _told(question: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """The exit code of a question to the daemon, also when it cannot be asked."""
+    from supervisor.config import ConfigError
+    from supervisor.control.fetch import DaemonUnreachable
+
+    try:
+        return question(options)
+    except ConfigError as error:
+        return _refuse(error)
+    except DaemonUnreachable as error:
+        return _fail(UNREACHABLE, f"{error}; {_WHERE}")
+
+
+def _status(options: argparse.Namespace) -> int:
+    from supervisor.control import fetch
+    from supervisor.table import lines, of_item
+
+    path = _socket_path(options)
+    if options.watch:
+        return _watch(options, path)
+    body, status = fetch.status(path)
+    shown = status if options.name is None else of_item(status, options.name)
+    if options.name is not None and not shown["items"]:
+        return _no_such_item(options.name, status)
+    if options.json:
+        sys.stdout.buffer.write(body if shown is status else _as_json(shown))
+        return DONE
+    print("\n".join(lines(shown, _columns(), colours=_has_colours())))
+    return DONE
+
+
+def _as_json(status: Mapping[str, Any]) -> bytes:
+    import json
+
+    return json.dumps(status).encode() + b"\n"
+
+
+def _watch(options: argparse.Namespace, path: str) -> int:
+    from supervisor.follow import Follower
+    from supervisor.watch import watch
+
+    if not sys.stdout.isatty():
+        return _fail(USAGE, "cannot watch: standard output is no terminal; --json is for programs")
+    follower = Follower(path, options.name, colours=_has_colours())
+    watch(follower.lines, partial(print, end="", flush=True), sys.stdout.fileno())
+    return DONE
+
+
+def _holds(options: argparse.Namespace) -> int:
+    """Silent but for what an operator must mend: cron sends a mail for each line."""
+    from supervisor.control import fetch
+
+    path = _socket_path(options)
+    held = fetch.holds(path, options.name)
+    if held is None:
+        return _no_such_item(options.name, fetch.status(path)[1])
+    return DONE if held else NEGATIVE
+
+
+def _no_such_item(name: str, status: Mapping[str, Any]) -> int:
+    known = ", ".join(sorted(item["name"] for item in status["items"])) or "none"
+    return _fail(USAGE, f"cannot find {name}: no such election or semaphore, there are {known}")
+
+
+def _columns() -> int | None:
+    """Of the terminal; None where there is none, so that what reads the lines gets them whole."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except OSError:
+        return None
+
+
+def _has_colours() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _socket_path(options: argparse.Namespace) -> str:
@@ -315,6 +450,8 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "resume": _command_daemon,
     "step-down": _command_daemon,
     "reload": _command_daemon,
+    "status": partial(_told, _status),
+    "holds": partial(_told, _holds),
     "verify": partial(_answered, _verify),
     "limit": partial(_answered, _limit),
     "schema": _schema,

@@ -93,6 +93,10 @@ class Consul:
                 return request
         return self._encode(action)
 
+    def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:
+        """What is no action of the core: a GET, or with a body a PUT; whoever asks reads the answer."""
+        return self._request("GET", path) if body is None else self._put(path, body)
+
     def _signature(self, action: Acquire | Release) -> "_Signature":
         return type(action), action.key, action.session, action.value, self._token.value()
 

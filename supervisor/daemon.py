@@ -25,8 +25,9 @@ from typing import Protocol
 from supervisor import __version__, signals
 from supervisor.config import Config
 from supervisor.consul import Consul
-from supervisor.control import Command, Control, ControlError, Reply, serve
+from supervisor.control import Command, ControlError, Reply
 from supervisor.control import Outcome as CommandOutcome
+from supervisor.control.server import Control, serve
 from supervisor.core.actions import (
     Acquire,
     Action,

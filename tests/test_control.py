@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ControlSettings
-from supervisor.control import Command, Control, ControlError, Outcome, Reply, Verb, serve
+from supervisor.control import Command, ControlError, Outcome, Reply, Verb
 from supervisor.control.client import DaemonUnreachable, ask
-from supervisor.control.server import LIMITS
+from supervisor.control.server import LIMITS, Control, serve
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Peer
 from tests.support.supervisor import PATIENCE_S, command
 

@@ -4,6 +4,7 @@ snippets run, links lead somewhere."""
 import asyncio
 import json
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -16,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from docs import devagent, reference
+from docs import commands, devagent, reference
 from supervisor.check import report
 from supervisor.config import load
 from supervisor.config import source as config_source
@@ -53,10 +54,13 @@ from tests.support.pages import (
     rows,
 )
 from tests.support.shell import Shell, replay
-from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
+from tests.support.supervisor import ENVIRON, PATIENCE_S, Supervisor, command, until
+from tests.support.unix_peer import UnixPeer, answer_of
+from tests.test_check_command import Ansible, Refused
 from tests.web.reader import Reader
 
 CONFIGURATION = ROOT / "docs" / "configuration.md"
+COMMANDS = ROOT / "docs" / "commands.md"
 LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
 SHOWN = Shown(*DOCS)
@@ -139,6 +143,80 @@ def test_the_variables_of_consul_are_those_that_are_read() -> None:
         for variable in re.findall(r"`(CONSUL_[A-Z_]+)`", cell)
     }
     assert documented == read
+
+
+# --- commands.md ----------------------------------------------------------------------------------------
+
+
+def test_the_reference_of_commands_is_made_from_the_help() -> None:
+    """Otherwise: python -m docs.commands --write"""
+    page = commands.PAGE.read_text()
+    assert commands.page(page) == page
+    assert f"\n{commands.reference()}\n" in page
+
+
+def test_each_command_says_what_its_help_says() -> None:
+    """Usage, arguments and exit codes: the program's own help, line by line."""
+    for name_of_command in commands.commands():
+        told = " ".join(command(name_of_command, "--help", environ={"COLUMNS": "1000"}).stdout.split())
+        section = commands.reference().partition(f"### {name_of_command}\n")[2].partition("\n### ")[0]
+        (usage,) = re.findall(r"^`(.*)`$", section, re.MULTILINE)
+        assert usage in told.replace("[-h] ", "").replace(" [-h]", "")
+        for argument, what in re.findall(r"^\| `(.+?)` \| (.+?) \|$", section, re.MULTILINE):
+            assert f"{argument} {what.replace('`', '')}" in told
+        for code, what in re.findall(r"^\| (\d+) \| (.+?) \|$", section, re.MULTILINE):
+            assert f" {code} {what}" in told
+
+
+@SHOWN.by(COMMANDS, "Only where this node holds it", "sh")
+def test_the_shown_crontab_runs_the_job_where_this_node_holds_it(shown: str, tmp_path: Path) -> None:
+    *_, line = shown.strip().split(maxsplit=6)
+    line = line.replace("/usr/local/bin/backup", "echo ran")
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "consul-supervisor"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m supervisor "$@" --socket {tmp_path}/s\n')
+    program.chmod(0o755)
+    environ = {**ENVIRON, "PATH": f"{program.parent}:{ENVIRON['PATH']}"}
+    for status, role, ran in ((200, "holding", "ran\n"), (503, "waiting", "")):
+        answer = answer_of(f"backup: {role}\n".encode(), status)
+        with UnixPeer(tmp_path / "s", lambda answer=answer: answer):  # type: ignore[misc]
+            done = subprocess.run(
+                ["/bin/sh", "-c", line],
+                capture_output=True,
+                text=True,
+                cwd=ROOT,
+                env=environ,
+                timeout=PATIENCE_S,
+            )
+        assert (done.stdout, done.stderr) == (ran, "")
+
+
+@SHOWN.by(COMMANDS, "Checking a drop-in before it is installed", "yaml")
+def test_the_shown_task_refuses_a_bad_drop_in_and_installs_a_good_one(shown: str, tmp_path: Path) -> None:
+    (task,) = yaml.safe_load(shown)
+    template = task["ansible.builtin.template"]
+    destination = Path(template["dest"])
+    ansible = Ansible(tmp_path, template["validate"])
+    assert str(destination.parent) in template["validate"]
+    for text in ("elections: {namenode: {}}", "elections: {namenode: {contend: false}}"):
+        ansible.install(destination.name, text)
+    with pytest.raises(Refused):
+        ansible.install(destination.name, "elections: {namenode: {keey: 1}}")
+    assert (ansible.folder / destination.name).read_text() == "elections: {namenode: {contend: false}}"
+
+
+def test_all_findings_are_explained() -> None:
+    code = (ROOT / "supervisor" / "findings.py").read_text() + (
+        ROOT / "supervisor" / "connect.py"
+    ).read_text()
+    made = set(re.findall(r'Finding\(\s*"(\w+)"', code)) - {"agent", "rest"}
+    assert set(first_codes(COMMANDS, "finding")) == made
+
+
+def test_the_json_of_check_has_the_fields_that_are_listed() -> None:
+    listed = [field for cell, _ in rows(COMMANDS, "field") for field in re.findall(r"`(\w+)`", cell)]
+    done = command("check", str(ROOT / "examples" / "configs" / "minimal.yaml"), "--json")
+    assert listed == list(json.loads(done.stdout))
 
 
 # --- dev-agent.md ---------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cli import CONFIGURATION
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
+from supervisor.exit_codes import CONFIGURATION
 
 ROOT = Path(__file__).resolve().parents[1]
 UNIT = ROOT / "systemd" / "consul-supervisor.service"

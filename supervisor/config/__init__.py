@@ -15,6 +15,7 @@
     durations.py    500ms, 15s, 1h30m
     settings.py     Config and its parts
     loader.py       these steps in their order
+    drop_in.py      a lone file, as if it stood in its folder already
 
 It reads files and nothing else: it asks Consul nothing and runs nothing. YAML and JSON Schema are
 imported when a file is loaded, for most commands need neither.
@@ -22,6 +23,7 @@ imported when a file is loaded, for most commands need neither.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from supervisor.config import consul as _consul
 from supervisor.config import control as _control
@@ -30,6 +32,9 @@ from supervisor.config.schema import Defaults as _Defaults
 from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
 from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
+
+if TYPE_CHECKING:
+    from supervisor.config.drop_in import Placed
 
 __all__ = [
     "Config",
@@ -42,6 +47,7 @@ __all__ = [
     "consul_settings",
     "control_settings",
     "load",
+    "load_drop_in",
     "schema",
     "schema_text",
     "state_dirs_of",
@@ -56,6 +62,18 @@ def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
     from supervisor.config import loader
 
     return loader.load(path, environ, hostname, schema())
+
+
+def load_drop_in(
+    file: Path, folder: Path, name: str | None, environ: Mapping[str, str], hostname: str
+) -> "Placed":
+    """The configuration in ``folder`` with ``file`` in it as ``name`` (None: where its last version is).
+
+    Raises ConfigError with every problem that the folder does not have without the file.
+    """
+    from supervisor.config import drop_in
+
+    return drop_in.load(drop_in.DropIn(file, folder, name), environ, hostname, schema())
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:

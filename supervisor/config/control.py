@@ -38,7 +38,6 @@ def read_alone(path: Path | None, environ: Mapping[str, str], document: dict[str
     if path is None:
         return ControlSettings(_default(environ, document))
     from supervisor.config import source
-    from supervisor.config.validation import validate
 
     found = Report(Places(str(path)))
     read = source.read(path, found)
@@ -46,8 +45,11 @@ def read_alone(path: Path | None, environ: Mapping[str, str], document: dict[str
         found.raise_if_any()
     report = Report(found.places)
     given = {key: read.data[key] for key in KEYS if key in read.data}
-    validate(given, document, report)
-    report.raise_if_any()
+    if given:
+        from supervisor.config.validation import validate  # its import takes as long as all the rest
+
+        validate(given, document, report)
+        report.raise_if_any()
     settings = resolve(given, environ, document, report)
     report.raise_if_any()
     return settings

@@ -5,7 +5,7 @@ what one step has refused is spared the later ones, which would only say it agai
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,22 @@ from supervisor.config.validation import validate
 from supervisor.core.settings import ItemSettings
 
 
-def load(path: Path, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Config:
-    """The configuration at ``path``, after the schema ``document``. Raises ConfigError."""
+def load(
+    path: Path,
+    environ: Mapping[str, str],
+    hostname: str,
+    document: dict[str, Any],
+    files: Sequence[Path] | None = None,
+) -> Config:
+    """The configuration at ``path``, after the schema ``document``. Raises ConfigError.
+
+    ``files``: of a directory these instead of those that stand in it.
+    """
     report = Report(Places(str(path)))
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)
-    read = source.read(path, report)
+    read = source.read(path, report, files)
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
     withheld = token_variables(read.data)

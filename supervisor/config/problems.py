@@ -17,6 +17,7 @@ SECTIONS = ("elections", "semaphores")  # whose items hooks, sessions and names 
 PROBLEMS_MAX = 1000  # a person mends the first few and looks again
 QUOTED_CHARS_MAX = 60  # longer quotations hide what is said about them
 
+_ASIDE = re.compile(r'"(\\.|[^"\\])*"|\([^)]*\)|KEY: VALUE|elections: or')  # whose colon parts nothing
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -49,6 +50,13 @@ class Problem:
     column: int
     path: str
     message: str
+
+    @property
+    def remedy(self) -> str:
+        """The message's last part: what to do, or why it cannot be; blank when it has only one part."""
+        plain = _ASIDE.sub(lambda aside: "." * len(aside[0]), self.message)
+        _, separator, last = plain.rpartition(": ")
+        return self.message[len(plain) - len(last) :] if separator else ""
 
     def __str__(self) -> str:
         """``consul.yaml:12:7: elections.namenode.on_lose[0].timeout: cannot ...: ...``."""

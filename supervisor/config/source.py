@@ -6,7 +6,7 @@ key may stand in one file only. Reads regular files alone and never more than th
 """
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,14 +30,17 @@ class Source:
     complete: bool = True
 
 
-def read(path: Path, report: Report) -> Source:
-    """Read a file or a directory; whatever is wrong goes to the report, whose places are filled."""
+def read(path: Path, report: Report, files: Sequence[Path] | None = None) -> Source:
+    """Read a file or a directory; whatever is wrong goes to the report, whose places are filled.
+
+    ``files``: of a directory these instead of those that stand in it.
+    """
     source = Source(report.places)
     budget_bytes = FILES_BYTES_MAX
     try:
-        files = _files(path)
+        files = _files(path) if files is None else files
     except CannotRead as error:
-        files = []
+        files = ()
         _refuse(source, path, error, report)
     for file in files:
         try:
@@ -68,22 +71,31 @@ def texts(path: Path) -> Iterator[str]:
                 yield _content(file, FILES_BYTES_MAX).decode("utf-8", "replace")
 
 
+def drop_ins(folder: Path) -> list[Path]:
+    """The files of a directory that count, in the order of their names. Raises CannotRead."""
+    try:
+        return sorted(file for file in folder.iterdir() if is_drop_in(file.name))
+    except (OSError, ValueError) as error:
+        raise CannotRead(f"cannot be read: {_why(error)}") from None
+
+
+def is_drop_in(name: str) -> bool:
+    """Whether a file of this name counts in a directory."""
+    return name.endswith((".yml", ".yaml")) and not name.startswith(".")
+
+
 def _files(path: Path) -> list[Path]:
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
             return [path]
-        files = sorted(file for file in path.iterdir() if _is_drop_in(file))
     except (OSError, ValueError) as error:
         raise CannotRead(f"cannot be read: {_why(error)}") from None
+    files = drop_ins(path)
     if not files:
         raise CannotRead("cannot be used: the folder has no file *.yaml or *.yml")
     if len(files) > FILES_MAX:
         raise CannotRead(f"cannot be used: {len(files)} files, at most {FILES_MAX} are read")
     return files
-
-
-def _is_drop_in(file: Path) -> bool:
-    return file.suffix in (".yml", ".yaml") and not file.name.startswith(".")
 
 
 def _content(file: Path, budget_bytes: int) -> bytes:

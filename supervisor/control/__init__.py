@@ -5,14 +5,15 @@ The map, one line a module; each imports only those above it.
     commands.py  what can be asked and answered, and how HTTP says it
     listener.py  the socket's file: made, guarded by its mode, replaced when a crash left it behind
     server.py    Control: the daemon's end, who may ask and what is asked
-    client.py    the end of whoever asks
+    fetch.py     the end of whoever only looks: GETs, as light as can be
+    client.py    the end of whoever gives a command
 
 Commands come on this socket only, never over TCP, from those alone whom the kernel names. This
-package must never decide what a command means: it hands each to ``ask`` and tells the reply.
+package must never decide what a command means: it hands each to ``ask`` and tells the reply. Who only
+asks imports no server: neither is imported here.
 """
 
 from supervisor.control.commands import Command, Outcome, Reply, Verb
 from supervisor.control.listener import ControlError
-from supervisor.control.server import Control, serve
 
-__all__ = ["Command", "Control", "ControlError", "Outcome", "Reply", "Verb", "serve"]
+__all__ = ["Command", "ControlError", "Outcome", "Reply", "Verb"]

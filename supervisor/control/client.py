@@ -3,15 +3,14 @@
 import requests
 
 from supervisor.control.commands import Command, Reply, Verb, error_of, reply_of, target_of, told_with
+from supervisor.control.fetch import DaemonUnreachable
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
+__all__ = ["DaemonUnreachable", "ask"]
+
 ASK_S = 10.0  # the daemon replies in milliseconds, unless its machine or its disk hangs
 DONE_S = 660.0  # what waits for on_lose and for others; the daemon's own patience ends before
-
-
-class DaemonUnreachable(Exception):
-    """The daemon did not reply, so it is not known whether it did what was asked; the text says why."""
 
 
 async def ask(socket_path: str, command: Command, *, within_s: float | None = None) -> Reply:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import ConfigError, load
+from supervisor.config import ConfigError, Problem, load
 
 TABLE = (Path(__file__).parent / "bad_files.txt").read_text(encoding="utf-8")
 ENVIRON = {
@@ -136,3 +136,25 @@ def test_too_many_entries_are_refused(tmp_path: Path) -> None:
     assert refusals(file) == [f"{file}:2:9: elections.app.on_change: cannot have 33 entries: at most 32"]
     file.write_text("elections:\n" + "".join(f"  a{n}: {{contend: false}}\n" for n in range(2001)))
     assert refusals(file) == [f"{file}:1:1: elections: cannot have 2001 entries: at most 2000"]
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        ("cannot be set here: no such key, did you mean key?", "no such key, did you mean key?"),
+        ("cannot be read as YAML: not valid: check the quotes", "check the quotes"),
+        ('cannot be "a: b": quote a text that has ": " in it', 'quote a text that has ": " in it'),
+        (
+            "cannot end (x: y): set it, or accept (accept_overlap: true)",
+            "set it, or accept (accept_overlap: true)",
+        ),
+        ("cannot have a key that is no text: write KEY: VALUE", "write KEY: VALUE"),
+        (
+            "cannot be used: it is empty; begin with elections: or semaphores:",
+            "it is empty; begin with elections: or semaphores:",
+        ),
+        ("cannot be nested deeper than 32 levels", ""),
+    ],
+)
+def test_the_remedy_is_the_last_part_of_the_message(message: str, remedy: str) -> None:
+    assert Problem("c.yaml", 1, 1, "elections", message).remedy == remedy

@@ -1,0 +1,101 @@
+"""A lone drop-in, as if it stood in its folder already: for config management, which checks a file
+before it installs it.
+
+What is checked has the name of a temporary file, and the folder still has the file's last version.
+That version must not count beside the new one, and faults that the folder has anyway must not keep
+a good drop-in out: two broken files could never be mended one after the other.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from supervisor.config import loader, source
+from supervisor.config.problems import SECTIONS, ConfigError, Places, Problem, Report, items_of
+from supervisor.config.settings import Config
+
+
+@dataclass(frozen=True, slots=True)
+class DropIn:
+    """A file and the folder that it is for; ``name``: what it will be called there, if that is known."""
+
+    file: Path
+    folder: Path
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A drop-in without a fault. ``replaces``: the file of the folder that it was taken to replace.
+
+    ``config`` is None when the folder cannot be used all the same, for what is wrong elsewhere in it:
+    ``standing`` says what.
+    """
+
+    config: Config | None
+    replaces: Path | None
+    standing: tuple[Problem, ...] = ()
+
+
+def load(given: DropIn, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Placed:
+    """The folder with the drop-in in its place. Raises ConfigError with every fault that is the drop-in's."""
+    try:
+        present = source.drop_ins(given.folder)
+    except source.CannotRead as error:
+        raise ConfigError((Problem(str(given.folder), 0, 0, "", str(error)),)) from None
+    replaces = _replaced(given, present)
+    try:
+        config = loader.load(given.folder, environ, hostname, document, _in_place(given, present, replaces))
+    except ConfigError as error:
+        before = _problems(given.folder, environ, hostname, document, present)
+        new = tuple(one for one in error.problems if one.file == str(given.file) or one not in before)
+        if new:
+            raise ConfigError(new) from None
+        return Placed(None, replaces, error.problems)
+    return Placed(config, replaces)
+
+
+def _problems(
+    folder: Path, environ: Mapping[str, str], hostname: str, document: dict[str, Any], files: Sequence[Path]
+) -> tuple[Problem, ...]:
+    try:
+        loader.load(folder, environ, hostname, document, files)
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+def _in_place(given: DropIn, present: Sequence[Path], replaces: Path | None) -> list[Path]:
+    """All files in the order of the names that they will have."""
+    name = replaces.name if replaces is not None else given.name or given.file.name
+    others = [(file.name, file) for file in present if file != replaces]
+    return [file for _, file in sorted([*others, (name, given.file)])]
+
+
+def _replaced(given: DropIn, present: Sequence[Path]) -> Path | None:
+    """The file of this name; with no name told, the one that says most of what the drop-in says.
+
+    Two files cannot both say it, so what the drop-in shares with a second one stays a fault.
+    """
+    for file in present:
+        if file.name == (given.name or given.file.name):
+            return file
+    if given.name is not None:
+        return None
+    claims = _claims(given.file)
+    shared = {file: len(claims & _claims(file)) for file in present}
+    nearest = max(present, key=lambda file: shared[file], default=None)
+    return nearest if nearest is not None and shared[nearest] else None
+
+
+def _claims(file: Path) -> set[tuple[str, str]]:
+    """What no other file may say: sections, names, keys."""
+    data = source.read(file, Report(Places(str(file)))).data
+    claims = {("section", section) for section in data if section not in SECTIONS}
+    for _, name, item in items_of(data):
+        claims.add(("name", name))
+        for what in ("key", "prefix"):
+            if isinstance(item, dict) and isinstance(item.get(what), str):
+                claims.add((what, item[what]))
+    return claims

@@ -1,0 +1,100 @@
+"""The end of whoever only looks: one GET to the daemon, and its answer.
+
+A cron job asks it each minute and a terminal each second, so it starts fast: one blocking socket with
+one deadline, framed by h11, and nothing that takes long to import.
+"""
+
+import json
+import os
+import socket
+import time
+from typing import Any
+
+import h11
+
+FETCH_S = 10.0  # the daemon answers in milliseconds, unless its machine hangs
+BODY_BYTES_MAX = 64 << 20  # a thousand items, each with twenty transitions and their hooks
+RECEIVE_BYTES = 1 << 16
+STATUS_VERSION = 1
+
+
+class DaemonUnreachable(Exception):
+    """The daemon did not reply, so it is not known whether it did what was asked; the text says why."""
+
+
+def status(socket_path: str, *, within_s: float = FETCH_S) -> tuple[bytes, dict[str, Any]]:
+    """The daemon's status, as it was sent and as a value. Raises DaemonUnreachable."""
+    code, body = _get(socket_path, "/v1/status", within_s)
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        told = None
+    if code != 200 or not isinstance(told, dict) or "items" not in told:
+        raise DaemonUnreachable(f"cannot ask the daemon: {code} {_said(told)}")
+    if told.get("version") != STATUS_VERSION:
+        raise DaemonUnreachable(
+            f"cannot read the daemon's status: it is of version {told.get('version')}, not {STATUS_VERSION}"
+        )
+    return body, told
+
+
+def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | None:
+    """Whether this node holds it at this instant; None: the daemon has no such item.
+
+    Raises DaemonUnreachable, also when the answer is not a daemon's.
+    """
+    code, body = _get(socket_path, f"/holder/{name}", within_s)
+    if code == 404:
+        return None
+    if code not in (200, 503) or not body.startswith(f"{name}: ".encode()):
+        raise DaemonUnreachable(f"cannot ask the daemon: {code}, no answer of a consul-supervisor")
+    return code == 200
+
+
+def _said(told: object) -> str:
+    error = told.get("error") if isinstance(told, dict) else None
+    return " ".join(error.split()) if isinstance(error, str) else "no answer of a consul-supervisor"
+
+
+def _get(socket_path: str, target: str, within_s: float) -> tuple[int, bytes]:
+    deadline = time.monotonic() + within_s
+    client = h11.Connection(h11.CLIENT)
+    request = h11.Request(method="GET", target=target, headers=[("Host", "localhost")])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        try:
+            _until(connection, deadline).connect(os.fsencode(socket_path))
+            sent = client.send(request)
+            connection.sendall((sent or b"") + (client.send(h11.EndOfMessage()) or b""))
+            return _answer(connection, client, deadline)
+        except TimeoutError:
+            why = f"no answer from {socket_path} within {within_s:g} s"
+        except OSError as error:
+            why = f"cannot reach {socket_path}: {(error.strerror or str(error)).lower()}"
+        except h11.RemoteProtocolError:
+            why = f"{socket_path} does not speak HTTP, or hung up in the middle of its answer"
+    raise DaemonUnreachable(f"cannot ask the daemon: {why}")
+
+
+def _answer(connection: socket.socket, client: h11.Connection, deadline: float) -> tuple[int, bytes]:
+    code, body = 0, bytearray()
+    while True:
+        event = client.next_event()
+        if event is h11.NEED_DATA:
+            client.receive_data(_until(connection, deadline).recv(RECEIVE_BYTES))
+        elif isinstance(event, h11.Response):
+            code = event.status_code
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > BODY_BYTES_MAX:
+                raise OSError(f"its answer has more than {BODY_BYTES_MAX} bytes")
+        elif isinstance(event, h11.EndOfMessage):
+            return code, bytes(body)
+
+
+def _until(connection: socket.socket, deadline: float) -> socket.socket:
+    """The same socket, whose next operation ends by the deadline."""
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    connection.settimeout(left_s)
+    return connection

@@ -1,0 +1,209 @@
+"""What ``check --connect`` makes of Consul's answers: one finding for each thing that must be right.
+
+Pure functions of answers and settings: nothing here asks, and nothing is printed. A finding says
+what is so, and the remedy where something is wrong; it never holds the token.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome, Refused
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+
+CONNECTIONS_EACH = 3  # of an item at a time: its watch, a read, and a renewal or a write
+SOME_NODE = "NAME-OF-THE-AGENTS-NODE"
+
+
+class Level(StrEnum):
+    """How it stands with one thing."""
+
+    OK = "ok"
+    WARNING = "warning"
+    UNTOLD = "cannot tell"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``what`` is looked at, of ``item`` (blank: of the agent, or Consul); ``text`` says how it is,
+    ``remedy`` what to do (blank: nothing)."""
+
+    what: str
+    level: Level
+    text: str
+    remedy: str = ""
+    item: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """What an agent says of itself (``/v1/agent/self``); ``debug`` is its own configuration."""
+
+    node: str
+    address: str
+    version: str
+    debug: Mapping[str, Any] = field(repr=False)
+
+
+def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
+    """The facts in an answer; blank where it does not say."""
+    parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
+    config, member, debug = (parts[name] for name in _PARTS)
+    return AgentFacts(
+        node=_text(config, "NodeName"),
+        address=_text(member, "Addr"),
+        version=_text(config, "Version"),
+        debug=debug,
+    )
+
+
+_PARTS = ("Config", "Member", "DebugConfig")
+
+
+def _text(part: Mapping[str, Any], name: str) -> str:
+    value = part.get(name)
+    return value if isinstance(value, str) else ""
+
+
+# --- the agent -----------------------------------------------------------------------------------
+
+
+def of_leader(leader: str) -> Finding:
+    """``leader``: the address that ``/v1/status/leader`` tells; blank when there is none."""
+    if leader:
+        return Finding("leader", Level.OK, f"Consul's leader is {leader}")
+    text = "Consul has no leader: no lock can be taken or kept"
+    return Finding("leader", Level.ERROR, text, "bring back a majority of its servers")
+
+
+def of_agent(facts: AgentFacts, hostname: str, *, is_local: bool, items: int) -> list[Finding]:
+    """``is_local``: whether the address that the agent is known by is one of this machine's."""
+    return [
+        _of_version(facts),
+        _of_machine(facts, hostname, is_local=is_local),
+        _of_leave(facts),
+        _of_connections(facts, items),
+    ]
+
+
+def unknown_agent(why: str, denied: bool) -> list[Finding]:
+    """The agent does not say what it is."""
+    text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
+    remedy = f'to be told, let the token read it: agent "{SOME_NODE}" {{ policy = "read" }}' if denied else ""
+    return [Finding("agent", Level.UNTOLD, text, remedy)]
+
+
+def _of_version(facts: AgentFacts) -> Finding:
+    numbers = facts.version.split(".")[:2]
+    if not facts.version or not all(number.isdecimal() for number in numbers):
+        return Finding("version", Level.UNTOLD, "the agent does not say its version")
+    if [int(number) for number in numbers] >= [1, 8]:
+        return Finding("version", Level.OK, f"Consul {facts.version}")
+    return Finding("version", Level.ERROR, f"Consul {facts.version} is older than 1.8", "upgrade it")
+
+
+def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:
+    named = f"{facts.node} ({facts.address})"
+    if not facts.node:
+        return Finding("machine", Level.UNTOLD, "the agent does not say which node it is")
+    if is_local or facts.node.partition(".")[0].lower() == hostname.partition(".")[0].lower():
+        return Finding("machine", Level.OK, f"the agent is this machine's: {named}")
+    text = f"the agent is another machine's, {named}: when that fails, this node is cut off"
+    return Finding("machine", Level.WARNING, text, "run an agent on this machine, and ask that one")
+
+
+def _of_leave(facts: AgentFacts) -> Finding:
+    leaves = facts.debug.get("LeaveOnTerm")
+    if not isinstance(leaves, bool):
+        return Finding("leave", Level.UNTOLD, "the agent does not say whether it leaves on SIGTERM")
+    if not leaves:
+        return Finding(
+            "leave", Level.OK, "a stop of the agent keeps its sessions (leave_on_terminate: false)"
+        )
+    text = "the agent leaves on SIGTERM, and its sessions end: each restart of it is a failover"
+    return Finding("leave", Level.WARNING, text, "set leave_on_terminate: false in the agent's configuration")
+
+
+def _of_connections(facts: AgentFacts, items: int) -> Finding:
+    limit = facts.debug.get("HTTPMaxConnsPerClient")
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        return Finding("connections", Level.UNTOLD, "the agent does not say http_max_conns_per_client")
+    needed = CONNECTIONS_EACH * items
+    if limit <= 0 or needed <= limit:
+        allowed = "no limit" if limit <= 0 else f"{limit} are allowed"
+        return Finding("connections", Level.OK, f"up to {needed} connections at a time, {allowed}")
+    text = f"{items} items have up to {needed} connections at a time, the agent allows {limit} a client"
+    remedy = f"set limits.http_max_conns_per_client to {needed} or more in the agent's configuration"
+    return Finding("connections", Level.ERROR if items >= limit else Level.WARNING, text, remedy)
+
+
+# --- rights --------------------------------------------------------------------------------------
+
+
+def of_token(why: str) -> Finding:
+    """Consul does not know the token."""
+    remedy = "put a token that exists into token_file (or token, or CONSUL_HTTP_TOKEN)"
+    return Finding("token", Level.ERROR, f"Consul refuses the token: {why}", remedy)
+
+
+def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
+    """Of a read of ``key``."""
+    if isinstance(outcome, KeyView):
+        return _right(settings, Level.OK, f"may read {key}")
+    if isinstance(outcome, Denied):
+        text = f"may not read {key}: Consul answers {outcome.why}"
+        return _right(settings, Level.ERROR, text, _key_rule(settings))
+    return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
+
+
+def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
+    """Of a check-and-set of ``key`` that cannot succeed; ``why``: status and reason that Consul answers."""
+    if why.startswith("409") and "index is stale" in why:
+        return _right(settings, Level.OK, f"may write {key}")
+    if why.startswith(("403", "409")) and "Permission denied" in why:
+        return _right(
+            settings, Level.ERROR, f"may not write {key}: Consul answers {why}", _key_rule(settings)
+        )
+    return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
+
+
+def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outcome) -> Finding:
+    """Of a session like the item's that Consul cannot make, for it asks for the check ``impossible``."""
+    said = _said(outcome)
+    if isinstance(outcome, Created) or (isinstance(outcome, Refused) and impossible in said):
+        return _right(settings, Level.OK, "may make its session")
+    if isinstance(outcome, Denied):
+        rule = f'give the token: session "{node or SOME_NODE}" {{ policy = "write" }}'
+        return _right(settings, Level.ERROR, f"may not make its session: Consul answers {said}", rule)
+    if isinstance(outcome, Refused):
+        remedy = "change ttl or the checks of its session, or session_ttl_min of Consul's servers"
+        return _right(settings, Level.ERROR, f"cannot make its session: Consul answers {said}", remedy)
+    if isinstance(outcome, Ineligible):
+        text = f"cannot make its session now: Consul answers {said}"
+        return _right(settings, Level.WARNING, text, "it contends when the check passes")
+    return _right(settings, Level.UNTOLD, f"whether it may make its session: Consul answers {said}")
+
+
+def together(found: Sequence[Finding]) -> list[Finding]:
+    """Of one item: what is right in one line, then what is not."""
+    right = [one for one in found if one.level is Level.OK]
+    wrong = [one for one in found if one.level is not Level.OK]
+    lines = [replace(right[0], text=", ".join(one.text for one in right))] if right else []
+    return lines + wrong
+
+
+def _right(settings: ItemSettings, level: Level, text: str, remedy: str = "") -> Finding:
+    return Finding("rights", level, text, remedy, settings.name)
+
+
+def _key_rule(settings: ItemSettings) -> str:
+    access = "write" if settings.contend else "read"
+    if isinstance(settings, SemaphoreSettings):
+        return f'give the token: key_prefix "{settings.prefix}/" {{ policy = "{access}" }}'
+    return f'give the token: key "{settings.key}" {{ policy = "{access}" }}'
+
+
+def _said(outcome: Outcome) -> str:
+    return str(getattr(outcome, "why", outcome))

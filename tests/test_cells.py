@@ -1,0 +1,78 @@
+"""Text in columns: nothing that a terminal obeys gets through, and every cell has the width reckoned."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervisor.cells import ELLIPSIS, cut, fitted, padded, plain, width
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2Jb", r"a\x1b[2Jb"),
+        ("a\r\nb\tc", r"a\r\nb\tc"),
+        ("\x07\x00\x7f\x9b", r"\x07\x00\x7f\x9b"),
+        ("\u202egnp\u2066", r"\u202egnp\u2066"),
+        ("\u200b\ufeff", r"\u200b\ufeff"),
+        ("\ud800", r"\ud800"),
+        ("é 日本 🙂", "é 日本 🙂"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_shown_escaped(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("", 0), ("abc", 3), ("日本", 4), ("e\u0301", 1), ("ﾊ", 1), ("🙂", 2), ("❤\ufe0f", 2)],
+)
+def test_the_width_of_letters(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("日本語", 6, "日本語"),
+        ("日本語", 5, "日本…"),
+        ("日本語", 4, "日…"),
+        ("e\u0301e\u0301e\u0301", 2, "e\u0301…"),
+        ("abc", 1, "…"),
+        ("abc", 0, ""),
+        ("", 0, ""),
+    ],
+)
+def test_a_text_is_cut_to_what_fits(text: str, columns: int, shown: str) -> None:
+    assert cut(text, columns) == shown
+
+
+@given(st.text(max_size=60), st.integers(0, 40))
+def test_no_cell_is_ever_wider_or_obeyed(text: str, columns: int) -> None:
+    shown = plain(text)
+    assert shown.isprintable()
+    assert width(cut(shown, columns)) <= columns
+    assert width(padded(shown, columns)) == columns
+    assert cut(shown, columns) == shown or cut(shown, columns).rstrip(ELLIPSIS) in shown
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80)), min_size=1, max_size=6), st.integers(0, 200)
+)
+def test_columns_fit_or_it_is_said(sizes: list[tuple[int, int]], room: int) -> None:
+    natural, least = [max(pair) for pair in sizes], [min(pair) for pair in sizes]
+    widths = fitted(natural, least, room)
+    if widths is None:
+        assert sum(least) > room
+    else:
+        assert sum(widths) <= max(room, 0) or widths == natural
+        assert all(low <= each <= high for low, each, high in zip(least, widths, natural, strict=True))
+        assert widths == natural or sum(widths) == room
+
+
+def test_the_widest_gives_first() -> None:
+    assert fitted([10, 30, 5], [5, 5, 5], 30) == [10, 15, 5]
+    assert fitted([10, 30, 5], [5, 5, 5], 20) == [7, 8, 5]
+    assert fitted([10, 30, 5], [5, 5, 5], 14) is None

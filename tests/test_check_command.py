@@ -1,0 +1,206 @@
+"""``check`` as scripts use it: JSON for pipelines, and Ansible's ``validate`` for one drop-in of a folder."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.supervisor import command
+
+OK, USAGE, CONFIGURATION = 0, 2, 78
+PLACE = {"file", "line", "column", "path", "message", "remedy"}
+
+
+def checked(*arguments: str) -> tuple[int, dict[str, Any]]:
+    done = command("check", *arguments, "--json")
+    assert done.stderr == "", done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def test_json_tells_every_error_with_place_path_and_remedy(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("elections:\n  app: {keey: a}\n  other: {session: {ttl: 10}}\n")
+    code, told = checked(str(file))
+    assert code == CONFIGURATION and told["valid"] is False and told["items"] == []
+    first, second = told["errors"]
+    assert first == {
+        "file": str(file),
+        "line": 2,
+        "column": 9,
+        "path": "elections.app.keey",
+        "message": "cannot be set here: no such key, did you mean key?",
+        "remedy": "no such key, did you mean key?",
+    }
+    assert (second["line"], second["path"]) == (3, "elections.other.session.ttl")
+
+
+def test_json_tells_the_figures_and_warnings_of_a_file_that_is_right(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "elections:\n"
+        "  app: {session: {ttl: 5s, lock_delay: 45s}, on_lose: [{shell: a}]}\n"
+        "  seen: {contend: false}\n"
+        "semaphores: {rebuild: {limit: 3}}\n"
+    )
+    code, told = checked(str(file))
+    assert (code, told["valid"], told["errors"], told["connect"]) == (OK, True, [], None)
+    assert [(warning["path"], set(warning) == PLACE) for warning in told["warnings"]] == [
+        ("elections.app.session.ttl", True)
+    ]
+    app, seen, rebuild = told["items"]
+    assert app["lease"] | {"silence_s": 0, "cut_off_s": 0, "interval_s": 0, "exchange_s": 0} == {
+        "guard": "lock_delay",
+        "guard_s": 45.0,
+        "ttl_s": 5.0,
+        "margin_s": 2.25,
+        "lose_time_s": 6.0,
+        "room_s": 36.75,
+        "interval_s": 0,
+        "exchange_s": 0,
+        "silence_s": 0,
+        "cut_off_s": 0,
+        "failover_s": 55.0,
+        "lose_terms": [{"what": "on_lose[0]", "length_s": 6.0}],
+    }
+    assert seen == {
+        "name": "seen",
+        "kind": "election",
+        "key": "service/seen/leader",
+        "contend": False,
+        "lease": None,
+    }
+    assert (rebuild["key"], rebuild["lease"]["guard"]) == ("service/rebuild/.lock", "prune_delay")
+
+
+def test_both_outcomes_have_one_shape(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    shapes = []
+    for text in ("elections: {app: {}}", "elections: {app: 1}"):
+        file.write_text(text)
+        shapes.append(list(checked(str(file))[1]))
+    assert (
+        shapes[0] == shapes[1] == ["version", "valid", "replaces", "errors", "warnings", "items", "connect"]
+    )
+
+
+# --- Ansible -------------------------------------------------------------------------------------
+
+
+class Refused(Exception):
+    """The validation failed, and the file was not installed."""
+
+
+class Ansible:
+    """What its modules copy, template and lineinfile do with ``validate``: the new content is written to a
+    file of another name, the command is run with ``%s`` as that path, and only 0 installs the file."""
+
+    def __init__(self, tmp_path: Path, validate: str) -> None:
+        self.folder = tmp_path / "etc" / "consul-supervisor"
+        self.folder.mkdir(parents=True)
+        self._temporary = tmp_path / "ansible-tmp-1700000000.1-2-3"
+        self._validate = validate.replace("/etc/consul-supervisor", str(self.folder))
+
+    def install(self, name: str, text: str, temporary: str = "source") -> str:
+        self._temporary.mkdir()
+        new = self._temporary / temporary
+        try:
+            new.write_text(text)
+            argv = (self._validate % new).replace("NAME", name).split()[1:]
+            done = command(*argv)
+            if done.returncode != OK:
+                raise Refused(done.stderr)
+            shutil.copy(new, self.folder / name)
+            return done.stdout
+        finally:
+            shutil.rmtree(self._temporary)
+
+
+LOOSE = "consul-supervisor check %s --with /etc/consul-supervisor"
+STRICT = "consul-supervisor check %s --with /etc/consul-supervisor --as NAME"
+
+
+@pytest.mark.parametrize("validate", [LOOSE, STRICT], ids=["with", "with-as"])
+@pytest.mark.parametrize("temporary", ["source", ".source.yaml", "tmp8f3k2a"])
+def test_a_role_installs_and_changes_its_drop_ins_one_by_one(
+    tmp_path: Path, validate: str, temporary: str
+) -> None:
+    """From the first file of an empty folder on; each second run is a change of what is there."""
+    ansible = Ansible(tmp_path, validate)
+    ansible.install("00-base.yaml", "consul: {address: 'http://127.0.0.1:8500'}\n", temporary)
+    ansible.install("namenode.yaml", "elections: {namenode: {key: service/hdfs/leader}}\n", temporary)
+    ansible.install("rebuild.yaml", "semaphores: {rebuild: {limit: 3}}\n", temporary)
+    ansible.install("00-base.yaml", "consul: {datacenter: dc2}\nlog: {level: debug}\n", temporary)
+    ansible.install("namenode.yaml", "elections: {nn: {key: service/hdfs/leader}}\n", temporary)
+    ansible.install("rebuild.yaml", "semaphores: {rebuild: {limit: 5}}\n", temporary)
+    assert command("check", str(ansible.folder)).returncode == OK
+    assert "nn" in (ansible.folder / "namenode.yaml").read_text()
+
+
+@pytest.mark.parametrize("validate", [LOOSE, STRICT], ids=["with", "with-as"])
+def test_a_role_cannot_install_what_is_wrong_or_conflicts(tmp_path: Path, validate: str) -> None:
+    ansible = Ansible(tmp_path, validate)
+    ansible.install("a.yaml", "elections: {one: {}, two: {}}\n")
+    ansible.install("b.yaml", "elections: {three: {}}\n")
+    before = {file.name: file.read_text() for file in ansible.folder.iterdir()}
+    for text, why in (
+        ("elections: {three: {keey: 1}}\n", "did you mean key?"),
+        ("elections: {three: {}, one: {}, four: {}, five: {key: service/three/leader}}\n", "cannot"),
+        ("elections: {", "cannot be read as YAML"),
+    ):
+        with pytest.raises(Refused, match=re.escape(why)):
+            ansible.install("b.yaml", text)
+    assert {file.name: file.read_text() for file in ansible.folder.iterdir()} == before
+
+
+def test_it_says_in_whose_place_it_checked(tmp_path: Path) -> None:
+    ansible = Ansible(tmp_path, LOOSE)
+    assert "in the place of" not in ansible.install("a.yaml", "elections: {one: {}}\n")
+    told = ansible.install("a.yaml", "elections: {one: {}, two: {}}\n")
+    assert told.startswith(f"in the place of {ansible.folder}/a.yaml\n")
+    file = tmp_path / "new"
+    file.write_text("elections: {two: {}}")
+    assert checked(str(file), "--with", str(ansible.folder))[1]["replaces"] == f"{ansible.folder}/a.yaml"
+
+
+def test_faults_of_other_files_are_told_and_do_not_refuse(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")
+    new = tmp_path / "new"
+    new.write_text("elections: {two: {}}")
+    done = command("check", str(new), "--with", str(tmp_path / "d"))
+    assert done.returncode == OK
+    assert done.stdout.startswith(
+        f"warning: {tmp_path}/d/a.yaml:1:19: elections.one.keey: cannot be set here"
+    )
+    code, told = checked(str(new), "--with", str(tmp_path / "d"))
+    assert (code, told["valid"], [one["path"] for one in told["warnings"]]) == (
+        OK,
+        True,
+        ["elections.one.keey"],
+    )
+
+
+def test_a_folder_that_cannot_be_used_asks_no_consul_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")
+    new = tmp_path / "new"
+    new.write_text("elections: {two: {}}")
+    code, told = checked(str(new), "--with", str(tmp_path / "d"), "--connect")
+    assert (code, [one["level"] for one in told["connect"]]) == (OK, ["cannot tell"])
+
+
+@pytest.mark.parametrize("name", ["../x.yaml", "x", ".x.yaml", ""])
+def test_a_name_that_no_drop_in_can_have_is_2(tmp_path: Path, name: str) -> None:
+    done = command("check", "a", "--with", str(tmp_path), "--as", name)
+    assert done.returncode == USAGE and "no drop-in" in done.stderr
+
+
+def test_as_needs_with(tmp_path: Path) -> None:
+    done = command("check", "a", "--as", "b.yaml")
+    assert done.returncode == USAGE and "--with" in done.stderr

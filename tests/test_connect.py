@@ -1,0 +1,279 @@
+"""``check --connect``: what a real Consul says of itself and of a token, asked without any effect."""
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.elections.test_access import Guarded
+from tests.support.consul import BINARY, Agent, free_ports
+from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
+
+OK, UNREACHABLE, CONFIGURATION = 0, 69, 78
+FILE = """
+elections:
+  app: {}
+  watched: {contend: false}
+semaphores:
+  rebuild: {limit: 2}
+"""
+NEEDED = """
+key "service/app/leader" { policy = "write" }
+session "NODE" { policy = "write" }
+key "service/watched/leader" { policy = "read" }
+key_prefix "service/rebuild/" { policy = "write" }
+agent "NODE" { policy = "read" }
+"""
+
+
+class Check:
+    """``check --connect --json`` of one file, and its findings."""
+
+    def __init__(self, tmp_path: Path, consul: str, text: str = FILE) -> None:
+        file = tmp_path / "c.yaml"
+        file.write_text(f"consul: {{{consul}}}\n{text}")
+        self.done = command("check", str(file), "--connect", "--json")
+        assert "Traceback" not in self.done.stderr, self.done.stderr
+        self.code = self.done.returncode
+        self.found: list[dict[str, str]] = json.loads(self.done.stdout)["connect"]
+
+    def levels(self) -> set[tuple[str, str, str]]:
+        return {(one["what"], one["item"], one["level"]) for one in self.found}
+
+    def of(self, what: str, item: str = "", level: str = "") -> dict[str, str]:
+        (one,) = (
+            one
+            for one in self.found
+            if (one["what"], one["item"]) == (what, item) and level in ("", one["level"])
+        )
+        return one
+
+    def errors(self) -> list[str]:
+        return [
+            f"{one['item']}: {one['text']}: {one['remedy']}" for one in self.found if one["level"] == "error"
+        ]
+
+
+# --- rights --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """An agent that denies by default."""
+    with Guarded(tmp_path_factory.mktemp("guarded")) as agent:
+        yield agent
+
+
+def token(agent: Guarded, rules: str) -> str:
+    node = agent.call("GET", "/agent/self").json()["Config"]["NodeName"]
+    name = f"test-{len(agent.call('GET', '/acl/policies').json())}"
+    policy = {"Name": name, "Rules": rules.replace("NODE", node)}
+    assert agent.call("PUT", "/acl/policy", policy).status == 200
+    made = agent.call("PUT", "/acl/token", {"Policies": [{"Name": name}]})
+    return str(made.json()["SecretID"])
+
+
+def test_a_token_with_the_rights_that_are_needed_is_right(guarded: Guarded, tmp_path: Path) -> None:
+    secret = token(guarded, NEEDED)
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
+    assert check.code == OK, check.found
+    assert check.levels() == {
+        *((what, "", "ok") for what in ("reachable", "leader", "version", "machine", "leave", "connections")),
+        *(("rights", item, "ok") for item in ("app", "watched", "rebuild")),
+    }
+    assert secret not in check.done.stdout + check.done.stderr
+
+
+@pytest.mark.parametrize(
+    ("missing", "errors"),
+    [
+        ("session", ["app: may not make its session", "rebuild: may not make its session"]),
+        (
+            'key "service/app/leader"',
+            ["app: may not read service/app/leader", "app: may not write service/app/leader"],
+        ),
+        ('key "service/watched/leader"', ["watched: may not read service/watched/leader"]),
+        (
+            "key_prefix",
+            [
+                "rebuild: may not read service/rebuild/.lock",
+                "rebuild: may not write service/rebuild/.lock",
+                "rebuild: may not read service/rebuild/SESSION",
+                "rebuild: may not write service/rebuild/SESSION",
+            ],
+        ),
+    ],
+)
+def test_each_right_that_lacks_is_named_with_the_rule_that_gives_it(
+    guarded: Guarded, tmp_path: Path, missing: str, errors: list[str]
+) -> None:
+    rule = next(line for line in NEEDED.splitlines() if line.startswith(missing))
+    secret = token(guarded, NEEDED.replace(f"{rule}\n", ""))
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
+    assert check.code == CONFIGURATION
+    assert [error.partition(": Consul")[0] for error in check.errors()] == errors
+    node = guarded.call("GET", "/agent/self").json()["Config"]["NodeName"]
+    assert all(error.endswith(f"give the token: {rule.replace('NODE', node)}") for error in check.errors())
+
+
+def test_read_alone_is_not_enough_to_lead(guarded: Guarded, tmp_path: Path) -> None:
+    secret = token(guarded, NEEDED.replace('leader" { policy = "write" }', 'leader" { policy = "read" }'))
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
+    (error,) = check.errors()
+    assert check.code == CONFIGURATION and error.startswith("app: may not write service/app/leader")
+
+
+def test_what_the_token_may_not_be_told_cannot_be_told_and_is_no_error(
+    guarded: Guarded, tmp_path: Path
+) -> None:
+    secret = token(guarded, NEEDED.replace('agent "NODE" { policy = "read" }\n', ""))
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
+    assert check.code == OK and check.of("agent")["level"] == "cannot tell"
+    assert 'agent "NAME-OF-THE-AGENTS-NODE" { policy = "read" }' in check.of("agent")["remedy"]
+
+
+def test_a_token_that_consul_does_not_know(guarded: Guarded, tmp_path: Path) -> None:
+    check = Check(tmp_path, f"address: '{guarded.url}', token: 11111111-2222-3333-4444-555555555555")
+    assert check.code == CONFIGURATION
+    assert "ACL not found" in check.of("token")["text"] and "token_file" in check.of("token")["remedy"]
+    assert not [one for one in check.found if one["what"] == "rights"]
+
+
+def test_a_token_file_that_is_not_there(guarded: Guarded, tmp_path: Path) -> None:
+    check = Check(tmp_path, f"address: '{guarded.url}', token_file: {tmp_path}/none")
+    assert check.code == CONFIGURATION and f"{tmp_path}/none" in check.of("token")["text"]
+
+
+# --- no effect -----------------------------------------------------------------------------------
+
+
+def state(agent: Agent) -> list[Any]:
+    """All keys and sessions, with the index of their table."""
+    answers = [agent.call("GET", path) for path in ("/kv/?recurse&consistent", "/session/list?consistent")]
+    return [(answer.index, answer.text) for answer in answers]
+
+
+def test_it_changes_nothing_whether_the_keys_are_there_or_held(tmp_path: Path) -> None:
+    with Agent(tmp_path / "own") as agent:
+        session = agent.session_create(TTL="60s")
+        agent.acquire("service/app/leader", session, b"x")
+        for key in ("service/watched/leader", "service/rebuild/.lock"):
+            agent.kv_put(key, b'{"Limit": 2, "Holders": {}}')
+        before = state(agent)
+        assert Check(tmp_path, f"address: '{agent.url}'").code == OK
+        assert state(agent) == before
+
+
+# --- the agent -----------------------------------------------------------------------------------
+
+
+def test_an_agent_that_leaves_on_sigterm_is_warned_about(tmp_path: Path) -> None:
+    with Agent(tmp_path / "leaver", leave_on_terminate=True) as agent:
+        check = Check(tmp_path, f"address: '{agent.url}'")
+    assert check.code == OK and check.of("leave")["level"] == "warning"
+    assert "leave_on_terminate: false" in check.of("leave")["remedy"]
+
+
+def test_fewer_connections_than_items_need(tmp_path: Path) -> None:
+    config = {"limits": {"http_max_conns_per_client": 8}}
+    items = "elections: {" + ", ".join(f"e{number}: {{}}" for number in range(8)) + "}"
+    with Agent(tmp_path / "narrow", config=config) as agent:
+        few = Check(tmp_path, f"address: '{agent.url}'")
+        many = Check(tmp_path, f"address: '{agent.url}'", items)
+    assert few.code == OK and few.of("connections")["level"] == "warning"
+    assert many.code == CONFIGURATION and many.of("connections")["level"] == "error"
+    assert "http_max_conns_per_client to 24" in many.of("connections")["remedy"]
+
+
+def test_a_ttl_and_a_check_that_consul_refuses(tmp_path: Path) -> None:
+    session = "{session: {ttl: TTL, node_checks: [CHECK]}}"
+    items = "elections: {short: SHORT, unknown: UNKNOWN, fine: FINE}"
+    for name, ttl, bound in (
+        ("SHORT", "2s", "serfHealth"),
+        ("UNKNOWN", "10s", "none"),
+        ("FINE", "10s", "serfHealth"),
+    ):
+        items = items.replace(name, session.replace("TTL", ttl).replace("CHECK", bound))
+    with Agent(tmp_path / "usual", config={"session_ttl_min": "10s"}) as agent:
+        check = Check(tmp_path, f"address: '{agent.url}'", items)
+    assert check.code == CONFIGURATION
+    assert "Invalid Session TTL" in check.of("rights", "short", "error")["text"]
+    assert "Missing check 'none'" in check.of("rights", "unknown", "error")["text"]
+    assert check.of("rights", "fine")["level"] == "ok"
+
+
+def test_a_check_that_fails_now_is_a_warning(tmp_path: Path) -> None:
+    with Agent(tmp_path / "sick") as agent:
+        bound = {"Name": "fit", "TTL": "60s", "Status": "critical"}
+        assert agent.call("PUT", "/agent/check/register", bound).status == 200
+        check = Check(
+            tmp_path, f"address: '{agent.url}'", "elections: {app: {session: {node_checks: [fit]}}}"
+        )
+    assert check.code == OK
+    assert "critical" in check.of("rights", "app", "warning")["text"]
+
+
+def test_the_embedded_agent_is_asked_like_a_real_one(tmp_path: Path) -> None:
+    """It says less of itself."""
+    (port,) = free_ports(1)
+    argv = [*("setpriv", "--pdeathsig", "KILL"), *COMMAND, "dev-agent", "--port", str(port)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=ROOT, env=ENVIRON) as agent:
+        assert agent.stdout is not None and agent.stdout.readline()
+        check = Check(tmp_path, f"address: 'http://127.0.0.1:{port}'")
+        agent.terminate()
+    assert check.code == OK and not check.errors()
+    assert check.of("leave")["level"] == "cannot tell"
+
+
+# --- no Consul -----------------------------------------------------------------------------------
+
+
+def test_nobody_there_is_69(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    check = Check(tmp_path, f"address: 'http://127.0.0.1:{port}'")
+    assert check.code == UNREACHABLE
+    assert check.levels() == {("reachable", "", "error")}
+
+
+def test_a_cluster_without_a_leader_is_69(tmp_path: Path) -> None:
+    """One server of two that are expected."""
+    ports = dict(zip(("http", "server", "serf_lan"), free_ports(3), strict=True))
+    config = {
+        "bind_addr": "127.0.0.1",
+        "server": True,
+        "bootstrap_expect": 2,
+        "data_dir": str(tmp_path / "data"),
+        "ports": {**ports, "serf_wan": -1, "dns": -1, "grpc": -1},
+    }
+    (tmp_path / "consul.json").write_text(json.dumps(config))
+    argv = [
+        *("setpriv", "--pdeathsig", "KILL", str(BINARY), "agent"),
+        "-config-file",
+        f"{tmp_path}/consul.json",
+    ]
+    with (tmp_path / "log").open("wb") as log, subprocess.Popen(argv, stdout=log, stderr=log) as agent:
+        until(lambda: answers(ports["http"]), "the agent answers")
+        check = Check(tmp_path, f"address: 'http://127.0.0.1:{ports['http']}'")
+        agent.kill()
+    assert check.code == UNREACHABLE
+    assert check.levels() == {("reachable", "", "ok"), ("leader", "", "error")}
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_text_says_the_same_with_each_remedy_below(guarded: Guarded, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"consul: {{address: '{guarded.url}'}}\nelections: {{app: {{contend: false}}}}\n")
+    done = command("check", str(file), "--connect")
+    assert done.returncode == CONFIGURATION and done.stderr == ""
+    assert (
+        "  error        rights app: may not read service/app/leader: Consul answers 403 Permission denied\n"
+        '               give the token: key "service/app/leader" { policy = "read" }\n'
+    ) in done.stdout

@@ -1,0 +1,255 @@
+"""``status`` and ``holds``, asked of a real daemon as operators and cron do, and of peers that are none."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from supervisor.control import fetch
+from tests.support.consul import Agent
+from tests.support.supervisor import ENVIRON, ROOT, Supervisor, command, until
+from tests.support.unix_peer import UnixPeer, answer_of
+
+DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
+EVIL = "\x1b[2J\x1b]0;owned\x07 日本"
+HEAVY = ("asyncio", "requests", "jsonschema", "yaml", "structlog", "email", "ssl")
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    with Agent(tmp_path_factory.mktemp("status") / "consul") as running:
+        yield running
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """With a name short enough for sockets."""
+    made = Path(tempfile.mkdtemp(prefix="status-"))
+    yield made
+    shutil.rmtree(made)
+
+
+class Daemon(Supervisor):
+    """One that leads ``held``, waits for ``other`` (whose leader has an evil value), observes ``seen``."""
+
+    def __init__(self, folder: Path, agent: Agent, unique: str) -> None:
+        self.socket = folder / "c.sock"
+        self._agent, self._unique = agent, unique
+        hooks = {"on_acquire": [{"exec": ["true"]}]}
+        keys = {name: {"key": f"{unique}/{name}"} for name in ("held", "other", "seen")}
+        items = {
+            "held": {**keys["held"], **hooks},
+            "other": keys["other"],
+            "seen": {**keys["seen"], "contend": False},
+        }
+        super().__init__(
+            folder,
+            {
+                "consul": {"address": agent.url},
+                "control_socket": str(self.socket),
+                "elections": items,
+                "semaphores": {"slots": {"limit": 2, "prefix": f"{unique}/slots"}},
+            },
+        )
+
+    def ask(self, *arguments: str, columns: int | None = None) -> subprocess.CompletedProcess[str]:
+        environ = {} if columns is None else {"COLUMNS": str(columns)}
+        return command(*arguments, "--socket", str(self.socket), environ=environ)
+
+
+@pytest.fixture
+def daemon(folder: Path, agent: Agent, unique: str) -> Iterator[Daemon]:
+    rival = agent.session_create(TTL="600s")
+    assert agent.acquire(f"{unique}/other", rival, EVIL.encode())
+    made = Daemon(folder, agent, unique)
+    try:
+        made.start()
+        for name in ("held", "slots"):
+            made.wait_line("role", item=name, role="holding")
+        until(lambda: made.ask("holds", "held").returncode == DONE, "on_acquire has finished")
+        yield made
+        if made.running:
+            assert made.stop() == 0
+        made.assert_no_fault()
+    finally:
+        made.close()
+        agent.session_destroy(rival)
+
+
+# --- of a real daemon ----------------------------------------------------------------------------
+
+
+def test_status_is_a_table_of_what_the_daemon_takes_part_in(daemon: Daemon) -> None:
+    done = daemon.ask("status")
+    assert (done.returncode, done.stderr) == (DONE, "")
+    rows = {line.split()[0]: line for line in done.stdout.splitlines()[3:7] if not line.startswith("*")}
+    held = [line for line in done.stdout.splitlines() if line.startswith("* ")]
+    assert [line.split()[1:4] for line in held] == [
+        ["held", "election", "holding"],
+        ["slots", "semaphore", "holding"],
+    ]
+    assert "ok on_acquire[0]" in held[0] and "1 of 2: " in held[1]
+    assert rows["other"].split()[1:3] == ["election", "waiting"]
+    assert r"\x1b[2J\x1b]0;owned\x07 日本" in rows["other"]
+    assert rows["seen"].split()[1:3] == ["election", "observer"]
+    assert "\x1b" not in done.stdout and "\x07" not in done.stdout
+
+
+def test_it_fits_the_columns_that_there_are(daemon: Daemon) -> None:
+    narrow = daemon.ask("status", columns=70).stdout.splitlines()
+    assert max(map(len, narrow)) <= 70 and "…" in "".join(narrow)
+    assert "…" not in daemon.ask("status", columns=250).stdout
+
+
+def test_json_is_the_daemons_own_and_of_one_item_the_same_shape(daemon: Daemon) -> None:
+    whole, one = (json.loads(daemon.ask("status", *name, "--json").stdout) for name in ((), ("held",)))
+    assert whole["version"] == 1 and [item["name"] for item in one["items"]] == ["held"]
+    assert list(whole) == list(one) and whole["daemon"]["pid"] == daemon.pid
+    held = next(item for item in whole["items"] if item["name"] == "held")
+    assert list(held) == list(one["items"][0]) and held["transitions"]
+
+
+def test_one_item_alone_and_one_that_is_not_there(daemon: Daemon) -> None:
+    text = daemon.ask("status", "held").stdout
+    assert "held" in text and "other" not in text
+    done = daemon.ask("status", "none")
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert done.stderr == (
+        "consul-supervisor: cannot find none: no such election or semaphore, "
+        "there are held, other, seen, slots\n"
+    )
+
+
+def test_holds_is_0_for_holders_1_for_all_others_and_silent(daemon: Daemon) -> None:
+    for name, code in (("held", DONE), ("slots", DONE), ("other", NEGATIVE), ("seen", NEGATIVE)):
+        done = daemon.ask("holds", name)
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+    done = daemon.ask("holds", "none")
+    assert (done.returncode, done.stdout) == (USAGE, "") and done.stderr.count("\n") == 1
+
+
+def test_the_daemon_is_found_by_the_configuration(daemon: Daemon) -> None:
+    config = ("--config", str(daemon.config_path))
+    assert command("holds", "held", *config).returncode == DONE
+    assert command("status", *config).returncode == DONE
+
+
+def test_a_daemon_that_is_gone_is_69_and_neither_yes_nor_no(daemon: Daemon) -> None:
+    daemon.kill()
+    done = daemon.ask("holds", "held")
+    assert (done.returncode, done.stdout) == (UNREACHABLE, "")
+    assert done.stderr.startswith("consul-supervisor: cannot ask the daemon: cannot reach ")
+    daemon.start()
+    until(lambda: daemon.ask("holds", "held").returncode == DONE, "it is back")
+
+
+# --- of a peer that is none ----------------------------------------------------------------------
+
+
+def holds(folder: Path, answer: Sequence[bytes], **how: float | bool) -> bool | None:
+    with UnixPeer(folder / "p.sock", lambda: answer, **how) as peer:  # type: ignore[arg-type]
+        try:
+            return fetch.holds(str(folder / "p.sock"), "app", within_s=0.7)
+        finally:
+            assert peer.asked[0].startswith(b"GET /holder/app HTTP/1.1\r\n")
+
+
+def test_holds_is_told_by_status_and_name(folder: Path) -> None:
+    assert holds(folder, answer_of(b"app: holding\n")) is True
+    assert holds(folder, answer_of(b"app: waiting\n", 503)) is False
+    assert holds(folder, answer_of(b"{}", 404)) is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [],
+        [b"\x00\x01\x02"],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\napp: "],
+        answer_of(b"<html>welcome</html>"),
+        answer_of(b"other: holding\n"),
+        answer_of(b"Service Unavailable", 503),
+        answer_of(b"app: holding\n", 500),
+        answer_of(b"", 204),
+    ],
+    ids=["nothing", "garbage", "half", "another-page", "another-name", "another-503", "500", "empty"],
+)
+def test_what_is_no_daemons_answer_is_neither_yes_nor_no(folder: Path, answer: Sequence[bytes]) -> None:
+    with pytest.raises(fetch.DaemonUnreachable, match="^cannot ask the daemon: "):
+        holds(folder, answer)
+
+
+def test_one_deadline_covers_a_peer_that_trickles_or_is_silent(folder: Path) -> None:
+    slow = [bytes([letter]) for letter in answer_of(b"app: holding\n")[0]]
+    for answer, how in ((slow, {"pause_s": 0.05}), ([], {"stay": True})):
+        with pytest.raises(fetch.DaemonUnreachable, match="no answer from .* within 0.7 s"):
+            holds(folder, answer, **how)
+
+
+def test_an_endless_answer_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "BODY_BYTES_MAX", 1000)
+    with pytest.raises(fetch.DaemonUnreachable, match="its answer has more than 1000 bytes"):
+        holds(folder, answer_of(b"app: holding\n" + b"x" * 2000))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "why"),
+    [
+        (b"nonsense", 200, "200 no answer of a consul-supervisor"),
+        (b"[]", 200, "200 no answer of a consul-supervisor"),
+        (b'{"error": "cannot take commands of user id 7"}', 403, "403 cannot take commands of user id 7"),
+        (b'{"version": 2, "items": []}', 200, "it is of version 2, not 1"),
+    ],
+)
+def test_a_status_that_cannot_be_read_is_69(folder: Path, body: bytes, status: int, why: str) -> None:
+    with UnixPeer(folder / "p.sock", lambda: answer_of(body, status)):
+        done = command("status", "--socket", str(folder / "p.sock"))
+    assert (done.returncode, done.stdout) == (UNREACHABLE, "")
+    assert why in done.stderr and done.stderr.count("\n") == 1
+
+
+# --- usage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("status", "A"), ("status", "--json", "--watch"), ("holds",), ("holds", "a", "b"), ("holds", "A b")],
+)
+def test_wrong_usage_is_2(arguments: tuple[str, ...]) -> None:
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+
+
+def test_to_watch_needs_a_terminal() -> None:
+    done = command("status", "--watch", "--socket", "/nonexistent")
+    assert done.returncode == USAGE and "no terminal" in done.stderr
+
+
+def test_a_bad_configuration_is_78(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("control_socket: 7\n")
+    for arguments in (("status",), ("holds", "a")):
+        assert command(*arguments, "--config", str(file)).returncode == CONFIGURATION
+
+
+def test_holds_starts_fast_for_it_imports_nothing_heavy(folder: Path) -> None:
+    """Cron runs it each minute, on machines that do other things."""
+    code = (
+        "import sys; from supervisor.__main__ import main; sys.argv[1:] = sys.argv[2:];"
+        f"code = main(); heavy = sorted(set({HEAVY}) & set(sys.modules)); print(heavy); sys.exit(code)"
+    )
+    with UnixPeer(folder / "p.sock", lambda: answer_of(b"app: holding\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "-", "holds", "app", "--socket", str(folder / "p.sock")],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=ENVIRON,
+            timeout=30,
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (DONE, "[]\n", "")

@@ -1,0 +1,181 @@
+"""The status as a table: reads at a glance, fits its terminal, and shows nothing that a terminal obeys."""
+
+import re
+from typing import Any
+
+import pytest
+
+from supervisor.cells import width
+from supervisor.table import duration, lines, of_item
+
+NOW = "2026-11-21T15:00:00.000Z"
+
+
+def item(name: str, **fields: Any) -> dict[str, Any]:
+    usual = {
+        "name": name,
+        "kind": "election",
+        "role": "waiting",
+        "since": "2026-11-21T14:56:48.000Z",
+        "holds": False,
+        "leader": None,
+        "lease_left_s": None,
+        "limit": None,
+        "effective_limit": None,
+        "holders": None,
+        "last_hook": None,
+        "last_error": None,
+        "warnings": [],
+    }
+    return {**usual, **fields}
+
+
+def hook(result: str, name: str = "on_acquire[0]", detail: str = "") -> dict[str, Any]:
+    return {
+        "hook": name,
+        "event": "acquire",
+        "result": result,
+        "at": NOW,
+        "duration_s": 0.12,
+        "detail": detail,
+    }
+
+
+def status(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    daemon = {"node": "vm7", "pid": 123, "started": "2026-11-19T10:00:00.000Z", "now": NOW}
+    consul = {"address": "http://127.0.0.1:8500", "answered_s_ago": 0.2, "token_refused": False}
+    usual = {"version": 1, "daemon": daemon, "healthy": True, "troubles": [], "consul": consul}
+    return {**usual, "items": list(items), **fields}
+
+
+USUAL = status(
+    item(
+        "namenode",
+        role="holding",
+        holds=True,
+        leader='{"Node":"vm7","Port":8020}',
+        lease_left_s=21.34,
+        last_hook=hook("ok", detail="exit 0"),
+    ),
+    item(
+        "backup",
+        since="2026-11-21T14:59:56.000Z",
+        last_hook=hook("failed", detail="exit 1"),
+        last_error={"at": "2026-11-21T14:59:56.000Z", "text": "on_acquire[0] failed: exit 1"},
+        warnings=["does not contend before 2026-11-21T15:00:06.000Z, after a loss of its own making"],
+    ),
+    item(
+        "rebuild",
+        kind="semaphore",
+        limit=3,
+        effective_limit=2,
+        holders=[{"session": "s1", "value": "vm1"}, {"session": "s2", "value": "vm2"}],
+        last_hook=hook("running"),
+    ),
+)
+
+
+def test_it_reads_at_a_glance() -> None:
+    assert lines(USUAL, None, colours=False) == [
+        "vm7: healthy, up 2d5h, pid 123; Consul http://127.0.0.1:8500 answered 200ms ago",
+        "",
+        "  NAME      KIND       ROLE     SINCE  LEADER                      LEASE  LAST HOOK                            LAST ERROR",  # noqa: E501
+        '* namenode  election   holding  3m12s  {"Node":"vm7","Port":8020}  21s    ok on_acquire[0] 120ms               -',  # noqa: E501
+        "  backup    election   waiting  4s     -                           -      FAILED on_acquire[0] 120ms (exit 1)  4s ago: on_acquire[0] failed: exit 1",  # noqa: E501
+        "  rebuild   semaphore  waiting  3m12s  2 of 2: vm1, vm2            -      running on_acquire[0] 120ms          -",  # noqa: E501
+        "",
+        "warning: backup: does not contend before 2026-11-21T15:00:06.000Z, after a loss of its own making",
+    ]
+
+
+def test_eighty_columns_leave_out_the_errors_and_tell_them_below() -> None:
+    page = lines(USUAL, 80, colours=False)
+    assert page[2:6] == [
+        "  NAME      KIND       ROLE     SINCE  LEADER            LEASE  LAST HOOK",
+        '* namenode  election   holding  3m12s  {"Node":"vm7","…  21s    ok on_acquire[0…',
+        "  backup    election   waiting  4s     -                 -      FAILED on_acqui…",
+        "  rebuild   semaphore  waiting  3m12s  2 of 2: vm1, vm2  -      running on_acqu…",
+    ]
+    assert page[-1] == "last error: backup: 4s ago: on_acquire[0] failed: exit 1"
+    assert page[-3:-1] == [
+        "warning: backup: does not contend before 2026-11-21T15:00:06.000Z, after a loss",
+        "  of its own making",
+    ]
+
+
+def test_the_wider_the_more() -> None:
+    heads = {columns: lines(USUAL, columns, colours=False)[2].split() for columns in (30, 60, 80, 120, 300)}
+    assert "ERROR" not in heads[80] and "ERROR" in heads[120]
+    assert "KIND" not in heads[60] and "KIND" in heads[80]
+    assert heads[30][:2] == ["NAME", "ROLE"]
+    assert [len(heads[columns]) for columns in sorted(heads)] == sorted(len(head) for head in heads.values())
+
+
+@pytest.mark.parametrize("columns", [*range(1, 130), 200, 1000])
+def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
+    odd = item("x" * 63, role="ineligible", leader="日本語 e\u0301 \x1b[31m" * 30, warnings=["w 日本 " * 40])
+    full = status(*USUAL["items"], odd, healthy=False, troubles=["a is stuck: " + "t" * 300])
+    for line in lines(full, columns, colours=False):
+        assert width(line) <= columns and line.isprintable(), line
+
+
+def test_nothing_that_a_terminal_obeys_gets_through() -> None:
+    """Whoever may write a key in Consul could otherwise write to an operator's terminal."""
+    bad = "\x1b]0;owned\x07\x1b[2J\r\n\u202e\x9b"
+    error = {"at": NOW, "text": bad}
+    each = [
+        item("a", leader=bad, last_error=error, last_hook=hook("failed", bad, bad), warnings=[bad]),
+        item("b", kind="semaphore", limit=1, holders=[{"session": bad, "value": bad}]),
+    ]
+    for columns in (None, 80, 200):
+        page = lines(status(*each, troubles=[bad], healthy=False), columns, colours=False)
+        assert all(line.isprintable() for line in page)
+    assert r"\x1b]0;owned\x07" in page[3]
+
+
+def test_colours_make_holders_stand_out_and_change_no_letter() -> None:
+    full = status(*USUAL["items"], item("s", role="stuck"), healthy=False, troubles=["s is stuck"])
+    for columns in (None, 80):
+        painted = lines(full, columns, colours=True)
+        assert [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in painted] == lines(
+            full, columns, colours=False
+        )
+        assert painted[3].startswith("\x1b[1;32m* namenode") and painted[3].endswith("\x1b[0m")
+        assert painted[4].startswith("  backup")
+        assert painted[6].startswith("\x1b[31m  s ")
+
+
+def test_troubles_and_a_silent_consul_are_said() -> None:
+    consul = {"address": "http://127.0.0.1:8500", "answered_s_ago": None, "token_refused": True}
+    page = lines(
+        status(item("a"), consul=consul, healthy=False, troubles=["a is stuck"]), None, colours=False
+    )
+    assert page[0].startswith("vm7: NOT HEALTHY") and page[0].endswith(
+        "has not answered yet, REFUSES THE TOKEN"
+    )
+    assert page[-1] == "trouble: a is stuck"
+
+
+def test_an_empty_status_is_a_table_without_rows() -> None:
+    assert len(lines(status(), 80, colours=False)) == 3
+
+
+def test_one_item_alone() -> None:
+    assert [each["name"] for each in of_item(USUAL, "backup")["items"]] == ["backup"]
+    assert of_item(USUAL, "none")["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("length_s", "text"),
+    [
+        (-5, "0s"),
+        (0.9, "0s"),
+        (59.9, "59s"),
+        (60, "1m0s"),
+        (192, "3m12s"),
+        (18120, "5h2m"),
+        (1047600, "12d3h"),
+    ],
+)
+def test_durations(length_s: float, text: str) -> None:
+    assert duration(length_s) == text
