@@ -43,6 +43,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     token.py       Consul's token, read again when its file changes
     consul.py      an action as a request, a response as an outcome: knows the API, not sockets
     consul_slots.py  the same, of semaphores
+    rights.py      what a refused token lacks, as a rule of a policy
     answers.py     what a response says, piece by piece
     roster.py      the value of a semaphore's .lock
     transport/     requests' messages over asyncio: knows sockets, not Consul

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 import requests
 
 from supervisor import consul_slots as slots
+from supervisor import rights
 from supervisor.answers import Unreadable, head_of, index_of, json_of, number, text, value_of, why
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import (
@@ -71,6 +72,7 @@ class Consul:
     """Encodes and decodes for one Consul agent. ``base_url`` is ``http(s)://HOST:PORT``."""
 
     def __init__(self, settings: ConsulSettings, base_url: str, token: Token) -> None:
+        self._settings = settings
         self._base_url = base_url
         self._token = token
         scope = {"dc": settings.datacenter, "ns": settings.namespace, "partition": settings.partition}
@@ -126,6 +128,12 @@ class Consul:
 
     def decode(self, action: Request, response: requests.Response) -> Outcome:
         """What this answer says; never raises for anything that a peer can send."""
+        outcome = self._decode(action, response)
+        if isinstance(outcome, Denied):
+            return Denied(f"{outcome.why}: {rights.remedy(self._settings, action, outcome.why)}")
+        return outcome
+
+    def _decode(self, action: Request, response: requests.Response) -> Outcome:
         status = response.status_code
         if status == 403:
             return Denied(why(response))
