@@ -139,7 +139,7 @@ class Daemon:
         )
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, self._token)
-        self._transport = Transport(endpoint)
+        self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
         self._flush = Flush()
         self._records = Records(config, log, self._flush.want)
         begun = self._records.start(boottime())
