@@ -5,6 +5,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
 
     cli.py         commands and exit codes: the only module that prints
     arguments.py   what an operator may type: commands, options, their values
+    precautions.py who else may read our secrets or change what we run: modes and owners
     check.py       the figures of a configuration's leases, as text
     lookup.py      one question to Consul, for commands without the daemon
     config/        YAML -> schema -> relations -> frozen settings; every refusal with its place

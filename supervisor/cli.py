@@ -73,12 +73,12 @@ def _fail(code: int, text: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from supervisor.config import ConfigError, load
+    from supervisor.config import ConfigError
     from supervisor.control import ControlError
     from supervisor.journal import JournalBusy, JournalError
     from supervisor.token import TokenError
 
-    read = partial(load, options.path, os.environ, socket.gethostname())
+    read = partial(_load, options.path)
     try:
         return _daemon(read(), read, options.path)
     except ConfigError as error:
@@ -91,6 +91,17 @@ def _run(options: argparse.Namespace) -> int:
         return _fail(CONFIGURATION, str(error))
     _wind_up(options.path)
     return CONFIGURATION
+
+
+def _load(path: Path) -> "Config":
+    """With what others on this machine may do among its warnings. Raises ConfigError."""
+    from dataclasses import replace
+
+    from supervisor.config import load
+    from supervisor.precautions import precautions
+
+    config = load(path, os.environ, socket.gethostname())
+    return replace(config, warnings=(*config.warnings, *precautions(path, config)))
 
 
 def _wind_up(path: Path) -> None:
@@ -146,10 +157,10 @@ def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: 
 
 def _check(options: argparse.Namespace) -> int:
     from supervisor.check import report
-    from supervisor.config import ConfigError, load
+    from supervisor.config import ConfigError
 
     try:
-        config = load(options.path, os.environ, socket.gethostname())
+        config = _load(options.path)
     except ConfigError as error:
         return _refuse(error)
     print(report(config))
