@@ -72,7 +72,6 @@ class Consul:
     """Encodes and decodes for one Consul agent. ``base_url`` is ``http(s)://HOST:PORT``."""
 
     def __init__(self, settings: ConsulSettings, base_url: str, token: Token) -> None:
-        self._settings = settings
         self._base_url = base_url
         self._token = token
         scope = {"dc": settings.datacenter, "ns": settings.namespace, "partition": settings.partition}
@@ -130,7 +129,7 @@ class Consul:
         """What this answer says; never raises for anything that a peer can send."""
         outcome = self._decode(action, response)
         if isinstance(outcome, Denied):
-            return Denied(f"{outcome.why}: {rights.remedy(self._settings, action, outcome.why)}")
+            return Denied(f"{outcome.why}: {rights.remedy(self._token.called, action, outcome.why)}")
         return outcome
 
     def _decode(self, action: Request, response: requests.Response) -> Outcome:

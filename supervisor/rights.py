@@ -4,7 +4,6 @@ Consul 1.8 says "Permission denied" and no more. This names the rule that the re
 pasted into a policy, or whose token Consul did not know. It must never show a token.
 """
 
-from supervisor.config import ConsulSettings
 from supervisor.core.actions import (
     Acquire,
     CreateSession,
@@ -27,11 +26,11 @@ from supervisor.core.settings import LOCK_SUFFIX
 UNKNOWN_TOKEN = "ACL not found"  # Consul's words for a token that was deleted, or never was
 
 
-def remedy(settings: ConsulSettings, request: Request, said: str) -> str:
-    """What would mend the refusal ``said`` of this request."""
+def remedy(token: str, request: Request, said: str) -> str:
+    """What would mend the refusal ``said`` of this request; ``token`` is what it is called."""
     if UNKNOWN_TOKEN in said:
-        return f"Consul does not know {_token(settings)}: it was deleted or mistyped"
-    return f"{_token(settings)} needs {needed(request)}"
+        return f"Consul does not know {token}: it was deleted or mistyped"
+    return f"{token} needs {needed(request)}"
 
 
 def needed(request: Request) -> str:
@@ -56,9 +55,3 @@ def needed(request: Request) -> str:
 
 def _rule(resource: str, name: str, policy: str) -> str:
     return f'{resource} "{name}" {{ policy = "{policy}" }}'
-
-
-def _token(settings: ConsulSettings) -> str:
-    if settings.token_file is not None:
-        return f"the token in {settings.token_file}"
-    return "the token" if settings.token is not None else "the anonymous token, for none is set,"

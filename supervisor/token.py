@@ -45,6 +45,13 @@ class Token:
         self._path, self._value, self._stamp = changed._path, changed._value, changed._stamp
         self._fault = ""
 
+    @property
+    def called(self) -> str:
+        """How errors name it."""
+        if self._path is not None:
+            return f"the token in {self._path}"
+        return "the token" if self._value is not None else "the anonymous token, for none is set,"
+
     def value(self) -> str | None:
         """The token as of now; the last good one while its file cannot be read."""
         if self._path is not None:
