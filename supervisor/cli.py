@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
     from supervisor.journal import JournalBusy, JournalError
     from supervisor.token import TokenError
 
-    read = partial(_load, options.path)
+    read = partial(_load, options.path, in_use=True)
     try:
         return _daemon(read(), read, options.path)
     except ConfigError as error:
@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
     return CONFIGURATION
 
 
-def _load(path: Path) -> "Config":
+def _load(path: Path, *, in_use: bool) -> "Config":
     """With what others on this machine may do among its warnings. Raises ConfigError."""
     from dataclasses import replace
 
@@ -101,7 +101,7 @@ def _load(path: Path) -> "Config":
     from supervisor.precautions import precautions
 
     config = load(path, os.environ, socket.gethostname())
-    return replace(config, warnings=(*config.warnings, *precautions(path, config)))
+    return replace(config, warnings=(*config.warnings, *precautions(path, config, in_use=in_use)))
 
 
 def _wind_up(path: Path) -> None:
@@ -160,7 +160,7 @@ def _check(options: argparse.Namespace) -> int:
     from supervisor.config import ConfigError
 
     try:
-        config = _load(options.path)
+        config = _load(options.path, in_use=False)
     except ConfigError as error:
         return _refuse(error)
     print(report(config))

@@ -22,10 +22,10 @@ REPLACES = "replace what is in it"
 PROGRAMS_MAX = 1000  # of a configuration; each costs some calls of the kernel
 
 
-def precautions(path: Path, config: Config) -> tuple[Problem, ...]:
-    """What others may do, for the configuration at ``path`` and whatever it names. What is not there, or
-    what we may not look at, is passed over; but a secret that is not there is told of."""
-    look = _Look(os.geteuid())
+def precautions(path: Path, config: Config, *, in_use: bool) -> tuple[Problem, ...]:
+    """What others may do, for the configuration at ``path`` and whatever it names. What we may not look
+    at is passed over, and so is what is not there, unless the configuration is ``in_use`` here."""
+    look = _Look(os.geteuid(), in_use)
     for file in _files_of(path):
         look.runs(file)
         look.holds_token(file, config.consul.token)
@@ -44,8 +44,9 @@ def precautions(path: Path, config: Config) -> tuple[Problem, ...]:
 class _Look:
     """Collects what is found, each once."""
 
-    def __init__(self, uid: int) -> None:
+    def __init__(self, uid: int, in_use: bool) -> None:
         self.problems: dict[Problem, None] = {}
+        self._in_use = in_use
         self._trusted = (ROOT, uid)
         self._runs = f"change what runs as {'root' if uid == ROOT else 'this user'}"
         self._seen: set[Path] = set()
@@ -64,7 +65,8 @@ class _Look:
         except PermissionError:
             return  # `check` may be run by somebody who is not to read it
         except (OSError, ValueError) as error:
-            self._say(path, setting, f"cannot be read here: {getattr(error, 'strerror', error)}")
+            if self._in_use:
+                self._say(path, setting, f"cannot be read: {getattr(error, 'strerror', error)}")
             return
         if status.st_mode & stat.S_IROTH:
             self._warn(path, setting, "everybody can read this secret", "chmod o=")
@@ -100,6 +102,9 @@ class _Look:
 
     def usable(self, tls: Tls, setting: str) -> None:
         """Else it would be met with the first connection, perhaps at night."""
+        files = [Path(name) for name in (tls.ca_file, tls.cert_file, tls.key_file) if name is not None]
+        if not self._in_use and not all(os.access(file, os.R_OK) for file in files):
+            return
         from supervisor.transport import ExchangeFailed
         from supervisor.transport.tls import TlsContext
 

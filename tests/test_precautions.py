@@ -80,12 +80,12 @@ class Node:
         for path in [self.folder, *self.folder.rglob("*")]:
             os.chown(path, uid, uid)
 
-    def warnings(self, path: Path | None = None) -> list[str]:
+    def warnings(self, path: Path | None = None, *, in_use: bool = True) -> list[str]:
         """What there is to say, run as we are."""
         path = path or self.config
         config = load(path, {}, "node1")
         assert config.warnings == ()
-        return [str(problem) for problem in precautions(path, config)]
+        return [str(problem) for problem in precautions(path, config, in_use=in_use)]
 
     def checked(self, uid: int) -> list[str]:
         """The warnings of ``check``, which still succeeds, run by this user."""
@@ -170,7 +170,7 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
     ),
     "secret that is not there": (
         lambda node: node.hook_key.unlink(),
-        "{folder}/hook.key: elections.app.on_change[0].secret_file: cannot be read here: "
+        "{folder}/hook.key: elections.app.on_change[0].secret_file: cannot be read: "
         "No such file or directory",
     ),
     "key that cannot be used": (
@@ -191,6 +191,13 @@ def test_each_that_is_open_to_others_is_warned_of_with_what_mends_it(node: Node,
     if " chmod " in warning:
         subprocess.run(["sh", "-c", f"chmod {warning.partition(': chmod ')[2]}"], check=True)
         assert node.warnings(node.etc) == []
+
+
+def test_check_does_not_ask_for_files_that_belong_to_another_machine(node: Node) -> None:
+    for file in (node.token, node.hook_key, node.cert, node.key):
+        file.unlink()
+    assert node.warnings(in_use=False) == []
+    assert len(node.warnings()) == 4  # three secrets, and the certificate
 
 
 @as_root
