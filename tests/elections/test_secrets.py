@@ -232,6 +232,7 @@ def test_a_whole_life_tells_no_secret(scene: Scene, guarded: Guarded, tmp_path: 
     told.add("log", a.log_text)
     told.add("programs that were started", started_programs(programs))
     assert "getent\0ahosts" in told.texts["programs that were started"]
+    assert '"last_hook"' in told.texts["answer to /v1/status"]
     assert "environment of sleep" in told.texts and "on_acquire[0]" in told.texts["log"]
     assert "MY_SECRET" not in told.texts["environment of sleep"]
     assert "NOTIFY_SOCKET" not in told.texts["environment of sleep"]
