@@ -329,12 +329,15 @@ def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
         from supervisor.log import Log
 
         async def main():
-            config = load(Path(sys.argv[1]), {}, "here")
+            def read():
+                return load(Path(sys.argv[1]), {}, "here")
+
+            config = read()
 
             def boom():
                 raise ValueError(f"cannot use {config} {daemon.__dict__}")
 
-            daemon = Daemon(config, "here", os.environ, Log("debug", "json", boottime))
+            daemon = Daemon(config, "here", os.environ, Log("debug", "json", boottime), load=read)
             asyncio.get_running_loop().call_later(0.3, boom)
             return await daemon.run()
 
