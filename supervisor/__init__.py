@@ -6,6 +6,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     cli.py         commands and exit codes: the only module that prints
     arguments.py   what an operator may type: commands, options, their values
     exit_codes.py  what a command's end says to whoever ran it
+    precautions.py who else may read our secrets or change what we run: modes and owners
     check.py       what check prints: figures and findings, as text and as JSON
     connect.py     check --connect: questions to the real Consul that change nothing
     findings.py    what the answers to those mean
@@ -46,6 +47,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     token.py       Consul's token, read again when its file changes
     consul.py      an action as a request, a response as an outcome: knows the API, not sockets
     consul_slots.py  the same, of semaphores
+    rights.py      what a refused token lacks, as a rule of a policy
     answers.py     what a response says, piece by piece
     roster.py      the value of a semaphore's .lock
     transport/     requests' messages over asyncio: knows sockets, not Consul

@@ -87,12 +87,12 @@ def _fail(code: int, text: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from supervisor.config import ConfigError, load
+    from supervisor.config import ConfigError
     from supervisor.control import ControlError
     from supervisor.journal import JournalBusy, JournalError
     from supervisor.token import TokenError
 
-    read = partial(load, options.path, os.environ, socket.gethostname())
+    read = partial(_load, options.path, in_use=True)
     try:
         return _daemon(read(), read, options.path)
     except ConfigError as error:
@@ -105,6 +105,17 @@ def _run(options: argparse.Namespace) -> int:
         return _fail(CONFIGURATION, str(error))
     _wind_up(options.path)
     return CONFIGURATION
+
+
+def _load(path: Path, *, in_use: bool) -> "Config":
+    """With what others on this machine may do among its warnings. Raises ConfigError."""
+    from dataclasses import replace
+
+    from supervisor.config import load
+    from supervisor.precautions import precautions
+
+    config = load(path, os.environ, socket.gethostname())
+    return replace(config, warnings=(*config.warnings, *precautions(path, config, in_use=in_use)))
 
 
 def _wind_up(path: Path) -> None:
@@ -179,11 +190,11 @@ def _checked(options: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from supervisor.check import Checked, as_json, as_text
-    from supervisor.config import load, load_drop_in
+    from supervisor.config import load_drop_in
 
     hostname = socket.gethostname()
     if options.folder is None:
-        checked = Checked(load(options.path, os.environ, hostname))
+        checked = Checked(_load(options.path, in_use=False))
     else:
         placed = load_drop_in(options.path, options.folder, options.name, os.environ, hostname)
         checked = Checked(placed.config, placed.replaces, placed.standing)

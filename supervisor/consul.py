@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 import requests
 
 from supervisor import consul_slots as slots
+from supervisor import rights
 from supervisor.answers import Unreadable, head_of, index_of, json_of, number, text, value_of, why
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import (
@@ -130,6 +131,12 @@ class Consul:
 
     def decode(self, action: Request, response: requests.Response) -> Outcome:
         """What this answer says; never raises for anything that a peer can send."""
+        outcome = self._decode(action, response)
+        if isinstance(outcome, Denied):
+            return Denied(f"{outcome.why}: {rights.remedy(self._token.called, action, outcome.why)}")
+        return outcome
+
+    def _decode(self, action: Request, response: requests.Response) -> Outcome:
         status = response.status_code
         if status == 403:
             return Denied(why(response))

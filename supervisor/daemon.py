@@ -135,10 +135,14 @@ class Daemon:
         self._config = config
         self._load = load
         self._environ = environ
-        self._token = Token(config.consul, warn=lambda text: log.line("error", "token-file", why=text))
+        self._token = Token(
+            config.consul,
+            warn=lambda text: log.line("error", "token-file", why=text),
+            renewed=lambda text: log.line("info", "token-renewed", why=text),
+        )
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, self._token)
-        self._transport = Transport(endpoint)
+        self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
         self._flush = Flush()
         self._records = Records(config, log, self._flush.want)
         begun = self._records.start(boottime())

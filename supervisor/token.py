@@ -19,12 +19,19 @@ class TokenError(Exception):
 
 
 class Token:
-    """The token to send. ``warn`` is called once for each new fault of the file."""
+    """The token to send. ``warn`` is called once for each new fault of the file, ``renewed`` when a
+    token was read from it that is another than before, or after a fault."""
 
-    def __init__(self, settings: ConsulSettings, warn: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self,
+        settings: ConsulSettings,
+        warn: Callable[[str], None] = lambda text: None,
+        renewed: Callable[[str], None] = lambda text: None,
+    ) -> None:
         """Raises TokenError when the file cannot be used at the start."""
         self._path = settings.token_file
         self._warn = warn
+        self._renewed = renewed
         self._value = settings.token
         self._stamp: tuple[int, int, int] | None = None
         self._fault = ""
@@ -38,22 +45,37 @@ class Token:
         self._path, self._value, self._stamp = changed._path, changed._value, changed._stamp
         self._fault = ""
 
+    @property
+    def called(self) -> str:
+        """How errors name it."""
+        if self._path is not None:
+            return f"the token in {self._path}"
+        return "the token" if self._value is not None else "the anonymous token, for none is set,"
+
     def value(self) -> str | None:
         """The token as of now; the last good one while its file cannot be read."""
         if self._path is not None:
-            try:
-                self._refresh(self._path)
-                self._fault = ""
-            except TokenError as error:
-                if str(error) != self._fault:
-                    self._fault = str(error)
-                    self._warn(f"{error}; the last token read stays in use")
+            self._follow(self._path)
         return self._value
+
+    def _follow(self, path: str) -> None:
+        former = self._value
+        try:
+            self._refresh(path)
+        except TokenError as error:
+            if str(error) != self._fault:
+                self._fault = str(error)
+                self._warn(f"{error}; the last token read stays in use")
+            return
+        if self._fault or self._value != former:
+            self._fault = ""
+            self._renewed(f"the token in {path} is in use from now on")
 
     def _refresh(self, path: str) -> None:
         try:
             status = os.stat(path)
-            stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
+            # ctime, for a tool that copies into the file may set its mtime back (cp -p, rsync -t).
+            stamp = (status.st_ctime_ns, status.st_ino, status.st_size)
             if stamp == self._stamp:
                 return
             if not stat.S_ISREG(status.st_mode):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.elections.test_access import Guarded
+from tests.support.guarded import Guarded
 from tests.support.consul import BINARY, Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
 

@@ -35,7 +35,7 @@ from supervisor.core.settings import Hook, Webhook
 from supervisor.core.slots import BEHIND_S, RANK_S, RANKS_S_MAX
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
-from tests.support.consul import HOST, Agent, free_ports
+from tests.support.consul import HOST, free_ports
 from tests.support.log_lines import undocumented
 from tests.support.pages import (
     DEV_AGENT,
@@ -46,6 +46,7 @@ from tests.support.pages import (
     PAGES,
     README,
     ROOT,
+    SECURITY,
     Shown,
     anchors,
     fenced,
@@ -54,7 +55,7 @@ from tests.support.pages import (
     rows,
 )
 from tests.support.shell import Shell, replay
-from tests.support.supervisor import ENVIRON, PATIENCE_S, Supervisor, command, until
+from tests.support.supervisor import ENVIRON, PATIENCE_S, Supervisor, command
 from tests.support.unix_peer import UnixPeer, answer_of
 from tests.test_check_command import Ansible, Refused
 from tests.web.reader import Reader
@@ -63,7 +64,7 @@ CONFIGURATION = ROOT / "docs" / "configuration.md"
 COMMANDS = ROOT / "docs" / "commands.md"
 LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
-SHOWN = Shown(*DOCS)
+SHOWN = Shown(*(page for page in DOCS if page != SECURITY))  # tests/test_rights.py has that one
 
 
 def test_no_block_is_untested() -> None:
@@ -78,47 +79,6 @@ def test_the_line_for_editors_is_a_comment_that_names_the_schema(shown: str) -> 
     assert yaml.safe_load(shown) is None
     assert shown == "# yaml-language-server: $schema=config.schema.json\n"
     assert "`consul-supervisor schema > config.schema.json`" in CONFIGURATION.read_text()
-
-
-MASTER = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
-
-
-@SHOWN.by(CONFIGURATION, "Rights in Consul", "hcl")
-def test_the_shown_rights_are_enough_to_lead(shown: str, tmp_path: Path) -> None:
-    """On an agent that denies by default; each line is needed, too."""
-    acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": MASTER, "agent": MASTER}}
-    with Agent(tmp_path / "consul", config={"acl": acl}, token=MASTER) as agent:
-        rules = shown.replace("NAME-OF-THE-AGENTS-NODE", node_name(agent))
-        assert leads(agent, "all", rules, tmp_path)
-        for number, line in enumerate(rules.splitlines(keepends=True)):
-            assert not leads(agent, str(number), rules.replace(line, ""), tmp_path)
-
-
-def node_name(agent: Agent) -> str:
-    return str(agent.call("GET", "/agent/self").json()["Config"]["NodeName"])
-
-
-def leads(agent: Agent, policy: str, rules: str, folder: Path) -> bool:
-    """Whether a supervisor with these rights leads; otherwise Consul denied it something."""
-    assert agent.call("PUT", "/acl/policy", {"Name": policy, "Rules": rules}).status == 200
-    made = agent.call("PUT", "/acl/token", {"Policies": [{"Name": policy}]}).json()
-    election = {
-        "key": "service/hdfs/leader",
-        "session": {"ttl": "2s", "lock_delay": "20s"},
-        "on_change": [{"exec": ["true"]}],
-    }
-    consul = {"address": agent.url, "token": made["SecretID"]}
-    one = Supervisor(folder / policy, {"consul": consul, "elections": {"app": election}})
-    try:
-        one.start()
-        until(
-            lambda: one.lines("role", role="holding") or one.lines("consul-denied"), "it leads or is denied"
-        )
-        led = bool(one.lines("role", role="holding"))
-        assert one.stop() == 0
-        return led
-    finally:
-        one.close()
 
 
 def test_the_reference_is_made_from_the_schema() -> None:

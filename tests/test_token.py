@@ -42,6 +42,31 @@ def test_blanks_around_a_token_are_no_part_of_it(file: Path) -> None:
     assert token(file).value() == "s3cret"
 
 
+def test_a_file_written_over_whose_time_was_set_back_is_read_again(file: Path) -> None:
+    """As ``cp -p`` and ``rsync -t --inplace`` do; the new token is as long as the old one."""
+    current = token(file)
+    before = file.stat()
+    file.write_text("other\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_mtime_ns == before.st_mtime_ns and file.stat().st_size == before.st_size
+    assert current.value() == "other"
+
+
+def test_a_new_token_is_told_of_once_and_so_is_the_end_of_a_fault(file: Path) -> None:
+    renewed = Warned()
+    current = Token(ConsulSettings("http://h", token_file=str(file)), renewed=renewed.append)
+    assert current.value() == "first" and not renewed
+    replaced(file, "second")
+    assert [current.value(), current.value()] == ["second"] * 2
+    assert renewed == [f"the token in {file} is in use from now on"]
+    replaced(file, "second")
+    assert current.value() == "second" and len(renewed) == 1
+    file.write_text("")
+    assert current.value() == "second" and len(renewed) == 1
+    file.write_text("second")
+    assert current.value() == "second" and len(renewed) == 2
+
+
 def test_a_replaced_file_and_one_that_was_written_over_count_from_the_next_request_on(file: Path) -> None:
     current = token(file)
     replaced(file, "second")

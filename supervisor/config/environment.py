@@ -6,7 +6,7 @@ shell's. No message shows what a variable holds.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from supervisor.config.problems import KeyPath, Report, items_of
@@ -51,12 +51,16 @@ class Variables:
         return value
 
 
-def token_variables(data: dict[str, Any]) -> frozenset[str]:
-    """The variables that Consul's token is filled from, for hooks must not inherit them."""
+def secret_variables(data: dict[str, Any]) -> frozenset[str]:
+    """The variables that Consul's token, or the URL or a header of a webhook, is filled from: hooks must
+    not inherit them. Not the host's name, which is no secret."""
     section = data.get("consul")
-    token = section.get("token") if isinstance(section, dict) else None
-    names = _REFERENCE.findall(token) if isinstance(token, str) else []
-    return frozenset(name for _, name in names if name)
+    texts = [section.get("token")] if isinstance(section, dict) else []
+    for hook in (hook for _, hook in _hooks(data) if isinstance(hook, dict)):
+        headers = hook.get("headers")
+        texts += [hook.get("webhook"), *(headers.values() if isinstance(headers, dict) else ())]
+    found = (_REFERENCE.findall(text) for text in texts if isinstance(text, str))
+    return frozenset(name for names in found for _, name in names if name) - {"HOSTNAME"}
 
 
 def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
@@ -67,12 +71,17 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
     filler = _Filler(variables, report)
     filler.members(data, (), ("consul",))
     for section, name, item in items_of(data):
-        path = (section, name)
-        filler.members(item, path, ("key", "prefix", "value"))
+        filler.members(item, (section, name), ("key", "prefix", "value"))
+    for path, hook in _hooks(data):
+        filler.members(hook, path, _WEBHOOK_FIELDS)
+
+
+def _hooks(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
+    for section, name, item in items_of(data):
         for list_name in _HOOK_LISTS if isinstance(item, dict) else ():
             hooks = item.get(list_name)
             for index, hook in enumerate(hooks) if isinstance(hooks, list) else ():
-                filler.members(hook, (*path, list_name, index), _WEBHOOK_FIELDS)
+                yield (section, name, list_name, index), hook
 
 
 class _Filler:

@@ -11,7 +11,7 @@ from typing import Any
 
 from supervisor.config import consul, control, http, relations, source
 from supervisor.config.build import Builder, default_values, state_dir
-from supervisor.config.environment import Variables, fill_in, token_variables
+from supervisor.config.environment import Variables, fill_in, secret_variables
 from supervisor.config.problems import SECTIONS, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import Config
@@ -37,7 +37,7 @@ def load(
     read = source.read(path, report, files)
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
-    withheld = token_variables(read.data)
+    withheld = secret_variables(read.data)
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
 

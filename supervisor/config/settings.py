@@ -59,7 +59,7 @@ class HttpSettings:
 class Config:
     """A configuration without a fault; ``warnings`` are what its author should still know.
 
-    ``withheld``: variables that hold Consul's token, which hooks must not inherit. ``control``
+    ``withheld``: variables that hold secrets of ours, which hooks must not inherit. ``control``
     None: no commands are taken, for there is no file to say from whom. ``http`` None: no TCP listener.
     """
 

@@ -89,7 +89,12 @@ def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
     """By a child: a lookup inside this process could not be given up."""
     try:
         done = subprocess.run(
-            ["getent", database, "--", name], capture_output=True, text=True, timeout=LOOKUP_S, check=False
+            ["getent", database, "--", name],
+            capture_output=True,
+            text=True,
+            timeout=LOOKUP_S,
+            check=False,
+            env={"PATH": os.environ.get("PATH", SYSTEM_PATH)},  # no secret of ours
         )
     except subprocess.TimeoutExpired:
         raise Refused(f"the directory of {what}s did not tell {name!r} within {LOOKUP_S:g} s") from None

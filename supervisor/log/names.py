@@ -22,6 +22,8 @@ Name = Literal[
     "control-socket",
     "http",
     "token-file",
+    "token-renewed",
+    "tls-files",
     "stood-still",
     "bug",
     # an election's or semaphore's part in it

@@ -14,6 +14,7 @@ from typing import cast
 import h11
 import requests
 
+from supervisor.core.settings import Tls
 from supervisor.transport import messages
 from supervisor.transport.failure import ExchangeFailed, FailureKind, lost_failure, protocol_reason
 
@@ -26,18 +27,21 @@ HTTP_TOO_LARGE = 431  # h11's hint on a head that outgrew HEAD_BYTES_MAX
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection. ``peer`` is how errors name the other side.
+    """One connection. ``peer`` is how errors name the other side; of ``tls`` they name the settings.
 
     It adds itself to ``alive`` once it is established, and leaves it when its socket is closed.
     """
 
-    def __init__(self, peer: str, sock: socket.socket, body_bytes_max: int, alive: set["Connection"]) -> None:
+    def __init__(
+        self, peer: str, sock: socket.socket, body_bytes_max: int, alive: set["Connection"], tls: Tls
+    ) -> None:
         self.heard = False  # whether a byte has come since it was opened or parked
         self.parked_at = 0.0
         self._peer = peer
         self._sock = sock
         self._body_bytes_max = body_bytes_max
         self._alive = alive
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._http = self._new_http()
@@ -202,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
                 text = f"the connection to {self._peer} was closed on this side"
                 raise ExchangeFailed(FailureKind.LOCAL, text)
             if self._closed:
-                raise lost_failure(self._peer, self._lost, self.heard)
+                raise lost_failure(self._peer, self._lost, self.heard, self._tls)
         except h11.RemoteProtocolError as exc:
             exchange.answer.set_exception(self._unreadable(exc))
         except ExchangeFailed as failure:
@@ -232,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
         if exc.error_status_hint == HTTP_TOO_LARGE:
             return self._too_large(f"its head has more than {HEAD_BYTES_MAX} bytes")
         if self._http.trailing_data[1]:
-            return lost_failure(self._peer, None, self.heard)
+            return lost_failure(self._peer, None, self.heard, self._tls)
         why = protocol_reason(str(exc))
         return ExchangeFailed(FailureKind.PROTOCOL, f"the answer of {self._peer} is not HTTP: {why}")
 

@@ -7,11 +7,12 @@ their first moment, and only addresses, never names, are given to them.
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from supervisor.transport.connection import Connection
 from supervisor.transport.endpoint import Endpoint
-from supervisor.transport.failure import ExchangeFailed, FailureKind, connect_failure
+from supervisor.transport.failure import NO_TLS, ExchangeFailed, FailureKind, connect_failure
 from supervisor.transport.resolve import Address, Resolver
 from supervisor.transport.tls import TlsContext
 
@@ -24,14 +25,17 @@ class Progress:
 
 
 class Dialer:
-    """Connects to one endpoint; ``alive`` is where its connections keep themselves."""
+    """Connects to one endpoint; ``alive`` is where its connections keep themselves, ``warn`` is told
+    of a fault that is ridden out."""
 
-    def __init__(self, endpoint: Endpoint, body_bytes_max: int, alive: set[Connection]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, body_bytes_max: int, alive: set[Connection], warn: Callable[[str], None]
+    ) -> None:
         self._endpoint = endpoint
         self._body_bytes_max = body_bytes_max
         self._alive = alive
         self._resolver = Resolver(endpoint.host, endpoint.port) if endpoint.scheme != "unix" else None
-        self._tls = TlsContext(endpoint.tls) if endpoint.scheme == "https" else None
+        self._tls = TlsContext(endpoint.tls, warn) if endpoint.scheme == "https" else None
 
     async def dial(self, progress: Progress, deadline: float) -> Connection:
         """A connection that nobody has used; by ``deadline`` (loop time) the caller cancels this.
@@ -84,7 +88,7 @@ class Dialer:
     async def _established(
         self, sock: socket.socket, peer: str, context: ssl.SSLContext | None
     ) -> Connection:
-        connection = Connection(peer, sock, self._body_bytes_max, self._alive)
+        connection = Connection(peer, sock, self._body_bytes_max, self._alive, self._endpoint.tls)
         try:
             await asyncio.get_running_loop().create_connection(
                 lambda: connection,
@@ -93,7 +97,7 @@ class Dialer:
                 server_hostname=self._endpoint.server_name if context else None,
             )
         except OSError as exc:
-            raise connect_failure(peer, exc) from exc
+            raise connect_failure(peer, exc, self._endpoint.tls) from exc
         except asyncio.CancelledError:
             connection.abort()  # asyncio may still be on its way to establish it
             raise
@@ -111,7 +115,7 @@ def _unix_socket(endpoint: Endpoint) -> socket.socket:
         raise ExchangeFailed(FailureKind.REFUSED, text) from exc
     except OSError as exc:
         sock.close()
-        raise connect_failure(endpoint.peer, exc) from exc
+        raise connect_failure(endpoint.peer, exc, endpoint.tls) from exc
     return sock
 
 
@@ -119,14 +123,14 @@ async def _tcp_socket(family: int, sockaddr: tuple[object, ...], peer: str) -> s
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)
     except OSError as exc:
-        raise connect_failure(peer, exc) from exc
+        raise connect_failure(peer, exc, NO_TLS) from exc
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await asyncio.get_running_loop().sock_connect(sock, sockaddr)
     except OSError as exc:
         sock.close()
-        raise connect_failure(peer, exc) from exc
+        raise connect_failure(peer, exc, NO_TLS) from exc
     except BaseException:
         sock.close()
         raise

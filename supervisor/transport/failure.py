@@ -11,6 +11,8 @@ import re
 import ssl
 from enum import StrEnum
 
+from supervisor.core.settings import Tls
+
 
 class FailureKind(StrEnum):
     """What went wrong, as far as a caller may want to tell it apart."""
@@ -37,13 +39,15 @@ class ExchangeFailed(Exception):
 
 
 LOCAL_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EACCES, errno.EPERM})
+NO_TLS = Tls()
+EXPIRED, OTHER_NAME = 10, (62, 64)  # X509_V_ERR_: CERT_HAS_EXPIRED, HOSTNAME_ and IP_ADDRESS_MISMATCH
 RESET_ERRNOS = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN})
 
 
-def connect_failure(peer: str, exc: OSError) -> ExchangeFailed:
+def connect_failure(peer: str, exc: OSError, tls: Tls) -> ExchangeFailed:
     """The failure that a connect, or the TLS handshake after it, ended with."""
     if isinstance(exc, ssl.SSLError) and not is_tls_eof(exc):
-        return ExchangeFailed(FailureKind.TLS, f"cannot reach {peer}: {tls_reason(exc)}")
+        return ExchangeFailed(FailureKind.TLS, f"cannot reach {peer}: {tls_reason(exc, tls)}")
     if is_tls_eof(exc) or isinstance(exc, ConnectionResetError | ConnectionAbortedError):
         return ExchangeFailed(FailureKind.RESET, f"cannot reach {peer}: it closed the connection at once")
     if isinstance(exc, TimeoutError):
@@ -52,10 +56,10 @@ def connect_failure(peer: str, exc: OSError) -> ExchangeFailed:
     return ExchangeFailed(kind, f"cannot reach {peer}: {os_reason(exc)}")
 
 
-def lost_failure(peer: str, exc: Exception | None, heard: bool) -> ExchangeFailed:
+def lost_failure(peer: str, exc: Exception | None, heard: bool, tls: Tls) -> ExchangeFailed:
     """The failure of an exchange whose connection was lost; ``exc`` None: the peer closed it."""
     if isinstance(exc, ssl.SSLError) and not is_tls_eof(exc):
-        return ExchangeFailed(FailureKind.TLS, f"no answer from {peer}: {tls_reason(exc)}")
+        return ExchangeFailed(FailureKind.TLS, f"no answer from {peer}: {tls_reason(exc, tls)}")
     when = "in the middle of its answer" if heard else "before it answered"
     if isinstance(exc, TimeoutError):
         return ExchangeFailed(FailureKind.TIMEOUT, f"{peer} stopped receiving {when}")
@@ -77,16 +81,33 @@ def os_reason(exc: OSError) -> str:
     return os.strerror(exc.errno).lower() if exc.errno else str(exc)
 
 
-def tls_reason(exc: ssl.SSLError) -> str:
-    """OpenSSL's words, and which setting to look at where they point to one."""
+def tls_reason(exc: ssl.SSLError, tls: Tls = NO_TLS) -> str:
+    """OpenSSL's words, and what to do where they point to something."""
     if isinstance(exc, ssl.SSLCertVerificationError):
-        return f"TLS: its certificate is not trusted: {exc.verify_message} (see ca_file, server_name)"
+        return f"TLS: its certificate is not trusted: {exc.verify_message}; {_trust_remedy(exc, tls)}"
     words = (exc.reason or "handshake failed").lower().replace("_", " ")
     if "wrong version" in words or "http request" in words:
         return f"TLS: {words}: it does not speak TLS there (http:// instead of https://?)"
     if "alert" in words:
-        return f"TLS: it turned us away: {words} (see cert_file, key_file)"
+        return f"TLS: it turned us away: {words}; {_alert_remedy(tls)}"
     return f"TLS: {words}"
+
+
+def _trust_remedy(exc: ssl.SSLCertVerificationError, tls: Tls) -> str:
+    if exc.verify_code in OTHER_NAME:
+        asked = "" if tls.server_name is None else f" instead of {tls.server_name}"
+        return f"set server_name to a name that it bears{asked}"
+    if exc.verify_code == EXPIRED:
+        return "renew it on that side"
+    if tls.ca_file is None:
+        return "set ca_file to the authority that has signed it, for the system does not know it"
+    return f"ca_file {tls.ca_file} must have the authority that has signed it"
+
+
+def _alert_remedy(tls: Tls) -> str:
+    if tls.cert_file is None:
+        return "it may want a client certificate: set cert_file and key_file"
+    return f"cert_file {tls.cert_file} may have expired, or be signed by an authority that it does not trust"
 
 
 def protocol_reason(text: str) -> str:

@@ -6,6 +6,7 @@ ever sent twice here, but a GET whose kept connection closed before a byte of th
 """
 
 import asyncio
+from collections.abc import Callable
 
 import requests
 
@@ -31,11 +32,13 @@ class Transport:
         *,
         body_bytes_max: int = BODY_BYTES_MAX,
         idle_age_max_s: float = IDLE_AGE_MAX_S,
+        warn: Callable[[str], None] = lambda text: None,
     ) -> None:
+        """``warn`` is told of files of TLS that cannot be used any more, while the last good ones are."""
         self._endpoint = endpoint
         self._idle_age_max_s = idle_age_max_s
         self._alive: set[Connection] = set()
-        self._dialer = Dialer(endpoint, body_bytes_max, self._alive)
+        self._dialer = Dialer(endpoint, body_bytes_max, self._alive, warn)
         self._idle: list[Connection] = []
         self._spare: Connection | None = None
         self._expected: requests.PreparedRequest | None = None

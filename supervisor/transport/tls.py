@@ -1,11 +1,13 @@
 """An SSLContext that follows its files.
 
 A new connection uses the certificates that are on disk when it is made, so that rotated ones need
-no restart. Key material never leaves OpenSSL. It must never ask a terminal for a passphrase.
+no restart; while those cannot be used, the last good ones stay. Key material never leaves OpenSSL.
+It must never ask a terminal for a passphrase.
 """
 
 import os
 import ssl
+from collections.abc import Callable
 
 from supervisor.core.settings import Tls
 from supervisor.transport.failure import ExchangeFailed, FailureKind, tls_reason
@@ -14,23 +16,39 @@ Signature = tuple[tuple[int, int, int], ...]
 
 
 class TlsContext:
-    """One set of TLS settings. Loading a CA bundle blocks for some ms, once and after a change."""
+    """One set of TLS settings. Loading a CA bundle blocks for some ms, once and after a change.
 
-    def __init__(self, tls: Tls) -> None:
+    ``warn`` is called once for each new fault of files that were good before.
+    """
+
+    def __init__(self, tls: Tls, warn: Callable[[str], None] = lambda text: None) -> None:
         self._tls = tls
+        self._warn = warn
         self._context: ssl.SSLContext | None = None
         self._signature: Signature = ()
+        self._fault = ""
 
     def current(self) -> ssl.SSLContext:
-        """The context of the files as they are now.
+        """The context of the files as they are now, or of the last that were good.
 
         Raises ExchangeFailed (tls) that names the setting and the file which cannot be used.
         """
-        signature = self._files_signature()
-        if self._context is None or signature != self._signature:
-            self._context = _context_of(self._tls)
-            self._signature = signature
+        try:
+            signature = self._files_signature()
+            if self._context is None or signature != self._signature:
+                self._signature = signature  # also of a bad one: it is not loaded for each connection
+                self._context = _context_of(self._tls)
+                self._fault = ""
+        except ExchangeFailed as failure:
+            if self._context is None:
+                raise
+            self._complain(str(failure))
         return self._context
+
+    def _complain(self, fault: str) -> None:
+        if fault != self._fault:
+            self._fault = fault
+            self._warn(f"{fault}; the last good ones stay in use")
 
     def _files_signature(self) -> Signature:
         found = []
@@ -41,7 +59,7 @@ class TlsContext:
                     stat = os.stat(path)
                 except OSError as exc:
                     raise _unusable(setting, path, exc) from exc
-                found.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+                found.append((stat.st_ino, stat.st_ctime_ns, stat.st_size))
         return tuple(found)
 
 
@@ -68,16 +86,30 @@ def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str | N
             open(path, "rb").close()  # OpenSSL would not say which of the two it cannot read
         except OSError as exc:
             raise _unusable(setting, path, exc) from exc
+    asked = False
+
+    def passphrase() -> str:
+        nonlocal asked  # OpenSSL would ask a terminal, and says nothing of why it could not read the key
+        asked = True
+        return ""
+
     try:
-        # A passphrase is given so that OpenSSL does not ask a terminal for one.
-        context.load_cert_chain(cert_file, key_file, password="")
+        context.load_cert_chain(cert_file, key_file, password=passphrase)
     except OSError as exc:
-        raise _unusable("cert_file and key_file", f"{cert_file}, {key_file or cert_file}", exc) from exc
+        if asked:
+            raise ExchangeFailed(FailureKind.TLS, _locked(key_file or cert_file)) from exc
+        files = f"{cert_file}, {key_file or cert_file}"
+        raise _unusable("cert_file and key_file", files, exc) from exc
+
+
+def _locked(key_file: str) -> str:
+    remedy = f"take it off with openssl pkey -in {key_file} -out NEW, and let the mode guard the file"
+    return f"cannot use key_file {key_file}: it has a passphrase, and nobody is there to be asked; {remedy}"
 
 
 def _unusable(setting: str, path: str, exc: OSError) -> ExchangeFailed:
     if isinstance(exc, ssl.SSLError):
-        why = tls_reason(exc)
+        why = tls_reason(exc) if exc.reason else "one of them holds no PEM of its kind"
     else:
         why = (exc.strerror or str(exc)).lower()
     return ExchangeFailed(FailureKind.TLS, f"cannot use {setting} {path}: {why}")

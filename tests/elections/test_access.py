@@ -1,37 +1,18 @@
-"""Ways to Consul: tokens that change, TLS with a client's certificate, a unix socket."""
+"""Ways to Consul: tokens that change, and a unix socket. (TLS: tests/test_tls.py.)"""
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-import trustme
 
+from tests.elections.conftest import MakeScene
 from tests.elections.scene import Scene
-from tests.support.consul import Agent, free_ports
+from tests.support.consul import Agent
+from tests.support.guarded import Guarded, Made, write
+from tests.support.supervisor import Supervisor, until
 
-MASTER = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
-MakeScene = Callable[[Agent], AbstractContextManager[Scene]]
-ROOMY = {"lock_delay": "20s"}
-
-
-class Guarded(Agent):
-    """An agent that denies by default; the test itself uses its master token."""
-
-    def __init__(self, folder: Path) -> None:
-        acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": MASTER, "agent": MASTER}}
-        super().__init__(folder, config={"acl": acl}, token=MASTER)
-
-    def make_token(self, key: str) -> tuple[str, str]:
-        """The accessor and secret of a token that may do what an election needs, and nothing else."""
-        node = self.call("GET", "/agent/self").json()["Config"]["NodeName"]
-        rules = f'key "{key}" {{ policy = "write" }}\nsession "{node}" {{ policy = "write" }}'
-        policies = self.call("GET", "/acl/policies").json()
-        name = f"election-{len(policies)}"
-        assert self.call("PUT", "/acl/policy", {"Name": name, "Rules": rules}).status == 200
-        made = self.call("PUT", "/acl/token", {"Policies": [{"Name": name}]})
-        assert made.status == 200, made
-        return made.json()["AccessorID"], made.json()["SecretID"]
+ROOMY = {"lock_delay": "20s", "ttl": "5s"}
 
 
 @pytest.fixture
@@ -47,79 +28,131 @@ def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[Scene]:
         yield made
 
 
-def test_a_token_file_that_is_corrected_is_used_without_a_restart(
-    scene: Scene, guarded: Guarded, tmp_path: Path
-) -> None:
-    file = tmp_path / "token"
-    file.write_text("11111111-2222-3333-4444-555555555555\n")
-    _, secret = guarded.make_token(scene.key)
-    a = scene.node("a", consul={"token_file": str(file)})
-    a.wait_line("exchange-failed", kind="CreateSession")
-    file.write_text(f"{secret}\n")
-    a.wait_line("role", role="holding")
-    assert secret not in a.log_text
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where the supervisor finds its token."""
+    return tmp_path / "token"
 
 
-def test_a_token_that_is_replaced_costs_no_leadership(scene: Scene, guarded: Guarded, tmp_path: Path) -> None:
-    """403 is no answer: it is said aloud and ridden out like silence."""
-    accessor, first = guarded.make_token(scene.key)
-    _, second = guarded.make_token(scene.key)
-    file = tmp_path / "token"
-    file.write_text(first)
-    a = scene.leader("a", consul={"token_file": str(file)}, session={**ROOMY, "ttl": "5s"})
-    session = scene.session_of("a")
-    assert guarded.call("DELETE", f"/acl/token/{accessor}").status == 200
-    a.wait_line("exchange-failed", kind="RenewSession")
-    assert a.wait_line("consul-denied")["level"] == "error"
-    a.wait_line("exchange-failed", kind="ReadKey")
-    file.write_text(second)
-    a.wait_line("consul-answers", after="consul-denied")
+def contender(guarded: Guarded, scene: Scene) -> Made:
+    """A token that may do what an election needs, and nothing else."""
+    return guarded.token_of(write(scene.key) + guarded.sessions_rule())
+
+
+def renamed(file: Path, content: str) -> None:
+    """As a careful tool replaces a file."""
+    new = file.with_suffix(".new")
+    new.write_text(content)
+    new.rename(file)
+
+
+def written_over(file: Path, content: str) -> None:
+    """As ``cp`` does: the same inode; for a moment it is empty."""
+    file.write_text(content)
+
+
+def linked(file: Path, content: str) -> None:
+    """As tools that keep versions do: a symlink is switched over."""
+    version = file.with_name(f"{file.name}-{len(list(file.parent.iterdir()))}")
+    version.write_text(content)
+    link = file.with_suffix(".link")
+    link.symlink_to(version)
+    os.replace(link, file)
+
+
+def assert_kept(a: Supervisor, scene: Scene, session: str) -> None:
+    """One tenure from begin to end, and no secret said."""
     assert scene.session_of("a") == session
     assert a.stop() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-    assert not [secret for secret in (first, second) if secret in a.log_text]
 
 
-def test_a_token_file_that_vanishes_leaves_the_last_token_in_use(
-    scene: Scene, guarded: Guarded, tmp_path: Path
+@pytest.mark.parametrize("replace", [renamed, written_over, linked])
+def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
+    scene: Scene, guarded: Guarded, file: Path, replace: Callable[[Path, str], None]
 ) -> None:
-    file = tmp_path / "token"
-    file.write_text(guarded.make_token(scene.key)[1])
-    a = scene.leader("a", consul={"token_file": str(file)})
+    """The old one is deleted as soon as the log says that the new one is in use. The watch that was begun
+    with the old one goes on to its end; the session, which the old one made, is none the worse."""
+    first, second = contender(guarded, scene), contender(guarded, scene)
+    file.write_text(first.secret)
+    a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
+    session = scene.session_of("a")
+    replace(file, f"{second.secret}\n")
+    assert str(file) in a.wait_line("token-renewed")["why"]
+    guarded.forget(first)
+    guarded.kv_put(scene.key, b"seen")
+    scene.wait_told("a", "value-changed seen")
+    renewals = len(a.lines("request", kind="RenewSession"))
+    until(lambda: len(a.lines("request", kind="RenewSession")) > renewals + 1, "renewals with the new one")
+    assert not a.lines("consul-denied") and not a.lines("token-file")
+    assert_kept(a, scene, session)
+    assert not [made.secret for made in (first, second) if made.secret in a.log_text]
+
+
+def test_a_rotation_to_a_bad_file_keeps_the_last_good_token(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """It is said once for each fault; the next good file counts without a restart."""
+    first, second = contender(guarded, scene), contender(guarded, scene)
+    file.write_text(first.secret)
+    a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
+    session = scene.session_of("a")
+    renamed(file, "two tokens")
+    assert "it must hold one token and nothing else" in a.wait_line("token-file")["why"]
     file.unlink()
-    assert str(file) in a.wait_line("token-file")["why"]
-    assert a.stop() == 0
-    assert len(a.lines("token-file")) == 1
+    until(lambda: len(a.lines("token-file")) == 2, "that it is gone")
+    assert all("the last token read stays in use" in line["why"] for line in a.lines("token-file"))
+    assert not a.lines("consul-denied") and not a.lines("token-renewed")
+    renamed(file, second.secret)
+    a.wait_line("token-renewed")
+    guarded.forget(first)
+    assert_kept(a, scene, session)
+    assert len(a.lines("token-file")) == 2 and len(a.lines("token-renewed")) == 1
 
 
-def test_https_with_a_client_certificate(make_scene: MakeScene, tmp_path: Path) -> None:
-    """Who has the certificate leads; who has none is told so and keeps asking."""
-    authority = trustme.CA()
-    files = {
-        name: tmp_path / f"{name}.pem" for name in ("ca", "server", "server-key", "client", "client-key")
-    }
-    authority.cert_pem.write_to_path(str(files["ca"]))
-    for name, identity in (("server", "127.0.0.1"), ("client", "client.example")):
-        certificate = authority.issue_cert(identity)
-        certificate.private_key_pem.write_to_path(str(files[f"{name}-key"]))
-        certificate.cert_chain_pems[0].write_to_path(str(files[name]))
-    port = free_ports(1)[0]
-    config = {
-        "ports": {"https": port},
-        "verify_incoming": True,
-        "ca_file": str(files["ca"]),
-        "cert_file": str(files["server"]),
-        "key_file": str(files["server-key"]),
-    }
-    tls = {"ca_file": files["ca"], "cert_file": files["client"], "key_file": files["client-key"]}
-    with Agent(tmp_path / "tls", config=config) as agent, make_scene(agent) as scene:
-        address = f"https://127.0.0.1:{port}"
-        a = scene.leader("a", consul={"address": address, "tls": {k: str(v) for k, v in tls.items()}})
-        b = scene.node("b", consul={"address": address, "tls": {"ca_file": str(files["ca"])}})
-        assert "certificate" in b.wait_line("exchange-failed", kind="CreateSession")["why"]
-        scene.agent.kv_put(scene.key, b"through tls")
-        scene.wait_told("a", "value-changed through tls")
-        assert a.running and not b.lines("role", role="holding")
+def test_a_token_that_was_deleted_too_early_costs_no_leadership(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """403 is no answer: it is said aloud, with what is wrong and where, and ridden out like silence."""
+    first, second = contender(guarded, scene), contender(guarded, scene)
+    file.write_text(first.secret)
+    a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
+    session = scene.session_of("a")
+    guarded.forget(first)
+    a.wait_line("exchange-failed", kind="RenewSession")
+    denied = a.wait_line("consul-denied")
+    assert denied["level"] == "error"
+    assert f"Consul does not know the token in {file}: it was deleted or mistyped" in denied["why"]
+    a.wait_line("exchange-failed", kind="ReadKey")
+    file.write_text(second.secret)
+    a.wait_line("consul-answers", after="consul-denied")
+    a.wait_line("consul-answers", after="consul-denied")
+    assert_kept(a, scene, session)
+    assert not [made.secret for made in (first, second) if made.secret in a.log_text]
+
+
+def test_a_token_that_stays_refused_ends_belief_with_the_lease(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """Ridden out like silence, and no longer; once a good one comes it begins again."""
+    first, second = contender(guarded, scene), contender(guarded, scene)
+    file.write_text(first.secret)
+    a = scene.leader("a", consul={"token_file": str(file)})
+    guarded.forget(first)
+    assert scene.wait(node="a", event="lose", stage="end").reason == "lease-expired"
+    assert a.running
+    file.write_text(second.secret)
+    until(lambda: scene.calls("a")[-1] == "acquire acquired", "it leads again")
+
+
+def test_a_token_file_that_is_corrected_is_used_without_a_restart(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    file.write_text("11111111-2222-3333-4444-555555555555\n")
+    a = scene.node("a", consul={"token_file": str(file)})
+    a.wait_line("exchange-failed", kind="CreateSession")
+    file.write_text(contender(guarded, scene).secret)
+    a.wait_line("role", role="holding")
 
 
 def test_a_unix_socket(make_scene: MakeScene, tmp_path: Path) -> None:

@@ -11,59 +11,36 @@ from pathlib import Path
 import pytest
 
 from tests.elections.scene import boottime
-from tests.elections.test_access import Guarded
 from tests.semaphores.conftest import MakeScene
 from tests.semaphores.scene import PRUNE_DELAY_S, ROOM_S, SlotScene
+from tests.support.guarded import Guarded, below, deny, write
 from tests.support.supervisor import until
 
 LONG_S = PRUNE_DELAY_S + 2.5  # what is wrongly taken for gone would be pruned by then
 
 
-class Rules(Guarded):
-    """Makes tokens by rules, and changes the rules."""
-
-    def token_of(self, rules: str) -> tuple[str, str]:
-        """The id of a policy with these rules, which also lets make sessions, and a token of it."""
-        node = self.call("GET", "/agent/self").json()["Config"]["NodeName"]
-        self._sessions = f'\nsession "{node}" {{ policy = "write" }}'
-        name = f"semaphore-{len(self.call('GET', '/acl/policies').json())}"
-        policy = self.call("PUT", "/acl/policy", {"Name": name, "Rules": rules + self._sessions}).json()
-        made = self.call("PUT", "/acl/token", {"Policies": [{"Name": name}]})
-        assert made.status == 200, made
-        return policy["ID"], made.json()["SecretID"]
-
-    def change(self, policy: str, rules: str) -> None:
-        """Other rules for those that have this policy."""
-        name = self.call("GET", f"/acl/policy/{policy}").json()["Name"]
-        body = {"ID": policy, "Name": name, "Rules": rules + self._sessions}
-        assert self.call("PUT", f"/acl/policy/{policy}", body).status == 200
-
-
-def write(key: str) -> str:
-    return f'key "{key}" {{ policy = "write" }}\n'
-
-
-def below(prefix: str) -> str:
-    return f'key_prefix "{prefix}/" {{ policy = "write" }}\n'
-
-
 @pytest.fixture
-def rules(tmp_path: Path) -> Iterator[Rules]:
-    with Rules(tmp_path / "guarded") as agent:
+def guarded(tmp_path: Path) -> Iterator[Guarded]:
+    with Guarded(tmp_path / "guarded") as agent:
         yield agent
 
 
 @pytest.fixture
-def scene(rules: Rules, make_scene: MakeScene) -> Iterator[SlotScene]:
+def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[SlotScene]:
     """Supervisors on an agent that denies by default."""
-    with make_scene(rules) as made:
+    with make_scene(guarded) as made:
         yield made
 
 
-def two_hold(scene: SlotScene, rules: Rules) -> None:
+def may(guarded: Guarded, *rules: str) -> str:
+    """These rules, and the one that lets make sessions."""
+    return "".join(rules) + guarded.sessions_rule()
+
+
+def two_hold(scene: SlotScene, guarded: Guarded) -> None:
     """a and b may do all that they need, and have both slots."""
     scene.limit = 2
-    _, secret = rules.token_of(below(scene.name))
+    secret = guarded.token_of(may(guarded, below(scene.name))).secret
     for node in "ab":
         scene.holder(node, consul={"token": secret})
 
@@ -77,9 +54,9 @@ def nothing_happens(scene: SlotScene) -> None:
     assert scene.calls("a") == scene.calls("b") == ["acquire acquired"]
 
 
-def test_what_a_semaphore_needs_is_its_prefix_and_sessions(scene: SlotScene, rules: Rules) -> None:
-    two_hold(scene, rules)
-    _, secret = rules.token_of(below(scene.name))
+def test_what_a_semaphore_needs_is_its_prefix_and_sessions(scene: SlotScene, guarded: Guarded) -> None:
+    two_hold(scene, guarded)
+    secret = guarded.token_of(may(guarded, below(scene.name))).secret
     c = scene.waiter("c", consul={"token": secret})
     assert scene.nodes["a"].stop() == 0
     scene.wait_holders("b", "c")
@@ -87,32 +64,32 @@ def test_what_a_semaphore_needs_is_its_prefix_and_sessions(scene: SlotScene, rul
 
 
 @pytest.mark.parametrize("denied", ["all of it", "all but .lock", "all but .lock and what is beside it"])
-def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, rules: Rules, denied: str) -> None:
-    two_hold(scene, rules)
+def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, guarded: Guarded, denied: str) -> None:
+    two_hold(scene, guarded)
     allowed = {
         "all of it": "",
         "all but .lock": write(scene.key),
         "all but .lock and what is beside it": write(scene.key) + below(f"{scene.name}-other"),
     }
-    policy, secret = rules.token_of(allowed[denied])
-    c = scene.node("c", consul={"token": secret})
+    made = guarded.token_of(may(guarded, allowed[denied]))
+    c = scene.node("c", consul={"token": made.secret})
     c.wait_line("exchange-failed", kind="Enroll")
     assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
-    rules.change(policy, below(scene.name))
+    guarded.change(made, may(guarded, below(scene.name)))
     until(lambda: scene.line() == ["c"], "once it may, it stands in line")
     assert scene.nodes["b"].stop() == 0
     scene.wait_holders("a", "c")
 
 
 def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not_see(
-    scene: SlotScene, rules: Rules
+    scene: SlotScene, guarded: Guarded
 ) -> None:
-    two_hold(scene, rules)
-    policy, secret = rules.token_of(write(scene.key))
-    c = scene.node("c", consul={"token": secret})
+    two_hold(scene, guarded)
+    made = guarded.token_of(may(guarded, write(scene.key)))
+    c = scene.node("c", consul={"token": made.secret})
     session = until(lambda: scene.session_of("c"), "a session")
-    rules.change(policy, write(scene.key) + write(f"{scene.name}/{session}"))
+    guarded.change(made, may(guarded, write(scene.key) + write(f"{scene.name}/{session}")))
     until(lambda: scene.line() == ["c"], "it stands in line")
     c.wait_line("exchange-failed", kind="ReadKey")
     assert c.wait_line("consul-denied")["level"] == "error"
@@ -122,21 +99,23 @@ def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not
     scene.wait_holders("b", "c")  # a has left, and the record says so
 
 
-def test_who_does_not_see_the_record_makes_none(scene: SlotScene, rules: Rules) -> None:
-    two_hold(scene, rules)
-    policy, secret = rules.token_of(below(scene.name) + f'key "{scene.key}" {{ policy = "deny" }}\n')
-    c = scene.node("c", consul={"token": secret})
+def test_who_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guarded) -> None:
+    two_hold(scene, guarded)
+    made = guarded.token_of(may(guarded, below(scene.name), deny(scene.key)))
+    c = scene.node("c", consul={"token": made.secret})
     until(lambda: scene.line() == ["c"], "it stands in line")
     c.wait_line("exchange-failed", kind="ReadKey")
     assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
-    rules.change(policy, below(scene.name))
+    guarded.change(made, may(guarded, below(scene.name)))
     assert scene.nodes["a"].stop() == 0
     scene.wait_holders("b", "c")
 
 
-def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(scene: SlotScene, rules: Rules) -> None:
-    _, secret = rules.token_of(below(scene.name) + f'key "{scene.key}" {{ policy = "deny" }}\n')
+def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
+    scene: SlotScene, guarded: Guarded
+) -> None:
+    secret = guarded.token_of(may(guarded, below(scene.name), deny(scene.key))).secret
     c = scene.node("c", consul={"token": secret})
     c.wait_line("exchange-failed", kind="Enroll")
     time.sleep(1.5)
@@ -144,16 +123,16 @@ def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(scene: SlotSc
 
 
 def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_replaced(
-    scene: SlotScene, rules: Rules
+    scene: SlotScene, guarded: Guarded
 ) -> None:
     """It cannot leave either: its session ends, and the others prune it."""
     scene.limit = 1
-    policy, secret = rules.token_of(below(scene.name))
-    a = scene.holder("a", consul={"token": secret})
-    _, other = rules.token_of(below(scene.name))
+    made = guarded.token_of(may(guarded, below(scene.name)))
+    a = scene.holder("a", consul={"token": made.secret})
+    other = guarded.token_of(may(guarded, below(scene.name))).secret
     scene.waiter("d", consul={"token": other})
     denied_at = boottime()
-    rules.change(policy, write(scene.key))
+    guarded.change(made, may(guarded, write(scene.key)))
     lost = scene.wait(node="a", event="lose", stage="end")
     assert lost.reason == "lease-expired"
     assert denied_at + ROOM_S - 1.5 < lost.at < denied_at + ROOM_S + 1.5
@@ -161,5 +140,5 @@ def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_repl
     assert a.wait_line("consul-denied")["level"] == "error"
     began = scene.next_begin("d")
     assert began.at > lost.at
-    rules.change(policy, below(scene.name))
+    guarded.change(made, may(guarded, below(scene.name)))
     until(lambda: scene.line() == ["a"], "a is back")

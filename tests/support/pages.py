@@ -12,6 +12,7 @@ HOOKS = ROOT / "docs" / "hooks.md"
 LEASE = ROOT / "docs" / "lease.md"
 HTTP = ROOT / "docs" / "http.md"
 DEV_AGENT = ROOT / "docs" / "dev-agent.md"
+SECURITY = ROOT / "docs" / "security.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, *DOCS, ROOT / "CHANGELOG.md"]
 HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that nothing here sees

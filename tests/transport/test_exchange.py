@@ -430,7 +430,7 @@ def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
     with Peer([answer(b"too many", "429 Too Many Requests"), READ, HOLD]) as peer:
 
         async def scenario() -> int:
-            dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set())
+            dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
             connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
             await asyncio.sleep(0.1)
             response = await connection.exchange(put(peer.url))

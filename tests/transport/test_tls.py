@@ -201,7 +201,8 @@ except ExchangeFailed as failure:
         os.close(keyboard)
         os.close(terminal)
     assert ended.stderr == ""
-    assert ended.stdout.startswith("tls cannot use cert_file and key_file") and str(locked) in ended.stdout
+    assert ended.stdout.startswith(f"tls cannot use key_file {locked}: it has a passphrase")
+    assert f"openssl pkey -in {locked}" in ended.stdout
 
 
 def test_rotated_files_are_used_for_the_next_connection(tmp_path: Path) -> None:
@@ -231,6 +232,35 @@ def test_rotated_files_are_used_for_the_next_connection(tmp_path: Path) -> None:
                 rotate(authorities[1])
                 await it_new.exchange(put(new.url), timeout_s=PATIENT_S, fresh=True)
                 await failure_of(it_old.exchange(put(old.url), timeout_s=PATIENT_S, fresh=True))
+
+        asyncio.run(scenario())
+
+
+def test_files_that_turn_bad_leave_the_last_good_ones_in_use_and_are_told_of_once(
+    pki: Pki, tmp_path: Path
+) -> None:
+    """Between the new certificate and the new key, too, the two do not fit."""
+    cert, key = (Path(shutil.copy(file, tmp_path)) for file in (pki.client_cert, pki.client_key))
+    tls = Tls(ca_file=pki.ca, cert_file=str(cert), key_file=str(key))
+    warned: list[str] = []
+    with Peer([*SERVES, *SERVES], tls=mutual(pki)) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url, tls, warn=warned.append) as it:
+                for content in (None, b"nothing of use\n", None):
+                    if content is not None:
+                        key.write_bytes(content)
+                    await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+                assert warned == [
+                    f"cannot use cert_file and key_file {cert}, {key}: one of them holds no PEM of its kind; "
+                    "the last good ones stay in use"
+                ]
+                key.unlink()
+                await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+                assert f"cannot use key_file {key}: no such file" in warned[1]
+                shutil.copy(pki.client_key, key)
+                await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+                assert len(warned) == 2
 
         asyncio.run(scenario())
 

@@ -1,0 +1,67 @@
+"""A Consul agent that denies by default, and makes the tokens that a test asks for."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.consul import Agent
+
+MASTER = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
+
+
+class Made(NamedTuple):
+    """A token and its only policy; ``secret`` is what is sent."""
+
+    policy: str
+    accessor: str
+    secret: str
+
+
+class Guarded(Agent):
+    """An agent on which only what a policy says is allowed; the test itself uses its master token."""
+
+    def __init__(self, folder: Path, **config: object) -> None:
+        acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": MASTER, "agent": MASTER}}
+        super().__init__(folder, config={"acl": acl, **config}, token=MASTER)
+
+    @property
+    def node_name(self) -> str:
+        """What sessions of this agent belong to."""
+        return str(self.call("GET", "/agent/self").json()["Config"]["NodeName"])
+
+    def token_of(self, rules: str) -> Made:
+        """A token that may do what these rules say, and nothing else."""
+        name = f"test-{len(self.call('GET', '/acl/policies').json())}"
+        policy = self.call("PUT", "/acl/policy", {"Name": name, "Rules": rules})
+        assert policy.status == 200, policy
+        token = self.call("PUT", "/acl/token", {"Policies": [{"Name": name}]})
+        assert token.status == 200, token
+        return Made(policy.json()["ID"], token.json()["AccessorID"], token.json()["SecretID"])
+
+    def change(self, made: Made, rules: str) -> None:
+        """Other rules for this token, in force at once."""
+        name = self.call("GET", f"/acl/policy/{made.policy}").json()["Name"]
+        body = {"ID": made.policy, "Name": name, "Rules": rules}
+        assert self.call("PUT", f"/acl/policy/{made.policy}", body).status == 200
+
+    def forget(self, made: Made) -> None:
+        """The token is known no more."""
+        assert self.call("DELETE", f"/acl/token/{made.accessor}").status == 200
+
+    def sessions_rule(self) -> str:
+        """The rule that lets make sessions on this agent."""
+        return f'session "{self.node_name}" {{ policy = "write" }}\n'
+
+
+def write(key: str) -> str:
+    """The rule that lets write this key."""
+    return f'key "{key}" {{ policy = "write" }}\n'
+
+
+def below(prefix: str) -> str:
+    """The rule that lets write all below this prefix."""
+    return f'key_prefix "{prefix}/" {{ policy = "write" }}\n'
+
+
+def deny(key: str) -> str:
+    """The rule that takes this key out of what another rule allows."""
+    return f'key "{key}" {{ policy = "deny" }}\n'

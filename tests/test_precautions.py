@@ -1,0 +1,309 @@
+"""Modes and owners: what lets others read a secret or change what runs is warned of, with the command
+that mends it, by ``check`` and at the start; and what is in order is not."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from supervisor.config import load
+from supervisor.precautions import precautions
+from tests.support.consul import Agent
+from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor
+
+NOBODY = 65534
+SOMEBODY = 12345
+TOKEN = "7c1d7a3e-0000-4000-8000-000000000001"
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away and is somebody else")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that another user may enter; pytest's own lies where only its user may."""
+    made = Path(tempfile.mkdtemp(prefix="precautions-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+class Node:
+    """Files of a node as they should be; a test spoils one of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.etc = self._folder("etc")
+        self.state = self._folder("state", 0o700)
+        self.run = self._folder("run")
+        self.config = self.etc / "c.yaml"
+        self.token = self._file("token", TOKEN, 0o600)
+        self.hook_key = self._file("hook.key", "whsec_c2VjcmV0", 0o600)
+        self.program = self._file("promote", "#!/bin/sh\n", 0o755)
+        issued = trustme.CA().issue_cert("node.example")
+        self.cert = self._file("cert.pem", issued.cert_chain_pems[0].bytes().decode(), 0o644)
+        self.key = self._file("key.pem", issued.private_key_pem.bytes().decode(), 0o600)
+        self.write()
+
+    def _folder(self, name: str, mode: int = 0o755) -> Path:
+        made = self.folder / name
+        made.mkdir()
+        made.chmod(mode)
+        return made
+
+    def _file(self, name: str, content: str, mode: int) -> Path:
+        made = self.folder / name
+        made.write_text(content)
+        made.chmod(mode)
+        return made
+
+    def write(self, **consul: object) -> None:
+        """The configuration; ``consul`` in the place of its token_file."""
+        tls = {"cert_file": str(self.cert), "key_file": str(self.key)}
+        webhook = {"webhook": "https://127.0.0.1:1/", "secret_file": str(self.hook_key), "tls": tls}
+        election = {"on_acquire": [{"exec": [str(self.program)]}], "on_change": [webhook]}
+        content = {
+            "consul": consul or {"token_file": str(self.token)},
+            "state_dir": str(self.state),
+            "control_socket": str(self.run / "control.sock"),
+            "elections": {"app": election},
+        }
+        self.config.write_text(json.dumps(content))
+        self.config.chmod(0o644)
+
+    def give_to(self, uid: int) -> None:
+        """All of it belongs to this user, and to its own group."""
+        for path in [self.folder, *self.folder.rglob("*")]:
+            os.chown(path, uid, uid)
+
+    def warnings(self, path: Path | None = None, *, in_use: bool = True) -> list[str]:
+        """What there is to say, run as we are."""
+        path = path or self.config
+        config = load(path, {}, "node1")
+        assert config.warnings == ()
+        return [str(problem) for problem in precautions(path, config, in_use=in_use)]
+
+    def checked(self, uid: int) -> list[str]:
+        """The warnings of ``check``, which still succeeds, run by this user."""
+        setpriv = ["setpriv", "--reuid", f"{uid}", "--regid", f"{uid}", "--clear-groups"]
+        drop = setpriv if uid != os.geteuid() else []
+        done = subprocess.run(
+            [*drop, *COMMAND, "check", str(self.config)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            env={**ENVIRON, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done
+        assert TOKEN not in done.stdout
+        lines = done.stdout.splitlines()
+        return [line.removeprefix("warning: ") for line in lines if line.startswith("warning: ")]
+
+
+@pytest.fixture
+def node(folder: Path) -> Node:
+    return Node(folder)
+
+
+def as_what() -> str:
+    return "root" if os.geteuid() == 0 else "this user"
+
+
+def test_files_as_they_should_be_are_not_warned_of(node: Node) -> None:
+    assert node.warnings() == []
+    assert node.warnings(node.etc) == []
+
+
+def test_check_prints_what_there_is_to_say(node: Node) -> None:
+    node.config.chmod(0o666)
+    assert node.checked(os.geteuid()) == node.warnings() != []
+
+
+Spoil = Callable[[Node], object]
+SPOILT: dict[str, tuple[Spoil, str]] = {
+    "configuration": (
+        lambda node: node.config.chmod(0o666),
+        "{etc}/c.yaml: everybody can change what runs as {user}: chmod go-w {etc}/c.yaml",
+    ),
+    "configuration's folder": (
+        lambda node: node.etc.chmod(0o777),
+        "{etc}: everybody can replace what is in it: chmod go-w {etc}",
+    ),
+    "a folder above it": (
+        lambda node: node.folder.chmod(0o757),
+        "{folder}: everybody can replace what is in it: chmod go-w {folder}",
+    ),
+    "program": (
+        lambda node: node.program.chmod(0o757),
+        "{folder}/promote: everybody can change what runs as {user}: chmod go-w {folder}/promote",
+    ),
+    "token": (
+        lambda node: node.token.chmod(0o644),
+        "{folder}/token: consul.token_file: everybody can read this secret: chmod o= {folder}/token",
+    ),
+    "token that can be written": (
+        lambda node: node.token.chmod(0o602),
+        "{folder}/token: consul.token_file: everybody can change this secret: chmod go-w {folder}/token",
+    ),
+    "signing secret": (
+        lambda node: node.hook_key.chmod(0o604),
+        "{folder}/hook.key: elections.app.on_change[0].secret_file: everybody can read this secret: "
+        "chmod o= {folder}/hook.key",
+    ),
+    "key": (
+        lambda node: node.key.chmod(0o644),
+        "{folder}/key.pem: elections.app.on_change[0].tls.key_file: everybody can read this secret: "
+        "chmod o= {folder}/key.pem",
+    ),
+    "records": (
+        lambda node: node.state.chmod(0o755),
+        "{folder}/state: state_dir: everybody can look into it: chmod 0700 {folder}/state",
+    ),
+    "control socket's folder": (
+        lambda node: node.run.chmod(0o777),
+        "{folder}/run: control_socket: everybody can replace what is in it: chmod go-w {folder}/run",
+    ),
+    "secret that is not there": (
+        lambda node: node.hook_key.unlink(),
+        "{folder}/hook.key: elections.app.on_change[0].secret_file: cannot be read: "
+        "No such file or directory",
+    ),
+    "key that cannot be used": (
+        lambda node: node.key.write_text("nothing of use\n"),
+        "elections.app.on_change[0].tls: cannot use cert_file and key_file {folder}/cert.pem, "
+        "{folder}/key.pem: one of them holds no PEM of its kind",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_each_that_is_open_to_others_is_warned_of_with_what_mends_it(node: Node, what: str) -> None:
+    """And the command that is shown mends it."""
+    spoil, expected = SPOILT[what]
+    spoil(node)
+    warning = expected.format(folder=node.folder, etc=node.etc, user=as_what())
+    assert node.warnings(node.etc) == [warning]
+    if " chmod " in warning:
+        subprocess.run(["sh", "-c", f"chmod {warning.partition(': chmod ')[2]}"], check=True)
+        assert node.warnings(node.etc) == []
+
+
+def test_check_does_not_ask_for_files_that_belong_to_another_machine(node: Node) -> None:
+    for file in (node.token, node.hook_key, node.cert, node.key):
+        file.unlink()
+    assert node.warnings(in_use=False) == []
+    assert len(node.warnings()) == 4  # three secrets, and the certificate
+
+
+@as_root
+def test_a_group_that_may_write_is_warned_of_unless_it_is_the_owners_own(node: Node) -> None:
+    node.config.chmod(0o664)
+    assert node.warnings() == []  # root's own
+    os.chown(node.config, 0, NOBODY)
+    assert node.warnings() == [
+        f"{node.config}: its group can change what runs as root: chmod go-w {node.config}"
+    ]
+
+
+@as_root
+def test_a_group_may_read_a_secret(node: Node) -> None:
+    """How a daemon that is not root gets it: root:GROUP, 0640."""
+    os.chown(node.token, 0, NOBODY)
+    node.token.chmod(0o640)
+    assert node.warnings() == []
+
+
+@as_root
+@pytest.mark.parametrize("which", ["config", "etc", "program", "token", "state"])
+def test_an_owner_who_is_neither_root_nor_we_is_warned_of(node: Node, which: str) -> None:
+    path: Path = getattr(node, which)
+    os.chown(path, SOMEBODY, SOMEBODY)
+    (warning,) = node.warnings(node.etc)
+    assert warning.startswith(f"{path}: ")
+    assert f"its owner, user id {SOMEBODY}, can " in warning and warning.endswith(f": chown root {path}")
+
+
+def test_symlinks_are_followed_to_what_they_lead_to(node: Node) -> None:
+    """Both to the file, and to the folders on the way."""
+    elsewhere = node.folder / "else where"
+    elsewhere.mkdir()
+    elsewhere.chmod(0o777)
+    moved = node.token.rename(elsewhere / "token")
+    moved.chmod(0o644)
+    node.token.symlink_to(moved)
+    assert node.warnings() == [
+        f"{node.token}: consul.token_file: everybody can read this secret: chmod o= {node.token}",
+        f"{elsewhere}: consul.token_file: everybody can replace what is in it: chmod go-w '{elsewhere}'",
+    ]
+
+
+def test_a_folder_where_nobody_may_remove_what_is_anothers_is_no_danger(node: Node) -> None:
+    """As /tmp is; but not for a configuration: others may add files to it."""
+    node.folder.chmod(0o1777)
+    node.run.chmod(0o1777)
+    assert node.warnings(node.etc) == []
+    node.etc.chmod(0o1777)
+    assert len(node.warnings(node.etc)) == 1
+
+
+def test_a_token_in_the_file_itself_is_a_secret(node: Node) -> None:
+    node.write(token=TOKEN)
+    assert node.warnings() == [
+        f"{node.config}: consul.token: everybody can read the token in it: chmod o= {node.config}"
+    ]
+    node.config.chmod(0o640)
+    assert node.warnings() == []
+
+
+@as_root
+def test_an_ordinary_user_is_trusted_with_its_own_files_and_roots(node: Node) -> None:
+    node.give_to(NOBODY)
+    os.chown(node.config, 0, 0)
+    assert node.checked(NOBODY) == []
+    assert node.warnings() != []  # if root ran it, nobody could make root run anything
+    node.config.chmod(0o646)
+    assert node.checked(NOBODY) == [
+        f"{node.config}: everybody can change what runs as this user: chmod go-w {node.config}"
+    ]
+
+
+@as_root
+def test_what_an_ordinary_user_may_not_look_at_is_passed_over(node: Node) -> None:
+    """Whoever checks need not be whoever runs it."""
+    node.key.chmod(0o644)
+    locked = node.folder / "locked"
+    locked.mkdir()
+    node.token.rename(locked / "token")
+    node.token = locked / "token"
+    node.write()
+    locked.chmod(0o700)
+    os.chown(node.hook_key, NOBODY, NOBODY)
+    warnings = node.checked(NOBODY)
+    assert [line for line in warnings if "key.pem" in line] and not [
+        line for line in warnings if "token" in line
+    ]
+
+
+def test_the_start_says_the_same_in_the_log(tmp_path: Path, shared_agent: Agent) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o644)
+    consul = {"address": shared_agent.url, "token_file": str(token)}
+    one = Supervisor(tmp_path / "node", {"consul": consul, "elections": {"app": {"contend": False}}})
+    try:
+        one.config_path.chmod(0o666)
+        one.start()
+        one.wait_line("started")
+        told = [line["why"] for line in one.lines("configuration")]
+        assert told == [
+            f"{one.config_path}: everybody can change what runs as {as_what()}: chmod go-w {one.config_path}",
+            f"{token}: consul.token_file: everybody can read this secret: chmod o= {token}",
+        ]
+        assert one.stop() == 0
+    finally:
+        one.close()

@@ -1,0 +1,202 @@
+"""docs/security.md, "Rights in Consul": on an agent that denies by default each policy of the page is
+enough for what it is given for, and without any one of its lines that fails and says what is missing."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.consul import Client
+from tests.support.guarded import Guarded
+from tests.support.pages import DOCS, SECURITY, Shown
+from tests.support.supervisor import Supervisor, command, until
+
+SHOWN = Shown(SECURITY)
+NODE = "NAME-OF-THE-AGENTS-NODE"
+SESSION = {"ttl": "2s", "lock_delay": "20s"}
+TELL = {"on_change": [{"exec": ["true"]}]}
+
+Attempt = Callable[[str], str]
+"""Tries with a token of that secret; blank when all of it worked, else the error."""
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with Guarded(tmp_path_factory.mktemp("guarded") / "consul") as agent:
+        yield agent
+
+
+def named(shown: str, unique: str, guarded: Guarded) -> str:
+    """The page's rules, for this agent and with keys of this test."""
+    own = shown.replace("service/hdfs", unique).replace("service/rebuild", unique)
+    return own.replace(NODE, guarded.node_name)
+
+
+def needs_every_line(guarded: Guarded, rules: str, attempt: Attempt) -> None:
+    assert attempt(guarded.token_of(rules).secret) == ""
+    for line in rules.splitlines(keepends=True):
+        error = attempt(guarded.token_of(rules.replace(line, "")).secret)
+        resource = line.partition(" {")[0].replace(guarded.node_name, NODE)
+        assert resource in error, f"{line}: {error}"
+
+
+def life(
+    guarded: Guarded, folder: Path, section: str, item: dict[str, object], *, told: bool = False
+) -> Attempt:
+    """A supervisor that holds, or with ``told`` one that is told how things are, and then stops."""
+
+    def attempt(secret: str) -> str:
+        config = {"consul": {"address": guarded.url, "token": secret}, section: {"app": item}}
+        one = Supervisor(folder / secret, config)
+        one.start()
+        try:
+            done = {"hook": "on_change[0]"} if told else {"role": "holding"}
+            event = "hook-succeeded" if told else "role"
+            until(lambda: one.lines(event, **done) or one.lines("consul-denied"), "it works, or is denied")
+            assert one.stop() == 0
+            return " ".join(line["why"] for line in one.lines("consul-denied"))
+        finally:
+            one.close()
+
+    return attempt
+
+
+def asked(guarded: Guarded, *arguments: str) -> Attempt:
+    """A command that asks Consul."""
+
+    def attempt(secret: str) -> str:
+        done = command(*arguments, environ={"CONSUL_HTTP_ADDR": guarded.url, "CONSUL_HTTP_TOKEN": secret})
+        assert done.returncode == (69 if done.stderr else 0), done
+        assert secret not in done.stderr + done.stdout
+        return done.stderr
+
+    return attempt
+
+
+@pytest.fixture
+def held(guarded: Guarded, unique: str) -> Iterator[str]:
+    """A session that holds the election's key, and has a slot of the semaphore."""
+    session = guarded.session_create(TTL="600s", LockDelay="0s")
+    assert guarded.acquire(f"{unique}/leader", session, b"a")
+    assert guarded.acquire(f"{unique}/{session}", session, b"{}")
+    lock = json.dumps({"Limit": 2, "Holders": {session: True}}).encode()
+    assert guarded.kv_put(f"{unique}/.lock", lock)
+    yield session
+    guarded.session_destroy(session)
+
+
+def test_no_block_is_untested() -> None:
+    assert SHOWN.untested() == []
+
+
+@SHOWN.by(SECURITY, "To contend for an election", "hcl")
+def test_contending_for_an_election(shown: str, guarded: Guarded, unique: str, tmp_path: Path) -> None:
+    item: dict[str, object] = {"key": f"{unique}/leader", "session": SESSION, **TELL}
+    needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "elections", item))
+
+
+@SHOWN.by(SECURITY, "To observe an election", "hcl")
+def test_observing_an_election(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
+    item: dict[str, object] = {"key": f"{unique}/leader", "contend": False, **TELL}
+    attempt = life(guarded, tmp_path, "elections", item, told=True)
+    needs_every_line(guarded, named(shown, unique, guarded), attempt)
+
+
+@SHOWN.by(SECURITY, "To contend for a semaphore", "hcl")
+def test_contending_for_a_semaphore(shown: str, guarded: Guarded, unique: str, tmp_path: Path) -> None:
+    item: dict[str, object] = {"prefix": unique, "limit": 2, "session": SESSION, **TELL}
+    needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "semaphores", item))
+
+
+@SHOWN.by(SECURITY, "To observe a semaphore", "hcl")
+def test_observing_a_semaphore(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
+    """Without the right Consul shows an empty list, and tells nobody that it does: the page says so."""
+    item: dict[str, object] = {"prefix": unique, "limit": 2, "contend": False}
+    item["on_change"] = [{"shell": 'echo "told $CONSUL_SUPERVISOR_HOLDERS"'}]
+    secret = guarded.token_of(named(shown, unique, guarded)).secret
+    config = {"consul": {"address": guarded.url, "token": secret}, "semaphores": {"app": item}}
+    one = Supervisor(tmp_path, config)
+    one.start()
+    try:
+        assert held in one.wait_line("hook-output")["text"]
+        assert one.stop() == 0 and not one.lines("consul-denied")
+    finally:
+        one.close()
+
+
+@SHOWN.by(SECURITY, "A session with checks", "hcl")
+def test_a_session_with_checks(shown: str, guarded: Guarded, unique: str, tmp_path: Path) -> None:
+    """The service is registered by the test: that takes rights of its own."""
+    check = {"CheckID": f"{unique}-check", "TTL": "600s", "Status": "passing"}
+    service = {"Name": unique, "ID": unique, "Check": check}
+    assert guarded.call("PUT", "/agent/service/register", service).status == 200
+    checks = {"node_checks": ["serfHealth"], "service_checks": [{"id": f"{unique}-check"}]}
+    item: dict[str, object] = {"key": f"{unique}/leader", "session": {**SESSION, **checks}, **TELL}
+    needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "elections", item))
+
+
+@SHOWN.by(SECURITY, "leader", "hcl")
+def test_the_command_leader(shown: str, guarded: Guarded, unique: str, held: str) -> None:
+    attempt = asked(guarded, "leader", "--key", f"{unique}/leader")
+    needs_every_line(guarded, named(shown, unique, guarded), attempt)
+
+
+@SHOWN.by(SECURITY, "verify", "hcl")
+def test_the_command_verify(shown: str, guarded: Guarded, unique: str, held: str) -> None:
+    """The first block is for a key that is locked, the second for a slot."""
+    key = f"{unique}/.lock" if "key_prefix" in shown else f"{unique}/leader"
+    attempt = asked(guarded, "verify", "--key", key, "--session", held)
+    rules = named(shown, unique, guarded)
+    assert attempt(guarded.token_of(rules).secret) == ""
+    assert f'"{key}"' in attempt(guarded.token_of("").secret)
+
+
+@SHOWN.by(SECURITY, "limit", "hcl")
+def test_the_command_limit(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(json.dumps({"semaphores": {"app": {"prefix": unique, "limit": 2}}}))
+    limits = iter(range(3, 100))
+
+    def attempt(secret: str) -> str:
+        return asked(guarded, "limit", "app", str(next(limits)), "--config", str(file))(secret)
+
+    needs_every_line(guarded, named(shown, unique, guarded), attempt)
+
+
+@SHOWN.by(SECURITY, "A service that tags the leader", "hcl")
+def test_registering_a_service(shown: str, guarded: Guarded, unique: str) -> None:
+    """By the agent's API; without the right Consul says so."""
+    check = {"HTTP": "http://127.0.0.1:1/leader/namenode", "Interval": "600s"}
+    body = {"Name": "namenode", "Check": check}
+
+    def attempt(secret: str) -> int:
+        client = Client(guarded.host, guarded.port, secret)
+        return client.call("PUT", "/agent/service/register", body).status
+
+    assert attempt(guarded.token_of(named(shown, unique, guarded)).secret) == 200
+    assert attempt(guarded.token_of("").secret) == 403
+
+
+def test_a_token_that_consul_does_not_know_is_called_so(
+    guarded: Guarded, unique: str, tmp_path: Path
+) -> None:
+    """Which one it is stands there, and never the token."""
+    secret = "11111111-2222-3333-4444-555555555555"
+    file = tmp_path / "token"
+    file.write_text(secret)
+    environ = {"CONSUL_HTTP_ADDR": guarded.url, "CONSUL_HTTP_TOKEN_FILE": str(file)}
+    done = command("leader", "--key", f"{unique}/leader", environ=environ)
+    assert done.returncode == 69
+    assert f"Consul does not know the token in {file}: it was deleted or mistyped" in done.stderr
+    assert secret not in done.stderr
+
+
+def test_without_a_token_it_is_said_that_none_is_set(guarded: Guarded, unique: str) -> None:
+    done = command("leader", "--key", f"{unique}/leader", environ={"CONSUL_HTTP_ADDR": guarded.url})
+    assert done.returncode == 69
+    assert f'the anonymous token, for none is set, needs key "{unique}/leader"' in done.stderr
+
+
+def test_the_page_is_one_of_the_docs() -> None:
+    assert SECURITY in DOCS
