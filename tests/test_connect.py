@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.guarded import Guarded
 from tests.support.consul import BINARY, Agent, free_ports
+from tests.support.guarded import Guarded
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
 
 OK, UNREACHABLE, CONFIGURATION = 0, 69, 78
