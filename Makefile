@@ -56,6 +56,7 @@ test-programs: setup
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/programs
 
 test-systemd: root setup
+	@tests/machine/get_debian.sh
 	.venv/bin/python -m pytest tests/machine
 
 test-semaphores: setup

@@ -59,10 +59,11 @@ class Notify:
             self._owed |= {"STOPPING": "1"}
         elif isinstance(event, Answered):
             self._heard.add(event.request.item)
+        was_ready = self._ready
         if not self._ready and not self._stopping and not unheard(contenders, self._heard):
             self._ready = True
             self._owed |= {"READY": "1"}
-        if not self._ready or isinstance(event, Tick) or any(isinstance(each, Became) for each in actions):
+        if not was_ready or isinstance(event, Tick) or any(isinstance(each, Became) for each in actions):
             self._tell_status(contenders)
         self._beat(contenders)
         self._send()

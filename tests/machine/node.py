@@ -107,7 +107,8 @@ class Node:
     def wait_holds(self) -> str:
         """The session that holds the first election, once it is put on record that on_acquire is done."""
         return until(
-            lambda: self.status.startswith("holds 1") and self.holder(), f"it holds\n{self.log_text()}"
+            lambda: self.holder() if self.status.startswith("holds 1") else "",
+            f"it holds\n{self.log_text()}",
         )
 
     def wait_new_process(self, old: int) -> int:

@@ -27,9 +27,9 @@ def result_of(node: Node, hook: object, before: Sequence[object] = ()) -> str:
 def test_hooks_start_and_stop_other_services(node: Node) -> None:
     node.machine.write("/etc/systemd/system/test-app.service", SERVICE)
     node.machine.did("systemctl daemon-reload")
-    hooks = {"on_acquire": [{"exec": ["systemctl", "start", "test-app"]}]}
-    hooks["on_lose"] = [{"exec": ["systemctl", "stop", "test-app"]}, {"shell": record("lose")}]
-    node.start_holding(app=node.election(**hooks))
+    on_lose = [{"exec": ["systemctl", "stop", "test-app"]}, {"shell": record("lose")}]
+    on_acquire = [{"exec": ["systemctl", "start", "test-app"]}]
+    node.start_holding(app=node.election(on_acquire=on_acquire, on_lose=on_lose))
     assert node.machine.did("systemctl is-active test-app") == "active\n"
     before = node.pid
     node.kill(signal.SIGKILL)

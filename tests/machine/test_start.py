@@ -2,8 +2,6 @@
 
 import signal
 
-import signal
-
 from tests.machine.node import CONFIG, UNIT, Node, record
 from tests.support.supervisor import until
 
@@ -33,12 +31,16 @@ def test_many_items_are_all_heard_before_it_is_up(node: Node) -> None:
     """Also those that only watch, or are paused."""
     node.configure(app=node.election(), other={}, seen={"contend": False})
     node.start()
-    until(lambda: node.status == "holds 2 of 2: app, other; observes 1", f"its status\n{node.log_text()}", 10.0)
+    until(
+        lambda: node.status == "holds 2 of 2: app, other; observes 1", f"its status\n{node.log_text()}", 10.0
+    )
     node.machine.did("/opt/consul-supervisor/bin/consul-supervisor pause other")
     before = node.pid
     node.kill(signal.SIGKILL)
     node.wait_new_process(before)
-    until(lambda: node.status == "holds 2 of 2: app, other; observes 1", f"its status\n{node.log_text()}", 10.0)
+    until(
+        lambda: node.status == "holds 2 of 2: app, other; observes 1", f"its status\n{node.log_text()}", 10.0
+    )
 
 
 def test_a_stop_waits_for_on_lose_longer_than_the_unit_says(node: Node) -> None:
@@ -93,3 +95,14 @@ def test_a_record_of_another_boot_is_wound_up_and_forgotten(node: Node) -> None:
     after = until(lambda: node.status == "holds 1 of 1: app" and node.holder(), "it holds again", 90.0)
     assert after != before
     assert node.events() == ["acquire acquired", "lose crashed", "acquire acquired"]
+
+
+def test_a_reload_tells_systemd_and_a_bad_file_changes_nothing(node: Node) -> None:
+    session, before = node.start_holding(), node.pid
+    node.configure(app=node.election(), other={"contend": False})
+    node.machine.did(f"systemctl reload {UNIT}")
+    until(lambda: node.status == "holds 1 of 1: app; observes 1", f"its status\n{node.log_text()}", 10.0)
+    node.machine.write(CONFIG, "elections: 7\n")
+    assert node.machine.run("systemctl", "reload", UNIT).returncode != 0
+    assert node.show("ActiveState", "SubState", "NRestarts") == ["active", "running", "0"]
+    assert (node.pid, node.holder(), node.events()) == (before, session, ["acquire acquired"])
