@@ -57,7 +57,7 @@ test-programs: setup
 
 test-systemd: root setup
 	@tests/machine/get_debian.sh
-	.venv/bin/python -m pytest tests/machine
+	.venv/bin/python -m pytest -o faulthandler_timeout=600 tests/machine
 
 test-semaphores: setup
 	.venv/bin/python -m tests.semaphores --seed $(SEED)

@@ -22,15 +22,16 @@ if [ -n "$missing" ]; then
     # shellcheck disable=SC2086 - a word each
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
 fi
-[ ! -d "$tree" ] || exit 0
+[ ! -d "$tree" ] || [ "$(cat "$tree.packages")" != "$packages" ] || exit 0
 
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $release" | head -n 1)
 [ -n "$mirror" ] || cannot "this machine's apt has no source of $release"
 echo "making a Debian $release to boot: this takes a minute or two, once"
-rm -rf "$tree.part"
+rm -rf "$tree" "$tree.part"
 mkdir -p "$tree.part"
 log=.cache/machine/debootstrap.log
 debootstrap --variant=minbase --include="$packages" "$release" "$tree.part" "$mirror" >"$log" 2>&1 ||
     cannot "see $log"
 rm -rf "$tree.part"/var/cache/apt/archives/*.deb "$tree.part"/var/lib/apt/lists/*
+echo "$packages" >"$tree.packages"
 mv "$tree.part" "$tree"

@@ -71,6 +71,11 @@ def test_a_hook_may_not(node: Node, shell: str) -> None:
     assert result_of(node, {"shell": shell}).startswith("failed")
 
 
+def test_a_line_of_a_drop_in_opens_a_folder(node: Node) -> None:
+    node.drop_in("[Service]\nReadWritePaths=/etc/default\n")
+    assert result_of(node, {"shell": "touch /etc/default/x && rm /etc/default/x"}) == "ok"
+
+
 def test_a_hook_that_wants_sudo_has_the_drop_in(node: Node) -> None:
     node.machine.write("/etc/sudoers.d/nobody", "nobody ALL=(ALL) NOPASSWD: ALL\n", 0o440)
     use(node, "loosen-sudo.conf")
