@@ -22,8 +22,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @pytest.fixture
-def node(installed: Node) -> Iterator[Node]:
+def node(installed: Node) -> Node:
     """The same, with nothing of any other test in it."""
     installed.clean()
-    yield installed
-    installed.clean()
+    return installed

@@ -196,7 +196,7 @@ class Node:
         )
         self.machine.did(
             f"umount -q /var/lib/{UNIT} || true;"
-            f"rm -rf /etc/consul-supervisor/* {DROP_INS} /var/lib/{UNIT} /run/{UNIT} /srv/events /srv/test;"
+            f"rm -rf /etc/consul-supervisor/* {DROP_INS} /var/lib/{UNIT} /run/{UNIT} /srv/events /srv/test-*;"
             "rm -f /etc/systemd/system/test-*; systemctl daemon-reload;"
             "journalctl -q --rotate; journalctl -q --vacuum-time=1ms"
         )
