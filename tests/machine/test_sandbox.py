@@ -46,7 +46,7 @@ MAY = {
     "folders": "for folder in /var /run /srv /opt; do touch $folder/test-x && rm $folder/test-x; done",
     "setpriv": "setpriv --reuid=nobody --regid=nogroup --clear-groups true",
     "sudo": "sudo -n true",
-    "others-processes": "sudo -n -u nobody sleep 99 & sleep 0.5; pkill -u nobody sleep",
+    "others-processes": "setpriv --reuid=nobody --regid=nogroup --clear-groups sleep 99 & sleep 1; kill $!",
     "no-notify-socket": 'test -z "$NOTIFY_SOCKET$WATCHDOG_USEC$WATCHDOG_PID"',
     "own-code": "python3 -c 'import mmap; mmap.mmap(-1, 4096, prot=7)'",
     "low-port": "python3 -c 'import socket; socket.create_server((\"127.0.0.1\", 99))'",

@@ -57,12 +57,12 @@ def test_a_stop_waits_for_on_lose_longer_than_the_unit_says(node: Node) -> None:
 
 def test_a_start_waits_for_what_a_crash_left_to_be_wound_up(node: Node) -> None:
     """A file that has become bad: on_lose by the record, for longer than a start may take, then 78."""
-    node.drop_in("[Service]\nTimeoutStartSec=2s\nRestartSec=3s\n")
-    slow = {"shell": f"{record('begin')}; sleep 6; {record('end')}", "timeout": "9s"}
+    node.drop_in("[Service]\nTimeoutStartSec=6s\nRestartSec=3s\n")
+    slow = {"shell": f"{record('begin')}; sleep 10; {record('end')}", "timeout": "13s"}
     node.start_holding(app=node.election(on_lose=[slow]))
     node.machine.write(CONFIG, "elections: 7\n")
     node.kill(signal.SIGKILL)
-    until(lambda: node.show("ActiveState") == ["failed"], f"it has given up\n{node.log_text()}", 40.0)
+    until(lambda: node.show("ActiveState") == ["failed"], f"it has given up\n{node.log_text()}", 60.0)
     assert node.events()[1:] == ["begin config-changed", "end config-changed"]
     assert node.show("Result", "ExecMainStatus", "NRestarts") == ["exit-code", "78", "1"]
     assert node.holder() == ""
