@@ -56,7 +56,8 @@ test-programs: setup
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/programs
 
 test-systemd: root setup
-	.venv/bin/python -m pytest tests/machine
+	@tests/machine/get_debian.sh
+	.venv/bin/python -m pytest -o faulthandler_timeout=600 tests/machine
 
 test-semaphores: setup
 	.venv/bin/python -m tests.semaphores --seed $(SEED)

@@ -63,6 +63,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     metrics/       what Prometheus is told of items, hooks, Consul and the daemon
     web/           what may be read over HTTP: the routes, the TCP listener
     log/           one structured line for each event and action; what repeats is told once
+    notify.py      what systemd is told: ready, a status line, signs of life, stopping
     outlet.py      text to a descriptor whose reader may be stuck: never waits, never raises
 """
 

@@ -68,6 +68,7 @@ from supervisor.journal.flush import Flush
 from supervisor.log import Level, Log
 from supervisor.log.troubles import REPEAT_S
 from supervisor.metrics import Metrics
+from supervisor.notify import Notify
 from supervisor.operations import Operator
 from supervisor.records import Records
 from supervisor.reload import CannotReload, read_again
@@ -158,11 +159,12 @@ class Daemon:
         self._driver = Driver(Node(begun.contenders, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch, self._reload)
         self._history = history = History(time.time, boottime)
+        self._notify = Notify(self._driver.node, environ, boottime, self._warn_systemd)
         where = None if path is None else str(path)
         facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
         status = Status(self._driver.node, history, facts, time.time, boottime)
         self._metrics = Metrics(status, history, boottime, time.time)
-        self._listeners: tuple[Listens, ...] = (log, history, self._metrics, self._operator)
+        self._listeners: tuple[Listens, ...] = (log, history, self._metrics, self._operator, self._notify)
         self._routes = Routes(status, self._metrics)
         self._listener = self._new_listener(config, len(begun.contenders))
         self._listening = asyncio.Lock()
@@ -352,6 +354,9 @@ class Daemon:
     def _warn(self, why: str) -> None:
         self._log.line("warning", "control-socket", why=why)
 
+    def _warn_systemd(self, why: str) -> None:
+        self._log.line("warning", "systemd", why=why)
+
     async def _close(self) -> None:
         if self._control is not None:
             await self._control.close()
@@ -377,6 +382,13 @@ class Daemon:
 
     def _reload(self) -> Mapping[str, Fate]:
         """What becomes of each item by the file as it is now. Raises CannotReload."""
+        self._notify.reloading()
+        try:
+            return self._read_again()
+        finally:
+            self._notify.reloaded()
+
+    def _read_again(self) -> Mapping[str, Fate]:
         try:
             if self._load is None or self._stopping:
                 raise CannotReload("cannot reload: the daemon is stopping")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from supervisor.check import report
 from supervisor.config import load
 
@@ -116,7 +118,32 @@ def test_a_semaphore_whose_contender_keys_would_stay_is_warned_about(tmp_path: P
 
 def test_a_semaphore_is_told_its_own_remedies(tmp_path: Path) -> None:
     text = "semaphores: {rebuild: {limit: 3, prune_delay: 60s, on_lose: [{shell: stop, timeout: 50s}]}}"
-    assert printed(tmp_path, text).endswith(
+    assert (
         "c.yaml:1:47: semaphores.rebuild.prune_delay: Consul's silence is surely ridden out for 2s, "
         "its change of leader takes 14s: set 76s to ride it out\n"
-    )
+    ) in printed(tmp_path, text)
+
+
+LATE = "a supervisor that stands still may end on_lose"
+
+
+def test_a_watchdog_that_comes_too_late_for_the_lock_delay_is_a_warning(tmp_path: Path) -> None:
+    """WatchdogSec, RestartSec, a second to start and lose_time: 12 s and 19 s are more than 30 s."""
+    text = "elections: {app: {session: {lock_delay: 30s}, on_lose: [{shell: stop, timeout: 18s}]}}"
+    assert (
+        "elections.app.session.lock_delay: a supervisor that stands still may end on_lose 1s after "
+        "another may hold, for WatchdogSec 10s + RestartSec 1s + start 1s + lose_time 19s is more than 30s: "
+        "set 31s, shorten the timeouts, or lower WatchdogSec in a drop-in\n"
+    ) in printed(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "on_lose: [{shell: stop, timeout: 17s}]",
+        "on_lose: [{shell: stop, timeout: 18s}], accept_overlap: true",
+        "contend: false",
+    ],
+)
+def test_a_watchdog_in_time_and_what_holds_nothing_is_no_warning(tmp_path: Path, item: str) -> None:
+    assert LATE not in printed(tmp_path, f"elections: {{app: {{{item}}}}}")

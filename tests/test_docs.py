@@ -65,6 +65,7 @@ COMMANDS = ROOT / "docs" / "commands.md"
 LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
 SHOWN = Shown(*(page for page in DOCS if page != SECURITY))  # tests/test_rights.py has that one
+SYSTEMD = ROOT / "docs" / "systemd.md"
 
 
 def test_no_block_is_untested() -> None:
@@ -442,3 +443,31 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+# --- systemd.md ---------------------------------------------------------------------------------------
+
+
+@SHOWN.by(SYSTEMD, "Upgrade without a failover", "sh")
+def test_the_shown_upgrade_is_of_the_unit_and_its_place(shown: str) -> None:
+    """That it keeps leadership is tried in a booted machine: tests/machine/test_crash.py."""
+    unit = ROOT / "systemd" / "consul-supervisor.service"
+    start = re.search(r"^ExecStart=(\S+)/consul-supervisor run", unit.read_text(), re.MULTILINE)
+    assert start is not None
+    assert [line.split("#")[0].strip() for line in shown.splitlines()] == [
+        f"{start[1]}/pip install --upgrade .",
+        "systemctl daemon-reload",
+        f"systemctl kill -s KILL {unit.stem}",
+    ]
+
+
+@SHOWN.by(SYSTEMD, "Secrets", "yaml")
+def test_secrets_may_be_named_by_the_folder_of_credentials(shown: str, tmp_path: Path) -> None:
+    hook = {"webhook": "https://hooks.example.net/", "secret_file": "${CREDENTIALS_DIRECTORY}/webhook-key"}
+    assert f"`secret_file: {hook['secret_file']}`" in SYSTEMD.read_text()
+    file = tmp_path / "c.yaml"
+    file.write_text(shown + yaml.safe_dump({"elections": {"app": {"on_change": [hook]}}}))
+    config = load(file, {"CREDENTIALS_DIRECTORY": "/run/credentials/x"}, "node1")
+    assert config.consul.token_file == "/run/credentials/x/token"
+    call = config.items[0].on_change[0].call
+    assert isinstance(call, Webhook) and call.secret_file == "/run/credentials/x/webhook-key"

@@ -4,6 +4,7 @@ Each check looks at one finished election and reports what cannot be, with the p
 to change. The safety arithmetic is ``supervisor.core.lease``; here it is only put into words.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +26,11 @@ VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB 
 SLOT_VALUE_BYTES_MAX = 4096  # each contender reads those of all the others, at each change
 KEY_CHARS_MAX = 512  # longer ones are refused by the schema; what they share is of no interest
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
+
+# A supervisor that stands still is back after these, with the unit that is shipped.
+WATCHDOG_S = 10.0  # WatchdogSec
+RESTART_S = 1.0  # RestartSec
+START_S = 1.0  # Python, the file and the records
 
 _OVERLAP = "or accept that both may act at once (accept_overlap: true)"
 _VALUE_DEPTH = 3  # elections.NAME.value
@@ -151,6 +157,11 @@ def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
         return
     if lease.silence_s < SILENCE_MIN_S:
         report.warn(_guard_path(settings, path), _little_silence(settings))
+    if (
+        WATCHDOG_S + RESTART_S + START_S + lease.lose_time_s > settings.guard_s
+        and not settings.accept_overlap
+    ):
+        report.warn(_guard_path(settings, path), _late_return(settings))
     if settings.kind == "semaphore" and session.behavior == "release":
         message = "the key of a contender that vanished stays below the prefix: delete takes it away"
         report.warn((*path, "session", "behavior"), message)
@@ -184,6 +195,17 @@ def _roomier(settings: ItemSettings) -> str:
         longest = words(guard_max_s(settings))
         return f"no {what} up to {longest} is enough, shorten the timeouts, {_OVERLAP}"
     return f"set {what} to {enough_s}s or more, shorten the timeouts, {_OVERLAP}"
+
+
+def _late_return(settings: ItemSettings) -> str:
+    lose_time_s = lease_of(settings).lose_time_s
+    late_s = WATCHDOG_S + RESTART_S + START_S + lose_time_s - settings.guard_s
+    terms = f"WatchdogSec {words(WATCHDOG_S)} + RestartSec {words(RESTART_S)} + start {words(START_S)}"
+    return (
+        f"a supervisor that stands still may end on_lose {words(late_s)} after another may hold, for {terms} "
+        f"+ lose_time {words(lose_time_s)} is more than {words(settings.guard_s)}: set "
+        f"{math.ceil(late_s + settings.guard_s)}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
+    )
 
 
 def _little_silence(settings: ItemSettings) -> str:

@@ -41,6 +41,7 @@ RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is on
 RESERVE_MIN_BYTES = 8 * 1024
 FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
 SUFFIX = ".journal"
+START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, in proc(5) the 22nd of all
 
 
 class JournalError(Exception):
@@ -54,7 +55,14 @@ class JournalBusy(JournalError):
 def identity_here() -> Identity:
     """This machine, host and boot."""
     machine = _text("/etc/machine-id")
-    return Identity(machine, socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"))
+    return Identity(machine, socket.gethostname(), _boot())
+
+
+def _boot() -> str:
+    """The kernel's name of it and the start of process 1: where the file system is protected, a container
+    that booted anew sees its host's name."""
+    first = _text("/proc/1/stat").rpartition(")")[2].split()
+    return " ".join([_text("/proc/sys/kernel/random/boot_id"), *first[START_FIELD : START_FIELD + 1]])
 
 
 def _text(path: str) -> str:

@@ -21,6 +21,7 @@ Name = Literal[
     "command",
     "control-socket",
     "http",
+    "systemd",
     "token-file",
     "token-renewed",
     "tls-files",

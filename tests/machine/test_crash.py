@@ -1,0 +1,83 @@
+"""A supervisor that is killed, or stands still: systemd has it back, and it goes on or winds up."""
+
+import signal
+
+from tests.machine.node import UNIT, Node, record
+from tests.support.supervisor import until
+
+FROZEN_S = 40.0  # WatchdogSec and RestartSec pass, and a start; the rest is patience
+
+
+def test_a_killed_supervisor_is_back_and_goes_on_without_a_hook(node: Node) -> None:
+    session, before = node.start_holding(), node.pid
+    node.kill(signal.SIGKILL)
+    node.wait_new_process(before)
+    assert node.wait_holds() == session
+    assert node.events() == ["acquire acquired"]
+    assert node.restarts == 1
+
+
+def test_an_upgrade_by_kill_keeps_what_the_node_holds(node: Node) -> None:
+    """The new program is put in place while the old one runs; `run` is started again, no hook is."""
+    run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}
+    session, before = node.start_holding(app=node.election(run=run)), node.pid
+    install = (
+        "pip install -q --force-reinstall --no-deps --no-index --find-links /srv/wheels consul-supervisor"
+    )
+    node.machine.did(f"/opt/consul-supervisor/bin/{install}; systemctl kill -s KILL {UNIT}")
+    node.wait_new_process(before)
+    assert node.wait_holds() == session
+    assert node.events() == ["acquire acquired"]
+    until(lambda: len(node.log("run-started")) == 2, "the run child is back", 10.0)
+
+
+def test_a_frozen_supervisor_is_killed_and_goes_on_without_a_hook(node: Node) -> None:
+    session, before = node.start_holding(), node.pid
+    node.kill(signal.SIGSTOP)
+    until(lambda: node.pid not in (0, before), "systemd has killed what stood still", FROZEN_S)
+    assert "Watchdog timeout" in node.log_text()
+    assert node.wait_holds() == session
+    assert node.events() == ["acquire acquired"]
+
+
+def test_a_frozen_supervisor_that_lost_meanwhile_runs_on_lose_when_it_is_back(node: Node) -> None:
+    session, before = node.start_holding(), node.pid
+    node.kill(signal.SIGSTOP)
+    node.destroy(session)
+    until(lambda: node.pid not in (0, before), "systemd has killed what stood still", FROZEN_S)
+    node.wait_event("lose crashed")
+    assert node.events() == ["acquire acquired", "lose crashed"]
+
+
+def test_what_is_frozen_while_it_stops_is_killed_and_left_for_the_next_start(node: Node) -> None:
+    node.drop_in("[Service]\nTimeoutStopSec=2s\n")
+    slow = {"shell": f"{record('begin')}; sleep 8; {record('end')}", "timeout": "10s"}
+    node.start_holding(app=node.election(on_lose=[slow]))
+    node.machine.did(f"systemctl stop --no-block {UNIT}")
+    node.wait_event("begin shutdown")
+    node.kill(signal.SIGSTOP)
+    until(lambda: node.pid == 0, "systemd has killed what stood still", FROZEN_S)
+    assert node.holder()
+    began = node.events().count("begin shutdown")
+    node.start()
+    until(lambda: node.events().count("begin shutdown") > began, "on_lose runs again", 10.0)
+
+
+def test_a_full_disk_keeps_a_tenure_from_beginning_and_no_loss_from_its_end(node: Node) -> None:
+    node.machine.did(f"mkdir -p /var/lib/{UNIT}; mount -t tmpfs -o size=256k tmpfs /var/lib/{UNIT}")
+    fill = f"dd if=/dev/zero of=/var/lib/{UNIT}/full bs=4k status=none || true"
+    node.machine.did(fill)
+    node.configure(app=node.election())
+    node.start()
+    until(lambda: "No space left" in node.log_text(), "the log says so", 10.0)
+    assert node.events() == []
+    node.machine.did(f"rm /var/lib/{UNIT}/full")
+    session = node.wait_holds()
+    node.machine.did(fill)
+    before = node.pid
+    node.destroy(session)
+    node.wait_event("lose session-invalidated")
+    node.kill(signal.SIGKILL)
+    node.wait_new_process(before)
+    node.stop()
+    assert node.events() == ["acquire acquired", "lose session-invalidated"]
