@@ -35,6 +35,8 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       node.py        all machines of this process: routes events, one earliest deadline
     driver.py      a turn: event -> step -> actions -> records, on whatever world it is given
     daemon.py      that world: the loop, exchanges, children, files; signals and stop
+    exchanges.py   exchanges with Consul: a request of the core in, what was answered out
+    doors.py       the control socket and http.listen: opened, moved, closed, and what is told there
     journal/       what survives a crash of ours: a file of records per item
     records.py     the journal in the daemon's hands: read at the start, written, complained about
     signals.py     the signals that the daemon hears, and the time in which they wait

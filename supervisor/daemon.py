@@ -10,7 +10,6 @@ import asyncio
 import errno
 import os
 import random
-import resource
 import secrets
 import signal
 import time
@@ -18,93 +17,55 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from supervisor import __version__, signals
+from supervisor import signals
 from supervisor.config import Config
-from supervisor.consul import Consul
-from supervisor.control import Command, ControlError, Reply
-from supervisor.control import Outcome as CommandOutcome
-from supervisor.control.server import Control, serve
+from supervisor.control import ControlError
 from supervisor.core.actions import (
-    Acquire,
     Action,
-    CreateSession,
-    DestroySession,
-    Enroll,
     Finished,
     KillHook,
-    Leave,
     Prepare,
-    Release,
     Remember,
     Request,
     StartHook,
     StartRun,
     StopRun,
-    TakeSlot,
-    Watch,
 )
 from supervisor.core.events import (
-    Answered,
     Event,
     FileLoaded,
     HookEnded,
-    Outcome,
     RunEnded,
     StopAsked,
     Tick,
-    Unknown,
 )
 from supervisor.core.node import Node
 from supervisor.core.reload import Fate, fates_of
+from supervisor.doors import Doors
 from supervisor.driver import Driver
-from supervisor.history import History
+from supervisor.exchanges import Exchanges
 from supervisor.hooks import Hooks
-from supervisor.http_server import Peer
 from supervisor.journal.flush import Flush
-from supervisor.log import Level, Log
-from supervisor.log.troubles import REPEAT_S
-from supervisor.metrics import Metrics
+from supervisor.log import Log
 from supervisor.notify import Notify
 from supervisor.operations import Operator
 from supervisor.records import Records
 from supervisor.reload import CannotReload, read_again
-from supervisor.status import Facts, Status
-from supervisor.token import Token, TokenError
-from supervisor.transport import Endpoint, ExchangeFailed, Transport
-from supervisor.web import Listener, Routes
-from supervisor.web.listener import LIMITS
+from supervisor.token import TokenError
 
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
-DESCRIPTORS_BASE = 128
-DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
-CLIENTS_MIN = 8  # over TCP, where descriptors are scarce: the items need theirs
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-WRITES = (Acquire, CreateSession, DestroySession, Enroll, Leave, Release, TakeSlot)
 
 
 def boottime() -> float:
     """Seconds of CLOCK_BOOTTIME, which goes on while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def _allow_descriptors(items: int, clients: int) -> int:
-    """Room for all items to run a hook at once and for so many clients over TCP, as far as the hard
-    limit lets us; how many clients that are."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    ours = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
-    wanted = ours + clients
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return max(CLIENTS_MIN, wanted - ours)
 
 
 class Listens(Protocol):
@@ -136,14 +97,7 @@ class Daemon:
         self._config = config
         self._load = load
         self._environ = environ
-        self._token = Token(
-            config.consul,
-            warn=lambda text: log.line("error", "token-file", why=text),
-            renewed=lambda text: log.line("info", "token-renewed", why=text),
-        )
-        endpoint = Endpoint.of(config.consul.address, config.consul.tls)
-        self._consul = Consul(config.consul, endpoint.base_url, self._token)
-        self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
+        self._exchanges = Exchanges(config, log, boottime)
         self._flush = Flush()
         self._records = Records(config, log, self._flush.want)
         begun = self._records.start(boottime())
@@ -158,23 +112,16 @@ class Daemon:
         self._learnable = tuple(begun.settings)
         self._driver = Driver(Node(begun.contenders, begun.successors), self)
         self._operator = Operator(self._driver.node, self.dispatch, self._reload)
-        self._history = history = History(time.time, boottime)
+        self._doors = Doors(
+            config, self._driver.node, self._operator.ask, log, boottime, node_name=node_name, path=path
+        )
         self._notify = Notify(self._driver.node, environ, boottime, self._warn_systemd)
-        where = None if path is None else str(path)
-        facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
-        status = Status(self._driver.node, history, facts, time.time, boottime)
-        self._metrics = Metrics(status, history, boottime, time.time)
-        self._listeners: tuple[Listens, ...] = (log, history, self._metrics, self._operator, self._notify)
-        self._routes = Routes(status, self._metrics)
-        self._listener = self._new_listener(config, len(begun.contenders))
-        self._listening = asyncio.Lock()
-        self._control_settings = config.control
-        self._control: Control | None = None
+        told = (log, self._doors.history, self._doors.metrics, self._operator, self._notify)
+        self._listeners: tuple[Listens, ...] = told
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._unsaid: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()
-        self._crowded_at = -REPEAT_S
         self._clean = True
         self._stopping = False
         self._hears_one_stop = False
@@ -192,9 +139,11 @@ class Daemon:
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         signals.let_through()
-        await self._open_control()
-        if self._listener is not None:
-            await self._listener.open()
+        try:
+            await self._doors.open()
+        except ControlError:
+            await self._close()
+            raise
         self._log.line("info", "started", items=len(self._driver.node.contenders), pid=os.getpid())
         self.dispatch(Tick())
         asyncio.get_running_loop().call_soon(self._learn, 0)
@@ -242,7 +191,7 @@ class Daemon:
 
     def prepare(self, prepare: Prepare) -> None:
         """A connection is opened ahead, and the bytes are laid ready."""
-        self._transport.prepare(self._consul.prepare(prepare.request))
+        self._exchanges.prepare(prepare)
 
     def start_hook(self, start: StartHook) -> None:
         """A child or a webhook."""
@@ -289,23 +238,12 @@ class Daemon:
     # --- exchanges -------------------------------------------------------------------------------
 
     async def _exchange(self, request: Request) -> None:
-        self.dispatch(Answered(request, await self._outcome(request)))
+        self.dispatch(await self._exchanges.exchange(request))
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._bug(asyncio.get_running_loop(), {"message": "a task failed", "exception": error})
-
-    async def _outcome(self, request: Request) -> Outcome:
-        timeout_s = max(0.0, request.at + request.timeout_s - boottime())
-        fresh = isinstance(request, WRITES)
-        lag_s = request.lag_s if isinstance(request, Watch) else 0.0
-        prepared = self._consul.encode(request)
-        try:
-            response = await self._transport.exchange(prepared, timeout_s=timeout_s, fresh=fresh, lag_s=lag_s)
-        except ExchangeFailed as failure:
-            return Unknown(str(failure))
-        return self._consul.decode(request, response)
 
     # --- stopping --------------------------------------------------------------------------------
 
@@ -326,48 +264,17 @@ class Daemon:
         """Signals that were there together, before we could hear, are one stop and no haste."""
         self._hears_one_stop = False
 
-    async def _open_control(self) -> None:
-        if self._control_settings is None:
-            return
-        try:
-            self._control = await serve(
-                self._control_settings, self._operator.ask, self._asked, self._routes.answer, self._warn
-            )
-        except ControlError:
-            await self._close()
-            raise
-
-    def _asked(self, command: Command, reply: Reply, peer: Peer) -> None:
-        level: Level = "info" if reply.outcome is CommandOutcome.DONE else "warning"
-        name = "all" if command.name is None else command.name
-        self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
-
-    def _tell_listening(self, level: Level, why: str) -> None:
-        self._log.line(level, "http", why=why)
-
-    def _tell_crowded(self, error: OSError) -> None:
-        """It comes up to ACCEPTS_MAX times a second."""
-        if boottime() - self._crowded_at >= REPEAT_S:
-            self._crowded_at = boottime()
-            self._tell_listening("warning", f"cannot let a client in: {error.strerror}; trying again")
-
-    def _warn(self, why: str) -> None:
-        self._log.line("warning", "control-socket", why=why)
-
     def _warn_systemd(self, why: str) -> None:
         self._log.line("warning", "systemd", why=why)
 
     async def _close(self) -> None:
-        if self._control is not None:
-            await self._control.close()
-        if self._listener is not None:
-            await self._listener.close()
+        await self._doors.close()
         if self._timer is not None:
             self._timer.cancel()
         for task in tuple(self._tasks):
             task.cancel()
         await self._hooks.close()
-        await self._transport.close()
+        await self._exchanges.close()
         self._flush.close()
         self._records.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -393,11 +300,11 @@ class Daemon:
             if self._load is None or self._stopping:
                 raise CannotReload("cannot reload: the daemon is stopping")
             config = read_again(self._load, self._config)
-            self._token.change(config.consul)
+            self._exchanges.token.change(config.consul)
         except (CannotReload, TokenError) as error:
             why = "; ".join((str(error), *getattr(error, "lines", ())))
             self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
-            self._metrics.reloaded(False)
+            self._doors.metrics.reloaded(False)
             if isinstance(error, CannotReload):
                 raise
             raise CannotReload(f"cannot reload: {error}") from None
@@ -408,39 +315,20 @@ class Daemon:
         wanted = {settings.name: settings for settings in config.items}
         fates = fates_of(node.contenders, node.waiting, wanted)
         self._log.adjust(config.log.level, config.log.format)
-        self._metrics.reloaded(True)
+        self._doors.metrics.reloaded(True)
         for warning in config.warnings:
             self._log.line("warning", "configuration", why=str(warning))
         changed = {fate: [name for name in fates if fates[name] is fate] for fate in Fate}
         self._log.line("info", "reloaded", **{str(fate): ", ".join(names) for fate, names in changed.items()})
-        listened, self._config = self._config.http, config
+        self._config = config
         self._hooks.inherit(self._inherited(config))
         self._learnable = config.items
         asyncio.get_running_loop().call_soon(self._learn, 0)
-        self._history.keep({*node.contenders, *wanted})
-        clients = 0 if config.http is None else LIMITS.clients_max
-        _allow_descriptors(len(node.contenders) + len(wanted), clients)
-        if config.http != listened:
-            self._start(self._listen_anew())
+        if self._doors.follow(config, {*node.contenders, *wanted}):
+            self._start(self._doors.move())
         spread = tuple((settings, random.random()) for settings in config.items)
         self.dispatch(FileLoaded(spread, secrets.token_hex(8)))
         return fates
-
-    def _new_listener(self, config: Config, items: int) -> Listener | None:
-        """Descriptors are had for so many items, too."""
-        clients = _allow_descriptors(items, 0 if config.http is None else LIMITS.clients_max)
-        if config.http is None:
-            return None
-        limits = replace(LIMITS, clients_max=clients)
-        return Listener(config.http, self._routes, self._tell_listening, limits)
-
-    async def _listen_anew(self) -> None:
-        async with self._listening:
-            if self._listener is not None:
-                await self._listener.close()
-            self._listener = self._new_listener(self._config, len(self._driver.node.contenders))
-            if self._listener is not None:
-                await self._listener.open()
 
     def _inherited(self, config: Config) -> dict[str, str]:
         """What hooks may see of our environment."""
@@ -459,7 +347,7 @@ class Daemon:
             and error.errno in NO_DESCRIPTORS
             and "accept" in str(context["message"])
         ):
-            self._tell_crowded(error)
+            self._doors.crowded(error)
             return
         try:
             self._say()

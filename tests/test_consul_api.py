@@ -8,7 +8,9 @@ import base64
 import http.client
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,6 +18,8 @@ import requests
 
 from supervisor.config import ConsulSettings
 from supervisor.consul import Consul
+from supervisor.consul_slots import SEMAPHORE_FLAGS
+from supervisor.core import actions
 from supervisor.core.actions import (
     Acquire,
     CreateSession,
@@ -421,3 +425,35 @@ def test_a_value_is_decoded_as_base64(asker: Asker) -> None:
     body = json.dumps([{**_ENTRY, "Value": base64.b64encode(b"\x00x").decode()}]).encode()
     view = asker.consul.decode(EVERY_REQUEST[6], response(200, body, {"X-Consul-Index": "7"}))
     assert isinstance(view, KeyView) and view.value == b"\x00x"
+
+
+def test_whatever_may_be_applied_late_is_a_write_of_its_own_connection() -> None:
+    """All but questions and renewals, and an operator's change, which the daemon never sends."""
+    kinds = {kind for kind in vars(actions).values() if isinstance(kind, type) and issubclass(kind, Request)}
+    asks = {kind for kind in kinds if kind.__name__.startswith(("Read", "Watch"))}
+    others = {Request, actions.SlotRequest, actions.SetRoster, RenewSession}
+    assert kinds - asks - others == set(get_args(actions.Write))
+
+
+@pytest.mark.parametrize("of_slot", [False, True])
+def test_a_value_is_rewritten_only_by_who_holds(asker: Asker, of_slot: bool) -> None:
+    """And leaves the lock, its LockIndex and its flags as they were."""
+    agent, key = asker.agent, asker.key
+    ours, other = agent.session_create(), agent.session_create()
+    flags = SEMAPHORE_FLAGS if of_slot else LOCK_FLAGS
+    lock = {"Verb": "lock", "Key": key, "Session": ours, "Flags": flags, "Value": "b2xk"}
+    assert agent.txn([{"KV": lock}]).status == 200
+    before = agent.kv_get(key)
+    rewrite = actions.Rewrite("n", 0.0, 1.0, key, ours, b"new", of_slot)
+    assert asker.ask(rewrite) == Done()
+    after = agent.kv_get(key)
+    assert before is not None and after is not None and after["Value"] == b"new"
+    same = ("Session", "LockIndex", "CreateIndex", "Flags")
+    assert [after[name] for name in same] == [before[name] for name in same]
+    assert asker.ask(replace(rewrite, session=other)) == Raced()
+    agent.release(key, ours, b"new")
+    assert asker.ask(rewrite) == Raced(), "applied late, it takes nothing anew"
+    assert (agent.kv_get(key) or {})["Session"] == ""
+    for session in (ours, other):
+        agent.session_destroy(session)
+    assert asker.ask(rewrite) == Raced()
