@@ -3,7 +3,7 @@
 The map, one line a module. ``core`` imports only the standard library and itself;
 nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the world.
 
-    cli.py         commands and exit codes: the only module that prints
+    cli/           commands and exit codes: the only package that prints
     arguments.py   what an operator may type: commands, options, their values
     exit_codes.py  what a command's end says to whoever ran it
     precautions.py who else may read our secrets or change what we run: modes and owners

@@ -298,7 +298,7 @@ class Daemon:
     def _read_again(self) -> Mapping[str, Fate]:
         try:
             if self._load is None or self._stopping:
-                raise CannotReload("cannot reload: the daemon is stopping")
+                raise CannotReload("cannot reload: the daemon is stopping", faulty=False)
             config = read_again(self._load, self._config)
             self._exchanges.token.change(config.consul)
         except (CannotReload, TokenError) as error:

@@ -138,7 +138,8 @@ class Operator:
         try:
             fates = self._reload()
         except CannotReload as error:
-            return Reply(Outcome.FAULTY, str(error), error.lines)
+            outcome = Outcome.FAULTY if error.faulty else Outcome.IMPOSSIBLE
+            return Reply(outcome, str(error), error.lines)
         changed = {name: fate for name, fate in sorted(fates.items()) if fate is not Fate.UNCHANGED}
         await self._until(lambda: not any(self._pending(*each) for each in changed.items()), IN_FORCE_S)
         lines = [f"{name}: {fate}{self._pending(name, fate)}" for name, fate in changed.items()]

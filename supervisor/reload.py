@@ -11,11 +11,12 @@ from supervisor.config import Config, ConfigError
 
 
 class CannotReload(Exception):
-    """The operator's fault: everything stays as it is. ``lines``: every fault of the file."""
+    """Everything stays as it is. ``faulty``: that is the configuration's fault; ``lines``: all of them."""
 
-    def __init__(self, text: str, lines: tuple[str, ...] = ()) -> None:
+    def __init__(self, text: str, lines: tuple[str, ...] = (), *, faulty: bool = True) -> None:
         super().__init__(text)
         self.lines = lines
+        self.faulty = faulty
 
 
 def read_again(load: Callable[[], Config], running: Config) -> Config:

@@ -1,0 +1,69 @@
+"""``check``: is the configuration right, and what does it promise?"""
+
+import argparse
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from supervisor.cli.running import load
+from supervisor.cli.terminal import awaited, fail, refuse
+from supervisor.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
+
+if TYPE_CHECKING:
+    from supervisor.config import Config
+    from supervisor.findings import Finding
+
+
+def check(options: argparse.Namespace) -> int:
+    """Print the figures, or every fault; with ``--connect`` what Consul says, too."""
+    from supervisor.check import refused_json
+    from supervisor.config import ConfigError
+
+    if options.name is not None and options.folder is None:
+        return fail(USAGE, "cannot use --as alone: it names a drop-in in the folder of --with")
+    try:
+        return _checked(options)
+    except ConfigError as error:
+        if not options.json:
+            return refuse(error)
+        print(refused_json(error.problems))
+        return CONFIGURATION
+
+
+def _checked(options: argparse.Namespace) -> int:
+    """Raises ConfigError."""
+    from dataclasses import replace
+
+    from supervisor.check import Checked, as_json, as_text
+    from supervisor.config import load_drop_in
+
+    hostname = socket.gethostname()
+    if options.folder is None:
+        checked = Checked(load(options.path, in_use=False))
+    else:
+        placed = load_drop_in(options.path, options.folder, options.name, os.environ, hostname)
+        checked = Checked(placed.config, placed.replaces, placed.standing)
+    code = DONE
+    if options.connect:
+        found, code = _connected(checked.config)
+        checked = replace(checked, found=found)
+    print(as_json(checked) if options.json else as_text(checked))
+    return code
+
+
+def _connected(config: "Config | None") -> tuple[list["Finding"], int]:
+    """What ``--connect`` finds, and the exit code."""
+    from supervisor.connect import examine, is_reached
+    from supervisor.findings import Finding, Level
+    from supervisor.token import TokenError
+
+    if config is None:
+        text = "Consul was not asked: the folder cannot be used, see the warnings"
+        return [Finding("reachable", Level.UNTOLD, text)], DONE
+    try:
+        found = awaited(examine(config, socket.gethostname()))
+    except TokenError as error:
+        found = [Finding("token", Level.ERROR, str(error))]
+    if not is_reached(found):
+        return found, UNREACHABLE
+    return found, CONFIGURATION if any(one.level is Level.ERROR for one in found) else DONE

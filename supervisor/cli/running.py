@@ -1,0 +1,102 @@
+"""``run``: the daemon, and the winding up where its file cannot be loaded."""
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from supervisor import signals
+from supervisor.cli.terminal import awaited, fail, refuse
+from supervisor.exit_codes import CONFIGURATION, NEGATIVE
+
+if TYPE_CHECKING:
+    from supervisor.config import Config
+
+
+def run(options: argparse.Namespace) -> int:
+    """Take part until a signal says stop."""
+    from supervisor.config import ConfigError
+    from supervisor.control import ControlError
+    from supervisor.journal import JournalBusy, JournalError
+    from supervisor.token import TokenError
+
+    read = partial(load, options.path, in_use=True)
+    try:
+        return _daemon(read(), read, options.path)
+    except ConfigError as error:
+        refuse(error)
+    except (TokenError, ControlError) as error:
+        fail(CONFIGURATION, str(error))
+    except JournalBusy as error:
+        return fail(NEGATIVE, str(error))  # systemd tries again: it may be about to end
+    except JournalError as error:
+        return fail(CONFIGURATION, str(error))
+    _wind_up(options.path)
+    return CONFIGURATION
+
+
+def load(path: Path, *, in_use: bool) -> "Config":
+    """With what others on this machine may do among its warnings. Raises ConfigError."""
+    from dataclasses import replace
+
+    from supervisor.config import load
+    from supervisor.precautions import precautions
+
+    config = load(path, os.environ, socket.gethostname())
+    return replace(config, warnings=(*config.warnings, *precautions(path, config, in_use=in_use)))
+
+
+def _wind_up(path: Path) -> None:
+    """A file that cannot be loaded orphans nothing: what is on record is wound up before the end."""
+    from supervisor.config import state_dirs_of
+
+    for directory in state_dirs_of(path, os.environ):
+        try:
+            _wind_up_records(directory)
+        except OSError as error:
+            fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
+
+
+def _wind_up_records(directory: str) -> None:
+    from dataclasses import replace
+
+    from supervisor.journal import JournalError
+    from supervisor.records import config_of_records
+    from supervisor.token import TokenError
+
+    try:
+        config = config_of_records(directory, os.environ)
+        if config is None:
+            return
+        print("winding up what an earlier run holds, by its records", file=sys.stderr)
+        try:
+            _daemon(config, None)
+        except TokenError:  # then Consul refuses the release, but on_lose has run
+            config = replace(config, consul=replace(config.consul, token_file=None))
+            _daemon(config, None)
+    except JournalError as error:
+        fail(CONFIGURATION, str(error))
+
+
+def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: Path | None = None) -> int:
+    from supervisor.daemon import Daemon, boottime
+    from supervisor.log import STANDARD_ERROR, Log, reaches_journal
+
+    journal = reaches_journal(STANDARD_ERROR, os.environ)
+    log = Log(config.log.level, config.log.format, boottime, journal=journal)
+    for warning in config.warnings:
+        log.line("warning", "configuration", why=str(warning))
+
+    async def daemon() -> int:
+        running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path)
+        try:
+            return await running.run()
+        finally:
+            # What follows may be other records to wind up: a stop waits until it is heard again.
+            signals.hold()
+
+    return awaited(daemon())

@@ -1,0 +1,57 @@
+"""What the commands share at the terminal: words on standard error, the width, the loop.
+
+Whoever is at fault gets one line and an exit code. Nothing here knows a command.
+"""
+
+import os
+import sys
+from collections.abc import Coroutine
+from typing import TypeVar
+
+from supervisor.exit_codes import CONFIGURATION
+
+T = TypeVar("T")
+
+
+def fail(code: int, text: str) -> int:
+    """One line for whoever is at fault; the code."""
+    print(f"consul-supervisor: {text}", file=sys.stderr)
+    return code
+
+
+def refuse(error: Exception) -> int:
+    """Every fault of a configuration; its code."""
+    sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a file's name may be any bytes
+    print(error, file=sys.stderr)
+    return CONFIGURATION
+
+
+def say(line: str) -> None:
+    """A line, at once."""
+    print(line, flush=True)
+
+
+def awaited(work: Coroutine[object, object, T]) -> T:
+    """Its result; the loop is imported by those alone who need one."""
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def columns() -> int | None:
+    """Of the terminal; None where there is none, so that what reads the lines gets them whole."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except OSError:
+        return None
+
+
+def has_colours() -> bool:
+    """Whether standard output is a terminal that wants colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
