@@ -141,7 +141,7 @@ def test_what_has_ended_cannot_be_paused(scene: Scene) -> None:
     a.start()
     a.wait_line("role", item=scene.name, role="stopped")
     code, why = operate(a, "pause", scene.name)
-    assert code == 1 and "the file has it no more" in why
+    assert code == 2 and "no such election or semaphore, there are other" in why
     assert operate(a, "pause", "--all") == (0, "")
 
 
