@@ -259,7 +259,9 @@ def test_the_commands_are_those_of_the_help() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_named_command_and_option_is_one(page: Path) -> None:
-    for line in re.findall(r"consul-supervisor (?!consul-supervisor)([a-z][^`\n|&>]*)", "\n".join(code_of(page))):
+    for line in re.findall(
+        r"consul-supervisor (?!consul-supervisor)([a-z][^`\n|&>]*)", "\n".join(code_of(page))
+    ):
         verb, *words = line.split()
         assert verb in helps(), f"consul-supervisor {line}"
         for option in (word for word in words if word.startswith("--")):
