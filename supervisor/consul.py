@@ -133,7 +133,8 @@ class Consul:
         """What this answer says; never raises for anything that a peer can send."""
         outcome = self._decode(action, response)
         if isinstance(outcome, Denied):
-            return Denied(f"{outcome.why}: {rights.remedy(self._token.called, action, outcome.why)}")
+            said = outcome.why
+            return Denied(f"{said}: {rights.remedy(self._token.called, action, said)}", said)
         return outcome
 
     def _decode(self, action: Request, response: requests.Response) -> Outcome:

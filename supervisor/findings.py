@@ -153,7 +153,7 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
     if isinstance(outcome, KeyView):
         return _right(settings, Level.OK, f"may read {key}")
     if isinstance(outcome, Denied):
-        text = f"may not read {key}: Consul answers {outcome.why}"
+        text = f"may not read {key}: Consul answers {_said(outcome)}"
         return _right(settings, Level.ERROR, text, _key_rule(settings))
     return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
 
@@ -206,4 +206,5 @@ def _key_rule(settings: ItemSettings) -> str:
 
 
 def _said(outcome: Outcome) -> str:
-    return str(getattr(outcome, "why", outcome))
+    """Consul's own words: each finding has a remedy of its own."""
+    return str(getattr(outcome, "said", "") or getattr(outcome, "why", outcome))

@@ -21,9 +21,11 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """403: the token's fault. No answer either, but loud."""
+    """403: the token's fault. No answer either, but loud. ``said``: Consul's words, where ``why`` has
+    a remedy, too."""
 
     why: str
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
