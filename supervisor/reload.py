@@ -9,6 +9,13 @@ from dataclasses import replace
 
 from supervisor.config import Config, ConfigError
 
+STATE_DIR = "state_dir"
+KILLED = "Restart it: killed with SIGKILL, it keeps what it holds (systemctl kill -s KILL)"
+STOPPED = (
+    "Restart it in order (systemctl restart), which gives up what it holds: a killed one would not be known "
+    "in the new state_dir"
+)
+
 
 class CannotReload(Exception):
     """Everything stays as it is. ``faulty``: that is the configuration's fault; ``lines``: all of them."""
@@ -26,11 +33,10 @@ def read_again(load: Callable[[], Config], running: Config) -> Config:
     except ConfigError as error:
         lines = tuple(str(error).splitlines())
         raise CannotReload("cannot reload: the configuration has faults, nothing changes", lines) from None
-    if fixed := ", ".join(_fixed(running, config)):
-        raise CannotReload(
-            f"cannot reload: {fixed} changed, which the running process cannot follow; nothing changes. "
-            "Restart it: killed with SIGKILL, it keeps what it holds (systemctl kill -s KILL)"
-        )
+    if fixed := tuple(_fixed(running, config)):
+        remedy = STOPPED if STATE_DIR in fixed else KILLED
+        why = f"{', '.join(fixed)} changed, which the running process cannot follow"
+        raise CannotReload(f"cannot reload: {why}; nothing changes. {remedy}")
     return config
 
 
@@ -42,6 +48,6 @@ def _fixed(running: Config, config: Config) -> Iterator[str]:
         if getattr(before, name) != getattr(after, name):
             yield f"consul.{name}"
     if running.state_dir != config.state_dir:
-        yield "state_dir"
+        yield STATE_DIR
     if running.control != config.control:
         yield "control_socket or control_group"
