@@ -1,0 +1,140 @@
+"""The table of docs/configuration.md that says which change keeps leadership: each row's change is made
+to a file, and what becomes of a holder is what the row says."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.config import load
+from supervisor.core.contender import Contender, new_contender
+from supervisor.core.reload import Fate, fates_of
+from supervisor.core.settings import ItemSettings
+from tests.core.slot_play import holding
+from tests.support.pages import ROOT, rows
+
+PAGE = ROOT / "docs" / "configuration.md"
+ROWS = rows(PAGE, "change")
+HOOK = {"exec": ["true"], "timeout": "2s"}
+APP: dict[str, Any] = {"key": "k", "on_lose": [HOOK]}
+REBUILD: dict[str, Any] = {"prefix": "p", "limit": 2, "prune_delay": "40s"}
+WEB: dict[str, Any] = {"key": "w"}
+BEFORE: dict[str, Any] = {"elections": {"app": APP}, "semaphores": {"rebuild": REBUILD}}
+
+
+def app(**changes: Any) -> dict[str, Any]:
+    """The file with another election app."""
+    return {**BEFORE, "elections": {"app": {**APP, **changes}}}
+
+
+def rebuild(**changes: Any) -> dict[str, Any]:
+    """The file with another semaphore rebuild."""
+    return {**BEFORE, "semaphores": {"rebuild": {**REBUILD, **changes}}}
+
+
+def of_hook(**changes: Any) -> dict[str, Any]:
+    return app(on_lose=[{**HOOK, **changes}])
+
+
+def elections(**named: Any) -> dict[str, Any]:
+    """The file with these elections."""
+    return {**BEFORE, "elections": named}
+
+
+# By what the first column says: files with that change.
+CHANGES: dict[str, list[dict[str, Any]]] = {
+    "comments, order, another file of the directory": [dict(reversed(BEFORE.items()))],
+    "`on_acquire`": [app(on_acquire=[HOOK]), rebuild(on_acquire=[HOOK])],
+    "`on_lose`, `on_lose_failure`, `on_change`": [
+        app(on_lose=[HOOK, HOOK]),
+        app(on_lose_failure=[HOOK]),
+        app(on_change=[HOOK]),
+    ],
+    "`timeout`, `retries`, `env`, `user` and all else of a hook": [
+        of_hook(timeout="3s"),
+        of_hook(retries=1),
+        of_hook(env={"A": "b"}),
+        of_hook(user="root"),
+        of_hook(kill_after="2s"),
+    ],
+    "`value`": [app(value="v"), rebuild(value="v")],
+    "`candidate_check`": [app(candidate_check={"exec": ["true"]})],
+    "`rejoin_delay`, `on_adopt`, `acquire_failure`, `accept_overlap`": [
+        app(rejoin_delay="1s"),
+        app(on_adopt="acquire"),
+        app(acquire_failure="keep"),
+        app(accept_overlap=True),
+    ],
+    "`limit`": [rebuild(limit=3), rebuild(limit=1)],
+    "a smaller `prune_delay`": [rebuild(prune_delay="30s")],
+    "a larger `prune_delay`": [rebuild(prune_delay="50s")],
+    "`run`": [app(run={"exec": ["true"]}), rebuild(run={"exec": ["true"]})],
+    "`session.ttl`, `session.lock_delay` and all else of `session`": [
+        app(session={"ttl": "20s"}),
+        app(session={"lock_delay": "40s"}),
+        app(session={"behavior": "delete"}),
+        app(session={"node_checks": ["serfHealth"]}),
+        rebuild(session={"name": "mine"}),
+    ],
+    "`key`, `prefix`": [app(key="other"), rebuild(prefix="other")],
+    "`contend`": [elections(app={"key": "k", "contend": False})],
+    "from an election to a semaphore of that name": [
+        {"semaphores": {"app": {**REBUILD, "prefix": "k"}, "rebuild": REBUILD}}
+    ],
+    "another name": [elections(web=APP)],
+    "removed from the file": [{"semaphores": {"rebuild": REBUILD}}],
+    "added to the file": [elections(app=APP, web=WEB)],
+}
+
+
+def items_of(folder: Path, file: dict[str, Any]) -> dict[str, ItemSettings]:
+    (folder / "c.yaml").write_text(json.dumps(file))
+    return {settings.name: settings for settings in load(folder / "c.yaml", {}, "node1").items}
+
+
+def holders(items: dict[str, ItemSettings]) -> Iterator[Contender]:
+    """Each of them as it holds."""
+    tenure = holding().contender.tenure
+    assert tenure is not None and tenure.believes
+    for settings in items.values():
+        yield replace(new_contender(settings, spread=0.0, instance="i"), tenure=tenure)
+
+
+def said(fates: dict[str, Fate]) -> list[str]:
+    """What ``reload`` prints of what has changed."""
+    return [str(fate) for fate in fates.values() if fate is not Fate.UNCHANGED] or [Fate.UNCHANGED]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_each_change_has_the_fate_that_its_row_says(row: list[str], tmp_path: Path) -> None:
+    change, fates, does = row
+    assert CHANGES[change]
+    for after in CHANGES[change]:
+        had = {each.settings.name: each for each in holders(items_of(tmp_path, BEFORE))}
+        assert said(fates_of(had, {}, items_of(tmp_path, after))) == fates.split(", "), after
+    assert ("goes on" in does) == (fates == "changed"), "who goes on is who only changes"
+
+
+def test_every_change_that_is_tried_has_its_row() -> None:
+    assert [row[0] for row in ROWS] == list(CHANGES)
+
+
+def test_every_key_of_an_election_or_semaphore_is_in_a_row() -> None:
+    """Those of a hook, a check, a session and a run stand under the name of the whole."""
+    named = {key for row in ROWS for key in re.findall(r"`(\w+)`", row[0])}
+    rules = json.loads((ROOT / "schemas" / "config.schema.json").read_text())["$defs"]
+    assert {*rules["election"]["properties"], *rules["semaphore"]["properties"]} <= named
+
+
+def test_who_only_waits_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> None:
+    assert "Of one that only waits: changed" in PAGE.read_text()
+    waiting = {
+        name: new_contender(settings, spread=0.0, instance="i")
+        for name, settings in items_of(tmp_path, BEFORE).items()
+    }
+    (after,) = CHANGES["a larger `prune_delay`"]
+    assert said(fates_of(waiting, {}, items_of(tmp_path, after))) == ["changed"]
