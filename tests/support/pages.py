@@ -13,6 +13,7 @@ LEASE = ROOT / "docs" / "lease.md"
 HTTP = ROOT / "docs" / "http.md"
 DEV_AGENT = ROOT / "docs" / "dev-agent.md"
 SECURITY = ROOT / "docs" / "security.md"
+OPERATIONS = ROOT / "docs" / "operations.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, *DOCS, ROOT / "CHANGELOG.md"]
 HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that nothing here sees
