@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from supervisor.config import load
+from supervisor.config import Config, load
 from supervisor.core.contender import Contender, new_contender
 from supervisor.core.reload import Fate, fates_of
 from supervisor.core.settings import ItemSettings
+from supervisor.operations import IN_FORCE_S
+from supervisor.reload import CannotReload, read_again
 from tests.core.slot_play import holding
 from tests.support.pages import ROOT, rows
 
@@ -91,9 +93,18 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def items_of(folder: Path, file: dict[str, Any]) -> dict[str, ItemSettings]:
+def config_of(folder: Path, file: dict[str, Any]) -> Config:
     (folder / "c.yaml").write_text(json.dumps(file))
-    return {settings.name: settings for settings in load(folder / "c.yaml", {}, "node1").items}
+    return load(folder / "c.yaml", {}, "node1")
+
+
+def items_of(folder: Path, file: dict[str, Any]) -> dict[str, ItemSettings]:
+    return {settings.name: settings for settings in config_of(folder, file).items}
+
+
+def codes(text: str) -> list[str]:
+    """The keys that a text names."""
+    return re.findall(r"`([\w.]+)`", text)
 
 
 def holders(items: dict[str, ItemSettings]) -> Iterator[Contender]:
@@ -138,3 +149,73 @@ def test_who_only_waits_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> Non
     }
     (after,) = CHANGES["a larger `prune_delay`"]
     assert said(fates_of(waiting, {}, items_of(tmp_path, after))) == ["changed"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ", but not ended yet (role: ",
+        ", but in force only when Consul has confirmed it",
+        ", but it begins when ",
+        "goes on by its former settings",
+    ],
+)
+def test_what_is_still_to_come_is_told_in_these_words(words: str) -> None:
+    sources = (ROOT / "supervisor" / name for name in ("operations.py", "status.py"))
+    assert any(words in file.read_text() for file in sources)
+    assert words in " ".join(PAGE.read_text().split())
+
+
+def test_how_long_reload_waits_is_said() -> None:
+    assert f"in force, {IN_FORCE_S:g} s at most" in PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"consul": {"address": "http://127.0.0.1:1"}},
+        {"consul": {"datacenter": "dc9"}},
+        {"consul": {"namespace": "n"}},
+        {"consul": {"partition": "p"}},
+        {"consul": {"address": "https://127.0.0.1:8500", "tls": {"verify": False}}},
+        {"control_socket": "/run/other"},
+        {"control_group": "root"},
+        {"state_dir": "/srv/other"},
+    ],
+    ids=str,
+)
+def test_what_the_process_cannot_follow_is_what_the_page_names(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each with the remedy that the page has for it."""
+    running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})
+    with pytest.raises(CannotReload) as refused:
+        read_again(lambda: config, running)
+    ((key, value),) = change.items()
+    names = [f"consul.{name}" for name in value] if key == "consul" else [key]
+    assert all(name in str(refused.value) for name in names)
+    remedies = {name: does for keys, does in rows(PAGE, "key | what to do") for name in codes(keys)}
+    restart = "systemctl restart" if key == "state_dir" else "systemctl kill -s KILL"
+    assert restart in str(refused.value)
+    assert all(restart in remedies[name] or remedies[name].startswith("the same") for name in names)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"consul": {"token": "t"}},
+        {"consul": {"token_file": "/t"}},
+        {"log": {"level": "debug"}},
+        {"log": {"format": "json"}},
+        {"http": {"listen": "127.0.0.1:0"}},
+    ],
+    ids=str,
+)
+def test_what_is_applied_to_the_process_is_what_the_page_names(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})
+    assert read_again(lambda: config, running) is config
+    applied = PAGE.read_text().partition("**What is applied to the process at once**")[2].partition("\n\n")[0]
+    ((key, values),) = change.items()
+    assert {f"{key}.{name}" for name in values} <= set(codes(applied))
