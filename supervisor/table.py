@@ -190,6 +190,12 @@ def _since(at: str, now: datetime) -> float:
     return (now - _time(at)).total_seconds()
 
 
+def _role(item: Item) -> str:
+    """A pause that is not the role goes on behind it: it shows when the tenure ends, so say it before."""
+    role = plain(item["role"])
+    return f"{role}, paused" if item.get("paused") and role != "paused" else role
+
+
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
@@ -201,6 +207,6 @@ _LEADER = _Column("LEADER", _leader, 8)
 _KIND = _Column("KIND", lambda item, now: item["kind"])
 _SINCE = _Column("SINCE", lambda item, now: duration(_since(item["since"], now)))
 _NAME = _Column("NAME", lambda item, now: plain(item["name"]), 8)
-_ROLE = _Column("ROLE", lambda item, now: plain(item["role"]))
+_ROLE = _Column("ROLE", lambda item, now: _role(item))
 _COLUMNS = (_NAME, _KIND, _ROLE, _SINCE, _LEADER, _LEASE, _HOOK, _ERROR)
 _LESS_AND_LESS = (_ERROR, _KIND, _HOOK, _LEADER, _SINCE)

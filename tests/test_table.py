@@ -179,3 +179,14 @@ def test_one_item_alone() -> None:
 )
 def test_durations(length_s: float, text: str) -> None:
     assert duration(length_s) == text
+
+
+def test_a_holder_that_is_paused_is_shown_to_be() -> None:
+    """Else nobody would see before the loss that this node will not come back."""
+    shown = lines(
+        status(item("a", role="holding", paused=True), item("b", role="paused", paused=True)),
+        120,
+        colours=False,
+    )
+    text = "\n".join(shown)
+    assert "holding, paused" in text and "paused, paused" not in text
