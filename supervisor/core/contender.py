@@ -171,7 +171,7 @@ def new_contender(
 
 
 def _claim_of(settings: ItemSettings) -> Claim:
-    return Slots().follows(settings) if isinstance(settings, SemaphoreSettings) else Key()
+    return Slots().follows(settings, -NEVER) if isinstance(settings, SemaphoreSettings) else Key()
 
 
 def departing_contender(
@@ -187,12 +187,12 @@ def stop(contender: Contender, reason: Reason, now: float) -> Contender:
     return replace(contender, stopping=True, departing=False, tenure=tenure and tenure.lose(reason, now))
 
 
-def change_settings(contender: Contender, settings: ItemSettings) -> Contender:
+def change_settings(contender: Contender, settings: ItemSettings, now: float) -> Contender:
     """The file has others for it, by which it can go on: at once, unless a tenure has begun by those in
     force."""
     next_settings = None if settings == contender.settings else settings
     contender = replace(contender, next_settings=next_settings, offer_at=-NEVER)
-    return contender if contender.tenure is not None else follow_file(contender)
+    return contender if contender.tenure is not None else follow_file(contender, now)
 
 
 def drop(contender: Contender, now: float) -> Contender:
@@ -287,7 +287,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     elif tenure.reason in OUR_OWN_MAKING:
         delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
-    contender = follow_file(contender)
+    contender = follow_file(contender, now)
     return replace(
         contender,
         tenure=None,
@@ -298,7 +298,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     )
 
 
-def follow_file(contender: Contender) -> Contender:
+def follow_file(contender: Contender, now: float) -> Contender:
     """Nothing that was begun by the settings on record goes on by them: those of the file are in force,
     and go on record."""
     settings = contender.next_settings
@@ -306,7 +306,7 @@ def follow_file(contender: Contender) -> Contender:
         return contender
     claim, tenure = contender.claim, contender.tenure
     if isinstance(claim, Slots) and isinstance(settings, SemaphoreSettings):
-        claim = claim.follows(settings)
+        claim = claim.follows(settings, now)
     lease = lease_of(settings, claim.guard_s if isinstance(claim, Slots) else None)
     if tenure is not None and tenure.believes:  # a smaller room wants news sooner
         claim = claim.read_by(tenure.contact + lease.interval_s)

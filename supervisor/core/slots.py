@@ -80,9 +80,10 @@ class Slots(Claim):
 
     queues: ClassVar[bool] = True
 
-    def follows(self, settings: SemaphoreSettings) -> Self:
-        """By these settings from now on."""
-        return replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s)
+    def follows(self, settings: SemaphoreSettings, now: float) -> Self:
+        """By these settings from now on: a slot that was free may be none any more."""
+        slots = replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s)
+        return slots if slots.view is None else slots._opened(slots.free_at, now)
 
     # --- what is known ----------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from tests.core.play import (
     hook,
 )
 from tests.core.slot_play import WATCH as WATCH_SLOTS
-from tests.core.slot_play import full, holding, in_line, lock, semaphore, view
+from tests.core.slot_play import GONE, full, holding, in_line, lock, semaphore, view
 
 REWRITE = a.Rewrite
 NEW_DOWN = hook("new down", 2.0)
@@ -350,3 +350,32 @@ def test_a_stop_ends_what_departs_too() -> None:
     made.step(loaded(), 3.0)
     made.step(e.StopAsked(), 3.1)
     assert not made.contenders["n"].departing and not made.stopped
+
+
+# --- slots -------------------------------------------------------------------------------------
+
+
+def test_a_slot_that_is_none_by_a_smaller_limit_is_not_tried_for() -> None:
+    """The file changes between the news of a free slot and our turn in line."""
+    play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2")))
+    play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2")))
+    play.happens(0.45, changed(play, limit=2))
+    play.passes(5.0)
+    assert not play.times(a.TakeSlot)
+    play.happens(6.0, changed(play, limit=3))
+    play.passes(8.0)
+    assert play.times(a.TakeSlot)
+
+
+def test_the_slot_of_one_that_vanished_is_waited_for_by_a_longer_prune_delay() -> None:
+    """The file changes just before its time is over by the former one."""
+    play = full()
+    vanished = view("o2", "o3", "s", at=lock("o1", "o2", "o3"), index=70)
+    play.on(1.0, WATCH_SLOTS, vanished)
+    play.on(1.1, a.ReadKey, GONE)
+    play.passes(30.95)
+    play.happens(30.96, changed(play, prune_delay_s=60.0))
+    play.passes(60.9)
+    assert not play.times(a.TakeSlot)
+    play.passes(62.0)
+    assert play.times(a.TakeSlot)
