@@ -29,7 +29,7 @@ from tests.core.play import (
     hook,
 )
 from tests.core.slot_play import WATCH as WATCH_SLOTS
-from tests.core.slot_play import GONE, full, holding, in_line, lock, semaphore, view
+from tests.core.slot_play import EMPTY, GONE, full, holding, in_line, lock, semaphore, view, waiting
 
 REWRITE = a.Rewrite
 NEW_DOWN = hook("new down", 2.0)
@@ -280,12 +280,17 @@ def test_which_change_keeps_leadership(change: dict[str, Any], fate: Fate) -> No
     assert fates_of({"n": play.contender}, {}, wanted) == {"n": fate}
 
 
-def test_a_holder_of_a_slot_may_not_count_on_more_than_others_were_told() -> None:
-    waits, held = full().contender, holding().contender
+def test_nobody_with_a_contender_key_may_count_on_more_than_others_read_in_it() -> None:
+    """Nor who stands in line, or may: it could have a slot before it has written the longer delay, and
+    whoever takes a slot after it writes what the contender keys say."""
+    begins, enrolls, waits, held = waiting(), waiting(), full(), holding()
+    enrolls.on(0.2, WATCH_SLOTS, EMPTY)
     longer, shorter = semaphore(prune_delay_s=60.0), semaphore(prune_delay_s=20.0)
-    assert fates_of({"n": held}, {}, {"n": longer}) == {"n": Fate.RESTARTS}
-    assert fates_of({"n": held}, {}, {"n": shorter}) == {"n": Fate.CHANGES}
-    assert fates_of({"n": waits}, {}, {"n": longer}) == {"n": Fate.CHANGES}
+    for play in (enrolls, waits, held):
+        assert fates_of({"n": play.contender}, {}, {"n": longer}) == {"n": Fate.RESTARTS}
+    for play in (begins, enrolls, waits, held):
+        assert fates_of({"n": play.contender}, {}, {"n": shorter}) == {"n": Fate.CHANGES}
+    assert fates_of({"n": begins.contender}, {}, {"n": longer}) == {"n": Fate.CHANGES}
 
 
 def test_what_did_not_change_is_not_touched() -> None:
