@@ -218,12 +218,11 @@ def want_session(contender: Contender, at: float) -> Contender:
 
 def note(contender: Contender, news: News, now: float) -> Contender:
     """This is how it is from now on; ``on_change`` may have to be told."""
-    change, tenure = contender.change.see(news.view), contender.tenure
-    if not contender.settings.contend:
-        return replace(contender, claim=replace(contender.claim, view=news.view), change=change)
-    claim = contender.claim.noted(news, contender.session.id, now)
+    claim, tenure, contends = contender.claim, contender.tenure, contender.settings.contend
+    claim = claim.noted(news, contender.session.id, now) if contends else claim.observed(news, now)
+    change = contender.change.see(news.view) if claim.is_sure else contender.change
     contender = replace(contender, claim=claim, change=change)
-    if not isinstance(claim, Slots):
+    if not isinstance(claim, Slots) or not contends:
         return contender
     if tenure is None:  # what others are told of a holder is told anew with the slot that is taken
         return replace(contender, lease=lease_of(contender.settings))

@@ -28,8 +28,8 @@ from tests.core.play import (
     contender,
     hook,
 )
-from tests.core.slot_play import WATCH as WATCH_SLOTS
 from tests.core.slot_play import EMPTY, GONE, full, holding, in_line, lock, semaphore, view, waiting
+from tests.core.slot_play import WATCH as WATCH_SLOTS
 
 REWRITE = a.Rewrite
 NEW_DOWN = hook("new down", 2.0)
