@@ -109,10 +109,10 @@ class Contender:
 
     @property
     def owes_value(self) -> bool:
-        """Whether what our session holds has another value than the file says."""
+        """Whether what our session holds has another value than the file says, or may have."""
         session, tenure = self.session, self.tenure
         live = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        if not live or session.wrote in (None, self.settings.value) or not self.claim.has_key(session.id):
+        if not live or not session.owes(self.settings.value) or not self.claim.has_key(session.id):
             return False
         return tenure is None or tenure.phase in (Phase.ACQUIRING, Phase.HOLDING)
 
@@ -156,7 +156,7 @@ def new_contender(
         next_settings=next_settings,
         lease=lease_of(settings),
         spread=spread,
-        session=memories.session_from(memory, now),
+        session=memories.session_from(memory, recorded, now),
         change=Change(instance),
         health=healths.new_health(settings),
         claim=_claim_of(settings),

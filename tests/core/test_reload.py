@@ -144,6 +144,19 @@ def test_a_check_at_other_times_has_found_what_it_has_found() -> None:
     assert not play.contender.health.fit, "another check has found nothing yet"
 
 
+def test_a_check_under_way_counts_for_no_other_check() -> None:
+    check = CandidateCheck(hook("check"), 5.0, rise=1, fall=1)
+    play = Play(contender(candidate_check=check))
+    play.happens(0.0, e.Tick())
+    started = play.last(a.StartHook)
+    play.happens(1.0, changed(play, candidate_check=replace(check, hook=RUN_CHECK)))
+    play.happens(2.0, e.HookEnded(started, ok=True))
+    assert not play.contender.health.fit
+    play.passes(5.5)
+    play.happens(6.0, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert play.contender.health.fit
+
+
 RUN_CHECK = replace(hook("check"), call=replace(RUN.command, argv=("false",)))
 
 # --- the value ---------------------------------------------------------------------------------
@@ -216,6 +229,37 @@ def test_after_a_crash_the_value_is_written_if_it_never_was() -> None:
     play.happens(2.0, e.Tick())
     play.on(2.1, RENEW, e.Alive())
     assert "rewrite s" in Play.says(play.on(2.2, READ, replace(OURS, value=b"old")))
+
+
+def test_the_former_value_is_back_before_the_new_one_was_answered_for() -> None:
+    """It may have been written all the same."""
+    play = holder()
+    play.happens(4.0, changed(play, value=b"new"))
+    play.on(4.1, REWRITE, SILENCE)
+    play.happens(4.2, changed(play, value=b"me"))
+    play.passes(8.0)
+    assert play.last(REWRITE).value == b"me" and play.contender.session.wrote == b"me"
+    assert len(play.times(REWRITE)) == 2
+
+
+def test_the_former_value_is_back_after_a_crash_that_came_before_the_answer() -> None:
+    held = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    play = Play(contender(), memory=held, now=2.0, recorded=replace(contender(), value=b"new"))
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, e.Alive())
+    play.on(2.2, READ, replace(OURS, value=b"new", modify_index=9))
+    play.passes(4.0)
+    assert play.last(REWRITE).value == b"me"
+
+
+def test_a_value_that_was_never_changed_is_not_written_after_a_crash() -> None:
+    held = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    play = Play(contender(), memory=held, now=2.0, recorded=contender())
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, e.Alive())
+    play.on(2.2, READ, OURS)
+    play.passes(20.0)
+    assert not play.times(REWRITE)
 
 
 # --- stepping down -----------------------------------------------------------------------------
