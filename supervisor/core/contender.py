@@ -216,6 +216,15 @@ def want_session(contender: Contender, at: float) -> Contender:
     return replace(contender, session=contender.session.wanted(max(at, contender.rejoin_at)))
 
 
+def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
+    """The lease by these settings. A holder counts on no more than others are told of it; who has no
+    slot yet tells them anew with the one that it takes."""
+    claim = contender.claim
+    if contender.tenure is None or not isinstance(claim, Slots):
+        return lease_of(settings)
+    return lease_of(settings, min(settings.guard_s, claim.guard_s))
+
+
 def note(contender: Contender, news: News, now: float) -> Contender:
     """This is how it is from now on; ``on_change`` may have to be told."""
     claim, tenure, contends = contender.claim, contender.tenure, contender.settings.contend
@@ -224,10 +233,8 @@ def note(contender: Contender, news: News, now: float) -> Contender:
     contender = replace(contender, claim=claim, change=change)
     if not isinstance(claim, Slots) or not contends:
         return contender
-    if tenure is None:  # what others are told of a holder is told anew with the slot that is taken
-        return replace(contender, lease=lease_of(contender.settings))
-    tenure = replace(tenure, holders=news.view.holders)
-    return replace(contender, tenure=tenure, lease=lease_of(contender.settings, claim.guard_s))
+    tenure = tenure and replace(tenure, holders=news.view.holders)
+    return replace(contender, tenure=tenure, lease=lease_by(contender, contender.settings))
 
 
 def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
@@ -306,7 +313,7 @@ def follow_file(contender: Contender, now: float) -> Contender:
     claim, tenure = contender.claim, contender.tenure
     if isinstance(claim, Slots) and isinstance(settings, SemaphoreSettings):
         claim = claim.follows(settings, now)
-    lease = lease_of(settings, claim.guard_s if isinstance(claim, Slots) else None)
+    lease = lease_by(contender, settings)
     if tenure is not None and tenure.believes:  # a smaller room wants news sooner
         claim = claim.read_by(tenure.contact + lease.interval_s)
     health = contender.health

@@ -428,3 +428,26 @@ def test_the_slot_of_one_that_vanished_is_waited_for_by_a_longer_prune_delay() -
     assert not play.times(a.TakeSlot)
     play.passes(62.0)
     assert play.times(a.TakeSlot)
+
+
+def test_a_smaller_room_by_what_the_record_says_counts_from_the_next_contact() -> None:
+    play = holding()
+    short = view("s", at=lock("s", index=61, delay_s=16.0), index=62)
+    play.on(2.0, WATCH_SLOTS, short)
+    play.passes(9.0)
+    assert play.contender.tenure is not None
+    contact, long = play.contender.tenure.contact, hook("long down", 13.0)
+    play.happens(contact + 2.9, changed(play, on_lose=(long,)))
+    assert play.role == "holding" and play.contender.settings.on_lose != (long,)
+    play.passes(contact + 5.0)
+    assert play.role == "holding" and play.contender.settings.on_lose == (long,)
+
+
+def test_a_waiter_that_follows_counts_on_what_its_own_record_will_say() -> None:
+    """The delay that somebody else has left in ``.lock`` is not that of the slot that it takes."""
+    play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3", delay_s=4.0)))
+    play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3", delay_s=4.0)))
+    play.on(1.1, WATCH_SLOTS, view("s", at=lock(index=70, delay_s=4.0), index=70))
+    play.happens(1.2, changed(play, on_lose=(hook("long down", 5.0),)))
+    play.on(1.3, a.TakeSlot, e.Seated(e.Indexes(50, 50, 1), e.Indexes(9, 71, 0)))
+    assert play.role == "acquiring"
