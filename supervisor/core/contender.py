@@ -170,6 +170,12 @@ def new_contender(
     return want_session(contender, -NEVER)
 
 
+def resting(contender: Contender, *, paused: bool, rejoin_at: float) -> Contender:
+    """One that has not begun: what was said of the one before it, and its rest, goes for it, too."""
+    contender = replace(contender, paused=paused, rejoin_at=rejoin_at, session=Session())
+    return want_session(contender, -NEVER)
+
+
 def _claim_of(settings: ItemSettings) -> Claim:
     return Slots().follows(settings, -NEVER) if isinstance(settings, SemaphoreSettings) else Key()
 

@@ -384,6 +384,48 @@ def test_a_paused_item_is_paused_under_another_key_too() -> None:
     assert all(contender.paused for contender in waiting.values())
 
 
+def test_who_waits_for_its_first_session_cannot_change_what_others_were_told_either() -> None:
+    begins, session = new_contender(contender(), spread=0.0, instance="i"), SessionSettings("other")
+    for change in ({"key": "x"}, {"contend": False, "on_acquire": (), "on_lose": ()}, {"session": session}):
+        wanted = replace(begins.settings, **change)
+        assert fates_of({"n": begins}, {}, {"n": wanted}) == {"n": Fate.RESTARTS}, change
+    assert fates_of({"n": begins}, {}, {"n": semaphore()}) == {"n": Fate.RESTARTS}
+
+
+def ended(made: Node, begun: list[a.Action], now: float) -> None:
+    """All goes well until nothing is begun any more at that time."""
+    todo = list(begun)
+    while todo:
+        action, more = todo.pop(0), list[a.Action]()
+        match action:
+            case a.StartHook():
+                more = made.step(e.HookEnded(action, ok=True), now)
+            case a.Release() | a.DestroySession():
+                more = made.step(e.Answered(action, e.Done()), now)
+            case a.Remember():
+                more = made.step(e.Remembered(action), now)
+        todo += more or (made.step(e.Tick(), now) if not todo else [])
+
+
+@pytest.mark.parametrize("stepping", [True, False])
+def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: bool) -> None:
+    """The file changes while on_lose runs, or when all has ended."""
+    made = Node([holder().contender])
+    settings = made.contenders["n"].settings
+    another = replace(settings, session=replace(settings.session, ttl_s=8.0))
+    begun = made.step(e.StepDownAsked("n", 60.0), 3.0)
+    if not stepping:
+        ended(made, begun, 4.0)
+        ended(made, made.step(e.Tick(), 5.0), 5.0)
+        begun = []
+    begun += made.step(loaded(another), 6.0)
+    ended(made, begun, 7.0)
+    ended(made, made.step(e.Tick(), 8.0), 8.0)
+    assert not made.waiting and made.contenders["n"].settings == another
+    assert not any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 60.0))
+    assert any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 68.0))
+
+
 def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:
     made = Node([holder().contender])
     settings = made.contenders["n"].settings
