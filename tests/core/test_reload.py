@@ -11,6 +11,7 @@ from supervisor.core.contender import new_contender
 from supervisor.core.node import Node
 from supervisor.core.reload import Fate, fates_of
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings
+from supervisor.core.step import step
 from tests.core.play import (
     ACQUIRE,
     CREATE,
@@ -180,12 +181,14 @@ def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: e
     assert play.contender.role is a.Role.HOLDING
     play.passes(12.0)
     assert play.contender.session.wrote == b"new" and play.contender.role is a.Role.HOLDING
+    assert len(play.times(REWRITE)) == 2
 
 
 def test_where_the_session_is_said_not_to_hold_a_read_tells() -> None:
     play = holder()
+    play.passes(3.9)
     play.happens(4.0, changed(play, value=b"new"))
-    play.on(4.1, REWRITE, e.Raced())
+    assert "read" in Play.says(play.on(4.1, REWRITE, e.Raced()))
     assert "losing" in Play.says(play.on(4.2, READ, replace(RIVAL, modify_index=99)))
 
 
@@ -283,6 +286,16 @@ def test_who_does_not_hold_does_not_step_down() -> None:
     before = play.contender
     play.happens(1.0, e.StepDownAsked("n", 60.0))
     assert play.contender == before
+
+
+def test_what_a_waiter_follows_goes_on_record_with_its_session() -> None:
+    """A process that starts winds its session up by that."""
+    play = Play(contender())
+    play.happens(0.0, e.Tick())
+    play.on(0.0, CREATE, e.Created("s"))
+    _, begun = step(play.contender, changed(play, on_lose=(NEW_DOWN,)), 1.0)
+    (remember,) = (action for action in begun if isinstance(action, a.Remember))
+    assert remember.memory.session == "s" and remember.settings.on_lose == (NEW_DOWN,)
 
 
 # --- the whole file ----------------------------------------------------------------------------
@@ -434,6 +447,38 @@ def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:
     assert made.waiting["n"].settings.key == "y"
     made.step(loaded(), 3.2)
     assert not made.waiting and made.contenders["n"].departing
+
+
+def test_a_file_is_compared_with_the_one_before_it_be_that_in_force_or_not() -> None:
+    play = holder()
+    in_force = play.contender.settings
+    play.disk_full = True
+    wanted = changed(play, on_lose=(NEW_DOWN,))
+    play.happens(4.0, wanted)
+    assert fates_of({"n": play.contender}, {}, {"n": wanted.settings}) == {"n": Fate.UNCHANGED}
+    assert fates_of({"n": play.contender}, {}, {"n": in_force}) == {"n": Fate.CHANGES}
+
+
+def test_what_comes_back_while_it_is_wound_up_begins_anew_after_that() -> None:
+    made = Node([holder().contender])
+    settings = made.contenders["n"].settings
+    begun = made.step(loaded(), 3.0)
+    assert fates_of(made.contenders, made.waiting, {}) == {}
+    assert fates_of(made.contenders, made.waiting, {"n": settings}) == {"n": Fate.BEGINS}
+    begun += made.step(loaded(settings), 3.1)
+    assert list(made.waiting) == ["n"]
+    ended(made, begun, 4.0)
+    ended(made, made.step(e.Tick(), 5.0), 5.0)
+    assert not made.waiting and not made.contenders["n"].departing
+
+
+def test_nothing_begins_after_a_stop() -> None:
+    made = Node([holder().contender])
+    begun = made.step(loaded(replace(made.contenders["n"].settings, name="m")), 3.0)
+    begun += made.step(e.StopAsked(), 3.1)
+    ended(made, begun, 4.0)
+    ended(made, made.step(e.Tick(), 5.0), 5.0)
+    assert list(made.contenders) == ["n"] and made.stopped
 
 
 def test_a_stop_ends_what_departs_too() -> None:

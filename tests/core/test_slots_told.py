@@ -61,6 +61,7 @@ def test_a_list_older_than_the_record_is_asked_for_anew() -> None:
     play = observer()
     play.on(0.1, WATCH, EMPTY)
     assert "read" in Play.says(play.on(0.2, ASK, replace(THERE, create_index=6, modify_index=6)))
+    assert not play.contender.noticed, "nothing is hidden"
     play.on(0.3, READ, view("o1", at=lock("o1")))
     assert told(play) == [("o1",)] and not play.contender.noticed
 
