@@ -106,7 +106,7 @@ class Daemon:
             report=self._ended_child,
             log_line=log.output,
             spawned=self._records.group_began,
-            environ=self._inherited(config),
+            environ=self._inherited(),
             clock=boottime,
         )
         self._learnable = tuple(begun.settings)
@@ -321,7 +321,8 @@ class Daemon:
         changed = {fate: [name for name in fates if fates[name] is fate] for fate in Fate}
         self._log.line("info", "reloaded", **{str(fate): ", ".join(names) for fate, names in changed.items()})
         self._config = config
-        self._hooks.inherit(self._inherited(config))
+        self._records.follow(config)
+        self._hooks.inherit(self._inherited())
         self._learnable = config.items
         asyncio.get_running_loop().call_soon(self._learn, 0)
         if self._doors.follow(config, {*node.contenders, *wanted}):
@@ -330,9 +331,9 @@ class Daemon:
         self.dispatch(FileLoaded(spread, secrets.token_hex(8)))
         return fates
 
-    def _inherited(self, config: Config) -> dict[str, str]:
+    def _inherited(self) -> dict[str, str]:
         """What hooks may see of our environment."""
-        withheld = config.withheld | self._records.withheld
+        withheld = self._records.withheld
         return {name: value for name, value in self._environ.items() if name not in withheld}
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

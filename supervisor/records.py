@@ -28,9 +28,9 @@ class Records:
     def __init__(self, config: Config, log: Log, wants_disk: Callable[[Path], None]) -> None:
         """Raises JournalError."""
         self._log = log
-        self._elections = {settings.name: settings for settings in config.items}
+        self._items = {settings.name: settings for settings in config.items}
         self._consul = config.consul
-        self.withheld: frozenset[str] = frozenset()
+        self.withheld = config.withheld
         self._journal = Journal(
             config.state_dir, config.consul, withheld=config.withheld, wants_disk=wants_disk
         )
@@ -40,10 +40,10 @@ class Records:
         """The items to begin with, once nothing of a crashed process's hooks is left."""
         records = dict(self._journal.recorded())
         self._kill_leftovers(records)
-        self.withheld = frozenset(name for record in records.values() for name in record.withheld)
+        self.withheld |= {name for record in records.values() for name in record.withheld}
         for name, record in records.items():
             if isinstance(record, Unreadable):
-                known = name in self._elections or record.settings is not None
+                known = name in self._items or record.settings is not None
                 remedy = "on_lose runs" if known else "see that nothing of it acts, then remove the file"
                 self._log.line("error", "journal-unreadable", item=name, why=str(record), remedy=remedy)
             else:
@@ -51,7 +51,7 @@ class Records:
                 self._log.line("info", "recorded", item=name, step=step, session=session)
                 if session and _cluster(record.consul) != _cluster(self._consul):
                     self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
-        wanted = [(settings, random.random()) for settings in self._elections.values()]
+        wanted = [(settings, random.random()) for settings in self._items.values()]
         return start(wanted, records, Origin(secrets.token_hex(8), self._journal.identity, now))
 
     def _kill_leftovers(self, records: dict[str, Recorded | Unreadable]) -> None:
@@ -90,6 +90,11 @@ class Records:
         why_not = self._journal.remember(remember)
         self._complain(remember.item, why_not)
         return why_not
+
+    def follow(self, config: Config) -> None:
+        """Another file is in force. What one before it withheld still is: its hooks may be under way."""
+        self.withheld |= config.withheld
+        self._journal.follow(config.consul, self.withheld)
 
     def group_began(self, started: Started, pgid: int) -> None:
         """On record until ``group_ended``."""

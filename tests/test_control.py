@@ -160,6 +160,35 @@ def test_each_command_is_noted_with_who_gave_it(folder: Path) -> None:
     assert (noted[2].pid, noted[2].uid) == (os.getpid(), os.geteuid())
 
 
+def test_a_command_whose_giver_has_hung_up_is_noted_too(folder: Path) -> None:
+    """It may have been done all the same: who steps a node down and goes away is known."""
+
+    class Slow(Standin):
+        async def ask(self, asked: Command) -> Reply:
+            await super().ask(asked)
+            await asyncio.Event().wait()
+            raise AssertionError("nothing ends this wait")
+
+    daemon = Slow()
+
+    async def run() -> None:
+        control = Control(str(folder / "sock"), None, daemon.ask, daemon.note, daemon.read)
+        await control.open()
+        _, writer = await asyncio.open_unix_connection(sock=connected(folder / "sock"))
+        writer.write(b"POST /v1/step-down/app HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            while not daemon.asked:
+                await asyncio.sleep(0.01)
+            writer.close()
+            while not daemon.noted:
+                await asyncio.sleep(0.01)
+        await control.close()
+
+    asyncio.run(run())
+    ((asked, outcome, peer),) = daemon.noted
+    assert (asked.verb, outcome, peer.uid) == (Verb.STEP_DOWN, Outcome.IMPOSSIBLE, os.geteuid())
+
+
 @pytest.mark.parametrize("there", ["nothing", "left behind", "a file"])
 def test_without_a_daemon_it_is_69_and_the_socket_is_named(there: str, folder: Path) -> None:
     path = folder / "c.sock"

@@ -180,3 +180,39 @@ elections:
         daemon.send_signal(signal.SIGTERM)
         assert daemon.wait(timeout=20) == 0
     assert "MY_OTHER=x" in told.read_text() and "secret" not in told.read_text()
+
+
+def test_what_a_file_withheld_is_not_inherited_under_the_next_one(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    """Neither by hooks of the file that is gone, nor what the new one withholds."""
+    config, told = tmp_path / "config.yaml", tmp_path / "told"
+    item = f"""
+state_dir: {tmp_path}/state
+control_socket: {tmp_path}/control.sock
+elections:
+  app:
+    key: {unique}
+    session: {{ttl: 2s, lock_delay: 7s}}
+    on_lose: [{{shell: "env >>{told}", timeout: 2s, kill_after: 100ms}}]
+"""
+    consul = f'consul: {{address: "{shared_agent.url}", token'
+    config.write_text(f'{consul}: "${{FIRST}}"}}{item}')
+    environ = {**os.environ, "FIRST": "7b0f0e2c-first", "SECOND": "7b0f0e2c-second", "OTHER": "x"}
+    command = [sys.executable, "-m", "supervisor", "run", str(config)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environ) as daemon:
+        until(lambda: is_held(shared_agent, unique), "it holds")
+        config.write_text(f'{consul}: "${{SECOND}}"}}{item}')
+        asked = [*command[:-2], "reload", "--socket", str(tmp_path / "control.sock")]
+        subprocess.run(asked, check=True, capture_output=True, timeout=20)
+        (journal,) = (tmp_path / "state").glob("*.journal")
+        until(lambda: b"SECOND" in journal.read_bytes(), "the record says so")
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(timeout=20) == 0
+    assert "OTHER=x" in told.read_text() and "7b0f0e2c" not in told.read_text()
+
+
+def is_held(agent: Agent, key: str) -> bool:
+    """Whether some session holds it."""
+    entry = agent.kv_get(key)
+    return entry is not None and "Session" in entry

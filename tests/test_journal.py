@@ -406,3 +406,40 @@ def test_a_file_that_was_removed_is_written_anew_with_its_settings(tmp_path: Pat
     journal.close()
     ((_, found),) = Journal(str(tmp_path), CONSUL, identity=HERE).recorded()
     assert isinstance(found, Recorded) and found.memory == later
+
+
+# --- another file ----------------------------------------------------------------------------------
+
+
+def test_how_consul_is_reached_and_what_is_withheld_stand_with_the_next_state(tmp_path: Path) -> None:
+    """A file of the token that the new configuration names no more may be gone at the next start."""
+    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
+    assert not journal.remember(Remember("app", MEMORY, SETTINGS))
+    moved = replace(CONSUL, token=None, token_file="/elsewhere")
+    journal.follow(moved, ["ANOTHER", "MY_TOKEN"])
+    assert not journal.remember(Remember("app", replace(MEMORY, contact=13.0), SETTINGS))
+    journal.close()
+    ((_, record),) = Journal(str(tmp_path), CONSUL, identity=HERE).recorded()
+    assert isinstance(record, Recorded)
+    assert record.consul == moved and record.withheld == ("ANOTHER", "MY_TOKEN")
+
+
+def test_a_day_of_files_that_change_nothing_of_it_adds_nothing(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
+    for number in range(1440):
+        journal.follow(CONSUL, ())
+        assert not journal.remember(Remember("app", replace(MEMORY, contact=float(number)), SETTINGS))
+    journal.close()
+    content = (tmp_path / "app.journal").read_bytes()
+    assert len(content) < 2 * COMPACT_BYTES and content.count(b'"record":"settings"') == 1
+
+
+def test_a_day_of_new_settings_stays_within_the_same_bounds(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
+    for number in range(1440):
+        journal.follow(CONSUL, (f"VARIABLE_{number}",))
+        assert not journal.remember(
+            Remember("app", replace(MEMORY, contact=float(number)), replace(SETTINGS))
+        )
+    journal.close()
+    assert (tmp_path / "app.journal").stat().st_size < 2 * COMPACT_BYTES

@@ -5,12 +5,22 @@ after a while, when what was asked for is done; but it must never wait for whoev
 limits are small here, for a command is short and the one who gives it is on this machine.
 """
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from supervisor.config import ControlSettings
-from supervisor.control.commands import STATUSES, Command, NoCommand, Reply, body_of, command_of, error_body
+from supervisor.control.commands import (
+    STATUSES,
+    Command,
+    NoCommand,
+    Outcome,
+    Reply,
+    body_of,
+    command_of,
+    error_body,
+)
 from supervisor.control.listener import ControlError, bound, group_id
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
 
@@ -23,6 +33,7 @@ LIMITS = Limits(
     send_s=5.0,
     idle_s=10.0,
 )
+UNHEARD = Reply(Outcome.IMPOSSIBLE, "whoever asked hung up before the reply; what is begun goes on")
 ROOT = 0
 READING = ("GET", "HEAD", "OPTIONS")
 JSON = ("Content-Type", "application/json")
@@ -80,7 +91,11 @@ class Control:
             return _refusal(404, "cannot do this: no such command")
         if request.method != "POST":
             return _refusal(405, f"cannot {command.verb} by {request.method}: use POST", ("Allow", "POST"))
-        reply = await self._ask(command)
+        try:
+            reply = await self._ask(command)
+        except asyncio.CancelledError:
+            self._note(command, UNHEARD, request.peer)
+            raise
         self._note(command, reply, request.peer)
         return HttpAnswer(STATUSES[reply.outcome], body_of(reply), (JSON,))
 

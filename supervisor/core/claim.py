@@ -89,6 +89,10 @@ class Claim(ABC):
     def noted(self, news: News, our_session: str, now: float) -> Self:
         """Believe it: this is how it is from now on."""
 
+    def observed(self, news: News, now: float) -> Self:
+        """The same, for who never tries."""
+        return replace(self, view=news.view)
+
     @abstractmethod
     def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
         """What consistent news says of our tenure."""
@@ -139,6 +143,11 @@ class Claim(ABC):
 
     @abstractmethod
     def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self: ...
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the view is all that there is, so that others may be told of it."""
+        return True
 
     @property
     def notice(self) -> str:

@@ -109,10 +109,10 @@ class Contender:
 
     @property
     def owes_value(self) -> bool:
-        """Whether what our session holds has another value than the file says."""
+        """Whether what our session holds has another value than the file says, or may have."""
         session, tenure = self.session, self.tenure
         live = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        if not live or session.wrote in (None, self.settings.value) or not self.claim.has_key(session.id):
+        if not live or not session.owes(self.settings.value) or not self.claim.has_key(session.id):
             return False
         return tenure is None or tenure.phase in (Phase.ACQUIRING, Phase.HOLDING)
 
@@ -156,7 +156,7 @@ def new_contender(
         next_settings=next_settings,
         lease=lease_of(settings),
         spread=spread,
-        session=memories.session_from(memory, now),
+        session=memories.session_from(memory, recorded, now),
         change=Change(instance),
         health=healths.new_health(settings),
         claim=_claim_of(settings),
@@ -170,8 +170,14 @@ def new_contender(
     return want_session(contender, -NEVER)
 
 
+def resting(contender: Contender, *, paused: bool, rejoin_at: float) -> Contender:
+    """One that has not begun: what was said of the one before it, and its rest, goes for it, too."""
+    contender = replace(contender, paused=paused, rejoin_at=rejoin_at, session=Session())
+    return want_session(contender, -NEVER)
+
+
 def _claim_of(settings: ItemSettings) -> Claim:
-    return Slots().follows(settings) if isinstance(settings, SemaphoreSettings) else Key()
+    return Slots().follows(settings, -NEVER) if isinstance(settings, SemaphoreSettings) else Key()
 
 
 def departing_contender(
@@ -187,12 +193,12 @@ def stop(contender: Contender, reason: Reason, now: float) -> Contender:
     return replace(contender, stopping=True, departing=False, tenure=tenure and tenure.lose(reason, now))
 
 
-def change_settings(contender: Contender, settings: ItemSettings) -> Contender:
+def change_settings(contender: Contender, settings: ItemSettings, now: float) -> Contender:
     """The file has others for it, by which it can go on: at once, unless a tenure has begun by those in
     force."""
     next_settings = None if settings == contender.settings else settings
     contender = replace(contender, next_settings=next_settings, offer_at=-NEVER)
-    return contender if contender.tenure is not None else follow_file(contender)
+    return contender if contender.tenure is not None else follow_file(contender, now)
 
 
 def drop(contender: Contender, now: float) -> Contender:
@@ -216,19 +222,25 @@ def want_session(contender: Contender, at: float) -> Contender:
     return replace(contender, session=contender.session.wanted(max(at, contender.rejoin_at)))
 
 
+def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
+    """The lease by these settings. A holder counts on no more than others are told of it; who has no
+    slot yet tells them anew with the one that it takes."""
+    claim = contender.claim
+    if contender.tenure is None or not isinstance(claim, Slots):
+        return lease_of(settings)
+    return lease_of(settings, min(settings.guard_s, claim.guard_s))
+
+
 def note(contender: Contender, news: News, now: float) -> Contender:
     """This is how it is from now on; ``on_change`` may have to be told."""
-    change, tenure = contender.change.see(news.view), contender.tenure
-    if not contender.settings.contend:
-        return replace(contender, claim=replace(contender.claim, view=news.view), change=change)
-    claim = contender.claim.noted(news, contender.session.id, now)
+    claim, tenure, contends = contender.claim, contender.tenure, contender.settings.contend
+    claim = claim.noted(news, contender.session.id, now) if contends else claim.observed(news, now)
+    change = contender.change.see(news.view) if claim.is_sure else contender.change
     contender = replace(contender, claim=claim, change=change)
-    if not isinstance(claim, Slots):
+    if not isinstance(claim, Slots) or not contends:
         return contender
-    if tenure is None:  # what others are told of a holder is told anew with the slot that is taken
-        return replace(contender, lease=lease_of(contender.settings))
-    tenure = replace(tenure, holders=news.view.holders)
-    return replace(contender, tenure=tenure, lease=lease_of(contender.settings, claim.guard_s))
+    tenure = tenure and replace(tenure, holders=news.view.holders)
+    return replace(contender, tenure=tenure, lease=lease_by(contender, contender.settings))
 
 
 def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
@@ -287,7 +299,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     elif tenure.reason in OUR_OWN_MAKING:
         delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
-    contender = follow_file(contender)
+    contender = follow_file(contender, now)
     return replace(
         contender,
         tenure=None,
@@ -298,7 +310,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     )
 
 
-def follow_file(contender: Contender) -> Contender:
+def follow_file(contender: Contender, now: float) -> Contender:
     """Nothing that was begun by the settings on record goes on by them: those of the file are in force,
     and go on record."""
     settings = contender.next_settings
@@ -306,8 +318,8 @@ def follow_file(contender: Contender) -> Contender:
         return contender
     claim, tenure = contender.claim, contender.tenure
     if isinstance(claim, Slots) and isinstance(settings, SemaphoreSettings):
-        claim = claim.follows(settings)
-    lease = lease_of(settings, claim.guard_s if isinstance(claim, Slots) else None)
+        claim = claim.follows(settings, now)
+    lease = lease_by(contender, settings)
     if tenure is not None and tenure.believes:  # a smaller room wants news sooner
         claim = claim.read_by(tenure.contact + lease.interval_s)
     health = contender.health

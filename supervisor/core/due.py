@@ -24,8 +24,7 @@ from supervisor.core.actions import (
     Role,
     Watch,
 )
-from supervisor.core.contender import Contender, give_back, want_session
-from supervisor.core.lease import lease_of
+from supervisor.core.contender import Contender, give_back, lease_by, want_session
 from supervisor.core.session import Session, Stage
 from supervisor.core.tenure import Phase
 
@@ -57,7 +56,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
     tenure, settings = contender.tenure, contender.next_settings
     if tenure is None or settings is None or now < contender.offer_at:
         return ()
-    leases = (contender.lease, lease_of(settings))
+    leases = (contender.lease, lease_by(contender, settings))
     if not any(
         all(may(tenure, lease, now) for lease in leases) for may in (tenures.is_adopted, tenures.goes_on)
     ):

@@ -49,6 +49,8 @@ class Health:
         """A check came to its end."""
         if event.started != self.running:
             return self
+        if event.started.hook.call != check.hook.call:  # begun by another file: it says nothing of this check
+            return replace(self, running=None)
         if event.ok:
             passes = min(self.passes + 1, check.rise)
             fit = self.fit or passes >= check.rise

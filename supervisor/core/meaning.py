@@ -75,7 +75,7 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
         case StepDownAsked(for_s=for_s):
             return step_down(contender, for_s, now)
         case SettingsChanged(settings=settings):
-            return change_settings(contender, settings)
+            return change_settings(contender, settings, now)
         case Dropped():
             return drop(contender, now)
         case FileLoaded():
@@ -119,7 +119,7 @@ def _file_remembered(contender: Contender, event: Remembered, now: float) -> Con
     as it began."""
     if not event.ok:
         return replace(contender, offer_at=now + REFUSED_RETRY_S)
-    return replace(follow_file(contender), ledger=Ledger(kept=event.remember.memory))
+    return replace(follow_file(contender, now), ledger=Ledger(kept=event.remember.memory))
 
 
 def _resumed(contender: Contender, now: float) -> Contender:

@@ -135,11 +135,14 @@ def is_adoptable(memory: Memory, recorded: ItemSettings, settings: ItemSettings)
     return memory.step is Step.NONE or goes_on_with(recorded, settings)
 
 
-def session_from(memory: Memory, now: float) -> Session:
-    """The session on record; one without a tenure has nothing to do but to end."""
+def session_from(memory: Memory, recorded: ItemSettings | None, now: float) -> Session:
+    """The session on record; one without a tenure has nothing to do but to end. Where the settings on
+    record have another value than it was known to have written, it may have written that, too."""
     if memory.step is Step.NONE or memory.foreign:
         return Session()
     session = Session(Stage.LIVE, memory.session, renew=Lane(due_at=now), tried=True, wrote=memory.leader)
+    if recorded is not None and recorded.value != memory.leader:
+        session = replace(session, rewrite_at=now)
     return session.end(now, last_try=False) if memory.step is Step.SESSION else session
 
 

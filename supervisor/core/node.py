@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import Action, Finished, Role
-from supervisor.core.contender import Contender, new_contender
+from supervisor.core.contender import Contender, new_contender, resting
 from supervisor.core.events import (
     Answered,
     Dropped,
@@ -130,10 +130,10 @@ class Node:
                 continue
             after = in_the_way(settings, leaving)
             former = [leaving[each] for each in after] + ([waiting[name]] if name in waiting else [])
-            contender = replace(
-                new_contender(settings, spread=spread, instance=event.instance),
+            contender = resting(
+                replace(new_contender(settings, spread=spread, instance=event.instance), ledger=Ledger()),
                 paused=any(each.paused for each in former),
-                ledger=Ledger(),
+                rejoin_at=max((each.rejoin_at for each in former), default=-NEVER),
             )
             if after:
                 self._successors[name] = Successor(contender, after)
@@ -143,12 +143,13 @@ class Node:
 
     def _succeed(self, past: Contender) -> None:
         """Whoever waited for nothing else than this one's end begins; paused, if it has this name and
-        was paused meanwhile."""
+        was paused meanwhile, and not before this one would have."""
         for name, successor in tuple(self._successors.items()):
-            after = successor.after - {past.settings.name}
-            if name == past.settings.name:
-                successor = replace(successor, contender=replace(successor.contender, paused=past.paused))
-            self._successors[name] = replace(successor, after=after)
+            after, heir = successor.after - {past.settings.name}, successor.contender
+            if past.settings.name in successor.after:
+                paused = past.paused if name == past.settings.name else heir.paused
+                heir = resting(heir, paused=paused, rejoin_at=max(heir.rejoin_at, past.rejoin_at))
+            self._successors[name] = Successor(heir, after)
             if not after:
                 self.contenders[name] = self._successors.pop(name).contender
                 self._queue(name)

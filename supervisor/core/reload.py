@@ -50,13 +50,15 @@ def _fate_of(contender: Contender, wanted: ItemSettings) -> Fate:
 
 
 def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
-    """What others were told, who has a tenure counts on; and what starts the child of ``run``, stops it."""
+    """What others were told, who has a tenure or may come to one counts on; and what starts the child of
+    ``run``, stops it."""
     in_force = contender.settings
     if (wanted.kind, wanted.key, wanted.contend) != (in_force.kind, in_force.key, in_force.contend):
         return False
     if wanted.session != in_force.session or wanted.run != in_force.run:
         return False
-    return contender.tenure is None or goes_on_with(in_force, wanted)
+    may_hold = contender.tenure is not None or contender.session.tried
+    return not may_hold or goes_on_with(in_force, wanted)
 
 
 def in_the_way(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:

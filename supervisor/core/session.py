@@ -56,8 +56,8 @@ class Terms:
 @dataclass(frozen=True, slots=True)
 class Session:
     """``tried``: an acquire was sent, so the session holds the key or still may come to. ``wrote``: the
-    value that it gave the key with that, or has given it since; it is not given another before
-    ``rewrite_at``.
+    value that it gave the key with that, or has given it since; ``rewrite_at``: when it is to be given
+    one once more, for nobody knows what became of the last.
 
     ``prepared``: its next acquire has been made ready. ``dead``: Consul said so; it is destroyed all
     the same, for a server that has just restarted may say so of a living one. ``ending``: wanted
@@ -129,8 +129,12 @@ class Session:
     def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
         """It has the new value; or nobody knows, or it is not to be had now, and that is tried again."""
         if isinstance(outcome, Done):
-            return replace(self, wrote=request.value)
+            return replace(self, wrote=request.value, rewrite_at=-NEVER)
         return replace(self, rewrite_at=now + retry_s)
+
+    def owes(self, value: bytes) -> bool:
+        """Whether what it holds has another value, or may have."""
+        return self.wrote is not None and (self.wrote != value or self.rewrite_at != -NEVER)
 
     def release(self, request: Request) -> "Session":
         """What gives up all that it may hold is under way."""

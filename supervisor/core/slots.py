@@ -66,7 +66,8 @@ class Missing:
 class Slots(Claim):
     """``ours``: our session. ``longest_s``: the longest prune delay that any body told of.
     ``opens_at``: from when on a try can succeed. ``races``: lost in a row. ``unsure``: a try since the
-    view had no answer."""
+    view had no answer. ``tells``: on_change, or who looks at one that only observes, is told who holds;
+    ``unused``: a read of ``.lock`` itself has said that there is none."""
 
     view: SlotsView | None = None
     limit: int = 1
@@ -77,12 +78,16 @@ class Slots(Claim):
     opens_at: float = NEVER
     races: int = 0
     unsure: bool = False
+    tells: bool = False
+    unused: bool = False
 
     queues: ClassVar[bool] = True
 
-    def follows(self, settings: SemaphoreSettings) -> Self:
-        """By these settings from now on."""
-        return replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s)
+    def follows(self, settings: SemaphoreSettings, now: float) -> Self:
+        """By these settings from now on: a slot that was free may be none any more."""
+        tells = bool(settings.on_change) or not settings.contend
+        slots = replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s, tells=tells)
+        return slots if slots.view is None else slots._opened(slots.free_at, now)
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -119,13 +124,24 @@ class Slots(Claim):
             return f"{limits}: the smaller counts"
         return ""
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether nothing is missing that a read of the key itself has not called gone."""
+        return not self._may_hide_all and all(each.gone for each in self.missing)
+
+    @property
+    def _may_hide_all(self) -> bool:
+        """What a denied list shows is as empty as a prefix that nobody uses yet."""
+        return self.view is None or not (self.view.lock or self.unused or self.missing)
+
     def noted(self, news: News, our_session: str, now: float) -> Self:
         """The slots as this news shows them."""
         view = news.view
         assert isinstance(view, SlotsView)
         said_s = (key.prune_delay_s or 0.0 for key in view.contenders)
         longest_s = max(self.longest_s, *said_s, 0.0)
-        slots = replace(self, view=view, ours=our_session, longest_s=longest_s, unsure=False)
+        unused = self.unused and view.lock is None
+        slots = replace(self, view=view, ours=our_session, longest_s=longest_s, unsure=False, unused=unused)
         if self.view is None or slots._in_line != self._in_line:
             slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
         before = None if self.view is None else self.view.index
@@ -136,6 +152,10 @@ class Slots(Claim):
             changed=before != view.index,
         )
         return slots._opened(news.fresh_at, now)
+
+    def observed(self, news: News, now: float) -> Self:
+        """Who never tries is told of holders, too, and a list that hides some is none to tell of."""
+        return self.noted(news, "", now)
 
     @property
     def _roster(self) -> Roster | None:
@@ -154,8 +174,8 @@ class Slots(Claim):
         kept = (each for each in self.missing if not (each.hidden and changed))
         known = {each.name: each for each in kept if unbroken or each.name != LOCK}
         missing = tuple(known.get(name) or Missing(name, now) for name in names)
-        unsure = any(not each.gone and not each.hidden for each in missing)
-        return replace(self, missing=missing, info=self.info.by(now) if unsure else self.info)
+        slots = replace(self, missing=missing)
+        return slots if slots._unsure_of() is None else replace(slots, info=self.info.by(now))
 
     def _names_missing_from(self, view: SlotsView) -> tuple[str, ...]:
         """Where nothing is left at all, who has seen holders knows that they may still act."""
@@ -357,10 +377,14 @@ class Slots(Claim):
 
     def _info_request(self, terms: Terms, now: float) -> ReadKey | None:
         """The next key of which it is not sure that it is gone."""
-        unsure = next((each for each in self.missing if not each.gone and not each.hidden), None)
-        if unsure is None:
+        name = self._unsure_of()
+        if name is None:
             return None
-        return ReadKey(terms.item, now, terms.exchange_s, f"{_prefix(terms)}/{unsure.name}")
+        return ReadKey(terms.item, now, terms.exchange_s, f"{_prefix(terms)}/{name}")
+
+    def _unsure_of(self) -> str | None:
+        unsure = (each.name for each in self.missing if not each.gone and not each.hidden)
+        return next(unsure, LOCK if self.tells and self._may_hide_all else None)
 
     def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """A contender key without its session is as good as gone. For what we hold it is asked anew."""
@@ -369,6 +393,8 @@ class Slots(Claim):
             return replace(self, info=self.info.end(now + terms.retry_s))
         name = request.key.removeprefix(f"{_prefix(terms)}/")
         there = outcome.present if name == LOCK else outcome.session == name
+        if name == LOCK and self._missing(LOCK) is None:
+            return replace(self, info=self.info.end())._told_of_lock(outcome, now)
         missing = tuple(
             replace(each, gone=not there, hidden=there) if each.name == name else each
             for each in self.missing
@@ -377,6 +403,14 @@ class Slots(Claim):
         if self.view is not None:
             slots = slots._opened(self.free_at, now)
         return slots.read_by(now)
+
+    def _told_of_lock(self, lock: KeyView, now: float) -> Self:
+        """Nobody uses the prefix yet; or the list hides it, unless that is older than this answer."""
+        if self.view is None or not self._may_hide_all:
+            return replace(self, info=self.info.by(now))  # something else may be missing by now
+        hides = lock.present and lock.modify_index <= self.view.index
+        missing = (Missing(LOCK, now, hidden=True),) if hides else ()
+        return replace(self, unused=not lock.present, missing=missing).read_by(now)
 
 
 def _prefix(terms: Terms) -> str:

@@ -75,7 +75,8 @@ def _text(path: str) -> str:
 @dataclass(slots=True)
 class _File:
     """One item's file as this process writes it. ``size``: of what is surely whole;
-    ``reserved``: so far the disk has room for certain."""
+    ``reserved``: so far the disk has room for certain. ``outdated``: how Consul is reached, or what is
+    withheld, is no longer what its settings' line says."""
 
     path: Path
     memory: Memory = NOTHING
@@ -84,6 +85,7 @@ class _File:
     fd: int = -1
     size: int = 0
     reserved: int = 0
+    outdated: bool = False
 
 
 class Journal:
@@ -134,6 +136,15 @@ class Journal:
             if not any(self._directory.glob(f"*{SUFFIX}")):
                 raise
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def follow(self, consul: ConsulSettings, withheld: Iterable[str]) -> None:
+        """Another file is in force: with the next state of each item stands what it says of these."""
+        told = (consul, tuple(sorted(withheld)))
+        if told == (self._consul, self._withheld):
+            return
+        self._consul, self._withheld = told
+        for file in self._files.values():
+            file.outdated = True
 
     def close(self) -> None:
         """The records stay; the directory is free for the next process."""
@@ -234,7 +245,7 @@ class Journal:
         if file.fd >= 0 and not _is_there(file):
             self._close(file)  # somebody has moved or cut it: the whole truth goes into a new one
             file.settings = None
-        if settings is not file.settings or compacts:
+        if settings is not file.settings or file.outdated or compacts:
             line = settings_line(settings, self._consul, self._withheld) + line
         if file.fd < 0:
             self._begin(file)
@@ -246,7 +257,7 @@ class Journal:
         else:
             _write_whole(file.fd, line, file.size, file.reserved)
         file.size = len(line) if compacts else file.size + len(line)
-        file.settings = settings
+        file.settings, file.outdated = settings, False
 
     def _begin(self, file: _File) -> None:
         """What an earlier process left unfinished goes, or our first line would be part of it; the

@@ -18,7 +18,9 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.contender import Contender, new_contender
+from supervisor.core.contender import Contender, departing_contender, new_contender
+from supervisor.core.memory import is_adoptable
+from supervisor.core.reload import Fate, fates_of
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.core.slots import LOCK
 from supervisor.core.step import step
@@ -28,8 +30,8 @@ from tests.core.walks import hook
 STATES_MAX = 300_000
 NAMES_EACH = 4  # of a node's sessions; a name is used again when nothing knows it any more
 PRUNE_DELAY_S = 6.0
-WRITES = (a.Enroll, a.TakeSlot, a.Leave, a.DestroySession)
-Write = a.Enroll | a.TakeSlot | a.Leave | a.DestroySession
+WRITES = (a.Enroll, a.TakeSlot, a.Leave, a.DestroySession, a.Rewrite)
+Write = a.Enroll | a.TakeSlot | a.Leave | a.DestroySession | a.Rewrite
 
 
 class TooMany(AssertionError):
@@ -41,8 +43,9 @@ class Scene:
     """``nodes`` contend for ``limit`` slots. So often: ``losses`` of an answer to a write, which may
     then be applied late; ``ends`` of a session by itself; ``cuts`` of a node from Consul; ``crashes``;
     ``deletes`` by an operator, of the record or of a contender's key. ``stops``: who may be asked to.
-    ``limits``: those of the files, where they differ; ``limit`` is the highest. ``shows``: classes of
-    events, outcomes and actions that must occur."""
+    ``limits``: those of the files, where they differ; ``limit`` is the highest. ``files``: so often a node
+    reads another file, whose limit and prune delay are those of ``other``. ``shows``: classes of events,
+    outcomes and actions that must occur."""
 
     name: str
     nodes: int
@@ -55,22 +58,26 @@ class Scene:
     stops: int = 0
     prune_delays_s: tuple[float, ...] = (PRUNE_DELAY_S,)
     limits: tuple[int, ...] = ()
+    files: int = 0
+    other: tuple[int, float] = (1, PRUNE_DELAY_S)
     shows: frozenset[type] = frozenset()
 
-    def settings(self, node: int) -> SemaphoreSettings:
-        """Those of this node's file."""
+    def settings(self, node: int, other: bool = False) -> SemaphoreSettings:
+        """Those of this node's file, or of its other one. What a body says of its delay is all of it."""
         delay_s = self.prune_delays_s[node % len(self.prune_delays_s)]
-        limits = self.limits or (self.limit,)
+        limit = (self.limits or (self.limit,))[node % len(self.limits or (1,))]
+        if other:
+            limit, delay_s = self.other
         session = SessionSettings("n", ttl_s=3.0, lock_delay_s=0.0, behavior="delete")
         return SemaphoreSettings(
             name="n",
             key="p/.lock",
-            value=b"",
+            value=b"%g" % delay_s,
             session=session,
             on_acquire=(hook("up"),),
             on_lose=(hook("down"),),
             rejoin_delay_s=1.0,
-            limit=limits[node % len(limits)],
+            limit=limit,
             prune_delay_s=delay_s,
         )
 
@@ -87,7 +94,10 @@ class Consul:
     @property
     def view(self) -> e.SlotsView:
         """All below the prefix."""
-        keys = (e.ContenderKey(name, name, b"", created, 1, delay_s) for name, created, delay_s in self.keys)
+        keys = (
+            e.ContenderKey(name, name, b"%g" % delay_s, created, 1, delay_s)
+            for name, created, delay_s in self.keys
+        )
         return e.SlotsView(self.index, self.lock, tuple(keys))
 
     def has_key(self, session: str) -> bool:
@@ -102,7 +112,7 @@ class Consul:
         keys = tuple(key for key in self.keys if key[0] != session)
         return replace(self, keys=keys, index=self.index + 1)
 
-    def applied(self, request: a.Request, delay_s: float) -> tuple["Consul", e.Outcome]:
+    def applied(self, request: a.Request) -> tuple["Consul", e.Outcome]:
         """What it does and says when this request reaches it."""
         match request:
             case a.RenewSession(session=session):
@@ -119,12 +129,20 @@ class Consul:
             case a.Enroll(session=session):
                 if session not in self.alive:
                     return self, e.Dead()
-                consul = self if self.has_key(session) else self._enrolled(session, delay_s)
+                consul = self if self.has_key(session) else self._enrolled(session, float(request.value))
                 return consul._changed(request, request.roster, request.index, consul.index)
             case a.TakeSlot(session=session):
                 if not self.has_key(session):
                     return self, e.Raced()
                 return self._changed(request, request.roster, request.index, self.index + 1)
+            case a.Rewrite(session=session, value=value):
+                keys = tuple(
+                    (name, created, float(value) if name == session else delay_s)
+                    for name, created, delay_s in self.keys
+                )
+                if not self.has_key(session):
+                    return self, e.Raced()
+                return replace(self, keys=keys, index=self.index + (keys != self.keys)), e.Done()
             case a.Leave(session=session):
                 consul, outcome = self._changed(request, request.roster, request.index, self.index + 1)
                 if isinstance(outcome, e.Raced):
@@ -165,6 +183,8 @@ class Node:
     acts: bool = False
     acts_until: float = inf
     back_at: float = inf
+    other: bool = False
+    recorded: SemaphoreSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +195,7 @@ class World:
     consul: Consul = Consul()
     now: float = 0.0
     late: tuple[Write, ...] = ()
-    left: tuple[int, ...] = ()  # losses, ends, cuts, crashes, deletes, stops
+    left: tuple[int, ...] = ()  # losses, ends, cuts, crashes, deletes, stops, files
 
     def with_node(self, number: int, node: Node) -> "World":
         nodes = (*self.nodes[:number], node, *self.nodes[number + 1 :])
@@ -197,13 +217,20 @@ class World:
                     node.hook and (node.hook[0].context.event, round(node.hook[1] - self.now, 6)),
                     (node.cut, node.acts, round(max(node.acts_until - self.now, -1.0), 6)),
                     round(node.back_at - self.now, 6),
+                    (node.other, node.recorded and (node.recorded.limit, node.recorded.prune_delay_s)),
                 )
             )
         consul = self.consul
         lock = consul.lock and (("#", consul.lock.modify_index), consul.lock.roster)
-        keys = tuple((name, ("#", created)) for name, created, _ in consul.keys)
+        keys = tuple((name, ("#", created), delay_s) for name, created, delay_s in consul.keys)
         late = tuple(
-            (type(write).__name__, write.session, ("#", getattr(write, "index", 0))) for write in self.late
+            (
+                type(write).__name__,
+                write.session,
+                ("#", getattr(write, "index", 0)),
+                getattr(write, "value", b""),
+            )
+            for write in self.late
         )
         whole = (tuple(parts), lock, keys, ("#", consul.index), tuple(sorted(consul.alive)), late, self.left)
         return _ranked(whole)
@@ -248,7 +275,7 @@ def _ranked(key: Any) -> tuple[Any, ...]:
     return whole
 
 
-LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS = range(6)
+LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES = range(7)
 Link = tuple[str, "Link"] | None
 
 
@@ -279,6 +306,7 @@ class Crowd:
             self.scene.crashes,
             self.scene.deletes,
             self.scene.stops,
+            self.scene.files,
         )
         nodes = tuple(
             Node(new_contender(self.scene.settings(number), spread=0.0, instance=str(number)))
@@ -356,8 +384,7 @@ class Crowd:
                 self._turn(replace(answered, consul=consul), number, e.Answered(request, e.Created(name))),
             )
             return
-        delay_s = self.scene.settings(number).prune_delay_s
-        consul, outcome = world.consul.applied(request, delay_s)
+        consul, outcome = world.consul.applied(request)
         if isinstance(request, a.Enroll) and isinstance(outcome, e.Raced):
             consul = world.consul
         yield (
@@ -389,7 +416,7 @@ class Crowd:
     def _misfortunes(self, world: World) -> Iterator[tuple[str, World]]:
         at = f"{world.now:7.3f}"
         for write in world.late:
-            consul, _ = world.consul.applied(write, self.scene.settings(int(write.session[0])).prune_delay_s)
+            consul, _ = world.consul.applied(write)
             rest = tuple(each for each in world.late if each != write)
             yield f"{at} the late {_words(write)} is applied", replace(world, consul=consul, late=rest)
         if world.left[ENDS]:
@@ -413,8 +440,21 @@ class Crowd:
                 for back_s in (0.0, 2 * PRUNE_DELAY_S):
                     crashed = self._crashed(world, number, back_s)
                     yield f"{at} {number} crashes, back in {back_s:g} s", _spent(crashed, CRASHES)
+            if world.left[FILES] and node.contender is not None and not node.contender.stopping:
+                yield f"{at} {number} reads another file", self._reads(_spent(world, FILES), number)
             if world.left[STOPS] and node.contender is not None and not node.contender.stopping:
                 yield f"{at} {number} stops", self._turn(_spent(world, STOPS), number, e.StopAsked())
+
+    def _reads(self, world: World, number: int) -> World:
+        """Where it cannot go on, it winds up, and a process that starts goes on after that."""
+        node = world.nodes[number]
+        assert node.contender is not None
+        settings = self.scene.settings(number, not node.other)
+        world = world.with_node(number, replace(node, other=not node.other))
+        fate = fates_of({"n": node.contender}, {}, {"n": settings})["n"]
+        if fate is Fate.CHANGES:
+            return self._turn(world, number, e.SettingsChanged("n", settings))
+        return self._turn(world, number, e.Dropped("n"))
 
     def _crashed(self, world: World, number: int, back_s: float) -> World:
         node = world.nodes[number]
@@ -428,6 +468,8 @@ class Crowd:
             acts_until=min(node.acts_until, until) if node.acts else inf,
             back_at=world.now + back_s,
             cut=node.cut,
+            other=node.other,
+            recorded=node.recorded,
         )
         return world.with_node(number, gone)
 
@@ -484,14 +526,19 @@ class Crowd:
         return self._turn(world.with_node(number, node), number, e.Answered(request, e.Unknown("silence")))
 
     def _started(self, world: World, number: int) -> World:
-        node, settings = world.nodes[number], self.scene.settings(number)
-        memory = node.memory
-        contender = new_contender(
-            settings, spread=0.0, instance=str(number), memory=memory, recorded=settings, now=world.now
-        )
+        node = world.nodes[number]
+        contender = self._begun(node, number, world.now)
         until = inf if world.now < node.acts_until else node.acts_until
         begun = replace(node, contender=contender, back_at=inf, acts_until=until)
         return self._turn(world.with_node(number, begun), number, e.Tick())
+
+    def _begun(self, node: Node, number: int, now: float) -> Contender:
+        """By the file, where what is on record can go on by it."""
+        settings, memory, recorded = self.scene.settings(number, node.other), node.memory, node.recorded
+        begun: dict[str, Any] = {"spread": 0.0, "instance": str(number), "memory": memory, "now": now}
+        if recorded is not None and not is_adoptable(memory, recorded, settings):
+            return departing_contender(recorded, **begun)
+        return new_contender(settings, recorded=recorded, **begun)
 
     # --- a turn ---------------------------------------------------------------------------------------
 
@@ -512,8 +559,12 @@ class Crowd:
         match action:
             case a.Request():
                 return world.with_node(number, replace(node, pending=(*node.pending, action)))
-            case a.Remember(memory=memory):
-                world = world.with_node(number, replace(node, memory=memory))
+            case a.Finished() if node.contender is not None and node.contender.departing:
+                after = Node(None, back_at=world.now, cut=node.cut, other=node.other)
+                return world.with_node(number, after)
+            case a.Remember(memory=memory, settings=settings):
+                assert isinstance(settings, SemaphoreSettings)
+                world = world.with_node(number, replace(node, memory=memory, recorded=settings))
                 return self._turn(world, number, e.Remembered(action))
             case a.StartHook(hook=started, context=context):
                 acquires = context.event == "acquire"
@@ -559,6 +610,12 @@ SCENES = (
     Scene("three for two: ends", 3, 2, ends=1),
     Scene("three for two: cut off", 3, 2, cuts=1, ends=1),
     Scene("three for one: stops", 3, 1, stops=1, losses=1),
+    Scene("one: other file", 1, 1, losses=1, files=2, other=(1, 4.0), shows=frozenset({a.Rewrite})),
+    Scene("two for one: another file, longer", 2, 1, cuts=1, files=1, other=(1, 9.0)),
+    Scene("two for one: another file, shorter", 2, 1, cuts=1, files=2, losses=1, other=(1, 4.0)),
+    Scene("two for one: another file, crashes", 2, 1, crashes=1, files=2, other=(1, 4.0)),
+    Scene("three for two: another limit", 3, 2, files=2, cuts=1, other=(1, 6.0)),
+    Scene("three for two: another file, longer", 3, 2, files=1, cuts=1, other=(2, 12.0)),
     Scene("three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=frozenset({a.Noticed})),
 )
 

@@ -29,8 +29,8 @@ from tests.core.walks import HOOKS, RUN, election, hook
 RIVAL = "rival"
 NAMES = ("s0", "s1", "s2", "s3", "s4")  # of our sessions; a name is used again when nothing knows it any more
 STATES_MAX = 400_000
-WRITES = (a.Acquire, a.Release, a.DestroySession)
-Write = a.Acquire | a.Release | a.DestroySession
+WRITES = (a.Acquire, a.Release, a.DestroySession, a.Rewrite)
+Write = a.Acquire | a.Release | a.DestroySession | a.Rewrite
 
 
 class BothAct(AssertionError):
@@ -43,7 +43,8 @@ class Scene:
     (``losses``). ``ends``: how often Consul ends a session by itself. ``crashes``, ``refusals``: how
     often we are killed, and a record cannot be written. ``takes``: how often the rival takes the key; the
     last time it keeps it. ``departs``: a restart finds that the file
-    has no such election any more. ``stop``: a stop may be asked for."""
+    has no such election any more. ``stop``: a stop may be asked for. ``files``: so often the file changes
+    and is read again, and then has another value and another room."""
 
     name: str
     settings: ElectionSettings
@@ -54,9 +55,17 @@ class Scene:
     refusals: int = 0
     stop: bool = False
     departs: bool = False
+    files: int = 0
     takes: int = 1
     steps_max: int | None = None
     shows: frozenset[object] = frozenset()
+
+    def file(self, changes: int) -> ElectionSettings:
+        """The file after so many changes."""
+        if changes % 2 == 0:
+            return self.settings
+        down = tuple(replace(each, timeout_s=each.timeout_s / 2) for each in self.settings.on_lose)
+        return replace(self.settings, value=b"new", on_lose=down)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,9 @@ class World:
     crashes: int = 0
     refusals: int = 0
     takes: int = 0
+    files: int = 0
+    recorded: ElectionSettings | None = None
+    value: bytes = b""
 
     def key(self, settings: ElectionSettings) -> Key:
         """Equal for two worlds that no event can make differ."""
@@ -114,11 +126,12 @@ class World:
             max(self.delay_until - self.now, 0.0),
             tuple(sorted(self.alive)),
             tuple((part(p.request, naming), part(p.answer, naming)) for p in self.pending),
-            tuple((type(write).__name__, write.session) for write in self.late),
+            tuple((type(write).__name__, write.session, getattr(write, "value", b"")) for write in self.late),
             self.hook and (self.hook[0].context.event, self.hook[1] - self.now),
             self.run and self.run[1] - self.now,
             (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.stopped),
             (self.losses, self.ends, self.crashes, self.refusals, self.takes),
+            (self.files, self.recorded and self.recorded.value, self.value, memory.leader),
         )
 
     @staticmethod
@@ -129,7 +142,7 @@ class World:
     @property
     def view(self) -> e.KeyView:
         """The key as an answer of now shows it."""
-        value = b"me" if self.holder in NAMES else b"rival"
+        value = self.value if self.holder in NAMES else b"rival"
         return e.KeyView(7, self.holder, value, 3, 7, 1)
 
 
@@ -254,14 +267,19 @@ class _Explorer:
 
     def _restart(self, world: World) -> Iterator[tuple[str, World]]:
         """What a crash interrupted is killed before anything else begins."""
-        settings, memory = self.scene.settings, world.memory
+        settings, memory = self.scene.file(world.files), world.memory
         in_time = world.now < world.acts_until
         quiet = replace(world, hook=None, run=None, acts_until=inf if in_time else world.acts_until)
-        fresh = new_contender(settings, spread=0.0, instance="i", memory=memory, now=world.now)
+        fresh = new_contender(
+            settings, spread=0.0, instance="i", memory=memory, recorded=world.recorded, now=world.now
+        )
         for told, moved in self._turn(replace(quiet, contender=fresh), e.Tick()):
             yield f"restart, {told}", moved
         if self.scene.departs and memory.step is not a.Step.NONE:
-            leaving = departing_contender(settings, spread=0.0, instance="i", memory=memory, now=world.now)
+            assert world.recorded is not None
+            leaving = departing_contender(
+                world.recorded, spread=0.0, instance="i", memory=memory, now=world.now
+            )
             for told, moved in self._turn(replace(quiet, contender=leaving), e.Tick()):
                 yield f"restart without it, {told}", moved
 
@@ -294,6 +312,9 @@ class _Explorer:
             yield from self._turn(world, e.RunEnded(world.run[0]))
         if self.scene.stop and not world.stopped:
             yield from self._turn(replace(world, stopped=True), e.StopAsked())
+        if world.files < self.scene.files and world.contender is not None and not world.contender.stopping:
+            changed = replace(world, files=world.files + 1)
+            yield from self._turn(changed, e.SettingsChanged("n", self.scene.file(changed.files)))
         if world.crashes < self.scene.crashes:
             yield "crash", self._crashed(world)
 
@@ -343,7 +364,9 @@ class _Explorer:
         if asked is None:
             yield told, world
             return
-        records.append((replace(world, memory=asked.memory), e.Remembered(asked)))
+        assert isinstance(asked.settings, ElectionSettings)
+        kept = replace(world, memory=asked.memory, recorded=asked.settings)
+        records.append((kept, e.Remembered(asked)))
         if world.refusals < self.scene.refusals:
             refused = replace(world, refusals=world.refusals + 1)
             records.append((refused, e.Remembered(asked, "full")))
@@ -391,7 +414,7 @@ class _Explorer:
             case e.HookEnded(started) if started.context.event == "acquire":
                 return replace(world, hook=None)
             case e.HookEnded(started):
-                last = started.hook == self.scene.settings.on_lose[-1]
+                last = started.hook.name == self.scene.settings.on_lose[-1].name
                 ended = replace(world, hook=None)
                 return replace(ended, acts=False, owed="") if last else ended
             case e.RunEnded():
@@ -430,22 +453,26 @@ class _Explorer:
                 return world, e.Alive() if session in world.alive else e.Dead()
             case a.ReadSession():
                 return world, e.SessionInfo(2.0)
-            case a.Acquire(session=session):
-                return self._acquired(world, session)
+            case a.Acquire(session=session, value=value):
+                return self._acquired(world, session, value)
+            case a.Rewrite(session=session, value=value):
+                if world.holder != session:
+                    return world, e.Raced()
+                return replace(world, value=value), e.Done()
             case a.Release(session=session):
                 return replace(world, holder="") if world.holder == session else world, e.Done()
             case a.DestroySession(session=session):
                 return self._without(world, session), e.Done()
         return world, world.view
 
-    def _acquired(self, world: World, session: str) -> tuple[World, e.Outcome]:
+    def _acquired(self, world: World, session: str, value: bytes) -> tuple[World, e.Outcome]:
         if session not in world.alive:
             return world, e.Dead()
         if world.now < world.delay_until:
             return world, e.LockDelayed()
         if world.holder not in ("", session):
             return world, e.Raced()
-        return replace(world, holder=session), e.Won(3, 7, 1)
+        return replace(world, holder=session, value=value), e.Won(3, 7, 1)
 
     def _without(self, world: World, session: str) -> World:
         if session not in world.alive:
@@ -459,7 +486,11 @@ class _Explorer:
 
 def _without_idle_writes(world: World) -> World:
     """A write of a session that is dead does nothing any more, and two alike do what one does."""
-    late = {(type(write), write.session): write for write in world.late if write.session in world.alive}
+    late = {
+        (type(write), write.session, getattr(write, "value", b"")): write
+        for write in world.late
+        if write.session in world.alive
+    }
     return replace(world, late=tuple(late.values())) if len(late) < len(world.late) else world
 
 
@@ -499,7 +530,7 @@ def _short(value: object) -> str:
 
 
 def scene(name: str, *slow: type, shows: tuple[object, ...] = (), **more: Any) -> Scene:
-    powers = ("losses", "ends", "crashes", "refusals", "stop", "departs", "takes", "steps_max")
+    powers = ("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "takes", "steps_max")
     given = {power: more.pop(power) for power in powers if power in more}
     return Scene(name, election(**{**HOOKS, **more}), slow, shows=frozenset(shows), **given)
 
@@ -519,6 +550,11 @@ SCENES = (
     scene("crash, run", crashes=1, ends=1, run=RUN),
     scene("crash, two hooks", crashes=1, on_lose=(hook("one"), hook("two"))),
     scene("crash, on_adopt", crashes=1, on_adopt="acquire"),
+    scene("another file", a.Rewrite, losses=2, ends=1, files=2, shows=(e.SettingsChanged, a.Rewrite)),
+    scene("another file, silence", a.ReadKey, losses=2, files=1),
+    scene("another file, crash", a.Rewrite, losses=1, crashes=1, files=2),
+    scene("another file, crash, full disk", crashes=1, refusals=2, files=1),
+    scene("another file, crash, gone from it", crashes=1, files=1, departs=True),
 )
 LONG = (
     scene("long: late writes", a.Acquire, a.Release, a.DestroySession, losses=2, ends=1, takes=2),

@@ -11,6 +11,7 @@ from supervisor.core.contender import new_contender
 from supervisor.core.node import Node
 from supervisor.core.reload import Fate, fates_of
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings
+from supervisor.core.step import step
 from tests.core.play import (
     ACQUIRE,
     CREATE,
@@ -28,8 +29,8 @@ from tests.core.play import (
     contender,
     hook,
 )
+from tests.core.slot_play import EMPTY, GONE, full, holding, in_line, lock, semaphore, view, waiting
 from tests.core.slot_play import WATCH as WATCH_SLOTS
-from tests.core.slot_play import full, holding, in_line, lock, semaphore, view
 
 REWRITE = a.Rewrite
 NEW_DOWN = hook("new down", 2.0)
@@ -144,6 +145,19 @@ def test_a_check_at_other_times_has_found_what_it_has_found() -> None:
     assert not play.contender.health.fit, "another check has found nothing yet"
 
 
+def test_a_check_under_way_counts_for_no_other_check() -> None:
+    check = CandidateCheck(hook("check"), 5.0, rise=1, fall=1)
+    play = Play(contender(candidate_check=check))
+    play.happens(0.0, e.Tick())
+    started = play.last(a.StartHook)
+    play.happens(1.0, changed(play, candidate_check=replace(check, hook=RUN_CHECK)))
+    play.happens(2.0, e.HookEnded(started, ok=True))
+    assert not play.contender.health.fit
+    play.passes(5.5)
+    play.happens(6.0, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert play.contender.health.fit
+
+
 RUN_CHECK = replace(hook("check"), call=replace(RUN.command, argv=("false",)))
 
 # --- the value ---------------------------------------------------------------------------------
@@ -167,12 +181,14 @@ def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: e
     assert play.contender.role is a.Role.HOLDING
     play.passes(12.0)
     assert play.contender.session.wrote == b"new" and play.contender.role is a.Role.HOLDING
+    assert len(play.times(REWRITE)) == 2
 
 
 def test_where_the_session_is_said_not_to_hold_a_read_tells() -> None:
     play = holder()
+    play.passes(3.9)
     play.happens(4.0, changed(play, value=b"new"))
-    play.on(4.1, REWRITE, e.Raced())
+    assert "read" in Play.says(play.on(4.1, REWRITE, e.Raced()))
     assert "losing" in Play.says(play.on(4.2, READ, replace(RIVAL, modify_index=99)))
 
 
@@ -218,6 +234,37 @@ def test_after_a_crash_the_value_is_written_if_it_never_was() -> None:
     assert "rewrite s" in Play.says(play.on(2.2, READ, replace(OURS, value=b"old")))
 
 
+def test_the_former_value_is_back_before_the_new_one_was_answered_for() -> None:
+    """It may have been written all the same."""
+    play = holder()
+    play.happens(4.0, changed(play, value=b"new"))
+    play.on(4.1, REWRITE, SILENCE)
+    play.happens(4.2, changed(play, value=b"me"))
+    play.passes(8.0)
+    assert play.last(REWRITE).value == b"me" and play.contender.session.wrote == b"me"
+    assert len(play.times(REWRITE)) == 2
+
+
+def test_the_former_value_is_back_after_a_crash_that_came_before_the_answer() -> None:
+    held = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    play = Play(contender(), memory=held, now=2.0, recorded=replace(contender(), value=b"new"))
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, e.Alive())
+    play.on(2.2, READ, replace(OURS, value=b"new", modify_index=9))
+    play.passes(4.0)
+    assert play.last(REWRITE).value == b"me"
+
+
+def test_a_value_that_was_never_changed_is_not_written_after_a_crash() -> None:
+    held = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    play = Play(contender(), memory=held, now=2.0, recorded=contender())
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, e.Alive())
+    play.on(2.2, READ, OURS)
+    play.passes(20.0)
+    assert not play.times(REWRITE)
+
+
 # --- stepping down -----------------------------------------------------------------------------
 
 
@@ -239,6 +286,16 @@ def test_who_does_not_hold_does_not_step_down() -> None:
     before = play.contender
     play.happens(1.0, e.StepDownAsked("n", 60.0))
     assert play.contender == before
+
+
+def test_what_a_waiter_follows_goes_on_record_with_its_session() -> None:
+    """A process that starts winds its session up by that."""
+    play = Play(contender())
+    play.happens(0.0, e.Tick())
+    play.on(0.0, CREATE, e.Created("s"))
+    _, begun = step(play.contender, changed(play, on_lose=(NEW_DOWN,)), 1.0)
+    (remember,) = (action for action in begun if isinstance(action, a.Remember))
+    assert remember.memory.session == "s" and remember.settings.on_lose == (NEW_DOWN,)
 
 
 # --- the whole file ----------------------------------------------------------------------------
@@ -280,12 +337,17 @@ def test_which_change_keeps_leadership(change: dict[str, Any], fate: Fate) -> No
     assert fates_of({"n": play.contender}, {}, wanted) == {"n": fate}
 
 
-def test_a_holder_of_a_slot_may_not_count_on_more_than_others_were_told() -> None:
-    waits, held = full().contender, holding().contender
+def test_nobody_with_a_contender_key_may_count_on_more_than_others_read_in_it() -> None:
+    """Nor who stands in line, or may: it could have a slot before it has written the longer delay, and
+    whoever takes a slot after it writes what the contender keys say."""
+    begins, enrolls, waits, held = waiting(), waiting(), full(), holding()
+    enrolls.on(0.2, WATCH_SLOTS, EMPTY)
     longer, shorter = semaphore(prune_delay_s=60.0), semaphore(prune_delay_s=20.0)
-    assert fates_of({"n": held}, {}, {"n": longer}) == {"n": Fate.RESTARTS}
-    assert fates_of({"n": held}, {}, {"n": shorter}) == {"n": Fate.CHANGES}
-    assert fates_of({"n": waits}, {}, {"n": longer}) == {"n": Fate.CHANGES}
+    for play in (enrolls, waits, held):
+        assert fates_of({"n": play.contender}, {}, {"n": longer}) == {"n": Fate.RESTARTS}
+    for play in (begins, enrolls, waits, held):
+        assert fates_of({"n": play.contender}, {}, {"n": shorter}) == {"n": Fate.CHANGES}
+    assert fates_of({"n": begins.contender}, {}, {"n": longer}) == {"n": Fate.CHANGES}
 
 
 def test_what_did_not_change_is_not_touched() -> None:
@@ -335,6 +397,48 @@ def test_a_paused_item_is_paused_under_another_key_too() -> None:
     assert all(contender.paused for contender in waiting.values())
 
 
+def test_who_waits_for_its_first_session_cannot_change_what_others_were_told_either() -> None:
+    begins, session = new_contender(contender(), spread=0.0, instance="i"), SessionSettings("other")
+    for change in ({"key": "x"}, {"contend": False, "on_acquire": (), "on_lose": ()}, {"session": session}):
+        wanted = replace(begins.settings, **change)
+        assert fates_of({"n": begins}, {}, {"n": wanted}) == {"n": Fate.RESTARTS}, change
+    assert fates_of({"n": begins}, {}, {"n": semaphore()}) == {"n": Fate.RESTARTS}
+
+
+def ended(made: Node, begun: list[a.Action], now: float) -> None:
+    """All goes well until nothing is begun any more at that time."""
+    todo = list(begun)
+    while todo:
+        action, more = todo.pop(0), list[a.Action]()
+        match action:
+            case a.StartHook():
+                more = made.step(e.HookEnded(action, ok=True), now)
+            case a.Release() | a.DestroySession():
+                more = made.step(e.Answered(action, e.Done()), now)
+            case a.Remember():
+                more = made.step(e.Remembered(action), now)
+        todo += more or (made.step(e.Tick(), now) if not todo else [])
+
+
+@pytest.mark.parametrize("stepping", [True, False])
+def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: bool) -> None:
+    """The file changes while on_lose runs, or when all has ended."""
+    made = Node([holder().contender])
+    settings = made.contenders["n"].settings
+    another = replace(settings, session=replace(settings.session, ttl_s=8.0))
+    begun = made.step(e.StepDownAsked("n", 60.0), 3.0)
+    if not stepping:
+        ended(made, begun, 4.0)
+        ended(made, made.step(e.Tick(), 5.0), 5.0)
+        begun = []
+    begun += made.step(loaded(another), 6.0)
+    ended(made, begun, 7.0)
+    ended(made, made.step(e.Tick(), 8.0), 8.0)
+    assert not made.waiting and made.contenders["n"].settings == another
+    assert not any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 60.0))
+    assert any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 68.0))
+
+
 def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:
     made = Node([holder().contender])
     settings = made.contenders["n"].settings
@@ -345,8 +449,92 @@ def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:
     assert not made.waiting and made.contenders["n"].departing
 
 
+def test_a_file_is_compared_with_the_one_before_it_be_that_in_force_or_not() -> None:
+    play = holder()
+    in_force = play.contender.settings
+    play.disk_full = True
+    wanted = changed(play, on_lose=(NEW_DOWN,))
+    play.happens(4.0, wanted)
+    assert fates_of({"n": play.contender}, {}, {"n": wanted.settings}) == {"n": Fate.UNCHANGED}
+    assert fates_of({"n": play.contender}, {}, {"n": in_force}) == {"n": Fate.CHANGES}
+
+
+def test_what_comes_back_while_it_is_wound_up_begins_anew_after_that() -> None:
+    made = Node([holder().contender])
+    settings = made.contenders["n"].settings
+    begun = made.step(loaded(), 3.0)
+    assert fates_of(made.contenders, made.waiting, {}) == {}
+    assert fates_of(made.contenders, made.waiting, {"n": settings}) == {"n": Fate.BEGINS}
+    begun += made.step(loaded(settings), 3.1)
+    assert list(made.waiting) == ["n"]
+    ended(made, begun, 4.0)
+    ended(made, made.step(e.Tick(), 5.0), 5.0)
+    assert not made.waiting and not made.contenders["n"].departing
+
+
+def test_nothing_begins_after_a_stop() -> None:
+    made = Node([holder().contender])
+    begun = made.step(loaded(replace(made.contenders["n"].settings, name="m")), 3.0)
+    begun += made.step(e.StopAsked(), 3.1)
+    ended(made, begun, 4.0)
+    ended(made, made.step(e.Tick(), 5.0), 5.0)
+    assert list(made.contenders) == ["n"] and made.stopped
+
+
 def test_a_stop_ends_what_departs_too() -> None:
     made = Node([holder().contender])
     made.step(loaded(), 3.0)
     made.step(e.StopAsked(), 3.1)
     assert not made.contenders["n"].departing and not made.stopped
+
+
+# --- slots -------------------------------------------------------------------------------------
+
+
+def test_a_slot_that_is_none_by_a_smaller_limit_is_not_tried_for() -> None:
+    """The file changes between the news of a free slot and our turn in line."""
+    play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2")))
+    play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2")))
+    play.happens(0.45, changed(play, limit=2))
+    play.passes(5.0)
+    assert not play.times(a.TakeSlot)
+    play.happens(6.0, changed(play, limit=3))
+    play.passes(8.0)
+    assert play.times(a.TakeSlot)
+
+
+def test_the_slot_of_one_that_vanished_is_waited_for_by_a_longer_prune_delay() -> None:
+    """The file changes just before its time is over by the former one."""
+    play = full()
+    vanished = view("o2", "o3", "s", at=lock("o1", "o2", "o3"), index=70)
+    play.on(1.0, WATCH_SLOTS, vanished)
+    play.on(1.1, a.ReadKey, GONE)
+    play.passes(30.95)
+    play.happens(30.96, changed(play, prune_delay_s=60.0))
+    play.passes(60.9)
+    assert not play.times(a.TakeSlot)
+    play.passes(62.0)
+    assert play.times(a.TakeSlot)
+
+
+def test_a_smaller_room_by_what_the_record_says_counts_from_the_next_contact() -> None:
+    play = holding()
+    short = view("s", at=lock("s", index=61, delay_s=16.0), index=62)
+    play.on(2.0, WATCH_SLOTS, short)
+    play.passes(9.0)
+    assert play.contender.tenure is not None
+    contact, long = play.contender.tenure.contact, hook("long down", 13.0)
+    play.happens(contact + 2.9, changed(play, on_lose=(long,)))
+    assert play.role == "holding" and play.contender.settings.on_lose != (long,)
+    play.passes(contact + 5.0)
+    assert play.role == "holding" and play.contender.settings.on_lose == (long,)
+
+
+def test_a_waiter_that_follows_counts_on_what_its_own_record_will_say() -> None:
+    """The delay that somebody else has left in ``.lock`` is not that of the slot that it takes."""
+    play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3", delay_s=4.0)))
+    play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3", delay_s=4.0)))
+    play.on(1.1, WATCH_SLOTS, view("s", at=lock(index=70, delay_s=4.0), index=70))
+    play.happens(1.2, changed(play, on_lose=(hook("long down", 5.0),)))
+    play.on(1.3, a.TakeSlot, e.Seated(e.Indexes(50, 50, 1), e.Indexes(9, 71, 0)))
+    assert play.role == "acquiring"

@@ -84,11 +84,11 @@ class Scene:
     ) -> dict[str, object]:
         session = {**self.terms, "name": f"{self.name}-{node}"}
         given = changes.pop("session", {})
-        assert isinstance(given, Mapping)
+        assert given is None or isinstance(given, Mapping)
         base: dict[str, object] = {
             **place,
             "value": node,
-            "session": {**session, **given},
+            "session": None if given is None else {**session, **given},
             "on_acquire": [self.hook(node, "acquire")],
             "on_lose": [self.hook(node, "lose")],
             "on_change": [self.hook(node, "change")],

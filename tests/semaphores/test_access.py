@@ -142,3 +142,20 @@ def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_repl
     assert began.at > lost.at
     guarded.change(made, may(guarded, below(scene.name)))
     until(lambda: scene.line() == ["a"], "a is back")
+
+
+def test_who_only_observes_and_may_not_see_the_prefix_is_never_told_that_nobody_holds(
+    scene: SlotScene, guarded: Guarded
+) -> None:
+    """The list that it gets is empty, with status 200 or 404, and no error."""
+    two_hold(scene, guarded)
+    made = guarded.token_of(guarded.sessions_rule())
+    contends = ("on_acquire", "on_lose", "value", "session", "prune_delay", "rejoin_delay")
+    without = dict.fromkeys(contends)
+    c = scene.node("c", contend=False, consul={"token": made.secret}, **without)
+    assert "403" in str(c.wait_line("consul-denied")["why"])
+    time.sleep(LONG_S)
+    assert not scene.told_holders("c")
+    guarded.change(made, may(guarded, below(scene.name)))
+    until(lambda: scene.told_holders("c"), "once it may see them, it is told")
+    assert scene.told_holders("c") == [("initial", ["a", "b"])]
