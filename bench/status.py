@@ -8,7 +8,6 @@ in both directions; a renewal of the twenty counts by how much later it reaches 
 of its TTL after the one before. Consul's own log tells that, so that nothing stands in between.
 """
 
-import asyncio
 import socket
 import statistics
 import time
@@ -117,7 +116,7 @@ def _hand_over(scene: Scene, old: str) -> float:
     """Milliseconds."""
     mark = scene.stamps.mark()
     command = Command(Verb.STEP_DOWN, "shared", REST_S)
-    reply = asyncio.run(ask(scene.control_socket(old), command))
+    reply = ask(scene.control_socket(old), command)
     if reply.outcome is not Outcome.DONE:
         raise RuntimeError(reply.error)
     end = scene.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")
