@@ -23,10 +23,8 @@ LIMIT_MS = 500.0
 ROUNDS, ROUNDS_QUICK = 15, 3
 TTL_S = 10
 QUIET_S = TTL_S / 3 + 1.0  # each election is renewed in it
-LEAD_MIN_S, LEAD_SPREAD_S = (
-    0.05,
-    0.5,
-)  # from the command to renewals that fall due: some meet the blocked loop
+LEAD_MIN_S = 0.05  # from the command to the renewals that fall due next
+LEAD_SPREAD_S = 0.5  # so that some of them meet the loop while it reads the file
 SETTLE_S = 0.3  # the clients ask, and what was held up is made up for
 PATIENCE_S = 60.0
 A_SECOND = 200
@@ -42,7 +40,7 @@ Held = Mapping[str, tuple[str, int]]
 
 @dataclass(slots=True)
 class Reloads:
-    """What one run of reloads told; ``quiet``: when nothing was reloaded, beside ``windows``."""
+    """What one run of reloads told; ``windows``: when it reloaded, ``quiet``: when it did not."""
 
     took_ms: list[float] = field(default_factory=list)
     waited_ms: list[float] = field(default_factory=list)
