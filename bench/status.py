@@ -68,7 +68,7 @@ def measure(lab: Lab) -> list[Figure]:
                         _connect_idle(clients, port)
                         asker = clients.enter_context(scene.asker(port, "/v1/status", A_SECOND))
                     time.sleep(SETTLE_S)
-                    _round(lab, scene, supervisor, side)
+                    _round(lab, scene, agent, supervisor, side)
                     if side is loaded:
                         side.asked.append(asker.finish())
         sessions = {entry["Session"] for entry in agent.kv_list(OTHER_KEYS)}
@@ -90,9 +90,14 @@ def _supervisors(scene: Scene, agent: Agent, port: int) -> Contender:
     first.start()
     wait_until(lambda: len(scene.stamps.since(0)) == 2 * (OTHERS + 1), "all elections won")
     supervisor_of(scene, agent.url, OTHER, {"shared": shared[OTHER]}).start()
-    wait_until(lambda: len(agent.sessions()) == OTHERS + 2, "a session of the second supervisor")
-    time.sleep(SETTLE_S)
+    _both_in_line(agent)
     return first
+
+
+def _both_in_line(agent: Agent) -> None:
+    """Return when the one that does not hold waits for the other, and nothing else goes on."""
+    wait_until(lambda: len(agent.sessions()) == OTHERS + 2, "a session of each supervisor")
+    time.sleep(SETTLE_S)
 
 
 def _connect_idle(clients: ExitStack, port: int) -> None:
@@ -100,14 +105,15 @@ def _connect_idle(clients: ExitStack, port: int) -> None:
         clients.enter_context(socket.create_connection((HOST, port)))
 
 
-def _round(lab: Lab, scene: Scene, supervisor: Contender, side: Side) -> None:
+def _round(lab: Lab, scene: Scene, agent: Agent, supervisor: Contender, side: Side) -> None:
     """Hand over and back for as long as a round lasts."""
     began_at, cpu_s = time.time(), supervisor.cpu_s
     end_at = began_at + (ROUND_QUICK_S if lab.quick else ROUND_S)
     while time.time() < end_at:
         for old in (LOADED, OTHER):
             side.handed_ms.append(_hand_over(scene, old))
-            time.sleep(REST_S + SETTLE_S)
+            time.sleep(REST_S)
+            _both_in_line(agent)
     side.windows.append((began_at, time.time()))
     side.cpu_s += supervisor.cpu_s - cpu_s
 
