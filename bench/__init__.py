@@ -10,6 +10,9 @@ own, named in ROWS of __main__.py.
     lab.py         what all rows share: folder, stamp program, agents, clean-up
     stamp.c        the hook and the child: writes the time at its first instruction and at its end
     stamps.py      reads what it wrote
+    ask.c          clients that ask over HTTP at a steady rate, for little CPU time
+    asker.py       runs them
+    renewals.py    when renewals reached Consul, as its log tells
     contender.py   a process that contends for a lock: ours, `consul lock`, the floor
     floor.py       the least program that does the same: raw blocking sockets and posix_spawn
     reaction.py    row: a session is destroyed; on_lose here, on_acquire there
@@ -19,4 +22,7 @@ own, named in ROWS of __main__.py.
     load.py        row: requests to Consul at rest
     start.py       row: process start to first on_acquire
     exchange.py    row: CPU time of one HTTP exchange
+    journal.py     row: what a record costs
+    status.py      row: hand-overs and renewals while the status is asked for all the time
+    reload.py      row: one of a hundred elections changes in the file
 """

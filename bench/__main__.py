@@ -10,7 +10,19 @@ import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from bench import cluster, exchange, handover, journal, load, reaction, resources, slots, start
+from bench import (
+    cluster,
+    exchange,
+    handover,
+    journal,
+    load,
+    reaction,
+    reload,
+    resources,
+    slots,
+    start,
+    status,
+)
 from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
 from tests.support.consul import BINARY
@@ -24,6 +36,8 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "start": start.measure,
     "exchange": exchange.measure,
     "journal": journal.measure,
+    "status": status.measure,
+    "reload": reload.measure,
 }
 EPILOG = f"rows: {', '.join(ROWS)}; a program of its own: {cluster.NAME} (see {cluster.NAME} --help)"
 DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130

@@ -19,6 +19,7 @@ from tests.support.consul import BINARY
 if TYPE_CHECKING:
     from bench.lab import Scene
 
+COMMAND = (sys.executable, "-m", "supervisor")
 STOP_S = 20.0
 EQUAL_TERMS = {"ttl": "15s", "lock_delay": "15s", "node_checks": ["serfHealth"]}
 """The session of `consul lock`, which cannot be told otherwise."""
@@ -52,6 +53,13 @@ class Contender:
         """Its process id."""
         assert self._process is not None, f"{self.name} is not running"
         return self._process.pid
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system time of all its threads so far; not of its children."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text()
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def start(self) -> None:
         """Start it; its output goes to its log."""
@@ -98,12 +106,33 @@ def consul_supervisor(scene: "Scene", url: str, folder: str, name: str) -> Conte
 
 
 def supervisor_of(
-    scene: "Scene", url: str, name: str, items: Mapping[str, Any], kind: str = "elections"
+    scene: "Scene",
+    url: str,
+    name: str,
+    items: Mapping[str, Any],
+    kind: str = "elections",
+    port: int | None = None,
 ) -> Contender:
-    """The daemon with these elections, or semaphores, and otherwise its defaults."""
+    """The daemon with these elections, or semaphores, and otherwise its defaults; HTTP on ``port``."""
+    path = write_config(scene, url, name, items, kind, port)
+    return scene.contender(name, [*COMMAND, "run", str(path)])
+
+
+def write_config(
+    scene: "Scene",
+    url: str,
+    name: str,
+    items: Mapping[str, Any],
+    kind: str = "elections",
+    port: int | None = None,
+) -> Path:
+    """The file of the daemon of this name."""
     path = scene.folder / f"{name}.yaml"
-    path.write_text(json.dumps({"consul": {"address": url}, kind: items}))  # JSON is YAML
-    return scene.contender(name, [sys.executable, "-m", "supervisor", "run", str(path)])
+    config: dict[str, Any] = {"consul": {"address": url}, kind: items}
+    if port is not None:
+        config["http"] = {"listen": f"127.0.0.1:{port}"}
+    path.write_text(json.dumps(config))  # JSON is YAML
+    return path
 
 
 def stamping_hooks(scene: "Scene", name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What all rows share: a temporary folder, the stamp program, agents. Leaving it ends everything.
+"""What all rows share: a temporary folder, the compiled programs, agents. Leaving it ends everything.
 
 Processes get SIGKILL from the kernel should this program itself be killed (setpriv --pdeathsig),
 and a session of their own, so that Ctrl-C reaches this program alone, which then unwinds.
@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bench.asker import Asker
 from bench.contender import Contender
 from bench.stamps import PATIENCE_S, Stamps
 from tests.support.consul import Agent
@@ -40,7 +41,8 @@ class Lab:
     def __enter__(self) -> Self:
         with self._exits:
             self.folder = Path(self._exits.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-            self.stamp = _compiled(self.folder)
+            self.stamp = _compiled(self.folder, "stamp")
+            self.ask = _compiled(self.folder, "ask")
             self._exits = self._exits.pop_all()
         self._count = 0
         return self
@@ -63,16 +65,17 @@ class Lab:
         self._count += 1
         folder = self.folder / str(self._count)
         folder.mkdir()
-        return Scene(folder, self.stamp)
+        return Scene(folder, self.stamp, self.ask)
 
 
 class Scene:
     """The processes of one measurement; all are ended, youngest first, when its ``with`` is left."""
 
-    def __init__(self, folder: Path, stamp: Path) -> None:
+    def __init__(self, folder: Path, stamp: Path, ask: Path) -> None:
         self.folder = folder
         self.stamps = Stamps(folder / "stamps")
         self._stamp = stamp
+        self._ask = ask
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:
@@ -105,9 +108,17 @@ class Scene:
         log = self.folder / f"{name}.log"
         return self._exits.enter_context(Contender(name, argv, environment, ROOT, log))
 
+    def control_socket(self, name: str) -> str:
+        """Where the supervisor of this name hears commands."""
+        return str(self.folder / f"{name}.own" / "control.sock")
+
     def stamping(self, who: str, what: str, *more: str) -> list[str]:
         """The command line of the stamp program."""
         return [str(self._stamp), str(self.stamps.path), who, what, *more]
+
+    def asker(self, port: int, target: str, a_second: int) -> Asker:
+        """Clients of the daemon that listens on this port."""
+        return Asker(self._ask, port, target, a_second)
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
@@ -119,13 +130,13 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
-def _compiled(folder: Path) -> Path:
-    """The stamp program; static where the C library can be, for a dynamic linker takes 0.4 ms."""
+def _compiled(folder: Path, name: str) -> Path:
+    """The program of this name; static where the C library can be, for a dynamic linker takes 0.4 ms."""
     compiler = shutil.which("cc")
     if compiler is None:
-        raise CannotMeasure("no C compiler for the stamp program: `apt install gcc libc6-dev` brings one")
-    program = folder / "stamp"
-    source = Path(__file__).with_name("stamp.c")
+        raise CannotMeasure("no C compiler for its small programs: `apt install gcc libc6-dev` brings one")
+    program = folder / name
+    source = Path(__file__).with_name(f"{name}.c")
     said = ""
     for options in (["-static"], []):
         argv = [compiler, "-O2", "-Wall", *options, "-o", str(program), str(source)]
@@ -133,4 +144,4 @@ def _compiled(folder: Path) -> Path:
         if result.returncode == 0:
             return program
         said = result.stderr.strip()
-    raise CannotMeasure(f"the stamp program does not compile: {said}")
+    raise CannotMeasure(f"{source.name} does not compile: {said}")

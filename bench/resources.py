@@ -4,7 +4,6 @@ Threads are counted by the kernel, every few milliseconds from the process's sta
 threads would stay once they are there, so that none can hide between two looks.
 """
 
-import os
 import time
 from pathlib import Path
 
@@ -66,18 +65,11 @@ def _process(lab: Lab, count: int) -> list[Figure]:
 def _idle(process: Contender, seconds: float) -> tuple[float, int]:
     """CPU in percent of a core, and the most threads seen."""
     threads = 0
-    began, cpu_began_s = time.monotonic(), _cpu_s(process)
+    began, cpu_began_s = time.monotonic(), process.cpu_s
     while time.monotonic() - began < seconds:
         threads = max(threads, _threads(process))
         time.sleep(0.1)
-    return 100 * (_cpu_s(process) - cpu_began_s) / (time.monotonic() - began), threads
-
-
-def _cpu_s(process: Contender) -> float:
-    """User and system time of all its threads; not of its children."""
-    stat = Path(f"/proc/{process.pid}/stat").read_text()
-    fields = stat.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 100 * (process.cpu_s - cpu_began_s) / (time.monotonic() - began), threads
 
 
 def _status(process: Contender) -> dict[str, str]:

@@ -259,7 +259,7 @@ def test_a_daemon_that_hangs_is_waited_for_no_longer_than_that(folder: Path) -> 
         with pytest.raises(
             DaemonUnreachable, match=f"cannot ask the daemon: no answer from {path} within 0.1 s"
         ):
-            asyncio.run(ask(str(path), Command(Verb.PAUSE, "app"), within_s=0.1))
+            ask(str(path), Command(Verb.PAUSE, "app"), within_s=0.1)
 
 
 # --- HTTP ----------------------------------------------------------------------------------------

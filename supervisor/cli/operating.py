@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from supervisor.arguments import DEFAULT_CONFIG
-from supervisor.cli.terminal import awaited, columns, fail, has_colours, refuse
+from supervisor.cli.terminal import columns, fail, has_colours, refuse
 from supervisor.exit_codes import CONFIGURATION, DONE, NEGATIVE, UNREACHABLE, USAGE
 
 _WHERE = "if it runs, --socket or --config says where it listens"
@@ -23,7 +23,7 @@ def operate(options: argparse.Namespace) -> int:
 
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
     try:
-        reply = awaited(ask(_socket_path(options), Command(Verb(options.command), name, rest_s)))
+        reply = ask(_socket_path(options), Command(Verb(options.command), name, rest_s))
     except ConfigError as error:
         return refuse(error)
     except DaemonUnreachable as error:

@@ -5,7 +5,7 @@ The map, one line a module; each imports only those above it.
     commands.py  what can be asked and answered, and how HTTP says it
     listener.py  the socket's file: made, guarded by its mode, replaced when a crash left it behind
     server.py    Control: the daemon's end, who may ask and what is asked
-    fetch.py     the end of whoever only looks: GETs, as light as can be
+    fetch.py     the end of whoever asks, as light as can be; what is asked by those who only look
     client.py    the end of whoever gives a command
 
 Commands come on this socket only, never over TCP, from those alone whom the kernel names. This

@@ -1,4 +1,4 @@
-"""The end of whoever only looks: one GET to the daemon, and its answer.
+"""The end of whoever asks the daemon: one request, its answer; and what is asked by those who only look.
 
 A cron job asks it each minute and a terminal each second, so it starts fast: one blocking socket with
 one deadline, framed by h11, and nothing that takes long to import.
@@ -24,7 +24,7 @@ class DaemonUnreachable(Exception):
 
 def status(socket_path: str, *, within_s: float = FETCH_S) -> tuple[bytes, dict[str, Any]]:
     """The daemon's status, as it was sent and as a value. Raises DaemonUnreachable."""
-    code, body = _get(socket_path, "/v1/status", within_s)
+    code, body = exchange(socket_path, "GET", "/v1/status", within_s=within_s)
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):
@@ -43,7 +43,7 @@ def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | N
 
     Raises DaemonUnreachable, also when the answer is not a daemon's.
     """
-    code, body = _get(socket_path, f"/holder/{name}", within_s)
+    code, body = exchange(socket_path, "GET", f"/holder/{name}", within_s=within_s)
     if code == 404:
         return None
     if code not in (200, 503) or not body.startswith(f"{name}: ".encode()):
@@ -51,20 +51,16 @@ def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | N
     return code == 200
 
 
-def _said(told: object) -> str:
-    error = told.get("error") if isinstance(told, dict) else None
-    return " ".join(error.split()) if isinstance(error, str) else "no answer of a consul-supervisor"
-
-
-def _get(socket_path: str, target: str, within_s: float) -> tuple[int, bytes]:
+def exchange(
+    socket_path: str, method: str, target: str, body: bytes = b"", *, within_s: float
+) -> tuple[int, bytes]:
+    """The answer's status and body. Raises DaemonUnreachable."""
     deadline = time.monotonic() + within_s
     client = h11.Connection(h11.CLIENT)
-    request = h11.Request(method="GET", target=target, headers=[("Host", "localhost")])
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             _until(connection, deadline).connect(os.fsencode(socket_path))
-            sent = client.send(request)
-            connection.sendall((sent or b"") + (client.send(h11.EndOfMessage()) or b""))
+            _until(connection, deadline).sendall(_request(client, method, target, body))
             return _answer(connection, client, deadline)
         except TimeoutError:
             why = f"no answer from {socket_path} within {within_s:g} s"
@@ -73,6 +69,18 @@ def _get(socket_path: str, target: str, within_s: float) -> tuple[int, bytes]:
         except h11.RemoteProtocolError:
             why = f"{socket_path} does not speak HTTP, or hung up in the middle of its answer"
     raise DaemonUnreachable(f"cannot ask the daemon: {why}")
+
+
+def _said(told: object) -> str:
+    error = told.get("error") if isinstance(told, dict) else None
+    return " ".join(error.split()) if isinstance(error, str) else "no answer of a consul-supervisor"
+
+
+def _request(client: h11.Connection, method: str, target: str, body: bytes) -> bytes:
+    headers = [("Host", "localhost"), ("Content-Length", str(len(body)))]
+    events: list[h11.Event] = [h11.Request(method=method, target=target, headers=headers)]
+    events += [h11.Data(data=body)] if body else []
+    return b"".join(client.send(event) or b"" for event in (*events, h11.EndOfMessage()))
 
 
 def _answer(connection: socket.socket, client: h11.Connection, deadline: float) -> tuple[int, bytes]:

@@ -1,0 +1,124 @@
+"""Row: the file is read again, with one of a hundred elections changed.
+
+From the start of the process `consul-supervisor reload` to its end, as an operator waits for it. The
+loop does nothing else while it reads the file: so long, at most, does a client that asks it two
+hundred times a second wait for an answer, and so late come renewals, as Consul's log tells. All
+elections must keep their sessions, their locks and their peace: no on_lose.
+"""
+
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.contender import COMMAND, stamping_hooks, supervisor_of, write_config
+from bench.figures import Figure, median_and_p95
+from bench.lab import ROOT, Lab, Scene, wait_until
+from bench.renewals import LOGGED, Window, late_ms, renewals
+from tests.support.consul import Agent, free_ports
+
+ELECTIONS = 100
+LIMIT_MS = 500.0
+ROUNDS, ROUNDS_QUICK = 15, 3
+TTL_S = 10
+QUIET_S = TTL_S / 3 + 1.0  # each election is renewed in it
+LEAD_MIN_S = 0.05  # from the command to the renewals that fall due next
+LEAD_SPREAD_S = 0.5  # so that some of them meet the loop while it reads the file
+SETTLE_S = 0.3  # the clients ask, and what was held up is made up for
+PATIENCE_S = 60.0
+A_SECOND = 200
+KEYS = "bench/reload/"
+NAME = "many"
+ROW = f"reload, 1 of {ELECTIONS} elections changed"
+CONFIG = {**LOGGED, "limits": {"http_max_conns_per_client": 2000}}
+"""Of the agent, so that it serves so many connections of one address."""
+
+Held = Mapping[str, tuple[str, int]]
+"""By key, the session that holds it, and how often the key has been locked."""
+
+
+@dataclass(slots=True)
+class Reloads:
+    """What one run of reloads told; ``windows``: when it reloaded, ``quiet``: when it did not."""
+
+    took_ms: list[float] = field(default_factory=list)
+    waited_ms: list[float] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    quiet: list[Window] = field(default_factory=list)
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Another election each time."""
+    lab.say(ROW)
+    reloads = Reloads()
+    with lab.scene() as scene:
+        agent = scene.agent(config=CONFIG)
+        (port,) = free_ports(1)
+        elections = {f"e{number}": _election(scene, number) for number in range(ELECTIONS)}
+        supervisor_of(scene, agent.url, NAME, elections, port=port).start()
+        wait_until(lambda: len(scene.stamps.since(0)) == 2 * ELECTIONS, f"{ELECTIONS} elections won")
+        held = _held(agent)
+        time.sleep(QUIET_S)
+        rounds = lab.samples(ROUNDS, ROUNDS_QUICK)
+        for number in range(rounds):
+            elections[f"e{number}"]["on_lose"][0]["timeout"] = "4s"
+            write_config(scene, agent.url, NAME, elections, port=port)
+            _await_renewals(agent, held, LEAD_MIN_S + LEAD_SPREAD_S * number / rounds)
+            _reload(scene, port, f"e{number}", reloads)
+        lost = sum(held[key] != holder for key, holder in _held(agent).items())
+        lost += sum(stamp.what == "lose" for stamp in scene.stamps.since(0))
+        times = _renewals(agent, held)
+    return _figures(reloads, times, lost)
+
+
+def _election(scene: Scene, number: int) -> dict[str, Any]:
+    return {"key": f"{KEYS}{number}", "session": {"ttl": f"{TTL_S}s"}, **stamping_hooks(scene, NAME)}
+
+
+def _held(agent: Agent) -> Held:
+    held = {entry["Key"]: (entry["Session"], entry["LockIndex"]) for entry in agent.kv_list(KEYS)}
+    assert len(held) == ELECTIONS and all(session for session, _ in held.values()), held
+    return held
+
+
+def _renewals(agent: Agent, held: Held) -> list[list[float]]:
+    return renewals(agent.log, {session for session, _ in held.values()})
+
+
+def _await_renewals(agent: Agent, held: Held, lead_s: float) -> None:
+    """Return so long before the next renewals, which all come together, as all elections began so."""
+    last_at = max(times[-1] for times in _renewals(agent, held))
+    time.sleep((last_at - lead_s - time.time()) % (TTL_S / 3))
+
+
+def _reload(scene: Scene, port: int, changed: str, reloads: Reloads) -> None:
+    with scene.asker(port, "/leader/e0", A_SECOND) as asker:
+        time.sleep(SETTLE_S)
+        began_at, began = time.time(), time.monotonic()
+        argv = [*COMMAND, "reload", "--socket", scene.control_socket(NAME)]
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        reloads.took_ms.append((time.monotonic() - began) * 1e3)
+        time.sleep(SETTLE_S)
+        reloads.windows.append((began_at, time.time()))
+        reloads.waited_ms.append(asker.finish().worst_ms)
+    if done.returncode != 0 or done.stdout.split() != [f"{changed}:", "changed"]:
+        raise RuntimeError(f"reload ended with {done.returncode}: {done.stdout}{done.stderr}")
+    began_at = time.time()
+    time.sleep(QUIET_S)
+    reloads.quiet.append((began_at, time.time()))
+
+
+def _figures(reloads: Reloads, times: list[list[float]], lost: int) -> list[Figure]:
+    figures = [
+        *median_and_p95(ROW, "the command, start to end", reloads.took_ms, "ms", LIMIT_MS),
+        Figure(ROW, "elections that lost their session or ran on_lose", lost, "", 0),
+        *median_and_p95(ROW, "longest wait for an answer meanwhile", reloads.waited_ms, "ms"),
+    ]
+    for what, windows in (("meanwhile", reloads.windows), ("else", reloads.quiet)):
+        late = late_ms(times, TTL_S / 3, windows)
+        figures += [
+            *median_and_p95(ROW, f"renewal late by, {what}", late, "ms"),
+            Figure(ROW, f"renewal late by, {what}, worst", max(late), "ms"),
+        ]
+    return figures

@@ -1,0 +1,159 @@
+"""Row: what two hundred clients and five hundred idle connections cost hand-overs and renewals.
+
+Two supervisors hand one election back and forth, by `step-down`; one of them holds twenty others and
+listens over HTTP. Quiet rounds and loaded ones take turns. In a loaded one the clients ask it for its
+whole status, two hundred times a second together, and as many connections as said are open and idle.
+A hand-over counts from the end of the old on_lose to the first instruction of the next on_acquire,
+in both directions; a renewal of the twenty counts by how much later it reaches Consul than a third
+of its TTL after the one before. Consul's own log tells that, so that nothing stands in between.
+"""
+
+import socket
+import statistics
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from bench.asker import Asked
+from bench.contender import Contender, stamping_hooks, supervisor_of
+from bench.figures import Figure, median_and_p95, p95
+from bench.lab import Lab, Scene, wait_until
+from bench.renewals import LOGGED, Window, late_ms, renewals
+from supervisor.control import Command, Outcome, Verb
+from supervisor.control.client import ask
+from tests.support.consul import HOST, Agent, free_ports
+
+LIMIT = 1.3  # times the quiet rounds
+A_SECOND = 200
+IDLE = 500
+OTHERS = 20
+TTL_S = 10
+ROUNDS, ROUNDS_QUICK = 9, 1  # of each kind; the loaded ones together three times half a minute
+ROUND_S, ROUND_QUICK_S = 10.0, 8.0  # short, so that whatever else this machine does meets both kinds
+REST_S = 0.1  # of who has stepped down: then it is in line again
+SETTLE_S = 0.4  # its watch is on, and nothing else goes on
+KEY, OTHER_KEYS = "bench/status/shared", "bench/status/others/"
+LOADED, OTHER = "left", "right"
+ROW = f"status, {A_SECOND} a second"
+
+
+@dataclass(eq=False, slots=True)
+class Side:
+    """All rounds of one kind."""
+
+    handed_ms: list[float] = field(default_factory=list)
+    late_ms: list[float] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    cpu_s: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """All its rounds together."""
+        return sum(end - begin for begin, end in self.windows)
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Quiet and loaded, in turn, on one agent with the same two supervisors."""
+    lab.say(ROW)
+    quiet, loaded = Side(), Side()
+    with lab.scene() as scene:
+        agent = scene.agent(config=LOGGED)
+        (port,) = free_ports(1)
+        supervisor = _supervisors(scene, agent, port)
+        for turn in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
+            for side in (quiet, loaded) if turn % 2 else (loaded, quiet):
+                with ExitStack() as clients:
+                    if side is loaded:
+                        _connect_idle(clients, port)
+                        asker = clients.enter_context(scene.asker(port, "/v1/status", A_SECOND))
+                    time.sleep(SETTLE_S)
+                    _round(lab, scene, agent, supervisor, side)
+                    if side is loaded:
+                        side.asked.append(asker.finish())
+        sessions = {entry["Session"] for entry in agent.kv_list(OTHER_KEYS)}
+        times = renewals(agent.log, sessions)
+        for side in (quiet, loaded):
+            side.late_ms = late_ms(times, TTL_S / 3, side.windows)
+    return _figures(quiet, loaded)
+
+
+def _supervisors(scene: Scene, agent: Agent, port: int) -> Contender:
+    """Both, with all elections won; the one that is asked."""
+    session = {"session": {"ttl": f"{TTL_S}s"}}
+    shared = {name: {"key": KEY, **session, **stamping_hooks(scene, name)} for name in (LOADED, OTHER)}
+    others = {
+        f"other{number}": {"key": f"{OTHER_KEYS}{number}", **session, **stamping_hooks(scene, "others")}
+        for number in range(OTHERS)
+    }
+    first = supervisor_of(scene, agent.url, LOADED, {"shared": shared[LOADED], **others}, port=port)
+    first.start()
+    wait_until(lambda: len(scene.stamps.since(0)) == 2 * (OTHERS + 1), "all elections won")
+    supervisor_of(scene, agent.url, OTHER, {"shared": shared[OTHER]}).start()
+    _both_in_line(agent)
+    return first
+
+
+def _both_in_line(agent: Agent) -> None:
+    """Return when the one that does not hold waits for the other, and nothing else goes on."""
+    wait_until(lambda: len(agent.sessions()) == OTHERS + 2, "a session of each supervisor")
+    time.sleep(SETTLE_S)
+
+
+def _connect_idle(clients: ExitStack, port: int) -> None:
+    for _ in range(IDLE):
+        clients.enter_context(socket.create_connection((HOST, port)))
+
+
+def _round(lab: Lab, scene: Scene, agent: Agent, supervisor: Contender, side: Side) -> None:
+    """Hand over and back for as long as a round lasts."""
+    began_at, cpu_s = time.time(), supervisor.cpu_s
+    end_at = began_at + (ROUND_QUICK_S if lab.quick else ROUND_S)
+    while time.time() < end_at:
+        for old in (LOADED, OTHER):
+            side.handed_ms.append(_hand_over(scene, old))
+            time.sleep(REST_S)
+            _both_in_line(agent)
+    side.windows.append((began_at, time.time()))
+    side.cpu_s += supervisor.cpu_s - cpu_s
+
+
+def _hand_over(scene: Scene, old: str) -> float:
+    """Milliseconds."""
+    mark = scene.stamps.mark()
+    command = Command(Verb.STEP_DOWN, "shared", REST_S)
+    reply = ask(scene.control_socket(old), command)
+    if reply.outcome is not Outcome.DONE:
+        raise RuntimeError(reply.error)
+    end = scene.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")
+    begin = scene.stamps.wait(mark, lambda stamp: stamp.who != old and stamp.edge == "begin")
+    return (begin.at_ns - end.at_ns) / 1e6
+
+
+def _figures(quiet: Side, loaded: Side) -> list[Figure]:
+    figures: list[Figure] = []
+    for what in ("hand-over", "renewal late by"):
+        series = [side.handed_ms if what == "hand-over" else side.late_ms for side in (quiet, loaded)]
+        for kind, samples in zip(("quiet", "loaded"), series, strict=True):
+            figures += median_and_p95(ROW, f"{what}, {kind}", samples, "ms")
+        before, after = series
+        medians = statistics.median(after) / statistics.median(before)
+        figures += [
+            Figure(ROW, f"{what}, loaded / quiet, medians", medians, "×", LIMIT),
+            Figure(ROW, f"{what}, loaded / quiet, p95", p95(after) / p95(before), "×", LIMIT),
+        ]
+    return [*figures, *_costs(quiet, loaded)]
+
+
+def _costs(quiet: Side, loaded: Side) -> list[Figure]:
+    asked = loaded.asked
+    answers = sum(each.answers for each in asked)
+    mean_ms = sum(each.mean_ms * each.answers for each in asked) / answers
+    asking_s = sum(each.cpu_s for each in asked)
+    return [
+        Figure(ROW, f"an answer beside {IDLE} idle connections, mean", mean_ms, "ms"),
+        Figure(ROW, f"the slowest of {answers} answers", max(each.worst_ms for each in asked), "ms"),
+        Figure(ROW, "CPU of the supervisor, quiet", 100 * quiet.cpu_s / quiet.seconds, "% of a core"),
+        Figure(ROW, "CPU of the supervisor, loaded", 100 * loaded.cpu_s / loaded.seconds, "% of a core"),
+        Figure(ROW, "CPU of those that ask", 100 * asking_s / loaded.seconds, "% of a core"),
+    ]

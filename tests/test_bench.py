@@ -1,0 +1,89 @@
+"""The bench's own instruments: what they count and what they refuse. What they measure has no test."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.asker import Asked
+from bench.lab import Lab
+from bench.renewals import LOGGED, late_ms, renewals
+from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
+from tests.support.consul import HOST, Agent
+from tests.support.supervisor import PATIENCE_S
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """With its programs compiled."""
+    with Lab(quick=True) as made:
+        yield made
+
+
+CLIENTS = 50
+
+
+def asked(lab: Lab, answer: HttpAnswer) -> tuple[Asked, list[HttpRequest]]:
+    """What the clients tell of a server that always says this, and what it was asked: until they have
+    gone, or one of them has asked twice."""
+    seen: list[HttpRequest] = []
+
+    async def handle(request: HttpRequest) -> HttpAnswer:
+        seen.append(request)
+        return answer
+
+    async def run() -> Asked:
+        server = HttpServer(handle)
+        port = await server.listen(HOST, 0)
+        with lab.scene() as scene, scene.asker(port, "/page", CLIENTS) as asker:
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    while len(seen) <= CLIENTS and not (seen and not server.clients):
+                        await asyncio.sleep(0.01)
+                return await asyncio.to_thread(asker.finish)
+            finally:
+                await server.close()
+
+    return asyncio.run(run()), seen
+
+
+@needs_compiler
+def test_clients_ask_in_turn_and_count_whole_answers(lab: Lab) -> None:
+    """Also of an answer that comes in many pieces; each client asks again once it has its answer."""
+    told, seen = asked(lab, HttpAnswer(200, b"x" * 300_000))
+    assert {(request.method, request.target) for request in seen} == {("GET", "/page")}
+    assert len(seen) - CLIENTS < told.answers <= len(seen)
+    assert 0 < told.mean_ms <= told.worst_ms
+    assert told.cpu_s > 0
+
+
+@needs_compiler
+def test_an_answer_that_is_no_200_ends_the_measurement(lab: Lab) -> None:
+    """With what was said instead."""
+    with pytest.raises(RuntimeError, match="after 0 answers: HTTP/1.1 503"):
+        asked(lab, HttpAnswer(503, b"no"))
+
+
+def test_renewals_are_found_in_consuls_own_log(tmp_path: Path) -> None:
+    """Of the sessions that are asked for, in their order, at the time when Consul got them."""
+    with Agent(tmp_path, config=LOGGED) as agent:
+        first, other = agent.session_create(TTL="10s"), agent.session_create(TTL="10s")
+        began = time.time()
+        for session in (first, other, first):
+            agent.call("PUT", f"/session/renew/{session}")
+        ended = time.time()
+        (times,) = renewals(agent.log, {first})
+    assert len(times) == 2
+    assert began <= times[0] < times[1] <= ended
+
+
+def test_a_renewal_is_late_by_what_is_beyond_its_interval() -> None:
+    """Counted in the window in which it came; the first of a session cannot be late."""
+    times = [[1.0, 4.0, 7.5, 10.5], [2.0]]
+    assert late_ms(times, 3.0, [(0.0, 8.0)]) == [0.0, 500.0]
+    assert late_ms(times, 3.0, [(0.0, 2.0), (10.0, 11.0)]) == [0.0]
