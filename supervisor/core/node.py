@@ -133,7 +133,7 @@ class Node:
             contender = resting(
                 replace(new_contender(settings, spread=spread, instance=event.instance), ledger=Ledger()),
                 paused=any(each.paused for each in former),
-                rejoin_at=max((each.rejoin_at for each in former), default=-NEVER),
+                rejoin_at=-NEVER,
             )
             if after:
                 self._successors[name] = Successor(contender, after)
