@@ -141,14 +141,17 @@ def test_every_key_of_an_election_or_semaphore_is_in_a_row() -> None:
     assert {*rules["election"]["properties"], *rules["semaphore"]["properties"]} <= named
 
 
-def test_who_only_waits_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> None:
-    assert "Of one that only waits: changed" in PAGE.read_text()
+def test_who_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> None:
+    """Who stands in line has told the others how long to wait, as a holder has."""
+    assert "Of one that is not in line: changed" in PAGE.read_text()
     waiting = {
         name: new_contender(settings, spread=0.0, instance="i")
         for name, settings in items_of(tmp_path, BEFORE).items()
     }
     (after,) = CHANGES["a larger `prune_delay`"]
     assert said(fates_of(waiting, {}, items_of(tmp_path, after))) == ["changed"]
+    tried = {name: replace(each, session=replace(each.session, tried=True)) for name, each in waiting.items()}
+    assert said(fates_of(tried, {}, items_of(tmp_path, after))) == ["restarted"]
 
 
 @pytest.mark.parametrize(
