@@ -13,6 +13,8 @@ from tests.elections.scene import Scene
 from tests.support.proxy import Rule
 from tests.support.supervisor import Supervisor, until
 
+pytestmark = pytest.mark.long  # `make test-long`: they wait for writes that come late
+
 Request = dict[str, Any]  # what a rule of the proxy catches
 
 LOCK: Request = {"method": "PUT", "path": "/txn", "body": b'"lock"'}

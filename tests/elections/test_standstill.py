@@ -94,6 +94,7 @@ def test_on_acquire_that_ended_while_it_stood_still_is_followed_by_nothing_on_ol
         passes(2.6)
     scene.wait(node="a", hook="second", stage="end")
     resumed = a.lines("stood-still")[0]["time"]
-    (second,) = a.lines("hook-started", hook="on_acquire[1]")
+    second = a.wait_line("hook-started", hook="on_acquire[1]")
+    assert len(a.lines("hook-started", hook="on_acquire[1]")) == 1
     reads = [line["time"] for line in a.lines("request", kind="ReadKey") if line["time"] >= resumed]
     assert reads and reads[0] <= second["time"]

@@ -11,6 +11,8 @@ from tests.elections.scene import boottime
 from tests.semaphores.scene import PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.supervisor import Supervisor, until
 
+pytestmark = pytest.mark.long  # `make test-long`: they wait for writes that come late
+
 STEP: dict[str, Any] = {"method": "PUT", "path": "/txn"}
 IN_LINE: dict[str, Any] = {**STEP, "body": b'"lock"'}
 TAKE: dict[str, Any] = {**STEP, "body": b'"check-session"'}
