@@ -23,6 +23,7 @@ TREE = Path(__file__).resolve().parents[2] / ".cache" / "machine" / "bookworm"
 BOOT_S = 60.0  # it takes one second where nothing else runs
 COMMAND_S = 120.0
 END_S = 60.0
+LOOK_S = 5.0
 ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 REBOOT_ASKED = 133  # of a systemd-nspawn with --keep-unit: start me again
@@ -82,7 +83,7 @@ class Machine:
     def _wait_up(self) -> None:
         def up() -> bool:
             assert self._nspawn is not None and self._nspawn.poll() is None, self._log.read_text()
-            return self._leader() is not None and self.sh("systemctl is-system-running").stdout == "running\n"
+            return self._leader() is not None and self._told("systemctl is-system-running") == "running\n"
 
         until(up, "the machine has booted", BOOT_S)
 
@@ -117,6 +118,14 @@ class Machine:
         """The same, of a shell's command line."""
         return self.run("/bin/sh", "-euc", text, within_s=within_s)
 
+    def _told(self, text: str) -> str:
+        """What it writes; blank while the machine comes up or goes down, when a command may be stopped on
+        its way in and never be heard of again."""
+        try:
+            return self.sh(text, LOOK_S).stdout
+        except subprocess.TimeoutExpired:
+            return ""
+
     def did(self, text: str, within_s: float = COMMAND_S) -> str:
         """What a shell's command line wrote; AssertionError when it failed."""
         ran = self.sh(text, within_s)
@@ -142,7 +151,7 @@ class Machine:
 
         def rebooted() -> bool:
             assert self._nspawn is not None
-            return self._nspawn.poll() is not None or self.sh(BOOT_ID).stdout not in ("", before)
+            return self._nspawn.poll() is not None or self._told(BOOT_ID) not in ("", before)
 
         until(rebooted, "the machine goes down", BOOT_S)
         assert self._nspawn is not None
