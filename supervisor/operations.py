@@ -152,7 +152,9 @@ class Operator:
             return "" if contender is None else f", but not ended yet (role: {contender.role})"
         if contender is None or contender.departing:
             others = ", ".join(sorted(self._node.waiting_for(name)))
-            return f", but it begins when {others} has ended" if others else ", but the file has changed since"
+            if not others:
+                return ", but the file has changed since"
+            return f", but it begins when {others} has ended"
         if contender.next_settings is None:
             return ""
         return f", but in force only when Consul has confirmed it (role: {contender.role})"
