@@ -538,3 +538,12 @@ def test_a_waiter_that_follows_counts_on_what_its_own_record_will_say() -> None:
     play.happens(1.2, changed(play, on_lose=(hook("long down", 5.0),)))
     play.on(1.3, a.TakeSlot, e.Seated(e.Indexes(50, 50, 1), e.Indexes(9, 71, 0)))
     assert play.role == "acquiring"
+
+
+def test_a_check_under_way_ends_before_another_begins() -> None:
+    play = Play(contender(candidate_check=CandidateCheck(hook("check"), 5.0)))
+    play.happens(0.0, e.Tick())
+    running = play.contender.health.running
+    begun = play.happens(1.0, changed(play, candidate_check=CandidateCheck(RUN_CHECK, 5.0)))
+    assert running is not None and play.contender.health.running == running
+    assert not [action for action in begun if isinstance(action, a.StartHook)]
