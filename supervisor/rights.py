@@ -42,9 +42,9 @@ def needed(request: Request) -> str:
             return _rule("session", "NAME-OF-THE-AGENTS-NODE", "read")
         case Acquire(key=key) | Release(key=key):
             return _rule("key", key, "write")
-        case ReadKey(key=key) | WatchKey(key=key):
+        case ReadKey(key=key, prefix="") | WatchKey(key=key):
             return f'{_rule("key", key, "read")} ("write" to contend)'
-        case ReadSlots(prefix=prefix) | WatchSlots(prefix=prefix):
+        case ReadKey(prefix=prefix) | ReadSlots(prefix=prefix) | WatchSlots(prefix=prefix):
             return f'{_rule("key_prefix", f"{prefix}/", "read")} ("write" to contend)'
         case Enroll(prefix=prefix) | TakeSlot(prefix=prefix) | Leave(prefix=prefix):
             return _rule("key_prefix", f"{prefix}/", "write")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.core.actions import ReadKey, ReadSlots
+from supervisor.rights import needed
 from tests.support.consul import Client
 from tests.support.guarded import Guarded
 from tests.support.pages import DOCS, SECURITY, Shown
@@ -107,6 +109,11 @@ def test_observing_an_election(shown: str, guarded: Guarded, unique: str, held: 
 def test_contending_for_a_semaphore(shown: str, guarded: Guarded, unique: str, tmp_path: Path) -> None:
     item: dict[str, object] = {"prefix": unique, "limit": 2, "session": SESSION, **TELL}
     needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "semaphores", item))
+
+
+def test_a_single_key_of_a_semaphore_needs_the_rule_of_all_of_it() -> None:
+    """Which of its requests is refused first must not decide what the operator is told."""
+    assert needed(ReadKey("app", 0.0, 1.0, "app/.lock", "app")) == needed(ReadSlots("app", 0.0, 1.0, "app"))
 
 
 @SHOWN.by(SECURITY, "To observe a semaphore", "hcl")

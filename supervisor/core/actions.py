@@ -206,9 +206,10 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class ReadKey(Request):
-    """``GET /v1/kv/KEY?consistent``, answered at once."""
+    """``GET /v1/kv/KEY?consistent``, answered at once; ``prefix`` is that of its semaphore, if it has one."""
 
     key: str
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

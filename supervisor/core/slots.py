@@ -380,7 +380,8 @@ class Slots(Claim):
         name = self._unsure_of()
         if name is None:
             return None
-        return ReadKey(terms.item, now, terms.exchange_s, f"{_prefix(terms)}/{name}")
+        prefix = _prefix(terms)
+        return ReadKey(terms.item, now, terms.exchange_s, f"{prefix}/{name}", prefix)
 
     def _unsure_of(self) -> str | None:
         unsure = (each.name for each in self.missing if not each.gone and not each.hidden)

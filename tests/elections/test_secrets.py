@@ -28,7 +28,7 @@ from supervisor.config import ConfigError, load
 from tests.elections.conftest import MakeScene
 from tests.elections.scene import Scene
 from tests.support.guarded import Guarded, write
-from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, command
+from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
 
 HEADER, QUERY, PATH, BODY = "m4rk-header-9a51", "m4rk-query-77d0", "m4rk-path-51aa", "m4rk-body-0c2e"
 SIGNING = "whsec_" + base64.b64encode(b"m4rk-signing-of-this-test").decode()
@@ -45,6 +45,12 @@ def of_process(pid: int, what: str) -> str:
         return Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace")
     except OSError:
         return ""
+
+
+def asleep(scene: Scene) -> bool:
+    """A process shows no environment while it becomes another program."""
+    pids = [process.pid for process in scene.processes()]
+    return any(of_process(pid, "comm") == "sleep\n" and of_process(pid, "environ") for pid in pids)
 
 
 def secret_in(text: str, secrets: Iterable[str]) -> list[str]:
@@ -213,6 +219,7 @@ def test_a_whole_life_tells_no_secret(scene: Scene, guarded: Guarded, tmp_path: 
     for number in range(3):
         a.wait_line("hook-failed", hook=f"on_change[{number}]")
     a.wait_line("hook-output", hook="on_acquire[0]")
+    until(lambda: asleep(scene), "the hook sleeps")
     told.add_processes(scene, a)
     told.add_status(a, scene.name)
     scene.wait(node="a", event="lose-failure", stage="end")
