@@ -61,11 +61,14 @@ def test_a_waiter_that_stood_still_takes_no_key_by_old_news(scene: Scene) -> Non
 def test_a_win_while_it_stands_still_begins_nothing_before_consul_says_so_again(
     scene: Scene,
 ) -> None:
+    """Neither the try nor a read tells it before it is stopped."""
     held = scene.proxy.hold("answer", "PUT", "/v1/txn", times=1)
+    unread = scene.proxy.hold("answer", "GET", f"/v1/kv/{scene.key}?consistent")
     a = scene.node("a", consul={"address": scene.proxy.url}, **LONG)
     held.wait_caught()
     with stopped(a):
         held.release()
+        unread.release()
         passes(2.6)
     a.wait_line("role", role="holding")
     resumed = a.lines("stood-still")[0]["time"]
