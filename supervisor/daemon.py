@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from supervisor import signals
 from supervisor.config import Config
@@ -35,6 +35,7 @@ from supervisor.core.actions import (
     StopRun,
 )
 from supervisor.core.events import (
+    Answered,
     Event,
     FileLoaded,
     HookEnded,
@@ -171,8 +172,10 @@ class Daemon:
             self._ended.set()
 
     def _ended_child(self, event: HookEnded | RunEnded) -> None:
+        """Usually what follows is on record, too: with the end of this, in one line."""
         self._records.group_ended(event.started)
         self.dispatch(event)
+        self._records.settle(event.started.context.name)
 
     # --- the world that a turn acts upon ---------------------------------------------------------
 
@@ -181,8 +184,8 @@ class Daemon:
         return boottime()
 
     def request(self, request: Request) -> None:
-        """An exchange of its own connection; it sends in the loop's next turn."""
-        self._start(self._exchange(request))
+        """Sent before this returns, where a connection is ready."""
+        self._start(self._take(self._exchanges.begin(request)))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -225,7 +228,7 @@ class Daemon:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self.dispatch, Tick())
 
     def tell(self, event: Event, actions: list[Action]) -> None:
-        """Behind the exchanges that have just been begun: they send in the loop's next turn."""
+        """Behind all that this turn has begun; no answer comes before the loop's next turn."""
         self._unsaid.append((event, actions))
         asyncio.get_running_loop().call_soon(self._say)
 
@@ -237,8 +240,8 @@ class Daemon:
 
     # --- exchanges -------------------------------------------------------------------------------
 
-    async def _exchange(self, request: Request) -> None:
-        self.dispatch(await self._exchanges.exchange(request))
+    async def _take(self, under_way: Coroutine[Any, Any, Answered]) -> None:
+        self.dispatch(await under_way)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

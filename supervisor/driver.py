@@ -97,7 +97,7 @@ class Driver:
             self._world.wake(self._wake_at)
 
     def _turn(self, event: Event, now: float) -> None:
-        events = deque([event])
+        events, told = deque([event]), list[tuple[Event, list[Action]]]()
         while events:
             event = events.popleft()
             actions = self.node.step(event, now)
@@ -108,4 +108,6 @@ class Driver:
                     events.append(Remembered(action, self._world.remember(action)))
                 elif (carry_out := self._carry_out.get(type(action))) is not None:
                     carry_out(action)
+            told.append((event, actions))
+        for event, actions in told:
             self._world.tell(event, actions)

@@ -5,12 +5,15 @@ its concern. A write has a connection of its own: one kept open may close just a
 then nobody knows whether it was applied.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import requests
 
 from supervisor.config import Config
 from supervisor.consul import Consul
 from supervisor.core.actions import Prepare, Request, Watch, Write
-from supervisor.core.events import Answered, Outcome, Unknown
+from supervisor.core.events import Answered, Unknown
 from supervisor.log import Log
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
@@ -35,20 +38,24 @@ class Exchanges:
         """A connection is opened ahead, and the bytes are laid ready."""
         self._transport.prepare(self._consul.prepare(prepare.request))
 
-    async def exchange(self, request: Request) -> Answered:
-        """The answer, or that there is none, within the request's time."""
-        return Answered(request, await self._outcome(request))
-
-    async def _outcome(self, request: Request) -> Outcome:
+    def begin(self, request: Request) -> Coroutine[Any, Any, Answered]:
+        """Send it, before this returns if a connection is ready. What is returned is to be awaited, and
+        gives the answer, or that there is none, within the request's time."""
         timeout_s = max(0.0, request.at + request.timeout_s - self._clock())
         fresh = isinstance(request, Write)
         lag_s = request.lag_s if isinstance(request, Watch) else 0.0
         prepared = self._consul.encode(request)
+        under_way = self._transport.exchange(prepared, timeout_s=timeout_s, fresh=fresh, lag_s=lag_s)
+        return self._answered(request, under_way)
+
+    async def _answered(
+        self, request: Request, under_way: Coroutine[Any, Any, requests.Response]
+    ) -> Answered:
         try:
-            response = await self._transport.exchange(prepared, timeout_s=timeout_s, fresh=fresh, lag_s=lag_s)
+            response = await under_way
         except ExchangeFailed as failure:
-            return Unknown(str(failure))
-        return self._consul.decode(request, response)
+            return Answered(request, Unknown(str(failure)))
+        return Answered(request, self._consul.decode(request, response))
 
     async def close(self) -> None:
         """Hang up."""

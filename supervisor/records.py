@@ -106,10 +106,15 @@ class Records:
         self._complain(context.name, self._journal.group_began(context.name, group))
 
     def group_ended(self, started: Started) -> None:
-        """Nothing of it is left."""
+        """Nothing of it is left: the next record of the item says so, or ``settle``."""
         group = self._groups.pop(started, None)
         if group is not None:
-            self._complain(started.context.name, self._journal.group_ended(started.context.name, group))
+            self._journal.group_ended(started.context.name, group)
+
+    def settle(self, item: str) -> None:
+        """Whatever of its groups no record has said yet."""
+        if not self._journal.is_settled(item):
+            self._complain(item, self._journal.settle(item))
 
     def _complain(self, item: str, why_not: str) -> None:
         if why_not:

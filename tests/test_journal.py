@@ -227,9 +227,24 @@ def test_groups_are_on_record_while_they_run(journal: Journal, tmp_path: Path) -
     running = read(content)
     assert running is not None and running.groups == GROUPS and running.memory == MEMORY
     journal.group_ended("app", GROUPS[0])
+    assert not journal.is_settled("app")
+    journal.settle("app")
+    assert journal.is_settled("app")
     journal.close()
     found = again(tmp_path)
     assert isinstance(found, Recorded) and found.groups == ()
+
+
+def test_the_end_of_a_group_stands_in_the_next_record(journal: Journal, tmp_path: Path) -> None:
+    """One line for both: a hand-over waits for it."""
+    keep(journal, MEMORY)
+    journal.group_began("app", GROUPS[0])
+    journal.group_ended("app", GROUPS[0])
+    keep(journal, replace(MEMORY, step=Step.LOSING))
+    assert journal.is_settled("app")
+    journal.close()
+    found = again(tmp_path)
+    assert isinstance(found, Recorded) and found.groups == () and found.memory.step is Step.LOSING
 
 
 def test_a_torn_end_is_cut_off_before_the_next_line(journal: Journal, tmp_path: Path) -> None:

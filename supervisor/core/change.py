@@ -5,13 +5,14 @@ never on wake-ups, and a leader that came and went while a hook ran is passed ov
 nothing: contenders step on without looking at it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from supervisor.core.actions import Action, HookContext, KillHook, Reason
 from supervisor.core.events import HookEnded, KeyView, SlotsView, View
 from supervisor.core.lane import NEVER
 from supervisor.core.sequence import Sequence
 from supervisor.core.settings import Hook, ItemSettings
+from supervisor.core.values import replace
 
 
 @dataclass(frozen=True, slots=True)

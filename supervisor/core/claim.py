@@ -7,7 +7,7 @@ when it is asked, says what that means for a tenure.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Self
 
@@ -16,6 +16,7 @@ from supervisor.core.events import Outcome, View
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
+from supervisor.core.values import replace
 
 WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
 WAIT_SLACK_S = 10.0  # Consul answers within wait + wait/16; then the network's and its own delays

@@ -5,7 +5,7 @@ beside them. The two kinds differ in their claim alone. Here is how a tenure and
 and end; what an event means is in ``core.meaning``, what is due in ``core.due``.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from supervisor.core import health as healths
 from supervisor.core import memory as memories
@@ -23,6 +23,7 @@ from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.core.slots import Slots
 from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
+from supervisor.core.values import replace
 
 REJOIN_DELAY_MAX_S = 300.0
 OWN_LOSSES_MAX = 16  # the delay has long been at its maximum

@@ -4,8 +4,6 @@ Hooks first, for whoever waits for Consul anyway can wait for a spawn; but where
 what may follow, nothing else begins before it. What an event means is never looked at here.
 """
 
-from dataclasses import replace
-
 from supervisor.core import change as changes
 from supervisor.core import health as healths
 from supervisor.core import memory as memories
@@ -27,6 +25,7 @@ from supervisor.core.actions import (
 from supervisor.core.contender import Contender, give_back, lease_by, want_session
 from supervisor.core.session import Session, Stage
 from supervisor.core.tenure import Phase
+from supervisor.core.values import replace
 
 _Turn = tuple[Contender, tuple[Action, ...]]
 

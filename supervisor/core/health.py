@@ -6,12 +6,13 @@ failures end its tenure, never that it is not known to be fit. Without a check a
 that means for a contender is not decided here.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartHook
 from supervisor.core.events import HookEnded
 from supervisor.core.lane import NEVER
 from supervisor.core.settings import CandidateCheck, ItemSettings
+from supervisor.core.values import replace
 
 
 @dataclass(frozen=True, slots=True)

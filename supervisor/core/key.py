@@ -4,7 +4,7 @@ Refused by the lock-delay, it tries when that should be over: the delay is that 
 holder's session, read once while it held.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from supervisor.core.actions import (
@@ -23,6 +23,7 @@ from supervisor.core.lane import NEVER
 from supervisor.core.lease import RETRY_SPREAD_S
 from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
+from supervisor.core.values import replace
 
 LOCK_DELAY_SLACK_S = 0.002  # Consul's own timer, and the way of the news that the delay began
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every try that comes too soon

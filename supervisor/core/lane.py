@@ -4,10 +4,11 @@ It holds what is under way and from when on the next may begin. A lane never los
 never runs two at once; whoever owns it says what an answer means.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from supervisor.core.actions import Request
+from supervisor.core.values import replace
 
 NEVER = float("inf")
 

@@ -4,8 +4,6 @@ Nothing is begun here, no exchange and no hook. An answer counts only for the re
 way, and only a consistent one can begin or end a tenure.
 """
 
-from dataclasses import replace
-
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
 from supervisor.core.actions import CreateSession, DestroySession, Reason, Request, Rewrite
@@ -49,6 +47,7 @@ from supervisor.core.events import (
 from supervisor.core.memory import REFUSED_RETRY_S, Ledger
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase, Tenure
+from supervisor.core.values import replace
 
 REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
 

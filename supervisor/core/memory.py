@@ -6,7 +6,7 @@ the release after its last. Nothing else does, on_lose least of all: a record th
 is tried again.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, nextafter
 
 from supervisor.core.actions import Memory, Reason, Remember, Step
@@ -15,6 +15,7 @@ from supervisor.core.lane import NEVER, Lane
 from supervisor.core.session import Session, Stage
 from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import Phase, Tenure
+from supervisor.core.values import replace
 
 REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough for the log
 

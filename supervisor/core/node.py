@@ -6,7 +6,7 @@ one step grow with the number of contenders that the event does not concern.
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from supervisor.core.actions import Action, Finished, Role
 from supervisor.core.contender import Contender, new_contender, resting
@@ -31,6 +31,7 @@ from supervisor.core.lane import NEVER
 from supervisor.core.memory import Ledger
 from supervisor.core.reload import Fate, fates_of, in_the_way
 from supervisor.core.step import step
+from supervisor.core.values import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ It knows which hook is next and from when on; whether a hook may begin is its ow
 Never two attempts at once.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from supervisor.core.actions import HookContext, StartHook
 from supervisor.core.lane import NEVER
 from supervisor.core.settings import Hook
+from supervisor.core.values import replace
 
 RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here: later than this nobody expects a retry
 

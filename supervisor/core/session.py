@@ -9,7 +9,7 @@ no late acquire survives, closes the session's life. This module must never step
 never take silence for an answer.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from supervisor.core.actions import (
@@ -24,6 +24,7 @@ from supervisor.core.actions import (
 from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Raced, Refused, Unknown
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.settings import SessionSettings
+from supervisor.core.values import replace
 
 DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
 REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not

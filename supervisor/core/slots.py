@@ -9,7 +9,7 @@ lease counts on. An answer that shows less than there is (an ACL) must never fre
 missing counts as gone only when a read of that one key has said so.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from supervisor.core.actions import (
@@ -40,6 +40,7 @@ from supervisor.core.lane import NEVER
 from supervisor.core.session import Session, Terms
 from supervisor.core.settings import LOCK_SUFFIX, SemaphoreSettings
 from supervisor.core.tenure import Tenure
+from supervisor.core.values import replace
 
 LOCK = LOCK_SUFFIX.removeprefix("/")
 RANK_S = 0.2  # who is next in line has this much time before the one behind it tries

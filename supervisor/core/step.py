@@ -7,13 +7,12 @@ ends before any event is looked at, so no event outruns it. Silence of Consul is
 a loss, not of a win.
 """
 
-from dataclasses import replace
-
 from supervisor.core.actions import Action, Reason, Role
 from supervisor.core.contender import Contender
 from supervisor.core.due import advance
 from supervisor.core.events import Event
 from supervisor.core.meaning import take
+from supervisor.core.values import replace
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:

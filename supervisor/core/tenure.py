@@ -13,7 +13,7 @@ is on record. A tenure knows nothing of keys, prefixes or sessions' lives: elect
 share it, and they alone decide when it begins and why it ends.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from supervisor.core.actions import (
@@ -30,6 +30,7 @@ from supervisor.core.lane import NEVER
 from supervisor.core.lease import Lease
 from supervisor.core.sequence import Sequence
 from supervisor.core.settings import ItemSettings
+from supervisor.core.values import replace
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
 OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)

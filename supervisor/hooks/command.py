@@ -150,12 +150,13 @@ class Child:
         self._tell()
 
     def _tell(self) -> None:
+        """What it wrote last is read behind what follows from its end, such as a release."""
         self._told = True
         self._escalate(0, None)
-        for drain in self._drains:
-            drain.close()
         code = -signal.SIGKILL if self._code is None else self._code
         self._ended(code == 0 and not self._why, ", ".join([self._why or _described(code), *self._notes]))
+        for drain in self._drains:
+            drain.close()
 
     def _signal(self, number: signal.Signals) -> None:
         try:

@@ -76,7 +76,7 @@ def _text(path: str) -> str:
 class _File:
     """One item's file as this process writes it. ``size``: of what is surely whole;
     ``reserved``: so far the disk has room for certain. ``outdated``: how Consul is reached, or what is
-    withheld, is no longer what its settings' line says."""
+    withheld, is no longer what its settings' line says. ``unsettled``: no line says what ``groups`` is."""
 
     path: Path
     memory: Memory = NOTHING
@@ -86,6 +86,7 @@ class _File:
     size: int = 0
     reserved: int = 0
     outdated: bool = False
+    unsettled: bool = False
 
 
 class Journal:
@@ -199,19 +200,35 @@ class Journal:
 
     def group_began(self, item: str, group: Group) -> str:
         """A hook's process group is on record from now on, until it ends."""
-        return self._groups(item, lambda groups: (*groups, group))
-
-    def group_ended(self, item: str, group: Group) -> str:
-        """Nothing of it is left to be killed."""
-        return self._groups(item, lambda groups: tuple(other for other in groups if other != group))
-
-    def _groups(self, item: str, change: Callable[[tuple[Group, ...]], tuple[Group, ...]]) -> str:
-        """Of an item without a record nothing could be wound up, so nothing is kept."""
-        file = self._files.get(item)
-        if file is None or file.settings is None:
+        file = self._recorded_file(item)
+        if file is None:
             return ""
-        file.groups = change(file.groups)  # whatever becomes of this write, the next one says so
+        file.groups = (*file.groups, group)
+        file.unsettled = True  # whatever becomes of this write, the next one says so
+        return self.settle(item)
+
+    def group_ended(self, item: str, group: Group) -> None:
+        """Nothing of it is left to be killed: the next record says so, or ``settle``."""
+        file = self._recorded_file(item)
+        if file is not None:
+            file.groups = tuple(other for other in file.groups if other != group)
+            file.unsettled = True
+
+    def is_settled(self, item: str) -> bool:
+        """Whether no record is owed that says what has changed of its groups."""
+        file = self._recorded_file(item)
+        return file is None or not file.unsettled
+
+    def settle(self, item: str) -> str:
+        """What has changed of its groups is on record from now on; else why not."""
+        file = self._recorded_file(item)
+        assert file is not None and file.settings is not None, f"{item} owes no record"
         return self._write(file, file.memory, file.settings)
+
+    def _recorded_file(self, item: str) -> _File | None:
+        """None for an item without a record: of that nothing could be wound up, so nothing is kept."""
+        file = self._files.get(item)
+        return None if file is None or file.settings is None else file
 
     def _forget(self, file: _File) -> str:
         """On a full disk: that a tenure has ended can also be said by no record at all. The session is
@@ -235,7 +252,7 @@ class Journal:
                 self._append(file, line, settings, keeps_room=begins)
         except OSError as error:
             return f"cannot write {file.path}: {error.strerror}"
-        file.memory = memory
+        file.memory, file.unsettled = memory, False
         return ""
 
     def _append(self, file: _File, line: bytes, settings: ItemSettings, *, keeps_room: bool) -> None:

@@ -53,28 +53,48 @@ class Connection(asyncio.BufferedProtocol):
         self._lost: Exception | None = None
         self._exchange: _Exchange | None = None
 
-    async def exchange(self, request: requests.PreparedRequest, lag_s: float = 0.0) -> requests.Response:
-        """Send the request, in one write, and await its whole answer, which is left alone for ``lag_s``
-        from its first bytes on.
+    def begin(self, request: requests.PreparedRequest, lag_s: float = 0.0) -> None:
+        """Send the request, in one write, before this returns; ``answer`` must follow, which tells of
+        whatever goes wrong.
 
-        A peer that answers before it is asked (as one with too many connections does) is not sent
-        anything. Raises ExchangeFailed. Unless this returns an answer the connection is aborted,
-        also when the task is cancelled.
+        A peer that has said something before it is asked (as one with too many connections does) is
+        heard out first, and may not be sent anything.
         """
         assert self._exchange is None and self._expiry is None
         exchange = self._exchange = _Exchange(request, self._loop.create_future(), lag_s)
+        exchange.answer.add_done_callback(_seen)
         try:
-            encoded = self._take_encoded(request)
-            await self._hear_out()
-            self._read_on()  # a peer may have answered, or hung up, before it was asked
-            if not exchange.answer.done():
-                self._established.write(encoded)
+            exchange.unsent = self._take_encoded(request)
+        except ExchangeFailed as failure:
+            exchange.answer.set_exception(failure)
+            return
+        if self._is_quiet():
+            self._send(exchange)
+
+    async def answer(self) -> requests.Response:
+        """The whole answer to what was begun, left alone for its ``lag_s`` from its first bytes on.
+
+        Raises ExchangeFailed. Unless this returns an answer the connection is aborted, also when the
+        task is cancelled.
+        """
+        exchange = self._exchange
+        assert exchange is not None
+        try:
+            if exchange.unsent:
+                await self._hear_out()
+                self._send(exchange)
             return await exchange.answer
         except BaseException:
             self.abort()
             raise
         finally:
             self._exchange = None
+
+    def _send(self, exchange: "_Exchange") -> None:
+        self._read_on()  # a peer may have answered, or hung up, before it was asked
+        unsent, exchange.unsent = exchange.unsent, b""
+        if not exchange.answer.done():
+            self._established.write(unsent)
 
     def prepare(self, request: requests.PreparedRequest) -> None:
         """Encode this request ahead, on a connection that was never used; another may still come."""
@@ -246,9 +266,8 @@ class Connection(asyncio.BufferedProtocol):
     async def _hear_out(self) -> None:
         # What a peer said before it reset the connection, such as a TLS alert, is read first:
         # writing would only meet the reset.
-        if not self._is_quiet():
-            for _ in range(TURNS_TO_READ):
-                await asyncio.sleep(0)
+        for _ in range(TURNS_TO_READ):
+            await asyncio.sleep(0)
 
     def _is_quiet(self) -> bool:
         try:
@@ -276,7 +295,14 @@ class _Exchange:
     request: requests.PreparedRequest
     answer: "asyncio.Future[requests.Response]"
     lag_s: float
+    unsent: bytes = b""
     head: h11.Response | None = None
     body: list[bytes] = field(default_factory=list)
     body_bytes: int = 0
     informational: int = 0
+
+
+def _seen(answer: "asyncio.Future[requests.Response]") -> None:
+    """A failure of which nobody asks, for its task was cancelled before it began, is no bug."""
+    if not answer.cancelled():
+        answer.exception()

@@ -6,7 +6,9 @@ ever sent twice here, but a GET whose kept connection closed before a byte of th
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
 
 import requests
 
@@ -45,10 +47,11 @@ class Transport:
         self._preparing: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def exchange(
+    def exchange(
         self, request: requests.PreparedRequest, *, timeout_s: float, fresh: bool, lag_s: float = 0.0
-    ) -> requests.Response:
-        """Send ``request`` and return its answer, whatever its status, within ``timeout_s``.
+    ) -> Coroutine[Any, Any, requests.Response]:
+        """Send ``request``, before this returns if a connection is ready; what is returned is to be
+        awaited, and gives the answer, whatever its status, within ``timeout_s`` from now.
 
         ``lag_s``: the answer is not looked at before it is so old, which costs next to nothing.
 
@@ -61,12 +64,19 @@ class Transport:
         lead to the same peer: the next try is on a new connection.
         """
         assert not self._closed, "the transport is closed"
+        connection = self._take_spare() if fresh else self._take_idle()
+        if connection is not None:
+            connection.begin(request, lag_s)
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        return self._within(timeout_s, deadline, _Order(request, fresh, lag_s), connection)
+
+    async def _within(
+        self, timeout_s: float, deadline: float, order: "_Order", connection: Connection | None
+    ) -> requests.Response:
         progress = Progress()
         try:
-            async with asyncio.timeout(timeout_s) as limit:
-                deadline = limit.when()
-                assert deadline is not None
-                return await self._exchange(request, fresh, lag_s, progress, deadline)
+            async with asyncio.timeout_at(deadline):
+                return await self._exchange(order, connection, progress, deadline)
         except ExchangeFailed:
             self._drop_idle()
             raise
@@ -109,37 +119,29 @@ class Transport:
         assert not self._alive
 
     async def _exchange(
-        self,
-        request: requests.PreparedRequest,
-        fresh: bool,
-        lag_s: float,
-        progress: Progress,
-        deadline: float,
+        self, order: "_Order", connection: Connection | None, progress: Progress, deadline: float
     ) -> requests.Response:
-        connection = self._take_spare() if fresh else self._take_idle()
-        kept = connection is not None and not fresh
+        kept = connection is not None and not order.fresh
         if connection is None:
-            connection = await self._dialer.dial(progress, deadline)
+            connection = await self._dialed(order, progress, deadline)
         try:
-            return await self._over(connection, request, fresh, lag_s, progress)
+            return await self._over(connection, order, progress)
         except ExchangeFailed as failure:
             gone = failure.kind is FailureKind.RESET and not connection.heard
-            if not (kept and gone and request.method == "GET"):
+            if not (kept and gone and order.request.method == "GET"):
                 raise
-        connection = await self._dialer.dial(progress, deadline)
-        return await self._over(connection, request, fresh, lag_s, progress)
+        connection = await self._dialed(order, progress, deadline)
+        return await self._over(connection, order, progress)
 
-    async def _over(
-        self,
-        connection: Connection,
-        request: requests.PreparedRequest,
-        fresh: bool,
-        lag_s: float,
-        progress: Progress,
-    ) -> requests.Response:
+    async def _dialed(self, order: "_Order", progress: Progress, deadline: float) -> Connection:
+        connection = await self._dialer.dial(progress, deadline)
+        connection.begin(order.request, order.lag_s)
+        return connection
+
+    async def _over(self, connection: Connection, order: "_Order", progress: Progress) -> requests.Response:
         progress.doing = "waiting for the answer"
-        response = await connection.exchange(request, lag_s)
-        if not fresh and connection.reusable and self._has_room():
+        response = await connection.answer()
+        if not order.fresh and connection.reusable and self._has_room():
             connection.park(self._idle_age_max_s)
             self._idle.append(connection)
         else:
@@ -184,3 +186,12 @@ class Transport:
             if connection.unpark():
                 return connection
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What is to be exchanged, and how: see ``Transport.exchange``."""
+
+    request: requests.PreparedRequest
+    fresh: bool
+    lag_s: float

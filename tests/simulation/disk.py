@@ -76,6 +76,13 @@ class Disk:
         with self._room():
             self._open_journal().group_ended(ITEM, group)
 
+    def settle(self) -> None:
+        """What no record has said yet of groups that are gone."""
+        journal = self._open_journal()
+        if not journal.is_settled(ITEM):
+            with self._room():
+                journal.settle(ITEM)
+
     def _open_journal(self) -> Journal:
         assert self._journal is not None, "a supervisor that is gone writes"
         return self._journal

@@ -130,6 +130,8 @@ class Supervisor:
                 self._machine.disk.group_ended(group_of(child))
             ended = HookEnded(started, child.ok) if isinstance(started, StartHook) else RunEnded(started)
             self.deliver(ended)
+            if not self.dead:
+                self._machine.disk.settle()
 
     # --- the world that a turn acts upon -----------------------------------------------------------
 

@@ -433,7 +433,8 @@ def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
             dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
             connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
             await asyncio.sleep(0.1)
-            response = await connection.exchange(put(peer.url))
+            connection.begin(put(peer.url))
+            response = await connection.answer()
             connection.abort()
             await asyncio.sleep(0.01)
             return response.status_code
