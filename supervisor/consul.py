@@ -14,7 +14,7 @@ import requests
 
 from supervisor import consul_slots as slots
 from supervisor import rights
-from supervisor.answers import Unreadable, head_of, index_of, json_of, number, text, value_of, why
+from supervisor.answers import Unreadable, head_of, index_of, json_of, number, text, why
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import (
     Acquire,
@@ -52,6 +52,7 @@ from supervisor.core.events import (
     Won,
 )
 from supervisor.core.settings import SessionSettings
+from supervisor.sharing import Listing, Question, listed, view_of
 from supervisor.token import Token
 
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
@@ -97,6 +98,23 @@ class Consul:
     def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:
         """What is no action of the core: a GET, or with a body a PUT; whoever asks reads the answer."""
         return self._request("GET", path) if body is None else self._put(path, body)
+
+    def list_question(self, asked: Question) -> requests.PreparedRequest:
+        """For all keys below a prefix."""
+        waits = {"index": str(asked.index), "wait": f"{asked.wait_s:g}s"} if asked.index is not None else {}
+        query = {"recurse": "", **waits, **({"consistent": ""} if asked.consistent else {})}
+        return self._request("GET", f"kv/{quote(asked.prefix)}", query)
+
+    def list_answer(self, asked: Question, response: requests.Response) -> Listing | Unknown | None:
+        """None: Consul refuses this list (and may yet tell of single keys)."""
+        if response.status_code == 403:
+            return None
+        try:
+            if response.status_code in (200, 404):
+                return listed(response, asked.prefix)
+        except Unreadable as error:
+            return Unknown(f"not an answer of Consul: {error}")
+        return Unknown(why(response))
 
     def _signature(self, action: Acquire | Release) -> "_Signature":
         return type(action), action.key, action.session, action.value, self._token.value()
@@ -319,15 +337,7 @@ def _key_view(response: requests.Response, key: str) -> Outcome:
     entries = json_of(response, list)
     if len(entries) != 1 or text(entries[0], "Key") != key:
         raise Unreadable("another key than was asked for")
-    entry = entries[0]
-    return KeyView(
-        index=index,
-        session=text(entry, "Session", ""),
-        value=value_of(entry),
-        create_index=number(entry, "CreateIndex"),
-        modify_index=number(entry, "ModifyIndex"),
-        lock_index=number(entry, "LockIndex"),
-    )
+    return view_of(entries[0], index)
 
 
 def _refused_step(response: requests.Response) -> Outcome:

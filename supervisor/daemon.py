@@ -9,7 +9,6 @@ nothing it starts may call it back before it has returned.
 import asyncio
 import errno
 import os
-import random
 import secrets
 import signal
 import time
@@ -47,7 +46,7 @@ from supervisor.core.node import Node
 from supervisor.core.reload import Fate, fates_of
 from supervisor.doors import Doors
 from supervisor.driver import Driver
-from supervisor.exchanges import Exchanges
+from supervisor.exchanges import Exchanges, wanted_of
 from supervisor.hooks import Hooks
 from supervisor.journal.flush import Flush
 from supervisor.log import Log
@@ -101,7 +100,7 @@ class Daemon:
         self._exchanges = Exchanges(config, log, boottime)
         self._flush = Flush()
         self._records = Records(config, log, self._flush.want)
-        begun = self._records.start(boottime())
+        begun = self._records.start(wanted_of(config), boottime())
         self._hooks = Hooks(
             node=node_name,
             report=self._ended_child,
@@ -330,8 +329,8 @@ class Daemon:
         asyncio.get_running_loop().call_soon(self._learn, 0)
         if self._doors.follow(config, {*node.contenders, *wanted}):
             self._start(self._doors.move())
-        spread = tuple((settings, random.random()) for settings in config.items)
-        self.dispatch(FileLoaded(spread, secrets.token_hex(8)))
+        self._exchanges.follow(config)
+        self.dispatch(FileLoaded(wanted_of(config), secrets.token_hex(8)))
         return fates
 
     def _inherited(self) -> dict[str, str]:

@@ -1,10 +1,13 @@
 """Exchanges with Consul: a request of the core in, what was answered out.
 
-It knows how a request becomes bytes and which may share a connection; what an answer means is never
-its concern. A write has a connection of its own: one kept open may close just as it is written, and
-then nobody knows whether it was applied.
+It knows how a request becomes bytes and which may share a connection, or a question; what an answer
+means is never its concern. A write has a connection of its own: one kept open may close just as it
+is written, and then nobody knows whether it was applied.
 """
 
+import asyncio
+import random
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,11 +15,16 @@ import requests
 
 from supervisor.config import Config
 from supervisor.consul import Consul
-from supervisor.core.actions import Prepare, Request, Watch, Write
-from supervisor.core.events import Answered, Unknown
+from supervisor.core.actions import Prepare, ReadKey, Request, Watch, WatchKey, Write
+from supervisor.core.events import Answered, Outcome, Unknown
+from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.log import Log
+from supervisor.sharing import ALONE, WATCHES_MAX, Folder, Listing, Question, prefixes_for
 from supervisor.token import Token
-from supervisor.transport import Endpoint, ExchangeFailed, Transport
+from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
+
+BEGIN_EVERY_S = 0.005  # a session, a try and a hook take so long
+BRIEF_MAX = 64  # exchanges at a time that are no watches: see WATCHES_MAX
 
 
 class Exchanges:
@@ -33,6 +41,21 @@ class Exchanges:
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
+        self._brief = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._folders: dict[str, Folder] = {}  # by prefix
+        self._folder_of: dict[str, Folder] = {}  # by key
+        self.follow(config)
+
+    def follow(self, config: Config) -> None:
+        """The keys of this file are asked for from now on."""
+        prefixes = shared_prefixes(config)
+        former = self._folders
+        self._folders = {
+            prefix: former.get(prefix) or Folder(prefix, self._list, self._clock)
+            for prefix in set(prefixes.values())
+        }
+        self._folder_of = {key: self._folders[prefix] for key, prefix in prefixes.items()}
 
     def prepare(self, prepare: Prepare) -> None:
         """A connection is opened ahead, and the bytes are laid ready."""
@@ -41,12 +64,32 @@ class Exchanges:
     def begin(self, request: Request) -> Coroutine[Any, Any, Answered]:
         """Send it, before this returns if a connection is ready. What is returned is to be awaited, and
         gives the answer, or that there is none, within the request's time."""
-        timeout_s = max(0.0, request.at + request.timeout_s - self._clock())
-        fresh = isinstance(request, Write)
-        lag_s = request.lag_s if isinstance(request, Watch) else 0.0
-        prepared = self._consul.encode(request)
-        under_way = self._transport.exchange(prepared, timeout_s=timeout_s, fresh=fresh, lag_s=lag_s)
-        return self._answered(request, under_way)
+        if isinstance(request, WatchKey | ReadKey):
+            folder = self._folder_of.get(request.key)
+            if folder is not None and folder.is_shared:
+                return self._together(request, folder)
+        if isinstance(request, Watch):
+            return self._answered(request, self._send(request))
+        if self._brief >= BRIEF_MAX:
+            return self._in_turn(request)
+        self._brief += 1
+        return self._briefly(request, self._send(request))
+
+    async def close(self) -> None:
+        """Hang up."""
+        for folder in self._folders.values():
+            await folder.close()
+        await self._transport.close()
+
+    # --- alone ------------------------------------------------------------------------------------
+
+    def _send(self, request: Request) -> Coroutine[Any, Any, requests.Response]:
+        return self._transport.exchange(
+            self._consul.encode(request),
+            timeout_s=max(0.0, request.at + request.timeout_s - self._clock()),
+            fresh=isinstance(request, Write),
+            lag_s=request.lag_s if isinstance(request, Watch) else 0.0,
+        )
 
     async def _answered(
         self, request: Request, under_way: Coroutine[Any, Any, requests.Response]
@@ -57,6 +100,74 @@ class Exchanges:
             return Answered(request, Unknown(str(failure)))
         return Answered(request, self._consul.decode(request, response))
 
-    async def close(self) -> None:
-        """Hang up."""
-        await self._transport.close()
+    async def _briefly(self, request: Request, under_way: Coroutine[Any, Any, requests.Response]) -> Answered:
+        try:
+            return await self._answered(request, under_way)
+        finally:
+            self._brief -= 1
+            while self._queue:
+                if not (first := self._queue.popleft()).done():
+                    first.set_result(None)
+                    break
+
+    async def _in_turn(self, request: Request) -> Answered:
+        """Not sent before others have been answered, nor when its time is over by then."""
+        turn = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        left_s = request.at + request.timeout_s - self._clock()
+        try:
+            async with asyncio.timeout(left_s):
+                await turn
+        except TimeoutError:
+            return Answered(request, Unknown(f"not sent: {BRIEF_MAX} exchanges were under way all the time"))
+        self._brief += 1
+        return await self._briefly(request, self._send(request))
+
+    # --- together ---------------------------------------------------------------------------------
+
+    async def _together(self, request: WatchKey | ReadKey, folder: Folder) -> Answered:
+        outcome = await folder.answer(request)
+        if outcome is not ALONE:
+            assert isinstance(outcome, Outcome)
+            return Answered(request, outcome)
+        left_s = request.at + request.timeout_s - self._clock()
+        alone = ReadKey(request.item, self._clock(), left_s, request.key)
+        answered = await self._in_turn(alone) if self._brief >= BRIEF_MAX else await self._now(alone)
+        folder.tell(request.key, answered.outcome)
+        return Answered(request, answered.outcome)
+
+    async def _now(self, request: Request) -> Answered:
+        self._brief += 1
+        return await self._briefly(request, self._send(request))
+
+    async def _list(self, asked: Question) -> Listing | Unknown | None:
+        try:
+            response = await self._transport.exchange(
+                self._consul.list_question(asked), timeout_s=asked.timeout_s, fresh=False
+            )
+        except ExchangeFailed as failure:
+            return None if failure.kind is FailureKind.TOO_LARGE else Unknown(str(failure))
+        return self._consul.list_answer(asked, response)
+
+
+def wanted_of(config: Config) -> tuple[Wanted, ...]:
+    """The items of the file, each with its pace; those of one prefix read together."""
+    prefixes = shared_prefixes(config)
+    phases = {prefix: random.random() for prefix in sorted(set(prefixes.values()))}
+    return tuple(
+        Wanted(
+            settings,
+            spread=random.random(),
+            phase=phases.get(prefixes.get(settings.key, "")),
+            delay_s=BEGIN_EVERY_S * number,
+        )
+        for number, settings in enumerate(config.items)
+    )
+
+
+def shared_prefixes(config: Config) -> dict[str, str]:
+    """By key the prefix of those that are asked for together: beside each semaphore's own query there
+    is room for some, and none of these falls below a quarter of it."""
+    keys = [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
+    semaphores = len(config.items) - len(keys)
+    return prefixes_for(keys, max(WATCHES_MAX // 4, WATCHES_MAX - semaphores))

@@ -4,14 +4,14 @@ A hook's process group is on record while it runs, so that the next process can 
 interrupted. Trouble with records is said in the log; what it means is the core's to decide.
 """
 
-import random
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import Remember, StartHook, StartRun, Step
+from supervisor.core.settings import Wanted
 from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
 from supervisor.leftovers import Group, find_leftovers, kill_leftovers, started_at
 from supervisor.log import Log
@@ -36,7 +36,7 @@ class Records:
         )
         self._groups: dict[Started, Group] = {}
 
-    def start(self, now: float) -> Start:
+    def start(self, wanted: Iterable[Wanted], now: float) -> Start:
         """The items to begin with, once nothing of a crashed process's hooks is left."""
         records = dict(self._journal.recorded())
         self._kill_leftovers(records)
@@ -51,7 +51,6 @@ class Records:
                 self._log.line("info", "recorded", item=name, step=step, session=session)
                 if session and _cluster(record.consul) != _cluster(self._consul):
                     self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
-        wanted = [(settings, random.random()) for settings in self._items.values()]
         return start(wanted, records, Origin(secrets.token_hex(8), self._journal.identity, now))
 
     def _kill_leftovers(self, records: dict[str, Recorded | Unreadable]) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import NOTHING, Memory, Reason, Step
-from supervisor.core.contender import Contender, departing_contender, new_contender
+from supervisor.core.contender import Contender, contender_of, departing_contender
 from supervisor.core.memory import is_adoptable
 from supervisor.core.node import Successor
 from supervisor.core.reload import in_the_way
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import ItemSettings, Wanted
 from supervisor.journal import Identity, Recorded, Unreadable
 
 UNKNOWN_SESSION = "unreadable"  # stands for the session of a record that cannot be read
@@ -45,16 +45,17 @@ class Origin:
 
 
 def start(
-    wanted: Iterable[tuple[ItemSettings, float]],
+    wanted: Iterable[Wanted],
     records: Mapping[str, Recorded | Unreadable],
     origin: Origin,
 ) -> Start:
-    """The contenders to begin with. ``wanted``: those of the file, each with its spread in [0, 1)."""
+    """The contenders to begin with. ``wanted``: those of the file."""
     wanted = tuple(wanted)
-    departing = _departing_of({settings.name: settings for settings, _ in wanted}, records, origin)
+    departing = _departing_of({each.settings.name: each.settings for each in wanted}, records, origin)
     contenders = list(departing.values())
     successors: list[Successor] = []
-    for settings, spread in wanted:
+    for each in wanted:
+        settings = each.settings
         record = records.get(settings.name)
         memory = NOTHING if record is None else _memory(record, origin)
         after = in_the_way(settings, departing)
@@ -63,13 +64,8 @@ def start(
         if any(departing[name].paused for name in after):
             memory = replace(memory, paused=True)
         recorded = None if record is None else record.settings
-        contender = new_contender(
-            settings,
-            spread=spread,
-            instance=origin.instance,
-            memory=memory,
-            recorded=recorded,
-            now=origin.now,
+        contender = contender_of(
+            each, instance=origin.instance, memory=memory, recorded=recorded, now=origin.now
         )
         if after and contender.tenure is None:
             successors.append(Successor(contender, after))

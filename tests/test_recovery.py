@@ -8,7 +8,7 @@ import pytest
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import Memory, Reason, Role, Step
 from supervisor.core.contender import Contender
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.core.tenure import Phase
 from supervisor.journal import Identity, Recorded, Unreadable
 from supervisor.leftovers import Group
@@ -18,6 +18,7 @@ from tests.core.play import contender
 HERE = Identity("machine", "host", "boot")
 ORIGIN = Origin("instance", HERE, 2.0)
 SETTINGS = contender()
+RENAMED = Wanted(replace(SETTINGS, name="new"), 0.5)
 
 
 def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
@@ -27,7 +28,7 @@ def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
 
 
 def begun(settings: ElectionSettings | None, found: Recorded | Unreadable | None = None) -> Start:
-    wanted = [] if settings is None else [(settings, 0.5)]
+    wanted = [] if settings is None else [Wanted(settings, 0.5)]
     return start(wanted, {} if found is None else {"n": found}, ORIGIN)
 
 
@@ -79,14 +80,14 @@ def test_what_is_gone_from_the_file_is_wound_up() -> None:
 
 def test_a_renamed_election_begins_when_the_one_with_its_key_has_wound_up() -> None:
     """Both stop and start the same application."""
-    found = start([(replace(SETTINGS, name="new"), 0.5)], {"n": record()}, ORIGIN)
+    found = start([RENAMED], {"n": record()}, ORIGIN)
     assert only(found).settings == SETTINGS and only(found).stopping
     (successor,) = found.successors
     assert successor.contender.settings.name == "new" and successor.after == {"n"}
 
 
 def test_another_key_waits_for_nothing() -> None:
-    found = start([(replace(SETTINGS, name="new", key="other"), 0.5)], {"n": record()}, ORIGIN)
+    found = start([Wanted(replace(SETTINGS, name="new", key="other"), 0.5)], {"n": record()}, ORIGIN)
     assert len(found.contenders) == 2 and not found.successors
 
 
@@ -131,14 +132,16 @@ def test_a_pause_alone_fits_any_key() -> None:
 def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file_says() -> None:
     spoilt = Unreadable("why", record())
     assert only(begun(replace(SETTINGS, on_lose=()), spoilt)).settings == SETTINGS
-    renamed = start([(replace(SETTINGS, name="new"), 0.5)], {"n": spoilt}, ORIGIN)
+    renamed = start([RENAMED], {"n": spoilt}, ORIGIN)
     assert only(renamed).tenure is not None and only(renamed).settings == SETTINGS
     assert [each.after for each in renamed.successors] == [{"n"}]
 
 
 def test_a_pause_is_that_of_the_key() -> None:
     found = start(
-        [(replace(SETTINGS, name="new"), 0.5)], {"n": record(Step.SESSION, memory={"paused": True})}, ORIGIN
+        [RENAMED],
+        {"n": record(Step.SESSION, memory={"paused": True})},
+        ORIGIN,
     )
     assert found.successors[0].contender.paused
 
@@ -146,6 +149,6 @@ def test_a_pause_is_that_of_the_key() -> None:
 def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
     """Its lease is running."""
     other = replace(record(), settings=replace(SETTINGS, name="new"))
-    found = start([(replace(SETTINGS, name="new"), 0.5)], {"n": record(Step.SESSION), "new": other}, ORIGIN)
+    found = start([RENAMED], {"n": record(Step.SESSION), "new": other}, ORIGIN)
     assert not found.successors
     assert [each.tenure is not None for each in found.contenders] == [False, True]

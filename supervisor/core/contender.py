@@ -5,12 +5,13 @@ beside them. The two kinds differ in their claim alone. Here is how a tenure and
 and end; what an event means is in ``core.meaning``, what is due in ``core.due``.
 """
 
+import math
 from dataclasses import dataclass
 
 from supervisor.core import health as healths
 from supervisor.core import memory as memories
 from supervisor.core import session as sessions
-from supervisor.core.actions import NOTHING, Memory, Reason, Role
+from supervisor.core.actions import NOTHING, Memory, Reason, Role, Step
 from supervisor.core.change import Change
 from supervisor.core.claim import Claim, News
 from supervisor.core.events import View
@@ -20,7 +21,7 @@ from supervisor.core.lane import NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease, lease_of
 from supervisor.core.memory import Ledger
 from supervisor.core.session import Session, Stage, Terms
-from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
 from supervisor.core.slots import Slots
 from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
 from supervisor.core.values import replace
@@ -32,7 +33,7 @@ STEADY_S = 600.0  # after so long as holder the next loss of our own making coun
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step.
+    """``spread`` and ``phase`` are those of ``Wanted``.
 
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
@@ -63,6 +64,7 @@ class Contender:
     paused: bool = False
     ledger: Ledger = Ledger()
     noticed: str = ""
+    phase: float | None = None
 
     @property
     def terms(self) -> Terms:
@@ -82,6 +84,16 @@ class Contender:
         if ttl_s is None:
             return sessions.RENEW_WITHOUT_TTL_S
         return ttl_s / 3 if self.tenure is not None else ttl_s / 2
+
+    def read_after(self, contact: float) -> float:
+        """When a holder reads that had news of this time: after an interval, or where others' questions
+        are asked together with its own, when the next of theirs is due."""
+        interval_s = self.lease.interval_s
+        if self.phase is None:
+            return contact + interval_s
+        parts = math.floor(contact / interval_s - self.phase) + 1
+        together_at = (parts + self.phase) * interval_s
+        return together_at if contact < together_at <= contact + interval_s else contact + interval_s
 
     @property
     def is_fit(self) -> bool:
@@ -169,6 +181,24 @@ def new_contender(
     if tenure is not None:
         return replace(contender, claim=contender.claim.recalled(tenure).read_by(now))
     return want_session(contender, -NEVER)
+
+
+def contender_of(
+    wanted: Wanted,
+    *,
+    instance: str,
+    now: float,
+    memory: Memory = NOTHING,
+    recorded: ItemSettings | None = None,
+) -> Contender:
+    """The same, as one of many: what it goes on with is not delayed."""
+    contender = new_contender(
+        wanted.settings, spread=wanted.spread, instance=instance, memory=memory, recorded=recorded, now=now
+    )
+    contender = replace(contender, phase=wanted.phase)
+    if not wanted.delay_s or memory.step is not Step.NONE:
+        return contender
+    return resting(contender, paused=contender.paused, rejoin_at=now + wanted.delay_s)
 
 
 def resting(contender: Contender, *, paused: bool, rejoin_at: float) -> Contender:
@@ -262,7 +292,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     news = News(view, contact, now, consistent=True, old=False)
     contender = note(replace(contender, tenure=tenure), news, now)
     renew = contender.session.renew.by(now + contender.renew_every_s)
-    claim = contender.claim.won(hold.token, contact + contender.lease.interval_s)
+    claim = contender.claim.won(hold.token, contender.read_after(contact))
     return replace(contender, session=replace(contender.session, renew=renew), claim=claim)
 
 

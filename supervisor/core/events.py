@@ -7,7 +7,7 @@ its own: a write without an answer may have been applied, now or seconds later.
 from dataclasses import dataclass
 
 from supervisor.core.actions import Holder, Reason, Remember, Request, Roster, StartHook, StartRun
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import ItemSettings, Wanted
 
 # --- outcomes of a request -------------------------------------------------------------------
 
@@ -337,10 +337,10 @@ class StepDownAsked:
 
 @dataclass(frozen=True, slots=True)
 class FileLoaded:
-    """These items are wanted from now on, each with its spread in [0, 1). ``instance`` names what
-    begins by this file in the ids of transitions."""
+    """These items are wanted from now on. ``instance`` names what begins by this file in the ids of
+    transitions."""
 
-    wanted: tuple[tuple[ItemSettings, float], ...]
+    wanted: tuple[Wanted, ...]
     instance: str
 
 

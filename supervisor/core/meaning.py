@@ -172,7 +172,7 @@ def _claim_answered(contender: Contender, request: Request, outcome: Outcome, no
     contender = _hear(contender, news, now)
     if not regular or not contender.holds:
         return contender
-    return replace(contender, claim=contender.claim.read_by(request.at + contender.lease.interval_s))
+    return replace(contender, claim=contender.claim.read_by(contender.read_after(request.at)))
 
 
 def _renew_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:

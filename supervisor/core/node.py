@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from supervisor.core.actions import Action, Finished, Role
-from supervisor.core.contender import Contender, new_contender, resting
+from supervisor.core.contender import Contender, contender_of, resting
 from supervisor.core.events import (
     Answered,
     Dropped,
@@ -110,11 +110,12 @@ class Node:
 
     def _reload(self, event: FileLoaded, now: float) -> list[Action]:
         """Whoever begins is there before what is in the way ends, for that may be at once."""
-        wanted = {settings.name: settings for settings, _ in event.wanted}
+        wanted = {each.settings.name: each.settings for each in event.wanted}
         fates = fates_of(self.contenders, self.waiting, wanted)
         standing = {name: each for name, each in self.contenders.items() if not each.departing}
         staying = [name for name in standing if fates[name] in (Fate.UNCHANGED, Fate.CHANGES)]
-        self._begin(event, {name: each for name, each in self.contenders.items() if name not in staying})
+        leaving = {name: each for name, each in self.contenders.items() if name not in staying}
+        self._begin(event, leaving, now)
         actions: list[Action] = []
         for name in standing:
             if name not in staying:
@@ -123,18 +124,18 @@ class Node:
                 actions += self._step_one(name, SettingsChanged(name, wanted[name]), now)
         return actions
 
-    def _begin(self, event: FileLoaded, leaving: Mapping[str, Contender]) -> None:
+    def _begin(self, event: FileLoaded, leaving: Mapping[str, Contender], now: float) -> None:
         waiting, self._successors = self.waiting, {}
-        for settings, spread in event.wanted:
-            name = settings.name
+        for wanted in event.wanted:
+            settings, name = wanted.settings, wanted.settings.name
             if name in self.contenders and name not in leaving:
                 continue
             after = in_the_way(settings, leaving)
             former = [leaving[each] for each in after] + ([waiting[name]] if name in waiting else [])
             contender = resting(
-                replace(new_contender(settings, spread=spread, instance=event.instance), ledger=Ledger()),
+                replace(contender_of(wanted, instance=event.instance, now=now), ledger=Ledger()),
                 paused=any(each.paused for each in former),
-                rejoin_at=-NEVER,
+                rejoin_at=now + wanted.delay_s,
             )
             if after:
                 self._successors[name] = Successor(contender, after)

@@ -183,3 +183,18 @@ class SemaphoreSettings(ItemSettings):
 
 
 Settings = ElectionSettings | SemaphoreSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An item of the file, and how this process goes about it, as one of many.
+
+    ``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step. ``phase``: at
+    which part of each interval, in [0, 1), a holder reads: the same for all that are asked for
+    together; None: by itself. ``delay_s``: no session before, so that a thousand do not begin at once.
+    """
+
+    settings: ItemSettings
+    spread: float
+    phase: float | None = None
+    delay_s: float = 0.0

@@ -10,7 +10,7 @@ from supervisor.core import events as e
 from supervisor.core.contender import new_contender
 from supervisor.core.node import Node
 from supervisor.core.reload import Fate, fates_of
-from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings
+from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
 from supervisor.core.step import step
 from tests.core.play import (
     ACQUIRE,
@@ -302,7 +302,7 @@ def test_what_a_waiter_follows_goes_on_record_with_its_session() -> None:
 
 
 def loaded(*wanted: ItemSettings) -> e.FileLoaded:
-    return e.FileLoaded(tuple((settings, 0.5) for settings in wanted), "j")
+    return e.FileLoaded(tuple(Wanted(settings, 0.5) for settings in wanted), "j")
 
 
 def named(name: str, **more: Any) -> ItemSettings:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 
 from supervisor.core.events import FileLoaded, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
+from supervisor.core.settings import Wanted
 from tests.simulation.cluster import Cluster
 from tests.simulation.figures import Figures
 from tests.simulation.files import ITEM, another_file
@@ -249,7 +250,9 @@ class Faults:
         if machine.supervisor is None or machine.supervisor.stopping:
             return False
         machine.note("reloads")
-        machine.supervisor.deliver(FileLoaded(((machine.settings, dice.random()),), f"r{dice.random()}"))
+        machine.supervisor.deliver(
+            FileLoaded((Wanted(machine.settings, dice.random()),), f"r{dice.random()}")
+        )
         if dice.random() < 0.3:
             self._schedule.after(self._lasts(dice, 0.01, 3.0), self._next_file, machine, dice)
         return True

@@ -29,6 +29,7 @@ from supervisor.core.actions import (
 from supervisor.core.contender import Contender
 from supervisor.core.events import Answered, Event, HookEnded, Outcome, Remembered, RunEnded, StopAsked, Tick
 from supervisor.core.node import Node
+from supervisor.core.settings import Wanted
 from supervisor.driver import Driver
 from supervisor.leftovers import Group
 from supervisor.recovery import Origin, start
@@ -79,7 +80,7 @@ class Supervisor:
         self._wakes = 0
         recorded = machine.end_leftovers(machine.disk.open(machine.identity))
         records = {} if recorded is None else {ITEM: recorded}
-        wanted = [(machine.settings, machine.dice.random())]
+        wanted = [Wanted(machine.settings, machine.dice.random())]
         begun = start(wanted, records, Origin(instance, machine.identity, self.now()))
         self.driver = Driver(Node(begun.contenders, begun.successors), self)
 

@@ -1,0 +1,17 @@
+"""One question for many keys, where each cannot have a connection of its own.
+
+Consul closes what one address opens beyond 200 connections, and a watch keeps one for itself. So
+beyond ``WATCHES_MAX`` elections the keys that begin alike are asked for together, by recursive
+queries. What an answer means is decided elsewhere: whoever asked for one key is answered as if
+for that key alone.
+
+    prefixes.py    which keys are asked for together
+    listing.py     what Consul says of all keys below a prefix
+    folder.py      the questions about the keys below one prefix
+"""
+
+from supervisor.sharing.folder import ALONE, Folder, Question
+from supervisor.sharing.listing import Listing, listed, view_of
+from supervisor.sharing.prefixes import WATCHES_MAX, prefixes_for
+
+__all__ = ["ALONE", "WATCHES_MAX", "Folder", "Listing", "Question", "listed", "prefixes_for", "view_of"]
