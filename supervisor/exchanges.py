@@ -24,7 +24,7 @@ from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 
 BEGIN_EVERY_S = 0.005  # a session, a try and a hook take so long
-BRIEF_MAX = 64  # exchanges at a time that are no watches: see WATCHES_MAX
+BRIEF_MAX = 32  # exchanges at a time that are no watches: see sharing.WATCHES_MAX
 
 
 class Exchanges:

@@ -138,14 +138,12 @@ class Folder:
         for request, future in self._watchers.items():
             assert isinstance(request, WatchKey)
             modified = self._shown.get(request.key)
-            known = self._absent.get(request.key) if modified is None else modified
+            known = self._absent.get(request.key, 0) if modified is None else modified
             ends = self._clock() + LATEST_S > request.at + request.timeout_s
-            if known == request.index and not ends:
+            if not ends and (known == request.index or (request not in aboard and known < request.index)):
                 continue
-            if request in aboard and modified is not None:
-                _give(future, listing.outcome(request.key))
-            elif request in aboard or modified is None or modified > request.index:
-                _give(future, ALONE)
+            seen = request in aboard and modified is not None
+            _give(future, listing.outcome(request.key) if seen else ALONE)
             news += 1
         self._idle_wakes = 0 if news else self._idle_wakes + 1
 
