@@ -1,8 +1,8 @@
 """Whether values conform to the schema: a bare yes or no, by the schema made into functions.
 
 jsonschema says what is wrong, and takes its time for it: longer to be imported than all else that
-``check`` needs, and two thirds of a large file's loading, in which the daemon hears nothing. A file
-without a fault has nothing to say, so it is asked only when the answer here is no.
+``check`` needs, and two thirds of a large file's loading, in which the daemon hears nothing. Of a file
+without a fault there is nothing to say, so it is asked only when the answer here is no.
 
 It must never say yes where jsonschema would find a deviation. So it means what jsonschema means, keyword
 by keyword, and a keyword that it does not know cannot be in the schema.
