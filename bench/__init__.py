@@ -20,7 +20,7 @@ own, named in ROWS of __main__.py.
     slots.py       row: a slot of a semaphore gets free while fifty wait: writes, and time
     resources.py   row: memory, threads and idle CPU
     load.py        row: requests to Consul at rest
-    start.py       row: process start to first on_acquire
+    start.py       row: --help, check of a large file, run to its first on_acquire
     exchange.py    row: CPU time of one HTTP exchange
     journal.py     row: what a record costs
     status.py      row: hand-overs and renewals while the status is asked for all the time

@@ -25,6 +25,8 @@ from tests.support.proxy import Proxy
 ROOT = Path(__file__).resolve().parents[1]
 LOOK_EVERY_S = 0.05
 LOG_TAIL = 2000  # characters
+AS_INSTALLED = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Compiled modules are kept, as pip leaves them where it installs: none is compiled at each start."""
 
 
 class CannotMeasure(Exception):
@@ -104,7 +106,7 @@ class Scene:
         """A process that is not started yet."""
         own = str(self.folder / f"{name}.own")  # of a supervisor: its records and its control socket
         places = {"STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own}
-        environment = {**os.environ, **places, **(environ or {})}
+        environment = {**os.environ, **AS_INSTALLED, **places, **(environ or {})}
         log = self.folder / f"{name}.log"
         return self._exits.enter_context(Contender(name, argv, environment, ROOT, log))
 

@@ -1,44 +1,91 @@
-"""Row: from the start of a process to the first instruction of its on_acquire, the key being free."""
+"""Row: how long a process takes until it has done what it was started for.
 
+`--help`, and `check` of a file of a hundred elections: from start to end. `run`, the key being free:
+from start to the first instruction of its first on_acquire, beside `consul lock` and its child. All
+of them in turn, on one agent; the machine is warm: each has run before it counts.
+"""
+
+import os
+import subprocess
 import time
+from collections.abc import Callable
+from pathlib import Path
 
-from bench.contender import Maker, consul_lock, consul_supervisor
+from bench.contender import COMMAND, Contender, consul_lock, consul_supervisor
 from bench.figures import Figure, median_and_p95
-from bench.lab import Lab
+from bench.lab import AS_INSTALLED, ROOT, Lab, Scene
 
+ELECTIONS = 100
+HELP_MS, CHECK_MS, RUN_MS = 150.0, 400.0, 600.0
+WARM_UPS = 1
 ROUNDS, ROUNDS_QUICK = 10, 3
 BREATH_S = 0.3  # for the one that left to be gone altogether
-KINDS: tuple[tuple[str, Maker], ...] = (
-    ("consul-supervisor", consul_supervisor),
-    ("consul lock", consul_lock),
-)
+ELECTION = """\
+  app{number}:
+    key: service/app{number}/leader
+    value: {{Node: "${{HOSTNAME}}", Port: {number}}}
+    session: {{ttl: 15s, lock_delay: 45s}}
+    on_acquire:
+      - exec: [/usr/local/sbin/promote, --fence]
+        timeout: 20s
+    on_lose:
+      - shell: systemctl stop app{number}
+        timeout: 8s
+    on_change:
+      - webhook: https://hooks.example.net/leader
+"""
+
+Sample = Callable[[], float]
+"""Starts it once more; the milliseconds that it took."""
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Ours and `consul lock`, in turn, on one agent."""
+    """All in turn."""
     lab.say("start")
-    samples: dict[str, list[float]] = {kind: [] for kind, _ in KINDS}
     with lab.scene() as scene:
-        agent = scene.agent()
-        contenders = [
-            (kind, maker(scene, agent.url, f"bench/{kind[-4:]}", kind[-4:])) for kind, maker in KINDS
-        ]
-        for _ in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
-            for kind, contender in contenders:
-                mark = scene.stamps.mark()
-                began_ns = time.monotonic_ns()
-                contender.start()
-                begin = scene.stamps.wait(mark, lambda stamp: stamp.edge == "begin")
-                samples[kind].append((begin.at_ns - began_ns) / 1e6)
-                contender.terminate()
-                contender.wait_gone()
-                time.sleep(BREATH_S)
+        url = scene.agent().url
+        ours = consul_supervisor(scene, url, "bench/ours", "ours")
+        theirs = consul_lock(scene, url, "bench/theirs", "theirs")
+        file = _file(scene)
+        kinds: tuple[tuple[str, Sample, float | None], ...] = (
+            ("--help", lambda: _command_ms("--help"), HELP_MS),
+            (f"check of {ELECTIONS} elections", lambda: _command_ms("check", str(file)), CHECK_MS),
+            ("run → on_acquire", lambda: _begun_ms(scene, ours), RUN_MS),
+            ("consul lock → child", lambda: _begun_ms(scene, theirs), None),
+        )
+        rounds = WARM_UPS + lab.samples(ROUNDS, ROUNDS_QUICK)
+        series = list(zip(*[[sample() for _, sample, _ in kinds] for _ in range(rounds)], strict=True))
     return [
         figure
-        for kind, series in samples.items()
-        for figure in median_and_p95("start", f"process start → {_what(kind)}, {kind}", series, "ms")
+        for (what, _, limit_ms), samples in zip(kinds, series, strict=True)
+        for figure in median_and_p95("start", what, samples[WARM_UPS:], "ms", limit_ms)
     ]
 
 
-def _what(kind: str) -> str:
-    return "child" if kind == "consul lock" else "on_acquire"
+def _file(scene: Scene) -> Path:
+    """As an operator writes it."""
+    path = scene.folder / "many.yaml"
+    path.write_text("elections:\n" + "".join(ELECTION.format(number=number) for number in range(ELECTIONS)))
+    return path
+
+
+def _command_ms(*arguments: str) -> float:
+    began_ns = time.monotonic_ns()
+    done = subprocess.run(
+        [*COMMAND, *arguments], cwd=ROOT, env={**os.environ, **AS_INSTALLED}, capture_output=True, check=False
+    )
+    took_ms = (time.monotonic_ns() - began_ns) / 1e6
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr.decode()}")
+    return took_ms
+
+
+def _begun_ms(scene: Scene, contender: Contender) -> float:
+    mark = scene.stamps.mark()
+    began_ns = time.monotonic_ns()
+    contender.start()
+    begin = scene.stamps.wait(mark, lambda stamp: stamp.edge == "begin")
+    contender.terminate()
+    contender.wait_gone()
+    time.sleep(BREATH_S)
+    return (begin.at_ns - began_ns) / 1e6

@@ -8,12 +8,15 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from supervisor.config import Config, Problem
 from supervisor.config.durations import words
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.findings import Finding
+
+if TYPE_CHECKING:
+    from supervisor.findings import Finding
 
 _LABEL_WIDTH = 11
 JSON_VERSION = 1  # of the shape; a field that is added leaves it as it is
@@ -30,7 +33,7 @@ class Checked:
     config: Config | None
     replaces: Path | None = None
     standing: tuple[Problem, ...] = ()
-    found: Sequence[Finding] | None = None
+    found: "Sequence[Finding] | None" = None
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
@@ -54,7 +57,7 @@ def as_text(checked: Checked) -> str:
     return "\n".join(paragraphs)
 
 
-def _connection(found: Iterable[Finding]) -> str:
+def _connection(found: "Iterable[Finding]") -> str:
     """What ``--connect`` found, a line a finding and one below it for the remedy."""
     lines = []
     for one in found:

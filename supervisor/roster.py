@@ -9,11 +9,13 @@ import json
 import re
 from collections.abc import Iterable
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from supervisor.config.durations import seconds
-from supervisor.core.actions import Roster
 from supervisor.core.lease import PRUNE_DELAY_MAX_S
+
+if TYPE_CHECKING:
+    from supervisor.core.actions import Roster
 
 LIMIT_MAX = 10_000
 HOLDERS_MAX = LIMIT_MAX
@@ -26,11 +28,13 @@ class NoRoster(Exception):
     """This is no record of slots; the text says why."""
 
 
-def decoded(value: bytes) -> Roster:
+def decoded(value: bytes) -> "Roster":
     """What this record says; an empty one is new. Raises NoRoster.
 
     Names are taken in upper or lower case, as Consul's client takes them.
     """
+    from supervisor.core.actions import Roster  # half as much as all that ``check`` imports of ours
+
     if not value.strip():
         return Roster()
     fields = _object(value)
@@ -43,7 +47,7 @@ def decoded(value: bytes) -> Roster:
     return Roster(limit, _holders(known.get("holders")), _duration(known.get("prunedelay")), rest)
 
 
-def encoded(roster: Roster) -> bytes:
+def encoded(roster: "Roster") -> bytes:
     """The record as it is written."""
     fields: dict[str, Any] = {"Limit": roster.limit, "Holders": dict.fromkeys(roster.holders, True)}
     if roster.prune_delay_s is not None:

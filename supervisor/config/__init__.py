@@ -5,8 +5,10 @@
     tree.py         YAML to plain values, each with its place; nothing clever gets through
     environment.py  ${NAME} in the few texts that may use it
     schema.py       the JSON Schema and the defaults that it gives
+    conformance.py  whether values conform to the schema: a bare yes or no, soon
     validation.py   values against the schema
-    sentences.py    the validator's findings in plain words
+    deviations.py   what jsonschema finds in values that do not conform
+    sentences.py    the same in plain words
     build.py        values to settings, every default filled in
     relations.py    what must hold between settings
     consul.py       how Consul is reached: the file, else Consul's own variables
@@ -18,7 +20,7 @@
     drop_in.py      a lone file, as if it stood in its folder already
 
 It reads files and nothing else: it asks Consul nothing and runs nothing. YAML and JSON Schema are
-imported when a file is loaded, for most commands need neither.
+imported when a file is loaded, or is wrong, for most commands need neither.
 """
 
 from collections.abc import Mapping

@@ -46,7 +46,7 @@ def read_alone(path: Path | None, environ: Mapping[str, str], document: dict[str
     report = Report(found.places)
     given = {key: read.data[key] for key in KEYS if key in read.data}
     if given:
-        from supervisor.config.validation import validate  # its import takes as long as all the rest
+        from supervisor.config.validation import validate
 
         validate(given, document, report)
         report.raise_if_any()

@@ -4,13 +4,15 @@ It is read from the package's data, and it is the same file that editors complet
 """
 
 import json
-from importlib import resources
+from pathlib import Path
 from typing import Any
+
+_FILE = Path(__file__).parents[1] / "schemas" / "config.schema.json"
 
 
 def text() -> str:
     """The schema as it is shipped."""
-    return resources.files("supervisor").joinpath("schemas/config.schema.json").read_text(encoding="utf-8")
+    return _FILE.read_text(encoding="utf-8")
 
 
 def document() -> dict[str, Any]:

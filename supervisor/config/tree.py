@@ -116,15 +116,14 @@ class _Reader:
         return self._scalar(event, path)
 
     def _refuse_cleverness(self, event: Any, path: KeyPath) -> None:
-        place = self._place(event)
         if isinstance(event, yaml.AliasEvent):
-            raise self._unreadable(place, path, "cannot be an alias (*): write the value out")
+            raise self._unreadable(self._place(event), path, "cannot be an alias (*): write the value out")
         if event.anchor is not None:
-            self._report.refuse_at(place, path, "cannot have an anchor (&): remove it, aliases are not read")
+            message = "cannot have an anchor (&): remove it, aliases are not read"
+            self._report.refuse_at(self._place(event), path, message)
         if event.tag is not None:
-            self._report.refuse_at(
-                place, path, "cannot have a tag (!): remove it, and quote what must be text"
-            )
+            message = "cannot have a tag (!): remove it, and quote what must be text"
+            self._report.refuse_at(self._place(event), path, message)
 
     def _mapping(self, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}

@@ -1,0 +1,108 @@
+"""What each command may import of all that is heavy. Names decide: times depend on the machine."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.consul import Agent
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor
+
+NOTHING: set[str] = set()
+ASK = {"h11"}  # the daemon, over its control socket
+YAML = {"yaml"}
+VALIDATOR = {"jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "idna"}
+LOOP = {"asyncio", "concurrent", "logging", "ssl"}
+HTTP = {"h11", "requests", "urllib3", "charset_normalizer", "idna", "http", "email"}
+CORE = {"supervisor.core.events", "supervisor.core.actions"}  # a hundred classes, made at each start
+CONSUL = LOOP | HTTP | CORE
+DAEMON = CONSUL | YAML | {"structlog", "prometheus_client", "wsgiref", "supervisor.daemon"}
+HEAVY = DAEMON | VALIDATOR | {"hypothesis", "supervisor.demo", "supervisor.devagent"}
+
+GOOD = """
+control_socket: /nonexistent
+elections: {app: {on_acquire: [{shell: a}], run: {exec: [a]}, session: {node_checks: [serfHealth]}}}
+semaphores: {some: {limit: 2, on_lose: [{webhook: "https://h/"}]}}
+"""
+IMPORTED = re.compile(r"(?m)^import time: +\d+ \| +\d+ \| +(\S+)$")
+TIMED = {"PYTHONPROFILEIMPORTTIME": "1"}
+
+
+def heavy(stderr: str) -> set[str]:
+    """What Python says there that it has imported, as far as it is heavy and not this machine's own."""
+    modules = set(IMPORTED.findall(stderr))
+    assert "supervisor.cli" in modules, stderr
+    return HEAVY & (modules | {name.partition(".")[0] for name in modules}) - of_any_program()
+
+
+@cache
+def of_any_program() -> set[str]:
+    """What some machines import into every Python."""
+    argv = [sys.executable, "-X", "importtime", "-c", "pass"]
+    done = subprocess.run(argv, capture_output=True, text=True, env=ENVIRON, timeout=PATIENCE_S, check=True)
+    return {name.partition(".")[0] for name in IMPORTED.findall(done.stderr)}
+
+
+def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
+    """By the command, which ends with this code."""
+    argv, environ = [*COMMAND, *arguments], {**ENVIRON, **TIMED, "CONSUL_HTTP_ADDR": agent.url}
+    done = subprocess.run(
+        argv, capture_output=True, text=True, cwd=ROOT, env=environ, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == code, IMPORTED.sub("", done.stderr).strip()
+    return heavy(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "may"),
+    [
+        ("--help", 0, NOTHING),
+        ("--version", 0, NOTHING),
+        ("run --help", 0, NOTHING),
+        ("check", 2, NOTHING),
+        ("schema", 0, NOTHING),
+        ("status --socket /nonexistent", 69, ASK),
+        ("status --config GOOD", 69, ASK | YAML),
+        ("holds app --socket /nonexistent", 69, ASK),
+        ("pause app --socket /nonexistent", 69, ASK),
+        ("reload --socket /nonexistent", 69, ASK),
+        ("check GOOD", 0, YAML),
+        ("check GOOD --json", 0, YAML),
+        ("check BAD", 78, YAML | VALIDATOR),
+        ("check GOOD --connect", 0, YAML | CONSUL),
+        ("leader app --config GOOD", 1, YAML | CONSUL),
+        ("leader --key app/leader", 1, CONSUL),
+    ],
+)
+def test_a_command_imports_no_more_than_it_needs(
+    command: str, code: int, may: set[str], shared_agent: Agent, tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(GOOD)
+    bad.write_text("elections: {app: {keey: a}}")
+    files = {"GOOD": str(good), "BAD": str(bad)}
+    arguments = [files.get(word, word) for word in command.split()]
+    assert imported(arguments, code, shared_agent) <= may
+
+
+def test_run_and_a_reload_of_a_right_file_import_no_validator(
+    tmp_path: Path, shared_agent: Agent, unique: str
+) -> None:
+    election = {"key": unique, "session": {"name": unique, "lock_delay": "20s"}, "on_lose": [{"shell": ":"}]}
+    config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}}
+    node = Supervisor(tmp_path / "node", {**config, "elections": {"app": election}}, TIMED)
+    node.start()
+    try:
+        node.wait_line("role", role="holding")
+        node.rewrite({**config, "elections": {"app": {**election, "on_change": [{"shell": ":"}]}}})
+        reload = ["reload", "--socket", str(node.folder / "control.sock")]
+        assert imported(reload, 0, shared_agent) <= ASK
+        node.wait_line("reloaded")
+        assert node.stop() == 0
+        assert heavy(node.log_text) <= DAEMON
+    finally:
+        node.close()
