@@ -19,8 +19,14 @@ class Made(NamedTuple):
 class Guarded(Agent):
     """An agent on which only what a policy says is allowed; the test itself uses its master token."""
 
-    def __init__(self, folder: Path, **config: object) -> None:
-        acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": MASTER, "agent": MASTER}}
+    def __init__(self, folder: Path, *, key_list_policy: bool = False, **config: object) -> None:
+        """``key_list_policy``: lists of keys need a right of their own."""
+        acl = {
+            "enabled": True,
+            "default_policy": "deny",
+            "enable_key_list_policy": key_list_policy,
+            "tokens": {"master": MASTER, "agent": MASTER},
+        }
         super().__init__(folder, config={"acl": acl, **config}, token=MASTER)
 
     @property

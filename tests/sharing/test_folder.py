@@ -1,0 +1,246 @@
+"""One recursive query for many keys: each is answered as if it had been asked for alone."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.core.actions import ReadKey, WatchKey
+from supervisor.core.events import Denied, KeyView, Outcome, Unknown
+from supervisor.core.settings import ElectionSettings, SessionSettings
+from supervisor.daemon import boottime
+from supervisor.exchanges import Exchanges, shared_prefixes
+from supervisor.log import Log
+from supervisor.sharing import WATCHES_MAX
+from tests.support.consul import Agent
+from tests.support.guarded import Guarded
+from tests.support.proxy import Proxy
+
+MANY = WATCHES_MAX + 10
+PATIENCE_S = 20.0
+QUIET_S = 0.3
+
+
+@pytest.fixture
+def proxy(shared_agent: Agent) -> Iterator[Proxy]:
+    with Proxy(shared_agent.host, shared_agent.port) as made:
+        yield made
+
+
+def key_of(unique: str, number: int) -> str:
+    return f"{unique}/{number:03}"
+
+
+def config(unique: str, url: str, token: str | None = None) -> Config:
+    items = [
+        ElectionSettings(f"n{number}", key_of(unique, number), b"", SessionSettings("s"))
+        for number in range(MANY)
+    ]
+    return Config(ConsulSettings(url, token=token), LogSettings(), tuple(items), "")
+
+
+Play = Callable[["Asker"], Awaitable[None]]
+
+
+class Asker:
+    """Asks through exchanges as the daemon does."""
+
+    def __init__(self, exchanges: Exchanges) -> None:
+        self.exchanges = exchanges
+
+    def watch(self, key: str, index: int, timeout_s: float = 40.0) -> "asyncio.Task[Outcome]":
+        request = WatchKey("n", boottime(), timeout_s, key, index, 30.0, consistent=True)
+        return asyncio.create_task(self._outcome(request))
+
+    async def read(self, key: str) -> Outcome:
+        return await self._outcome(ReadKey("n", boottime(), 5.0, key))
+
+    async def _outcome(self, request: WatchKey | ReadKey) -> Outcome:
+        return (await self.exchanges.begin(request)).outcome
+
+    async def view(self, key: str) -> KeyView:
+        outcome = await self.read(key)
+        assert isinstance(outcome, KeyView)
+        return outcome
+
+
+def played(play: Play, settings: Config) -> None:
+    async def run() -> None:
+        exchanges = Exchanges(settings, Log("error", "json", boottime), boottime)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await play(Asker(exchanges))
+        finally:
+            await exchanges.close()
+
+    assert len(set(shared_prefixes(settings).values())) < MANY
+    asyncio.run(run())
+
+
+def targets(proxy: Proxy, part: str) -> list[str]:
+    return [exchange.target for exchange in proxy.exchanges if part in exchange.target]
+
+
+def put_all(shared_agent: Agent, unique: str) -> None:
+    for number in range(MANY):
+        assert shared_agent.kv_put(key_of(unique, number), b"0")
+
+
+def test_a_change_is_told_to_who_waits_for_it_and_to_nobody_else(shared_agent: Agent, unique: str) -> None:
+    put_all(shared_agent, unique)
+
+    async def play(asker: Asker) -> None:
+        keys = [key_of(unique, number) for number in range(MANY)]
+        views = await asyncio.gather(*map(asker.view, keys))
+        tasks = {key: asker.watch(key, view.index) for key, view in zip(keys, views, strict=True)}
+        await asyncio.sleep(QUIET_S)
+        shared_agent.kv_put(keys[5], b"1")
+        told = await tasks[keys[5]]
+        assert isinstance(told, KeyView) and told.value == b"1" and told.index == told.modify_index
+        await asyncio.sleep(QUIET_S)
+        assert [key for key, task in tasks.items() if task.done()] == [keys[5]]
+        again = asker.watch(keys[5], told.index)
+        await asyncio.sleep(QUIET_S)
+        shared_agent.kv_put(keys[5], b"2")
+        assert (await again).value == b"2"  # type: ignore[union-attr]
+
+    played(play, config(unique, shared_agent.url))
+
+
+def test_all_wait_with_few_connections(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
+    put_all(shared_agent, unique)
+
+    async def play(asker: Asker) -> None:
+        keys = [key_of(unique, number) for number in range(MANY)]
+        views = await asyncio.gather(*map(asker.view, keys))
+        assert len(targets(proxy, "/v1/kv")) <= WATCHES_MAX
+        for key, view in zip(keys, views, strict=True):
+            asker.watch(key, view.index)
+        await asyncio.sleep(QUIET_S)
+        assert len(targets(proxy, "wait=")) <= 2 * WATCHES_MAX  # the first finds out the index
+
+    played(play, config(unique, proxy.url))
+
+
+def test_what_is_not_listed_is_asked_for_alone(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
+    put_all(shared_agent, unique)
+    key = key_of(unique, 3)
+
+    async def play(asker: Asker) -> None:
+        task = asker.watch(key, (await asker.view(key)).index)
+        await asyncio.sleep(QUIET_S)
+        shared_agent.kv_delete(key)
+        gone = await task
+        assert isinstance(gone, KeyView) and not gone.present
+        assert targets(proxy, f"/v1/kv/{key}?consistent")
+        waits = asker.watch(key, gone.index)
+        await asyncio.sleep(QUIET_S)
+        assert not waits.done()
+        shared_agent.kv_put(key, b"new")
+        assert (await waits).value == b"new"  # type: ignore[union-attr]
+
+    played(play, config(unique, proxy.url))
+
+
+def test_what_is_past_already_is_told_at_once(shared_agent: Agent, unique: str) -> None:
+    """The query under way waits for what comes after it."""
+    put_all(shared_agent, unique)
+    key, other = key_of(unique, 1), key_of(unique, 2)
+
+    async def play(asker: Asker) -> None:
+        known = await asker.view(key)
+        watched = asker.watch(other, (await asker.view(other)).index)
+        shared_agent.kv_put(key, b"1")
+        await asyncio.sleep(QUIET_S)
+        assert not watched.done()
+        assert (await asker.watch(key, known.index)).value == b"1"  # type: ignore[union-attr]
+
+    played(play, config(unique, shared_agent.url))
+
+
+def test_an_answer_is_no_news_for_who_asked_after_its_question(
+    shared_agent: Agent, proxy: Proxy, unique: str
+) -> None:
+    """A lease counts from the time of the question."""
+    put_all(shared_agent, unique)
+    early, late = key_of(unique, 1), key_of(unique, 2)
+
+    async def play(asker: Asker) -> None:
+        known = await asker.view(late)
+        first = asker.watch(early, (await asker.view(early)).index)
+        await asyncio.sleep(QUIET_S)
+        held = proxy.hold("answer", "GET", "recurse")
+        shared_agent.kv_put(late, b"1")
+        await asyncio.to_thread(held.wait_caught)
+        task = asker.watch(late, known.index)
+        await asyncio.sleep(QUIET_S)
+        assert not task.done() and not targets(proxy, f"/v1/kv/{late}?")[1:]
+        held.release()
+        assert (await task).value == b"1"  # type: ignore[union-attr]
+        assert targets(proxy, f"/v1/kv/{late}?consistent")[-1:]
+        assert not first.done()
+
+    played(play, config(unique, proxy.url))
+
+
+def test_silence_is_told_to_all_who_wait(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
+    put_all(shared_agent, unique)
+    keys = [key_of(unique, number) for number in range(3)]
+
+    async def play(asker: Asker) -> None:
+        views = [await asker.view(key) for key in keys]
+        tasks = [asker.watch(key, view.index) for key, view in zip(keys, views, strict=True)]
+        await asyncio.sleep(QUIET_S)
+        proxy.reset("request", "GET", "recurse")
+        shared_agent.kv_put(keys[0], b"1")
+        outcomes = await asyncio.gather(*tasks)
+        assert isinstance(outcomes[1], Unknown) or isinstance(outcomes[0], KeyView)
+
+    played(play, config(unique, proxy.url))
+
+
+def test_a_question_ends_in_its_time(shared_agent: Agent, unique: str) -> None:
+    put_all(shared_agent, unique)
+    key = key_of(unique, 0)
+
+    async def play(asker: Asker) -> None:
+        view = await asker.view(key)
+        outcome = await asker.watch(key, view.index, timeout_s=0.5)
+        assert isinstance(outcome, Unknown) or outcome == view
+
+    played(play, config(unique, shared_agent.url))
+
+
+def test_a_key_that_a_list_hides_is_denied_all_the_same(tmp_path: Path, unique: str) -> None:
+    with Guarded(tmp_path / "guarded") as guarded:
+        shown, hidden = key_of(unique, 1), key_of(unique, 2)
+        for key in (shown, hidden):
+            guarded.kv_put(key, b"0")
+        token = guarded.token_of(f'key "{shown}" {{ policy = "read" }}').secret
+
+        async def play(asker: Asker) -> None:
+            outcomes = await asyncio.gather(asker.read(shown), asker.read(hidden))
+            assert isinstance(outcomes[0], KeyView) and outcomes[0].value == b"0"
+            assert isinstance(outcomes[1], Denied)
+
+        played(play, config(unique, guarded.url, token))
+
+
+def test_where_lists_are_forbidden_each_asks_alone(tmp_path: Path, unique: str) -> None:
+    with Guarded(tmp_path / "guarded", key_list_policy=True) as guarded:
+        keys = [key_of(unique, 1), key_of(unique, 2)]
+        for key in keys:
+            guarded.kv_put(key, b"0")
+        token = guarded.token_of(f'key_prefix "{unique}/" {{ policy = "read" }}').secret
+
+        async def play(asker: Asker) -> None:
+            outcomes = await asyncio.gather(*map(asker.read, keys))
+            assert [type(outcome) for outcome in outcomes] == [KeyView, KeyView]
+            task = asker.watch(keys[0], outcomes[0].index)  # type: ignore[union-attr]
+            await asyncio.sleep(QUIET_S)
+            guarded.kv_put(keys[0], b"1")
+            assert (await task).value == b"1"  # type: ignore[union-attr]
+
+        played(play, config(unique, guarded.url, token))
