@@ -25,4 +25,5 @@ own, named in ROWS of __main__.py.
     journal.py     row: what a record costs
     status.py      row: hand-overs and renewals while the status is asked for all the time
     reload.py      row: one of a hundred elections changes in the file
+    many.py        row: a thousand elections in one process
 """

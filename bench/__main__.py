@@ -16,6 +16,7 @@ from bench import (
     handover,
     journal,
     load,
+    many,
     reaction,
     reload,
     resources,
@@ -38,6 +39,7 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "journal": journal.measure,
     "status": status.measure,
     "reload": reload.measure,
+    "many": many.measure,
 }
 EPILOG = f"rows: {', '.join(ROWS)}; a program of its own: {cluster.NAME} (see {cluster.NAME} --help)"
 DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130

@@ -5,9 +5,7 @@ means is never its concern. A write has a connection of its own: one kept open m
 is written, and then nobody knows whether it was applied.
 """
 
-import asyncio
 import random
-from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -22,9 +20,11 @@ from supervisor.log import Log
 from supervisor.sharing import ALONE, WATCHES_MAX, Folder, Listing, Question, prefixes_for
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
+from supervisor.turns import Turns
 
 BEGIN_EVERY_S = 0.005  # a session, a try and a hook take so long
 BRIEF_MAX = 32  # exchanges at a time that are no watches: see sharing.WATCHES_MAX
+NOT_SENT = Unknown(f"not sent: {BRIEF_MAX} exchanges were under way all the time")
 
 
 class Exchanges:
@@ -41,8 +41,7 @@ class Exchanges:
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
-        self._brief = 0
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._turns = Turns(BRIEF_MAX)
         self._folders: dict[str, Folder] = {}  # by prefix
         self._folder_of: dict[str, Folder] = {}  # by key
         self.follow(config)
@@ -70,10 +69,9 @@ class Exchanges:
                 return self._together(request, folder)
         if isinstance(request, Watch):
             return self._answered(request, self._send(request))
-        if self._brief >= BRIEF_MAX:
-            return self._in_turn(request)
-        self._brief += 1
-        return self._briefly(request, self._send(request))
+        if self._turns.take():
+            return self._briefly(request, self._send(request))
+        return self._in_turn(request)
 
     async def close(self) -> None:
         """Hang up."""
@@ -104,23 +102,13 @@ class Exchanges:
         try:
             return await self._answered(request, under_way)
         finally:
-            self._brief -= 1
-            while self._queue:
-                if not (first := self._queue.popleft()).done():
-                    first.set_result(None)
-                    break
+            self._turns.give()
 
     async def _in_turn(self, request: Request) -> Answered:
         """Not sent before others have been answered, nor when its time is over by then."""
-        turn = asyncio.get_running_loop().create_future()
-        self._queue.append(turn)
         left_s = request.at + request.timeout_s - self._clock()
-        try:
-            async with asyncio.timeout(left_s):
-                await turn
-        except TimeoutError:
-            return Answered(request, Unknown(f"not sent: {BRIEF_MAX} exchanges were under way all the time"))
-        self._brief += 1
+        if not await self._turns.wait(left_s):
+            return Answered(request, NOT_SENT)
         return await self._briefly(request, self._send(request))
 
     # --- together ---------------------------------------------------------------------------------
@@ -132,15 +120,21 @@ class Exchanges:
             return Answered(request, outcome)
         left_s = request.at + request.timeout_s - self._clock()
         alone = ReadKey(request.item, self._clock(), left_s, request.key)
-        answered = await self._in_turn(alone) if self._brief >= BRIEF_MAX else await self._now(alone)
+        answered = await self._in_turn(alone)
         folder.tell(request.key, answered.outcome)
         return Answered(request, answered.outcome)
 
-    async def _now(self, request: Request) -> Answered:
-        self._brief += 1
-        return await self._briefly(request, self._send(request))
-
     async def _list(self, asked: Question) -> Listing | Unknown | None:
+        if asked.index is not None:
+            return await self._listed(asked)
+        if not await self._turns.wait(asked.timeout_s):
+            return NOT_SENT
+        try:
+            return await self._listed(asked)
+        finally:
+            self._turns.give()
+
+    async def _listed(self, asked: Question) -> Listing | Unknown | None:
         try:
             response = await self._transport.exchange(
                 self._consul.list_question(asked), timeout_s=asked.timeout_s, fresh=False

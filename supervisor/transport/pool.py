@@ -18,7 +18,7 @@ from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.failure import ExchangeFailed, FailureKind
 
 BODY_BYTES_MAX = 8 << 20  # a thousand contenders with the largest values; one value has 512 KiB at most
-IDLE_MAX = 64  # Consul closes what one address opens beyond 200 (http_max_conns_per_client), busy ones too
+IDLE_MAX = 24  # Consul closes what one address opens beyond 200 (http_max_conns_per_client), busy ones too
 IDLE_AGE_MAX_S = 60.0  # a firewall may forget what is silent for longer, and tell nobody
 SPARE_DIAL_S = 5.0  # a peer that takes longer would not be ready in time for a hand-over
 CLOSE_S = 1.0  # for a cancelled task to end

@@ -1,0 +1,54 @@
+"""Turns: so many at a time, and nobody is forgotten."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from supervisor.turns import Turns
+
+
+def run(play: Coroutine[Any, Any, None]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(10.0):
+            await play
+
+    asyncio.run(within())
+
+
+def test_those_beyond_wait_in_the_order_in_which_they_came() -> None:
+    async def play() -> None:
+        turns, order = Turns(1), list[int]()
+
+        async def take(number: int) -> None:
+            assert await turns.wait(9.0)
+            order.append(number)
+
+        assert turns.take() and not turns.take()
+        waiting = [asyncio.create_task(take(number)) for number in range(3)]
+        await asyncio.sleep(0)
+        for _ in range(3):
+            turns.give()
+            assert not turns.take() or len(order) == 3
+            await asyncio.sleep(0.01)
+        await asyncio.gather(*waiting)
+        assert order == [0, 1, 2]
+
+    run(play())
+
+
+def test_one_that_came_too_late_goes_to_the_next() -> None:
+    async def play() -> None:
+        turns = Turns(1)
+        assert turns.take()
+        first, second = (asyncio.create_task(turns.wait(each)) for each in (0.01, 9.0))
+        assert not await first
+        cancelled = asyncio.create_task(turns.wait(9.0))
+        await asyncio.sleep(0)
+        turns.give()
+        assert await second
+        turns.give()
+        cancelled.cancel()  # with its turn just given
+        await asyncio.gather(cancelled, return_exceptions=True)
+        assert turns.take()
+
+    run(play())
