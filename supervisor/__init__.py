@@ -18,6 +18,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       events.py      everything that can happen
       actions.py     everything that can be decided, and the order that binds it
       lane.py        exchanges of one kind, one at a time
+      pace.py        when what is asked regularly is asked next, so that a fleet drifts apart
       session.py     one Consul session: create, renew, acquire, release, destroy; forward only
       sequence.py    a list of hooks, one attempt at a time
       tenure.py      acquire -> on_acquire -> holding -> on_lose -> ended

@@ -19,6 +19,7 @@ from supervisor.core.key import Key
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease, lease_of
 from supervisor.core.memory import Ledger
+from supervisor.core.pace import first_s
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.core.slots import Slots
@@ -31,7 +32,7 @@ STEADY_S = 600.0  # after so long as holder the next loss of our own making coun
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step.
+    """``spread`` in [0, 1) is its own, so that neither a fleet nor one process asks in step.
 
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
@@ -75,8 +76,8 @@ class Contender:
         return RETRY_MIN_S + RETRY_SPREAD_S * self.spread
 
     @property
-    def renew_every_s(self) -> float:
-        """The time from one renewal to the next."""
+    def renew_within_s(self) -> float:
+        """The longest time from one renewal to the next."""
         ttl_s = self.lease.ttl_s
         if ttl_s is None:
             return sessions.RENEW_WITHOUT_TTL_S
@@ -260,8 +261,8 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     )
     news = News(view, contact, now, consistent=True, old=False)
     contender = note(replace(contender, tenure=tenure), news, now)
-    renew = contender.session.renew.by(now + contender.renew_every_s)
-    claim = contender.claim.won(hold.token, contact + contender.lease.interval_s)
+    renew = contender.session.renew.by(now + first_s(contender.renew_within_s, contender.spread))
+    claim = contender.claim.won(hold.token, contact + first_s(contender.lease.interval_s, contender.spread))
     return replace(contender, session=replace(contender.session, renew=renew), claim=claim)
 
 
