@@ -12,14 +12,16 @@ own, named in ROWS of __main__.py.
     stamps.py      reads what it wrote
     ask.c          clients that ask over HTTP at a steady rate, for little CPU time
     asker.py       runs them
-    renewals.py    when renewals reached Consul, as its log tells
+    agent_log.py   when requests reached Consul and sessions expired, as its log tells
     contender.py   a process that contends for a lock: ours, `consul lock`, the floor
     floor.py       the least program that does the same: raw blocking sockets and posix_spawn
     reaction.py    row: a session is destroyed; on_lose here, on_acquire there
     handover.py    row: end of the old on_lose to start of the next on_acquire
     slots.py       row: a slot of a semaphore gets free while fifty wait: writes, and time
     resources.py   row: memory, threads and idle CPU
-    load.py        row: requests to Consul at rest
+    takeover.py    row: after a loss, the next leader against the end of the lock-delay
+    load.py        row: requests to Consul at rest, and how far those of a fleet are apart
+    fleet.py       the latter
     start.py       row: --help, check of a large file, run to its first on_acquire
     exchange.py    row: CPU time of one HTTP exchange
     journal.py     row: what a record costs

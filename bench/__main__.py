@@ -23,6 +23,7 @@ from bench import (
     slots,
     start,
     status,
+    takeover,
 )
 from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
@@ -30,6 +31,7 @@ from tests.support.consul import BINARY
 
 ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "reaction": reaction.measure,
+    "takeover": takeover.measure,
     "handover": handover.measure,
     "slots": slots.measure,
     "resources": resources.measure,

@@ -1,11 +1,17 @@
 """Row: what one election asks of Consul while nothing happens, for a holder and for a waiter.
 
-Each process speaks through a proxy of its own, which counts its requests. `consul lock` is counted
-the same way; ours once on its terms (TTL 15 s) and once with our own defaults.
+Each process speaks through a proxy of its own, which counts its requests, and which of them are
+consistent reads: for those the leading server asks its followers. `consul lock` is counted the same
+way; ours once on its terms (TTL 15 s, lock-delay 15 s) and once with our own defaults.
+
+`consul lock` believes in its lock for as long as nobody contradicts. A holder of ours believes for
+`room` after its last consistent read, so it has to ask in between: that is what it costs.
 """
 
 import time
+from dataclasses import dataclass
 
+from bench import fleet
 from bench.contender import (
     Contender,
     Maker,
@@ -17,38 +23,65 @@ from bench.contender import (
 from bench.figures import Figure
 from bench.lab import Lab, Scene, wait_until
 from tests.support.consul import Agent
-from tests.support.proxy import Proxy
+from tests.support.proxy import Exchange, Proxy
 
-WINDOW_S, WINDOW_QUICK_S = 60.0, 30.0  # not below the longest wait, 30 s
+LIMIT = 1.0  # times `consul lock`, each role by itself
+WINDOW_S, WINDOW_QUICK_S = 120.0, 30.0  # not below the longest wait, 30 s
 SETTLE_S = 3.0
 ROW = "requests at rest"
+OURS, DEFAULTS, THEIRS = "consul-supervisor, ttl 15s", "consul-supervisor, defaults", "consul lock"
+HOLDER, WAITER = "holder", "waiter"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What one process asks, a minute."""
+
+    all: float
+    consistent: float
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """All of them at the same time."""
+    """One of each at rest, all at the same time; then fleets."""
     lab.say("requests at rest")
-    window_s = WINDOW_QUICK_S if lab.quick else WINDOW_S
-    kinds: tuple[tuple[str, Maker], ...] = (
-        ("consul-supervisor, ttl 15s", consul_supervisor),
-        ("consul-supervisor, defaults", _with_defaults),
-        ("consul lock", consul_lock),
-    )
+    return [*_figures(_rates(lab)), *fleet.measure(lab)]
+
+
+def _rates(lab: Lab) -> dict[tuple[str, str], Rate]:
+    """By kind and role."""
+    makers: dict[str, Maker] = {OURS: consul_supervisor, DEFAULTS: _with_defaults, THEIRS: consul_lock}
     with lab.scene() as scene:
         agent = scene.agent()
-        counted: dict[str, Proxy] = {}
-        for number, (kind, maker) in enumerate(kinds):
+        counted: dict[tuple[str, str], Proxy] = {}
+        for number, (kind, maker) in enumerate(makers.items()):
             folder = f"bench/load/{number}"
-            counted[f"{kind}, holder"] = _started(scene, agent, maker, folder, f"holder-{number}")
+            counted[kind, HOLDER] = _started(scene, agent, maker, folder, f"holder-{number}")
             scene.stamps.wait(0, lambda stamp, who=f"holder-{number}": stamp.who == who)  # type: ignore[misc]
-            counted[f"{kind}, waiter"] = _started(scene, agent, maker, folder, f"waiter-{number}")
+            counted[kind, WAITER] = _started(scene, agent, maker, folder, f"waiter-{number}")
         wait_until(lambda: len(agent.sessions()) == len(counted), "a session for each contender")
         time.sleep(SETTLE_S)
-        before = {what: len(proxy.exchanges) for what, proxy in counted.items()}
+        window_s = WINDOW_QUICK_S if lab.quick else WINDOW_S
+        before = {who: len(proxy.exchanges) for who, proxy in counted.items()}
         time.sleep(window_s)
-        return [
-            Figure(ROW, what, (len(proxy.exchanges) - before[what]) * 60 / window_s, "a minute")
-            for what, proxy in counted.items()
+        return {who: _rate(proxy.exchanges[before[who] :], window_s) for who, proxy in counted.items()}
+
+
+def _rate(exchanges: list[Exchange], window_s: float) -> Rate:
+    consistent = sum(each.method == "GET" and "consistent" in each.target for each in exchanges)
+    return Rate(len(exchanges) * 60 / window_s, consistent * 60 / window_s)
+
+
+def _figures(rates: dict[tuple[str, str], Rate]) -> list[Figure]:
+    figures: list[Figure] = []
+    for (kind, role), rate in rates.items():
+        figures += [
+            Figure(ROW, f"{kind}, {role}", rate.all, "a minute"),
+            Figure(ROW, f"{kind}, {role}: consistent reads", rate.consistent, "a minute"),
         ]
+    for role in (HOLDER, WAITER):
+        ratio = rates[OURS, role].all / rates[THEIRS, role].all
+        figures.append(Figure(ROW, f"{OURS} / {THEIRS}, {role}", ratio, "×", LIMIT))
+    return figures
 
 
 def _started(scene: Scene, agent: Agent, maker: Maker, folder: str, name: str) -> Proxy:

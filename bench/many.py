@@ -11,17 +11,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.agent_log import LOGGED, late_ms, renewals
 from bench.contender import COMMAND, EQUAL_TERMS, Contender, consul_lock, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
 from bench.lab import ROOT, Lab, Scene, wait_until
-from bench.renewals import LOGGED, late_ms, renewals
 from tests.support.consul import Agent
 
 ELECTIONS = 1000
 PROCESSES, PROCESSES_QUICK = 50, 10  # of `consul lock`
 HANDED_OVER, HANDED_OVER_QUICK = 20, 6
 TERMS = {"ttl": "60s", "lock_delay": "60s", "node_checks": ["serfHealth"]}
-RENEW_EVERY_S = 20.0
 IDLE_S, IDLE_QUICK_S = 60.0, 20.0
 SETTLE_S = 10.0
 BREATH_S = 0.5
@@ -53,7 +52,7 @@ def _ours(lab: Lab) -> list[Figure]:
         memory_mb = _memory_mb(holder)
         connections = _connections(holder)
         sessions = {entry["Session"] for entry in agent.kv_list(FOLDER)}
-        late = late_ms(renewals(agent.log, sessions), RENEW_EVERY_S, [window])
+        late = late_ms(renewals(agent.log, sessions), [window])
         waiter = supervisor_of(scene, agent.url, "waiter", _elections(scene, "waiter"))
         waiter.start()
         wait_until(lambda: len(agent.sessions()) == 2 * ELECTIONS, "both take part in all")

@@ -4,8 +4,8 @@ Two supervisors hand one election back and forth, by `step-down`; one of them ho
 listens over HTTP. Quiet rounds and loaded ones take turns. In a loaded one the clients ask it for its
 whole status, two hundred times a second together, and as many connections as said are open and idle.
 A hand-over counts from the end of the old on_lose to the first instruction of the next on_acquire,
-in both directions; a renewal of the twenty counts by how much later it reaches Consul than a third
-of its TTL after the one before. Consul's own log tells that, so that nothing stands in between.
+in both directions; a renewal of the twenty counts by how much later it reaches Consul than the pace
+of its session says. Consul's own log tells that, so that nothing stands in between.
 """
 
 import socket
@@ -14,11 +14,11 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from bench.agent_log import LOGGED, Window, late_ms, renewals
 from bench.asker import Asked
 from bench.contender import Contender, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95, p95
 from bench.lab import Lab, Scene, wait_until
-from bench.renewals import LOGGED, Window, late_ms, renewals
 from supervisor.control import Command, Outcome, Verb
 from supervisor.control.client import ask
 from tests.support.consul import HOST, Agent, free_ports
@@ -74,7 +74,7 @@ def measure(lab: Lab) -> list[Figure]:
         sessions = {entry["Session"] for entry in agent.kv_list(OTHER_KEYS)}
         times = renewals(agent.log, sessions)
         for side in (quiet, loaded):
-            side.late_ms = late_ms(times, TTL_S / 3, side.windows)
+            side.late_ms = late_ms(times, side.windows)
     return _figures(quiet, loaded)
 
 

@@ -16,8 +16,10 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       settings.py    what the file asks for, as values
       lease.py       the safety arithmetic: how long belief may outlive the last news
       events.py      everything that can happen
+      values.py      replace, for frozen values: quick, and no copy of what is the same
       actions.py     everything that can be decided, and the order that binds it
       lane.py        exchanges of one kind, one at a time
+      pace.py        when what is asked regularly is asked next, so that a fleet drifts apart
       session.py     one Consul session: create, renew, acquire, release, destroy; forward only
       sequence.py    a list of hooks, one attempt at a time
       tenure.py      acquire -> on_acquire -> holding -> on_lose -> ended
@@ -36,6 +38,8 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     driver.py      a turn: event -> step -> actions -> records, on whatever world it is given
     daemon.py      that world: the loop, exchanges, children, files; signals and stop
     exchanges.py   exchanges with Consul: a request of the core in, what was answered out
+    sharing/       one question for many keys, where each cannot have a connection of its own
+    turns.py       so many at a time, the others in the order in which they came
     doors.py       the control socket and http.listen: opened, moved, closed, and what is told there
     journal/       what survives a crash of ours: a file of records per item
     records.py     the journal in the daemon's hands: read at the start, written, complained about

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.agent_log import LOGGED, expiries, late_ms, most_within, renewals, requests
 from bench.asker import Asked
 from bench.lab import Lab
-from bench.renewals import LOGGED, late_ms, renewals
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
 from tests.support.consul import HOST, Agent
 from tests.support.supervisor import PATIENCE_S
@@ -82,8 +82,29 @@ def test_renewals_are_found_in_consuls_own_log(tmp_path: Path) -> None:
     assert began <= times[0] < times[1] <= ended
 
 
-def test_a_renewal_is_late_by_what_is_beyond_its_interval() -> None:
-    """Counted in the window in which it came; the first of a session cannot be late."""
-    times = [[1.0, 4.0, 7.5, 10.5], [2.0]]
-    assert late_ms(times, 3.0, [(0.0, 8.0)]) == [0.0, 500.0]
-    assert late_ms(times, 3.0, [(0.0, 2.0), (10.0, 11.0)]) == [0.0]
+def test_a_renewal_is_late_by_what_is_beyond_the_pace_of_its_session() -> None:
+    """Counted in the window in which it came; the first two of a session cannot be late."""
+    times = [[0.5, 1.0, 4.0, 7.5, 10.5], [2.0], [3.0, 5.0, 9.0]]
+    assert late_ms(times, [(0.0, 8.0)]) == [0.0, 500.0]
+    assert late_ms(times, [(0.0, 2.0), (10.0, 11.0)]) == [0.0]
+
+
+def test_the_busiest_stretch_is_found_wherever_it_begins() -> None:
+    assert most_within([5.0, 0.3, 0.05, 0.1, 0.14, 1.0], 0.1) == 3
+    assert most_within([], 0.1) == 0
+
+
+def test_consuls_log_tells_of_requests_that_lasted_and_of_sessions_that_expired(tmp_path: Path) -> None:
+    with Agent(tmp_path, config=LOGGED) as agent:
+        agent.kv_put("k", b"")
+        began = time.time()
+        session = agent.session_create(TTL="1s")
+        index = agent.call("GET", "/kv/k").index
+        agent.kv_wait("k", index, wait_s=0.5)
+        while session in (each["ID"] for each in agent.sessions()):
+            time.sleep(0.1)
+        ended = time.time()
+        (watch,) = (each for each in requests(agent.log) if "wait=500ms" in each.url)
+        expired = expiries(agent.log)
+    assert began < watch.at < watch.done_at < ended and watch.done_at - watch.at >= 0.5
+    assert set(expired) == {session} and began + 1 < expired[session] < ended

@@ -20,6 +20,7 @@ from supervisor.core.key import Key
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease, lease_of
 from supervisor.core.memory import Ledger
+from supervisor.core.pace import first_s, next_s
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
 from supervisor.core.slots import Slots
@@ -33,7 +34,8 @@ STEADY_S = 600.0  # after so long as holder the next loss of our own making coun
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """``spread`` and ``phase`` are those of ``Wanted``.
+    """``spread`` and ``phase`` are those of ``Wanted``: its own, so that neither a fleet nor one process
+    asks in step.
 
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
@@ -78,19 +80,19 @@ class Contender:
         return RETRY_MIN_S + RETRY_SPREAD_S * self.spread
 
     @property
-    def renew_every_s(self) -> float:
-        """The time from one renewal to the next."""
+    def renew_within_s(self) -> float:
+        """The longest time from one renewal to the next."""
         ttl_s = self.lease.ttl_s
         if ttl_s is None:
             return sessions.RENEW_WITHOUT_TTL_S
         return ttl_s / 3 if self.tenure is not None else ttl_s / 2
 
-    def read_after(self, contact: float) -> float:
+    def read_after(self, contact: float, *, first: bool = False) -> float:
         """When a holder reads that had news of this time: after an interval, or where others' questions
         are asked together with its own, when the next of theirs is due."""
         interval_s = self.lease.interval_s
         if self.phase is None:
-            return contact + interval_s
+            return contact + (first_s if first else next_s)(interval_s, self.spread)
         parts = math.floor(contact / interval_s - self.phase) + 1
         together_at = (parts + self.phase) * interval_s
         return together_at if contact < together_at <= contact + interval_s else contact + interval_s
@@ -291,8 +293,8 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     )
     news = News(view, contact, now, consistent=True, old=False)
     contender = note(replace(contender, tenure=tenure), news, now)
-    renew = contender.session.renew.by(now + contender.renew_every_s)
-    claim = contender.claim.won(hold.token, contender.read_after(contact))
+    renew = contender.session.renew.by(now + first_s(contender.renew_within_s, contender.spread))
+    claim = contender.claim.won(hold.token, contender.read_after(contact, first=True))
     return replace(contender, session=replace(contender.session, renew=renew), claim=claim)
 
 

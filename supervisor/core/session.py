@@ -175,10 +175,10 @@ def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, 
     return replace(session, renew=session.renew.begin(renewal)), renewal
 
 
-def created(session: Session, terms: Terms, outcome: Outcome, now: float, every_s: float) -> Session:
+def created(session: Session, terms: Terms, outcome: Outcome, now: float, renew_in_s: float) -> Session:
     """The answer to a create."""
     if isinstance(outcome, Created):
-        renew = Lane(due_at=now + every_s)
+        renew = Lane(due_at=now + renew_in_s)
         live = replace(session, stage=Stage.LIVE, id=outcome.session, write=session.write.end(), renew=renew)
         return _toward_end(live, now) if session.ending else live
     if session.ending:

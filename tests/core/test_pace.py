@@ -1,0 +1,108 @@
+"""Contenders that began at the same instant ask at different ones, and none asks later than promised."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.pace import FIRST_HASTE_MAX, HASTE_MAX
+from tests.core.play import ACQUIRE, CREATE, FREE, INFO, OURS, READ, RENEW, RIVAL, WATCH, WON, Play, contender
+
+SPREADS = (0.0, 0.25, 0.5, 0.999)
+CREATED_AT, CONTACT, WON_AT = 0.1, 0.2, 0.3
+WAITER_S, HOLDER_S, INTERVAL_S = 4.5, 3.0, 3.0  # of play.contender
+UNTIL = 120.0
+
+
+def began(spread: float, ttl_s: float | None = 9.0) -> Play:
+    play = Play(contender(ttl_s=ttl_s))
+    play.contender = replace(play.contender, spread=spread)
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(CREATED_AT, CREATE, e.Created("s"), "")
+    return play
+
+
+def waiter(spread: float) -> Play:
+    play = began(spread)
+    play.on(CONTACT, WATCH, RIVAL)
+    play.on(CONTACT, INFO, e.SessionInfo(15.0))
+    play.passes(UNTIL)
+    return play
+
+
+def holder(spread: float, ttl_s: float | None = 9.0) -> Play:
+    play = began(spread, ttl_s)
+    play.on(CONTACT, WATCH, FREE)
+    play.on(WON_AT, ACQUIRE, WON)
+    play.happens(WON_AT, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.on(WON_AT, WATCH, OURS)
+    play.passes(UNTIL)
+    assert play.role == "holding"
+    return play
+
+
+def nearest_s(ours: list[float], others: list[float]) -> list[float]:
+    """How far each of ours is from the nearest of the others'."""
+    return [min(abs(at - other) for other in others) for at in ours]
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_no_interval_is_longer_than_promised_nor_much_shorter(spread: float) -> None:
+    """The first of a series comes at the spread's own time within its interval, and no later."""
+    waits, holds = waiter(spread), holder(spread)
+    for play, kind, begin, every_s in (
+        (waits, RENEW, CREATED_AT, WAITER_S),
+        (holds, RENEW, WON_AT, HOLDER_S),
+        (holds, READ, CONTACT, INTERVAL_S),
+    ):
+        times = play.times(kind)
+        first_at = begin + every_s * (1 - FIRST_HASTE_MAX * spread)
+        assert times[0] <= max(first_at, WON_AT) + 1e-9
+        assert UNTIL - times[-1] <= every_s
+        assert all(after - before <= every_s + 1e-9 for before, after in pairwise(times))
+        regular = [at for at in times if at > first_at + every_s]
+        assert len(regular) > 20
+        for before, after in pairwise(regular):
+            assert after - before == pytest.approx(every_s * (1 - HASTE_MAX * spread))
+
+
+def test_without_a_ttl_the_renewals_are_spread_all_the_same() -> None:
+    first, second, *_ = holder(0.5, ttl_s=None).times(RENEW)
+    assert first == pytest.approx(CREATED_AT + 7.5)
+    assert second - first == pytest.approx(9.5)
+
+
+@pytest.mark.parametrize(("kind", "begin"), [(RENEW, waiter), (RENEW, holder), (READ, holder)])
+def test_two_that_began_together_move_apart(kind: type[a.Request], begin: Callable[[float], Play]) -> None:
+    """From the first on, and go on moving: they do not settle at any distance."""
+    ours, theirs = (begin(spread).times(kind) for spread in (0.25, 0.75))
+    assert nearest_s(ours[:2], theirs)[0] > 0.5
+    apart_s = nearest_s(ours, theirs)
+    assert max(apart_s) - min(apart_s) > 1.0
+
+
+def test_those_of_one_spread_stay_in_step() -> None:
+    """So it is the spread that moves them, and a run can be made again."""
+    assert holder(0.25).log == holder(0.25).log
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.3, 0.999])
+def test_those_of_one_phase_read_at_the_same_instants(phase: float) -> None:
+    """However they began: one question then serves them all, and none waits longer than promised."""
+    plays = [began(spread) for spread in (0.1, 0.8)]
+    for number, play in enumerate(plays):
+        play.contender = replace(play.contender, phase=phase)
+        begin = CONTACT + number
+        play.on(begin, WATCH, FREE)
+        play.on(begin, ACQUIRE, WON)
+        play.happens(begin, e.HookEnded(play.last(a.StartHook), ok=True))
+        play.on(begin, WATCH, OURS)
+        play.passes(UNTIL)
+    ours, theirs = (play.times(READ) for play in plays)
+    assert ours[-10:] == pytest.approx(theirs[-10:])
+    for times in (ours, theirs):
+        assert all(after - before <= INTERVAL_S + 1e-9 for before, after in pairwise(times))
+        assert len(times) <= UNTIL / INTERVAL_S + 1
