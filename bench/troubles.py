@@ -61,7 +61,7 @@ class Troubles:
         """``flood_s``: for so long each flood lasts."""
         self._agent = agent
         self._session = agent.session_create(TTL="3600s")
-        self._touches = 0
+        self._touched_at = -TIMEOUT_S
         self._deaf = exits.enter_context(socket.create_server((HOST, 0), backlog=1024))
         self._pipe = Pipe(scene.folder / "log.fifo")
         exits.callback(self._pipe.close)
@@ -105,11 +105,15 @@ class Troubles:
             yield Trouble("a full disk", self._full_disk, may_lead=False)
 
     def _touch(self, kind: str) -> None:
-        """The observed values change, so their hooks begin, or begin again when they end."""
-        self._touches += 1
+        """The observed values change, so their hooks begin, or begin again when they end; as seldom as
+        that needs, for a change has its own price."""
+        now = time.monotonic()
+        if now - self._touched_at < TIMEOUT_S:
+            return
+        self._touched_at = now
         for name in self.observers:
             if name.startswith(kind):
-                self._agent.kv_put(KEYS + name, str(self._touches).encode())
+                self._agent.kv_put(KEYS + name, str(now).encode())
 
     def _hooks(self, kind: str) -> Callable[[], AbstractContextManager[None]]:
         @contextmanager
