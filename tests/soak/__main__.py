@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
+
 from tests.soak.judge import plot
 from tests.soak.pair import ELECTIONS, Pair
 from tests.soak.receiver import Receiver
@@ -50,7 +52,7 @@ def _soak(folder: Path, seed: int, seconds: float) -> int:
         try:
             soak.last_for(seconds)
             pair.stop()
-        except AssertionError as error:
+        except (AssertionError, psutil.Error) as error:  # or the one that was to live has not
             broken.append(str(error))
         finally:
             pair.close()

@@ -8,13 +8,13 @@ each time.
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from supervisor.control import Command, Verb
 from supervisor.control.client import DaemonUnreachable, ask
-from tests.soak.look import look
+from tests.soak.look import Look, look
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import Supervisor, until
 
@@ -29,6 +29,8 @@ REST_TRIES = 3  # who is starved by others for longer than its lease loses, and 
 LOSE = {"timeout": "1s", "kill_after": "100ms"}
 QUICK = {"timeout": "1s", "kill_after": "100ms"}
 LIVING, OTHER = "living", "other"
+
+T = TypeVar("T")
 
 
 class Pair:
@@ -88,41 +90,45 @@ class Pair:
             return False
         return True
 
-    def rest(self) -> None:
-        """Return when the first holds everything, the other waits for everything, and no hook runs.
+    def rest(self) -> Look:
+        """The first when it holds everything, the other waits for everything, and no hook runs.
 
         AssertionError when that does not come.
         """
         self.living.rewrite(self.config(LIVING))
-        assert self.tell(self.living, Command(Verb.RELOAD)), self.living.log_tail()
-        for supervisor in (self.living, self.other):
-            heard = partial(self.tell, supervisor, Command(Verb.RESUME))
-            until(heard, f"it goes on:\n{supervisor.log_tail()}", REST_WITHIN_S)
+        for supervisor, verb in (
+            (self.living, Verb.RELOAD),
+            (self.living, Verb.RESUME),
+            (self.other, Verb.RESUME),
+        ):
+            heard = partial(self.tell, supervisor, Command(verb))
+            until(heard, f"{verb} is heard:\n{supervisor.log_tail()}", REST_WITHIN_S)
         for _ in range(REST_TRIES):
             code = self.other.stop()
             assert code == 0, f"the other ended with {code}:\n{self.other.log_tail()}"
             self._wait(lambda: self._holds_all(LIVING), "the first holds all")
             self.other.start()
-            self._wait(self._rests_or_has_lost, "all waits")
-            if self._rests():
-                return
+            seen = self._wait(lambda: self._at_rest() or self._holds_any(OTHER), "all waits")
+            if isinstance(seen, Look):
+                return seen
         raise AssertionError(f"no rest: {self._state()}")
 
-    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+    def _wait(self, condition: Callable[[], T], what: str) -> T:
         try:
-            until(condition, what, REST_WITHIN_S)
+            return until(condition, what, REST_WITHIN_S)
         except AssertionError as error:
             raise AssertionError(f"{error}; {self._state()}") from None
 
-    def _rests_or_has_lost(self) -> bool:
-        return self._rests() or any(entry["Session"] in self._sessions(OTHER) for entry in self._entries())
-
-    def _rests(self) -> bool:
-        return self._holds_all(LIVING) and len(self._sessions(OTHER)) == ELECTIONS and self._no_hook_runs()
-
-    def _no_hook_runs(self) -> bool:
+    def _at_rest(self) -> Look | None:
+        """The look that shows it: a candidate_check may begin at any time."""
+        if not self._holds_all(LIVING) or len(self._sessions(OTHER)) != ELECTIONS:
+            return None
         seen = look(self.living.pid)
-        return len(seen.children) == RUNS and not seen.dead
+        return seen if len(seen.children) == RUNS and not seen.dead else None
+
+    def _holds_any(self, who: str) -> bool:
+        sessions = self._sessions(who)
+        return any(entry["Session"] in sessions for entry in self._entries())
 
     def _holds_all(self, who: str) -> bool:
         sessions = self._sessions(who)

@@ -71,9 +71,8 @@ class Soak:
         self._dead = seen.dead
 
     def _rest(self) -> None:
-        self._pair.rest()
+        seen = self._pair.rest()
         self._look()
-        seen = look(self._pair.living.pid)
         self._files.values.append(seen.files)
         self._children.values.append(len(seen.children))
         self._records.values.append(len(list(self._pair.living.state_dir.glob("*.journal"))))
