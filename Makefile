@@ -13,7 +13,7 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-long test-programs test-systemd test-semaphores test-cluster simulate mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-long test-programs test-systemd test-semaphores test-soak test-cluster simulate mutants bench compiler root clean
 
 help:
 	@echo "make test      set up whatever is missing, check style and types, run the tests"
@@ -22,6 +22,7 @@ help:
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
+	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
 	@echo "make test-programs  beside a browser, HAProxy and Prometheus, of Debian's packages (installs them when root)"
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
@@ -61,6 +62,9 @@ test-systemd: root setup
 
 test-semaphores: setup
 	.venv/bin/python -m tests.semaphores --seed $(SEED)
+
+test-soak: setup
+	.venv/bin/python -m tests.soak --seed $(SEED)
 
 test-cluster: root setup
 	.venv/bin/python -m tests.cluster --seed $(SEED)

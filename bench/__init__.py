@@ -28,4 +28,6 @@ own, named in ROWS of __main__.py.
     status.py      row: hand-overs and renewals while the status is asked for all the time
     reload.py      row: one of a hundred elections changes in the file
     many.py        row: a thousand elections in one process
+    slow.py        row: hand-overs and renewals beside what is slow or stands still
+    troubles.py    what that is: hooks, a log that nobody reads, a full disk
 """

@@ -21,6 +21,8 @@ from bench import (
     reload,
     resources,
     slots,
+    slow,
+    soak,
     start,
     status,
     takeover,
@@ -40,18 +42,20 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "exchange": exchange.measure,
     "journal": journal.measure,
     "status": status.measure,
+    "slow": slow.measure,
     "reload": reload.measure,
     "many": many.measure,
 }
-EPILOG = f"rows: {', '.join(ROWS)}; a program of its own: {cluster.NAME} (see {cluster.NAME} --help)"
+PROGRAMS: dict[str, Callable[[Sequence[str]], int]] = {cluster.NAME: cluster.main, soak.NAME: soak.main}
+EPILOG = f"rows: {', '.join(ROWS)}; programs of their own: {', '.join(PROGRAMS)} (each has --help)"
 DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the rows that are asked for; the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if list(arguments[:1]) == [cluster.NAME]:
-        return cluster.main(arguments[1:])
+    if arguments and arguments[0] in PROGRAMS:
+        return PROGRAMS[arguments[0]](arguments[1:])
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     began = time.monotonic()

@@ -1,6 +1,7 @@
 """The bench's own instruments: what they count and what they refuse. What they measure has no test."""
 
 import asyncio
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ import pytest
 from bench.agent_log import LOGGED, expiries, late_ms, most_within, renewals, requests
 from bench.asker import Asked
 from bench.lab import Lab
+from bench.slow import FREE, TROUBLED, Spells
+from bench.troubles import Pipe
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
 from tests.support.consul import HOST, Agent
-from tests.support.supervisor import PATIENCE_S
+from tests.support.supervisor import PATIENCE_S, until
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
@@ -108,3 +111,30 @@ def test_consuls_log_tells_of_requests_that_lasted_and_of_sessions_that_expired(
         expired = expiries(agent.log)
     assert began < watch.at < watch.done_at < ended and watch.done_at - watch.at >= 0.5
     assert set(expired) == {session} and began + 1 < expired[session] < ended
+
+
+def test_a_log_is_stuck_for_as_long_as_said(tmp_path: Path) -> None:
+    """Whoever writes meanwhile finds no room, and then there is room again."""
+    pipe = Pipe(tmp_path / "log")
+    writer = os.open(pipe.path, os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        with pipe.stuck(), pytest.raises(BlockingIOError):
+            os.write(writer, b"a line")
+        until(lambda: _takes(writer), "it is read again")
+    finally:
+        os.close(writer)
+        pipe.close()
+
+
+def _takes(writer: int) -> bool:
+    try:
+        return os.write(writer, b"x" * 4096) == 4096
+    except BlockingIOError:
+        return False
+
+
+def test_hand_overs_are_compared_in_the_directions_that_both_have() -> None:
+    quiet, full_disk = Spells(), Spells()
+    quiet.handed_ms = {TROUBLED: [1.0, 2.0], FREE: [30.0]}
+    full_disk.handed_ms = {TROUBLED: [3.0], FREE: []}
+    assert quiet.all_ms(full_disk) == [1.0, 2.0] and quiet.all_ms(quiet) == [1.0, 2.0, 30.0]

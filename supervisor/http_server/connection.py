@@ -51,6 +51,7 @@ class Client(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.head_bytes_max)
         self._transport: asyncio.Transport | None = None
+        self._lost = False
         self._peer: Peer | None = None
         self._incoming: _Incoming | None = None
         self._begun = False  # whether a byte of the next request has come
@@ -63,7 +64,7 @@ class Client(asyncio.BufferedProtocol):
     def abort(self) -> "asyncio.Task[None] | None":
         """Hang up; the task, if any, that answers and is being cancelled."""
         self._settle()
-        if self._transport is not None:
+        if self._transport is not None and not self._lost:  # asyncio would close it a second time
             self._transport.abort()
         if self._task is not None:
             self._task.cancel()
@@ -82,6 +83,7 @@ class Client(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone, or we have hung up."""
+        self._lost = True
         self._crowd.leaves(self)
         self.abort()
 
@@ -112,8 +114,12 @@ class Client(asyncio.BufferedProtocol):
         """asyncio's buffer is full: the answer is all in it, so only its time counts."""
 
     def resume_writing(self) -> None:
-        """The client has taken (most of) the answer."""
-        if self._sending and self._task is None:
+        """The client has taken the answer. What is next may be our hanging up, which asyncio does not
+        expect of us within this call."""
+        self._loop.call_soon(self._taken)
+
+    def _taken(self) -> None:
+        if self._sending and self._task is None and not self._sent.is_closing():
             self._next()
 
     def _resume(self) -> None:

@@ -144,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close at once, or as soon as it is established: no farewell can keep the socket open."""
         self._aborted = True
-        if self._transport is not None:
+        if self._transport is not None and not self._closed:  # asyncio would close it twice
             self._transport.abort()
 
     # --- what asyncio calls ----------------------------------------------------------------------

@@ -19,6 +19,7 @@ SMALL = Limits(
 PATIENT = Limits(clients_max=4, head_bytes_max=2048, body_bytes_max=10_000)
 HANG_S = 20.0
 CROWD = 400
+AHEAD = 1000  # small requests, more than whose answers a unix socket holds
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -335,6 +336,52 @@ def test_an_answer_that_closes_ends_the_connection() -> None:
         assert (await closed(streams)).endswith(b"/a")
 
     served(test)
+
+
+def test_a_large_answer_that_ends_the_connection_arrives_whole() -> None:
+    """Its end is sent from within asyncio's own writing, which then sees to the connection's end, too."""
+    complaints: list[dict[str, object]] = []
+
+    async def test(trial: Trial) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+        for said in (request("/large", "Connection: close"), request("/large").replace(b"1.1", b"1.0", 1)):
+            reader, writer = await trial.connect()
+            writer.write(said)
+            assert await answer(reader) == (200, b"x" * 50_000_000)
+            assert not await closed((reader, writer))
+
+    served(test)
+    assert not complaints
+
+
+def test_a_refusal_that_is_taken_late_ends_the_connection_once(tmp_path: Path) -> None:
+    """What asyncio has still to send when we hang up it sends first, and then hangs up by itself."""
+    complaints: list[dict[str, object]] = []
+
+    async def test(trial: Trial) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: complaints.append(context))
+        bound = socket.socket(socket.AF_UNIX)
+        bound.bind(str(tmp_path / "s"))
+        await trial.server.listen_unix(bound)
+        with socket.socket(socket.AF_UNIX) as greedy, socket.socket(socket.AF_UNIX) as wrong:
+            for client in (greedy, wrong):
+                client.setblocking(False)
+                await loop.sock_connect(client, str(tmp_path / "s"))
+            await loop.sock_sendall(greedy, request("/a") * AHEAD)
+            await asyncio.sleep(0.2)
+            fit = len(trial.handled) - 1  # the last one's answer waits for room
+            assert 0 < fit < AHEAD - 1
+            await loop.sock_sendall(wrong, request("/a") * fit + b"no request\r\n\r\n")
+            await asyncio.sleep(0.2)
+            assert len(trial.handled) == 2 * fit + 1
+            said = b""
+            while part := await loop.sock_recv(wrong, 1 << 20):
+                said += part
+            assert said.count(b" 200 ") == fit and said.count(b" 400 ") == 1
+
+    served(test)
+    assert not complaints
 
 
 def test_head_has_no_body_and_the_connection_goes_on() -> None:

@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -541,3 +542,31 @@ asyncio.run(main(sys.argv[1]))
         ended = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert json.loads(ended.stdout) == 1
+
+
+def test_a_peer_that_says_no_more_and_then_takes_all_is_closed_once() -> None:
+    """Both are met in one turn of a loop that was held up; asyncio closes such a connection itself."""
+    held_up = threading.Event()
+
+    def hang_up_and_read(listener: socket.socket) -> None:
+        peer, _ = listener.accept()
+        with peer:
+            held_up.wait(PATIENT_S)
+            peer.shutdown(socket.SHUT_WR)
+            while peer.recv(1 << 20):
+                pass
+
+    async def scenario(url: str) -> ExchangeFailed:
+        loop = asyncio.get_running_loop()
+        async with transport(url) as it:
+            loop.call_later(0.1, held_up.set)
+            loop.call_later(0.1, time.sleep, 0.5)
+            large = requests.Request("PUT", url + "/write", data=b"x" * 4_000_000).prepare()
+            return await failure_of(it.exchange(large, timeout_s=PATIENT_S, fresh=True))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        peer = threading.Thread(target=hang_up_and_read, args=(listener,))
+        peer.start()
+        failure = asyncio.run(scenario(f"http://127.0.0.1:{listener.getsockname()[1]}"))
+        peer.join()
+    assert failure.kind is FailureKind.RESET

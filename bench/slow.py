@@ -1,0 +1,189 @@
+"""Row: what is slow or stands still touches no other election, neither its renewals nor its hand-overs.
+
+Two supervisors hand some elections over and back, by `step-down`; one of them holds twenty others and
+has the trouble. Spells of trouble and quiet ones take turns in one run. A hand-over counts from the
+end of the old on_lose to the first instruction of the next on_acquire; a renewal of the twenty by how
+much later it reaches Consul, by Consul's own log, than a third of its TTL after the one before. On a
+full disk a node gives up and does not lead: there only what it hands over counts, on both sides.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.agent_log import LOGGED, Window, late_ms, renewals
+from bench.contender import COMMAND, stamping_hooks, supervisor_of
+from bench.figures import Figure, p95
+from bench.lab import Lab, Scene, wait_until
+from bench.troubles import Trouble, Troubles
+from supervisor.control import Command, Outcome, Verb
+from supervisor.control.client import ask
+from tests.support.consul import Agent
+
+LIMIT = 1.3  # times the quiet spells, medians
+LATE_MIN_MS = 1.0
+OTHERS = 20
+HANDED = 6  # elections that go over and back
+TTL_S = 10
+ROUNDS, ROUNDS_QUICK = 4, 1  # in each, every trouble has its spell, and a quiet one before it
+SPELL_S, SPELL_QUICK_S = 10.0, 5.0
+REST_S = 1.0  # of who has stepped down: nobody else may be late, and it is in line again soon
+BREATH_S = 0.3  # between two hand-overs
+SETTLE_S = 0.5  # whatever begins or ends with a trouble is over
+KEYS, OTHER_KEYS = "bench/slow/handed/", "bench/slow/others/"
+TROUBLED, FREE = "troubled", "free"
+SESSION = {"session": {"ttl": f"{TTL_S}s"}}
+ROW = "slow things"
+QUIET = Trouble("quiet", nullcontext)
+
+
+@dataclass(eq=False, slots=True)
+class Spells:
+    """All spells of one kind; ``handed_ms`` by who handed over."""
+
+    handed_ms: dict[str, list[float]] = field(default_factory=lambda: {TROUBLED: [], FREE: []})
+    windows: list[Window] = field(default_factory=list)
+    late_ms: list[float] = field(default_factory=list)
+
+    def all_ms(self, like: "Spells") -> list[float]:
+        """Hand-overs by whoever has handed over in those spells, too."""
+        return [ms for who, series in self.handed_ms.items() if like.handed_ms[who] for ms in series]
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Every trouble, with a quiet spell before each."""
+    lab.say(ROW)
+    with lab.scene() as scene, ExitStack() as exits:
+        agent = scene.agent(config=LOGGED)
+        spell_s = SPELL_QUICK_S if lab.quick else SPELL_S
+        troubles = Troubles(scene, agent, exits, spell_s)
+        if not troubles.own_disk:
+            lab.say("cannot fill a disk: only root may mount one of its own")
+        stage = Stage(scene, agent, troubles, spell_s)
+        spells: dict[Trouble, Spells] = {QUIET: Spells()}
+        for _ in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
+            for trouble in stage.troubles:
+                stage.play(QUIET, spells[QUIET])
+                stage.play(trouble, spells.setdefault(trouble, Spells()))
+        stage.tell_late(spells)
+    return _figures(spells)
+
+
+class Stage:
+    """Both supervisors, with all elections won by the one that has the troubles."""
+
+    def __init__(self, scene: Scene, agent: Agent, troubles: Troubles, spell_s: float) -> None:
+        self._scene = scene
+        self._agent = agent
+        self._spell_s = spell_s
+        self.troubles = tuple(troubles.all())
+        config = {
+            "consul": {"address": agent.url},
+            "state_dir": str(troubles.state_dir),
+            "elections": {**self._handed(TROUBLED), **self._others(), **troubles.observers},
+        }
+        path = scene.folder / f"{TROUBLED}.yaml"
+        path.write_text(json.dumps(config))
+        contender = scene.contender(TROUBLED, troubles.started([*COMMAND, "run", str(path)]))
+        contender.start()
+        troubles.pid = contender.pid
+        wait_until(lambda: len(scene.stamps.since(0)) == 2 * (OTHERS + HANDED), "all elections won")
+        supervisor_of(scene, agent.url, FREE, self._handed(FREE)).start()
+        self._all_in_line()
+
+    def _handed(self, who: str) -> dict[str, Any]:
+        return {
+            f"handed{n}": {"key": f"{KEYS}{n}", **SESSION, **stamping_hooks(self._scene, f"{who}-{n}")}
+            for n in range(HANDED)
+        }
+
+    def _others(self) -> dict[str, Any]:
+        return {
+            f"other{n}": {"key": f"{OTHER_KEYS}{n}", **SESSION, **stamping_hooks(self._scene, "others")}
+            for n in range(OTHERS)
+        }
+
+    def play(self, trouble: Trouble, spells: Spells) -> None:
+        """One spell; it ends as it began: the troubled one holds all."""
+        with trouble.within():
+            time.sleep(SETTLE_S)
+            began_at = time.time()
+            while time.time() < began_at + self._spell_s:
+                self._hand_all(TROUBLED, trouble, spells)
+                if not trouble.may_lead:
+                    break
+                self._hand_all(FREE, trouble, spells)
+            time.sleep(max(0.0, began_at + self._spell_s - time.time()))
+            spells.windows.append((began_at, time.time()))
+        if not trouble.may_lead:
+            self._all_in_line()
+            self._hand_all(FREE, QUIET, Spells())
+        self._all_in_line()
+
+    def _hand_all(self, old: str, trouble: Trouble, spells: Spells) -> None:
+        for number in range(HANDED):
+            trouble.again()
+            time.sleep(BREATH_S)
+            spells.handed_ms[old].append(self._hand_over(old, number))
+        if trouble.may_lead:
+            self._all_in_line()
+
+    def _hand_over(self, old: str, number: int) -> float:
+        """Milliseconds."""
+        mark = self._scene.stamps.mark()
+        reply = ask(self._scene.control_socket(old), Command(Verb.STEP_DOWN, f"handed{number}", REST_S))
+        if reply.outcome is not Outcome.DONE:
+            raise RuntimeError(reply.error)
+        end = self._scene.stamps.wait(
+            mark, lambda stamp: stamp.who == f"{old}-{number}" and stamp.edge == "end"
+        )
+        begin = self._scene.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
+        return (begin.at_ns - end.at_ns) / 1e6
+
+    def _all_in_line(self) -> None:
+        """Return when each supervisor has a session for each of its elections, and nothing else goes on."""
+        count = OTHERS + 2 * HANDED + 1  # that of the observed keys
+        wait_until(lambda: len(self._agent.sessions()) == count, f"{count} sessions")
+        time.sleep(SETTLE_S)
+
+    def tell_late(self, spells: Mapping[Trouble, Spells]) -> None:
+        """How late the renewals in these spells were."""
+        sessions = {entry["Session"] for entry in self._agent.kv_list(OTHER_KEYS)}
+        times = renewals(self._agent.log, sessions)
+        for each in spells.values():
+            each.late_ms = late_ms(times, each.windows)
+
+
+def _figures(spells: Mapping[Trouble, Spells]) -> list[Figure]:
+    quiet = spells[QUIET]
+    figures = _medians(QUIET.name, quiet)
+    for trouble, troubled in spells.items():
+        if trouble is not QUIET:
+            figures += _medians(trouble.name, troubled)
+            handed = statistics.median(troubled.all_ms(troubled)) / statistics.median(quiet.all_ms(troubled))
+            late = _floored(troubled.late_ms) / _floored(quiet.late_ms)
+            figures += [
+                Figure(ROW, f"{trouble.name}: hand-over / quiet, medians", handed, "×", LIMIT),
+                Figure(ROW, f"{trouble.name}: renewal late / quiet, medians", late, "×", LIMIT),
+            ]
+    return figures
+
+
+def _floored(late_ms: list[float]) -> float:
+    """The median, but not less than what a quiet machine's timers are late anyway."""
+    return max(LATE_MIN_MS, statistics.median(late_ms))
+
+
+def _medians(name: str, spells: Spells) -> list[Figure]:
+    figures: list[Figure] = []
+    for what, samples in (("hand-over", spells.all_ms(spells)), ("renewal late by", spells.late_ms)):
+        middle, most = statistics.median(samples), p95(samples)
+        figures += [
+            Figure(ROW, f"{name}: {what}, median of {len(samples)}", middle, "ms"),
+            Figure(ROW, f"{name}: {what}, p95", most, "ms"),
+        ]
+    return figures

@@ -1,0 +1,63 @@
+"""What a process takes, as the kernel tells: memory, descriptors, threads, children."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One process at one moment. ``children``: those that live; ``dead``: those not waited for yet."""
+
+    rss_mb: float
+    sockets: int
+    files: int
+    threads: int
+    children: frozenset[int]
+    dead: frozenset[int]
+
+
+def look(pid: int) -> Look:
+    """Raises psutil.Error or OSError when it has ended."""
+    process = psutil.Process(pid)
+    targets = [_target(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
+    sockets = sum(target.startswith("socket:") for target in targets)
+    children = {child.pid: _lives(child) for child in process.children()}
+    return Look(
+        rss_mb=process.memory_info().rss / 1e6,
+        sockets=sockets,
+        files=sum(bool(target) for target in targets) - sockets,
+        threads=process.num_threads(),
+        children=frozenset(child for child, lives in children.items() if lives),
+        dead=frozenset(child for child, lives in children.items() if not lives),
+    )
+
+
+def largest_file_kb(folder: Path) -> float:
+    """Of all records there; one that goes meanwhile counts no more."""
+    sizes = [_size(path) for path in folder.glob("*.journal")]
+    return max(sizes, default=0) / 1024
+
+
+def _target(path: Path) -> str:
+    """Blank when it has been closed meanwhile."""
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:
+        return ""
+
+
+def _lives(child: psutil.Process) -> bool:
+    try:
+        return child.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
