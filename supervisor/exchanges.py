@@ -7,13 +7,14 @@ is written, and then nobody knows whether it was applied.
 
 import random
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import requests
 
 from supervisor.config import Config
 from supervisor.consul import Consul
-from supervisor.core.actions import Prepare, ReadKey, Request, Watch, WatchKey, Write
+from supervisor.core.actions import Acquire, Prepare, ReadKey, Release, Request, Watch, WatchKey, Write
 from supervisor.core.events import Answered, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.log import Log
@@ -23,6 +24,7 @@ from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transpor
 from supervisor.turns import Turns
 
 BEGIN_EVERY_S = 0.005  # a session, a try and a hook take so long
+HANDED_OVER_S = 0.01  # whoever takes the lock next is let have the machine: what we hear of it can wait
 BRIEF_MAX = 32  # exchanges at a time that are no watches: see sharing.WATCHES_MAX
 NOT_SENT = Unknown(f"not sent: {BRIEF_MAX} exchanges were under way all the time")
 
@@ -42,6 +44,8 @@ class Exchanges:
         self._consul = Consul(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
         self._turns = Turns(BRIEF_MAX)
+        self._handing_over: set[str] = set()  # items whose release has no answer yet
+        self._calm_from = float("-inf")
         self._folders: dict[str, Folder] = {}  # by prefix
         self._folder_of: dict[str, Folder] = {}  # by key
         self.follow(config)
@@ -82,12 +86,27 @@ class Exchanges:
     # --- alone ------------------------------------------------------------------------------------
 
     def _send(self, request: Request) -> Coroutine[Any, Any, requests.Response]:
-        return self._transport.exchange(
+        under_way = self._transport.exchange(
             self._consul.encode(request),
             timeout_s=max(0.0, request.at + request.timeout_s - self._clock()),
             fresh=isinstance(request, Write),
-            lag_s=request.lag_s if isinstance(request, Watch) else 0.0,
+            lag=partial(self._lag_s, request),
         )
+        if isinstance(request, Acquire | Release):
+            self._calm_from = self._clock()
+        if isinstance(request, Release):
+            self._handing_over.add(request.item)
+        return under_way
+
+    @property
+    def calm_s(self) -> float:
+        """For how long whatever is not urgent can wait: we, or others, are about to take a lock."""
+        return max(0.0, self._calm_from + HANDED_OVER_S - self._clock())
+
+    def _lag_s(self, request: Request) -> float:
+        """For how long its answer, which begins to come now, is left alone."""
+        lag_s = request.lag_s if isinstance(request, Watch) else 0.0
+        return max(lag_s, self.calm_s if request.item in self._handing_over else 0.0)
 
     async def _answered(
         self, request: Request, under_way: Coroutine[Any, Any, requests.Response]
@@ -103,6 +122,8 @@ class Exchanges:
             return await self._answered(request, under_way)
         finally:
             self._turns.give()
+            if isinstance(request, Release):
+                self._handing_over.discard(request.item)
 
     async def _in_turn(self, request: Request) -> Answered:
         """Not sent before others have been answered, nor when its time is over by then."""

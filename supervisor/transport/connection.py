@@ -7,6 +7,7 @@ must never go on after anything but a complete answer: then it is aborted.
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
@@ -24,6 +25,15 @@ INFORMATIONAL_MAX = 8  # 100 and 103 come once or twice; a peer may not keep us 
 TURNS_TO_READ = 2  # of the loop: one to see that a socket is readable, one to read it
 NOTHING = memoryview(b"")
 HTTP_TOO_LARGE = 431  # h11's hint on a head that outgrew HEAD_BYTES_MAX
+
+
+Lag = Callable[[], float]
+"""For how many seconds an answer is left alone, asked when its first bytes are there."""
+
+
+def no_lag() -> float:
+    """It is read at once."""
+    return 0.0
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -53,7 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lost: Exception | None = None
         self._exchange: _Exchange | None = None
 
-    def begin(self, request: requests.PreparedRequest, lag_s: float = 0.0) -> None:
+    def begin(self, request: requests.PreparedRequest, lag: Lag = no_lag) -> None:
         """Send the request, in one write, before this returns; ``answer`` must follow, which tells of
         whatever goes wrong.
 
@@ -61,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         heard out first, and may not be sent anything.
         """
         assert self._exchange is None and self._expiry is None
-        exchange = self._exchange = _Exchange(request, self._loop.create_future(), lag_s)
+        exchange = self._exchange = _Exchange(request, self._loop.create_future(), lag)
         exchange.answer.add_done_callback(_seen)
         try:
             exchange.unsent = self._take_encoded(request)
@@ -72,7 +82,7 @@ class Connection(asyncio.BufferedProtocol):
             self._send(exchange)
 
     async def answer(self) -> requests.Response:
-        """The whole answer to what was begun, left alone for its ``lag_s`` from its first bytes on.
+        """The whole answer to what was begun, left alone for its lag from its first bytes on.
 
         Raises ExchangeFailed. Unless this returns an answer the connection is aborted, also when the
         task is cancelled.
@@ -170,8 +180,8 @@ class Connection(asyncio.BufferedProtocol):
         self.heard = True
         self._http.receive_data(bytes(self._received[:nbytes]))
         self._received = NOTHING
-        if self._exchange is not None and self._exchange.lag_s > 0:
-            self._lag(self._exchange)
+        if self._exchange is not None and (lag_s := self._exchange.take_lag()) > 0:
+            self._rest_for(lag_s)
             return
         if nbytes == RECEIVE_BYTES_MAX:
             self._rest()
@@ -201,8 +211,7 @@ class Connection(asyncio.BufferedProtocol):
         self._established.pause_reading()
         self._loop.call_soon(self._resume)
 
-    def _lag(self, exchange: "_Exchange") -> None:
-        lag_s, exchange.lag_s = exchange.lag_s, 0.0
+    def _rest_for(self, lag_s: float) -> None:
         self._established.pause_reading()
         self._loop.call_later(lag_s, self._resume)
 
@@ -294,12 +303,17 @@ class _Exchange:
 
     request: requests.PreparedRequest
     answer: "asyncio.Future[requests.Response]"
-    lag_s: float
+    lag: Lag
     unsent: bytes = b""
     head: h11.Response | None = None
     body: list[bytes] = field(default_factory=list)
     body_bytes: int = 0
     informational: int = 0
+
+    def take_lag(self) -> float:
+        """In seconds; once."""
+        lag, self.lag = self.lag, no_lag
+        return lag()
 
 
 def _seen(answer: "asyncio.Future[requests.Response]") -> None:

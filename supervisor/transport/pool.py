@@ -12,7 +12,7 @@ from typing import Any
 
 import requests
 
-from supervisor.transport.connection import Connection
+from supervisor.transport.connection import Connection, Lag, no_lag
 from supervisor.transport.dial import Dialer, Progress
 from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.failure import ExchangeFailed, FailureKind
@@ -48,12 +48,13 @@ class Transport:
         self._closed = False
 
     def exchange(
-        self, request: requests.PreparedRequest, *, timeout_s: float, fresh: bool, lag_s: float = 0.0
+        self, request: requests.PreparedRequest, *, timeout_s: float, fresh: bool, lag: Lag = no_lag
     ) -> Coroutine[Any, Any, requests.Response]:
         """Send ``request``, before this returns if a connection is ready; what is returned is to be
         awaited, and gives the answer, whatever its status, within ``timeout_s`` from now.
 
-        ``lag_s``: the answer is not looked at before it is so old, which costs next to nothing.
+        ``lag``: asked when the answer begins to come; for so many seconds more it is not looked at, which
+        costs next to nothing.
 
         ``fresh``: on a connection never used before, which is closed afterwards; never repeated.
         Otherwise on a kept one if there is any, which is kept on; a GET is sent once more, on a new
@@ -66,9 +67,9 @@ class Transport:
         assert not self._closed, "the transport is closed"
         connection = self._take_spare() if fresh else self._take_idle()
         if connection is not None:
-            connection.begin(request, lag_s)
+            connection.begin(request, lag)
         deadline = asyncio.get_running_loop().time() + timeout_s
-        return self._within(timeout_s, deadline, _Order(request, fresh, lag_s), connection)
+        return self._within(timeout_s, deadline, _Order(request, fresh, lag), connection)
 
     async def _within(
         self, timeout_s: float, deadline: float, order: "_Order", connection: Connection | None
@@ -135,7 +136,7 @@ class Transport:
 
     async def _dialed(self, order: "_Order", progress: Progress, deadline: float) -> Connection:
         connection = await self._dialer.dial(progress, deadline)
-        connection.begin(order.request, order.lag_s)
+        connection.begin(order.request, order.lag)
         return connection
 
     async def _over(self, connection: Connection, order: "_Order", progress: Progress) -> requests.Response:
@@ -194,4 +195,4 @@ class _Order:
 
     request: requests.PreparedRequest
     fresh: bool
-    lag_s: float
+    lag: Lag

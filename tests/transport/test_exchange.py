@@ -33,7 +33,7 @@ def only_answer(script: list[Step], method: str = "GET", lag_s: float = 0.0) -> 
     async def scenario(url: str) -> requests.Response:
         async with transport(url) as it:
             request = requests.Request(method, url + "/path").prepare()
-            return await it.exchange(request, timeout_s=PATIENT_S, fresh=False, lag_s=lag_s)
+            return await it.exchange(request, timeout_s=PATIENT_S, fresh=False, lag=lambda: lag_s)
 
     with Peer(script) as peer:
         return asyncio.run(scenario(peer.url))
@@ -135,7 +135,7 @@ def test_a_lag_beyond_the_time_for_the_answer_is_a_timeout() -> None:
 
         async def scenario() -> ExchangeFailed:
             async with transport(peer.url) as it:
-                late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, lag_s=PATIENT_S)
+                late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, lag=lambda: PATIENT_S)
                 return await failure_of(late)
 
         assert asyncio.run(scenario()).kind is FailureKind.TIMEOUT
