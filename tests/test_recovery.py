@@ -152,3 +152,12 @@ def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
     found = start([RENAMED], {"n": record(Step.SESSION), "new": other}, ORIGIN)
     assert not found.successors
     assert [each.tenure is not None for each in found.contenders] == [False, True]
+
+
+def test_one_of_many_waits_for_its_turn_but_not_with_what_it_holds() -> None:
+    """A thousand sessions at once would time each other out; a tenure on record is being lost meanwhile."""
+    late = replace(Wanted(SETTINGS, 0.5), delay_s=3.0)
+    fresh = only(start([late], {}, ORIGIN))
+    assert fresh.session.deadline == ORIGIN.now + 3.0
+    held = only(start([late], {"n": record()}, ORIGIN))
+    assert held.tenure is not None and held.session.id == "s" and held.rejoin_at < ORIGIN.now
