@@ -79,7 +79,7 @@ class _Examination:
         if not leader:
             return found
         try:
-            facts, of_agent = await self._agent(hostname, len(items))
+            facts, of_agent = await self._agent(hostname, items)
             found += of_agent
             if of_agent[0].what == "token":
                 return found
@@ -98,7 +98,9 @@ class _Examination:
         leader: str = json_of(response, str)
         return leader
 
-    async def _agent(self, hostname: str, items: int) -> tuple[AgentFacts | None, list[Finding]]:
+    async def _agent(
+        self, hostname: str, items: tuple[ItemSettings, ...]
+    ) -> tuple[AgentFacts | None, list[Finding]]:
         response = await self._asked(self._consul.question("agent/self"))
         if response.status_code == 403 and "ACL not found" in why(response):
             return None, [findings.of_token(why(response))]

@@ -18,7 +18,7 @@ from supervisor.core.actions import Acquire, Prepare, ReadKey, Release, Request,
 from supervisor.core.events import Answered, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.log import Log
-from supervisor.sharing import ALONE, WATCHES_MAX, Folder, Listing, Question, prefixes_for
+from supervisor.sharing import ALONE, Folder, Listing, Question, prefixes_for, questions_of
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 from supervisor.turns import Turns
@@ -181,8 +181,6 @@ def wanted_of(config: Config) -> tuple[Wanted, ...]:
 
 
 def shared_prefixes(config: Config) -> dict[str, str]:
-    """By key the prefix of those that are asked for together: beside each semaphore's own query there
-    is room for some, and none of these falls below a quarter of it."""
+    """By key the prefix of those that are asked for together."""
     keys = [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
-    semaphores = len(config.items) - len(keys)
-    return prefixes_for(keys, max(WATCHES_MAX // 4, WATCHES_MAX - semaphores))
+    return prefixes_for(keys, questions_of(len(keys), len(config.items) - len(keys)))

@@ -4,15 +4,17 @@ Pure functions of answers and settings: nothing here asks, and nothing is printe
 what is so, and the remedy where something is wrong; it never holds the token.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome, Refused
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.sharing.prefixes import questions_of
 
-CONNECTIONS_EACH = 3  # of an item at a time: its watch, a read, and a renewal or a write
+OTHERS_EACH = 2  # connections of an item beside its watch: a read, and a renewal or a write
+OTHERS_MAX = 56  # of all items: exchanges.BRIEF_MAX under way and pool.IDLE_MAX kept
 SOME_NODE = "NAME-OF-THE-AGENTS-NODE"
 
 
@@ -78,7 +80,9 @@ def of_leader(leader: str) -> Finding:
     return Finding("leader", Level.ERROR, text, "bring back a majority of its servers")
 
 
-def of_agent(facts: AgentFacts, hostname: str, *, is_local: bool, items: int) -> list[Finding]:
+def of_agent(
+    facts: AgentFacts, hostname: str, *, is_local: bool, items: Collection[ItemSettings]
+) -> list[Finding]:
     """``is_local``: whether the address that the agent is known by is one of this machine's."""
     return [
         _of_version(facts),
@@ -126,17 +130,19 @@ def _of_leave(facts: AgentFacts) -> Finding:
     return Finding("leave", Level.WARNING, text, "set leave_on_terminate: false in the agent's configuration")
 
 
-def _of_connections(facts: AgentFacts, items: int) -> Finding:
+def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Finding:
     limit = facts.debug.get("HTTPMaxConnsPerClient")
     if not isinstance(limit, int) or isinstance(limit, bool):
         return Finding("connections", Level.UNTOLD, "the agent does not say http_max_conns_per_client")
-    needed = CONNECTIONS_EACH * items
+    semaphores = sum(isinstance(settings, SemaphoreSettings) for settings in items)
+    watches = semaphores + questions_of(len(items) - semaphores, semaphores)
+    needed = watches + min(OTHERS_EACH * len(items), OTHERS_MAX)
     if limit <= 0 or needed <= limit:
         allowed = "no limit" if limit <= 0 else f"{limit} are allowed"
         return Finding("connections", Level.OK, f"up to {needed} connections at a time, {allowed}")
-    text = f"{items} items have up to {needed} connections at a time, the agent allows {limit} a client"
+    text = f"{len(items)} items have up to {needed} connections at a time, the agent allows {limit} a client"
     remedy = f"set limits.http_max_conns_per_client to {needed} or more in the agent's configuration"
-    return Finding("connections", Level.ERROR if items >= limit else Level.WARNING, text, remedy)
+    return Finding("connections", Level.ERROR if watches >= limit else Level.WARNING, text, remedy)
 
 
 # --- rights --------------------------------------------------------------------------------------

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from supervisor.exchanges import BRIEF_MAX
+from supervisor.findings import OTHERS_MAX
+from supervisor.sharing import WATCHES_MAX
+from supervisor.transport.pool import IDLE_MAX
 from tests.support.consul import BINARY, Agent, free_ports
 from tests.support.guarded import Guarded
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
@@ -187,6 +191,11 @@ def test_fewer_connections_than_items_need(tmp_path: Path) -> None:
     assert few.code == OK and few.of("connections")["level"] == "warning"
     assert many.code == CONFIGURATION and many.of("connections")["level"] == "error"
     assert "http_max_conns_per_client to 24" in many.of("connections")["remedy"]
+
+
+def test_what_is_reckoned_for_connections_is_what_the_daemon_keeps_to() -> None:
+    assert BRIEF_MAX + IDLE_MAX == OTHERS_MAX
+    assert WATCHES_MAX + OTHERS_MAX == 120  # docs/configuration.md, "Limits"
 
 
 def test_a_ttl_and_a_check_that_consul_refuses(tmp_path: Path) -> None:

@@ -12,6 +12,16 @@ for that key alone.
 
 from supervisor.sharing.folder import ALONE, Folder, Question
 from supervisor.sharing.listing import Listing, listed, view_of
-from supervisor.sharing.prefixes import WATCHES_MAX, prefixes_for
+from supervisor.sharing.prefixes import WATCHES_MAX, prefixes_for, questions_of
 
-__all__ = ["ALONE", "WATCHES_MAX", "Folder", "Listing", "Question", "listed", "prefixes_for", "view_of"]
+__all__ = [
+    "ALONE",
+    "WATCHES_MAX",
+    "Folder",
+    "Listing",
+    "Question",
+    "listed",
+    "prefixes_for",
+    "questions_of",
+    "view_of",
+]

@@ -12,6 +12,12 @@ WATCHES_MAX = 64  # a third of what Consul grants one address: others on this ma
 _Group = tuple[str, ...]
 
 
+def questions_of(elections: int, semaphores: int) -> int:
+    """How many questions of elections are under way at a time: one each, or as many as there is room for
+    beside the semaphores, which cannot share theirs; a quarter of it is left in any case."""
+    return min(elections, max(WATCHES_MAX // 4, WATCHES_MAX - semaphores))
+
+
 def prefixes_for(keys: Collection[str], at_most: int) -> dict[str, str]:
     """The prefix of each key that shares its questions; whoever is not in it asks alone.
 
