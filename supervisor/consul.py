@@ -105,10 +105,12 @@ class Consul:
         query = {"recurse": "", **waits, **({"consistent": ""} if asked.consistent else {})}
         return self._request("GET", f"kv/{quote(asked.prefix)}", query)
 
-    def list_answer(self, asked: Question, response: requests.Response) -> Listing | Unknown | None:
-        """None: Consul refuses this list (and may yet tell of single keys)."""
+    def list_answer(self, asked: Question, response: requests.Response) -> Listing | Unknown | Denied | None:
+        """None: Consul refuses this list, and may yet tell of single keys."""
         if response.status_code == 403:
-            return None
+            said = why(response)
+            known = rights.UNKNOWN_TOKEN not in said
+            return None if known else Denied(f"{said}: {rights.unknown(self._token.called)}", said)
         try:
             if response.status_code in (200, 404):
                 return listed(response, asked.prefix)

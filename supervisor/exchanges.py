@@ -15,10 +15,10 @@ import requests
 from supervisor.config import Config
 from supervisor.consul import Consul
 from supervisor.core.actions import Acquire, Prepare, ReadKey, Release, Request, Watch, WatchKey, Write
-from supervisor.core.events import Answered, Outcome, Unknown
+from supervisor.core.events import Answered, Denied, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.log import Log
-from supervisor.sharing import ALONE, Folder, Listing, Question, prefixes_for, questions_of
+from supervisor.sharing import ALONE, READ_S, Folder, Listing, Question, prefixes_for, questions_of
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 from supervisor.turns import Turns
@@ -53,11 +53,10 @@ class Exchanges:
     def follow(self, config: Config) -> None:
         """The keys of this file are asked for from now on."""
         prefixes = shared_prefixes(config)
-        former = self._folders
-        self._folders = {
-            prefix: former.get(prefix) or Folder(prefix, self._list, self._clock)
-            for prefix in set(prefixes.values())
-        }
+        busy = {prefix: folder for prefix, folder in self._folders.items() if not folder.is_idle}
+        for prefix in set(prefixes.values()) - busy.keys():
+            busy[prefix] = Folder(prefix, self._list, self._clock)
+        self._folders = busy
         self._folder_of = {key: self._folders[prefix] for key, prefix in prefixes.items()}
 
     def prepare(self, prepare: Prepare) -> None:
@@ -139,13 +138,13 @@ class Exchanges:
         if outcome is not ALONE:
             assert isinstance(outcome, Outcome)
             return Answered(request, outcome)
-        left_s = request.at + request.timeout_s - self._clock()
+        left_s = min(READ_S, request.at + request.timeout_s - self._clock())
         alone = ReadKey(request.item, self._clock(), left_s, request.key)
         answered = await self._in_turn(alone)
         folder.tell(request.key, answered.outcome)
         return Answered(request, answered.outcome)
 
-    async def _list(self, asked: Question) -> Listing | Unknown | None:
+    async def _list(self, asked: Question) -> Listing | Unknown | Denied | None:
         if asked.index is not None:
             return await self._listed(asked)
         if not await self._turns.wait(asked.timeout_s):
@@ -155,7 +154,7 @@ class Exchanges:
         finally:
             self._turns.give()
 
-    async def _listed(self, asked: Question) -> Listing | Unknown | None:
+    async def _listed(self, asked: Question) -> Listing | Unknown | Denied | None:
         try:
             response = await self._transport.exchange(
                 self._consul.list_question(asked), timeout_s=asked.timeout_s, fresh=False

@@ -29,8 +29,13 @@ UNKNOWN_TOKEN = "ACL not found"  # Consul's words for a token that was deleted, 
 def remedy(token: str, request: Request, said: str) -> str:
     """What would mend the refusal ``said`` of this request; ``token`` is what it is called."""
     if UNKNOWN_TOKEN in said:
-        return f"Consul does not know {token}: it was deleted or mistyped"
+        return unknown(token)
     return f"{token} needs {needed(request)}"
+
+
+def unknown(token: str) -> str:
+    """Of a token that Consul does not know."""
+    return f"Consul does not know {token}: it was deleted or mistyped"
 
 
 def needed(request: Request) -> str:

@@ -10,12 +10,13 @@ for that key alone.
     folder.py      the questions about the keys below one prefix
 """
 
-from supervisor.sharing.folder import ALONE, Folder, Question
+from supervisor.sharing.folder import ALONE, READ_S, Folder, Question
 from supervisor.sharing.listing import Listing, listed, view_of
 from supervisor.sharing.prefixes import WATCHES_MAX, prefixes_for, questions_of
 
 __all__ = [
     "ALONE",
+    "READ_S",
     "WATCHES_MAX",
     "Folder",
     "Listing",

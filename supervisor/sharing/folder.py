@@ -7,20 +7,22 @@ the time of their question is what a lease counts from.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from supervisor.core.actions import ReadKey, WatchKey
 from supervisor.core.claim import WAIT_S, WATCH_S
-from supervisor.core.events import KeyView, Outcome, Unknown
+from supervisor.core.events import Denied, KeyView, Outcome, Unknown
 from supervisor.sharing.listing import Listing
 
 REARM_S = 0.002  # those who were answered ask again meanwhile, and are aboard of the next query
 IDLE_WAKES_MAX = 5  # answers in a row of which nobody here had any news
 IDLE_PAUSE_S = 0.05  # then: somebody else's keys change below this prefix
 FAILED_PAUSE_S = 0.5
+READ_S = 3.0  # an answer at once comes within milliseconds, or whoever asked had better ask again
 ALONE_S = 60.0  # where a list cannot be had (too large, forbidden) each asks alone for so long
 LATEST_S = WAIT_S * 17 / 16 + 2.0  # until the next answer, at the latest
 
@@ -45,7 +47,7 @@ class Question:
     timeout_s: float
 
 
-Ask = Callable[[Question], Awaitable[Listing | Unknown | None]]
+Ask = Callable[[Question], Awaitable[Listing | Unknown | Denied | None]]
 """None: there is no such list to be had."""
 _Waiting = dict[WatchKey | ReadKey, "asyncio.Future[Outcome | Alone]"]
 
@@ -71,6 +73,11 @@ class Folder:
     def is_shared(self) -> bool:
         """Whether questions may be asked together now."""
         return self._clock() >= self._alone_until
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits here."""
+        return not self._watchers and not self._readers
 
     def tell(self, key: str, outcome: Outcome) -> None:
         """What a question for that key alone was answered."""
@@ -113,7 +120,7 @@ class Folder:
 
     def _watch(self) -> None:
         if self._watching is None or self._watching.done():
-            self._watching = asyncio.create_task(self._go_on_watching())
+            self._watching = _started(self._go_on_watching())
 
     async def _go_on_watching(self) -> None:
         while self._watchers:
@@ -151,7 +158,7 @@ class Folder:
 
     def _read(self) -> None:
         if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._go_on_reading())
+            self._reading = _started(self._go_on_reading())
 
     async def _go_on_reading(self) -> None:
         await asyncio.sleep(0)  # others of this turn of the loop
@@ -159,7 +166,7 @@ class Folder:
             if len(aboard) == 1:
                 _give(next(iter(aboard.values())), ALONE)
                 continue
-            left_s = min(each.at + each.timeout_s for each in aboard) - self._clock()
+            left_s = min(READ_S, min(each.at + each.timeout_s for each in aboard) - self._clock())
             answer = await self._ask(Question(self._prefix, None, 0.0, True, max(0.0, left_s)))
             if not isinstance(answer, Listing):
                 self._fail(aboard, answer)
@@ -168,12 +175,25 @@ class Folder:
                 is_there = request.key in answer.entries
                 _give(future, answer.outcome(request.key) if is_there else ALONE)
 
-    def _fail(self, waiting: _Waiting, outcome: Unknown | None) -> None:
+    def _fail(self, waiting: _Waiting, outcome: Unknown | Denied | None) -> None:
         """What silence means is for each to say; where there is no list each asks alone for a while."""
         if outcome is None:
             self._alone_until = self._clock() + ALONE_S
         for future in waiting.values():
             _give(future, ALONE if outcome is None else outcome)
+
+
+def _started(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work)
+    task.add_done_callback(_surface)
+    return task
+
+
+def _surface(task: asyncio.Task[None]) -> None:
+    """A bug is told at once, not when the task is forgotten: all who wait here would wait in vain."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        told = {"message": "a folder's task failed", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(told)
 
 
 def _give(future: "asyncio.Future[Outcome | Alone]", outcome: Outcome | Alone) -> None:

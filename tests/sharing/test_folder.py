@@ -228,6 +228,21 @@ def test_a_key_that_a_list_hides_is_denied_all_the_same(tmp_path: Path, unique: 
         played(play, config(unique, guarded.url, token))
 
 
+def test_a_token_that_consul_does_not_know_is_told_to_all_at_once(tmp_path: Path, unique: str) -> None:
+    """And not asked about key by key."""
+    with Guarded(tmp_path / "guarded") as guarded, Proxy(guarded.host, guarded.port) as proxy:
+        made = guarded.token_of(f'key_prefix "{unique}/" {{ policy = "read" }}')
+        guarded.forget(made)
+
+        async def play(asker: Asker) -> None:
+            keys = [key_of(unique, number) for number in range(MANY)]
+            outcomes = await asyncio.gather(*map(asker.read, keys))
+            assert all(isinstance(outcome, Denied) and "does not know" in outcome.why for outcome in outcomes)
+            assert len(targets(proxy, "/v1/kv")) <= WATCHES_MAX
+
+        played(play, config(unique, proxy.url, made.secret))
+
+
 def test_where_lists_are_forbidden_each_asks_alone(tmp_path: Path, unique: str) -> None:
     with Guarded(tmp_path / "guarded", key_list_policy=True) as guarded:
         keys = [key_of(unique, 1), key_of(unique, 2)]
