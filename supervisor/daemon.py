@@ -121,7 +121,6 @@ class Daemon:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._unsaid: deque[tuple[Event, list[Action]]] = deque()
-        self._say_soon: asyncio.TimerHandle | None = None
         self._ended = asyncio.Event()
         self._clean = True
         self._stopping = False
@@ -228,13 +227,11 @@ class Daemon:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self.dispatch, Tick())
 
     def tell(self, event: Event, actions: list[Action]) -> None:
-        """Behind all that this turn has begun, and all that is urgent."""
+        """Behind all that this turn has begun; no answer comes before the loop's next turn."""
         self._unsaid.append((event, actions))
-        if self._say_soon is None:
-            self._say_soon = asyncio.get_running_loop().call_later(self._exchanges.calm_s, self._say)
+        asyncio.get_running_loop().call_soon(self._say)
 
     def _say(self) -> None:
-        self._say_soon = None
         while self._unsaid:
             event, actions = self._unsaid.popleft()
             for listener in self._listeners:

@@ -14,7 +14,7 @@ import requests
 
 from supervisor.config import Config
 from supervisor.consul import Consul
-from supervisor.core.actions import Acquire, Prepare, ReadKey, Release, Request, Watch, WatchKey, Write
+from supervisor.core.actions import Prepare, ReadKey, Release, Request, Watch, WatchKey, Write
 from supervisor.core.events import Answered, Denied, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.log import Log
@@ -44,8 +44,7 @@ class Exchanges:
         self._consul = Consul(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
         self._turns = Turns(BRIEF_MAX)
-        self._handing_over: set[str] = set()  # items whose release has no answer yet
-        self._calm_from = float("-inf")
+        self._released_at: dict[str, float] = {}  # of items whose release has no answer yet
         self._folders: dict[str, Folder] = {}  # by prefix
         self._folder_of: dict[str, Folder] = {}  # by key
         self.follow(config)
@@ -91,21 +90,15 @@ class Exchanges:
             fresh=isinstance(request, Write),
             lag=partial(self._lag_s, request),
         )
-        if isinstance(request, Acquire | Release):
-            self._calm_from = self._clock()
         if isinstance(request, Release):
-            self._handing_over.add(request.item)
+            self._released_at[request.item] = self._clock()
         return under_way
-
-    @property
-    def calm_s(self) -> float:
-        """For how long whatever is not urgent can wait: we, or others, are about to take a lock."""
-        return max(0.0, self._calm_from + HANDED_OVER_S - self._clock())
 
     def _lag_s(self, request: Request) -> float:
         """For how long its answer, which begins to come now, is left alone."""
         lag_s = request.lag_s if isinstance(request, Watch) else 0.0
-        return max(lag_s, self.calm_s if request.item in self._handing_over else 0.0)
+        calm_until = self._released_at.get(request.item, float("-inf")) + HANDED_OVER_S
+        return max(lag_s, calm_until - self._clock())
 
     async def _answered(
         self, request: Request, under_way: Coroutine[Any, Any, requests.Response]
@@ -122,7 +115,7 @@ class Exchanges:
         finally:
             self._turns.give()
             if isinstance(request, Release):
-                self._handing_over.discard(request.item)
+                self._released_at.pop(request.item, None)
 
     async def _in_turn(self, request: Request) -> Answered:
         """Not sent before others have been answered, nor when its time is over by then."""

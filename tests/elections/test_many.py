@@ -1,0 +1,111 @@
+"""More elections than may have a watch of their own: what is promised of one holds for each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.sharing import WATCHES_MAX
+from tests.support.consul import Agent
+from tests.support.supervisor import Supervisor, until
+
+MANY = WATCHES_MAX + 16
+SESSION = {"ttl": "10s", "lock_delay": "20s"}
+
+
+class Cast:
+    """Supervisors that take part in the same elections."""
+
+    def __init__(self, folder: Path, agent: Agent, unique: str) -> None:
+        self._folder = folder
+        self._agent = agent
+        self._unique = unique
+        self._made: list[Supervisor] = []
+
+    def join(self, name: str) -> Supervisor:
+        """It has begun."""
+        one = Supervisor(self._folder / name, self._config(name))
+        self._made.append(one)
+        one.start()
+        return one
+
+    def _config(self, name: str) -> dict[str, Any]:
+        told = f"echo $CONSUL_SUPERVISOR_NAME $CONSUL_SUPERVISOR_REASON >>{self._folder}/{name}.$0"
+        hooks = {on: [{"exec": ["sh", "-c", told, on]}] for on in ("on_acquire", "on_lose")}
+        elections: dict[str, Any] = {
+            f"e{number:03}": {
+                "key": f"{self._unique}/e{number:03}/leader",
+                "value": name,
+                "session": {**SESSION, "name": f"{self._unique}-{name}"},
+                **hooks,
+            }
+            for number in range(MANY)
+        }
+        return {"consul": {"address": self._agent.url}, "elections": elections}
+
+    def led_by(self, name: str) -> int:
+        """How many elections it leads, as Consul says."""
+        entries = self._agent.kv_list(f"{self._unique}/")
+        return sum(entry["Value"] == name.encode() and bool(entry["Session"]) for entry in entries)
+
+    def sessions_of(self, name: str) -> int:
+        return sum(each["Name"] == f"{self._unique}-{name}" for each in self._agent.sessions())
+
+    def told(self, name: str, on: str) -> list[str]:
+        """What these hooks wrote, sorted."""
+        path = self._folder / f"{name}.{on}"
+        return sorted(path.read_text().splitlines()) if path.exists() else []
+
+    def close(self) -> None:
+        for one in self._made:
+            one.close()
+
+
+@pytest.fixture
+def cast(tmp_path: Path, shared_agent: Agent, unique: str) -> Iterator[Cast]:
+    made = Cast(tmp_path, shared_agent, unique)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def each(reason: str) -> list[str]:
+    return [f"e{number:03} {reason}" for number in range(MANY)]
+
+
+def test_all_go_over_to_the_other_each_with_its_hooks_once(cast: Cast) -> None:
+    a = cast.join("a")
+    until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
+    b = cast.join("b")
+    until(lambda: cast.sessions_of("b") == MANY, "b is in line for all")
+    assert a.stop() == 0
+    until(lambda: cast.told("b", "on_acquire") == each("acquired"), "b leads all")
+    assert cast.told("a", "on_lose") == each("shutdown")
+    assert cast.led_by("b") == MANY
+    assert b.stop() == 0
+    assert cast.told("b", "on_lose") == each("shutdown")
+
+
+def test_one_that_another_takes_by_force_is_lost_and_no_other(
+    cast: Cast, shared_agent: Agent, unique: str
+) -> None:
+    a = cast.join("a")
+    until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
+    shared_agent.kv_delete(f"{unique}/e007/leader")
+    until(lambda: cast.told("a", "on_lose") == ["e007 key-deleted"], "it is told")
+    until(lambda: cast.led_by("a") == MANY, "it leads all again")
+    assert a.stop() == 0
+
+
+def test_after_a_crash_all_are_adopted_without_a_hook(cast: Cast) -> None:
+    a = cast.join("a")
+    until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
+    until(lambda: len(a.lines("role", role="holding")) == MANY, "and has done with on_acquire")
+    a.kill()
+    a.wait()
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2 * MANY, "all are adopted")
+    assert cast.told("a", "on_acquire") == each("acquired") and cast.told("a", "on_lose") == []
+    assert a.stop() == 0
