@@ -330,7 +330,8 @@ class Daemon:
         if self._doors.follow(config, {*node.contenders, *wanted}):
             self._start(self._doors.move())
         self._exchanges.follow(config)
-        self.dispatch(FileLoaded(wanted_of(config), secrets.token_hex(8)))
+        going_on = [name for name, fate in fates.items() if fate in (Fate.UNCHANGED, Fate.CHANGES)]
+        self.dispatch(FileLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
         return fates
 
     def _inherited(self) -> dict[str, str]:

@@ -6,8 +6,9 @@ is written, and then nobody knows whether it was applied.
 """
 
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
+from itertools import count
 from typing import Any
 
 import requests
@@ -157,18 +158,20 @@ class Exchanges:
         return self._consul.list_answer(asked, response)
 
 
-def wanted_of(config: Config) -> tuple[Wanted, ...]:
-    """The items of the file, each with its pace; those of one prefix read together."""
+def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:
+    """The items of the file, each with its pace: those of one prefix read together, and those that
+    begin do so one after the other. ``going_on``: the names of those that do not."""
     prefixes = shared_prefixes(config)
+    turns = count()
     phases = {prefix: random.random() for prefix in sorted(set(prefixes.values()))}
     return tuple(
         Wanted(
             settings,
             spread=random.random(),
             phase=phases.get(prefixes.get(settings.key, "")),
-            delay_s=BEGIN_EVERY_S * number,
+            delay_s=0.0 if settings.name in going_on else BEGIN_EVERY_S * next(turns),
         )
-        for number, settings in enumerate(config.items)
+        for settings in config.items
     )
 
 
