@@ -3,11 +3,12 @@ nothing outlives a test: no process, no descriptor, no thread."""
 
 import asyncio
 import contextlib
+import gc
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
@@ -117,6 +118,7 @@ class Trial:
 @contextlib.asynccontextmanager
 async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial]:
     """A Trial, closed at the end; then nothing of it may be left."""
+    gc.collect()  # what earlier tests left to it would otherwise go meanwhile
     before = _possessions()
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: raised.append(what))
@@ -129,7 +131,8 @@ async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial
         await asyncio.sleep(0.005)  # longer than any timer that should have been cancelled
     assert raised == []
     assert one.hooks.running == 0
-    assert _possessions() == before
+    children, files, threads = (now - then for now, then in zip(_possessions(), before, strict=True))
+    assert not children and not files and threads <= 0, (children, files, threads)
 
 
 def shell(text: str, **settings: object) -> Command:
@@ -145,7 +148,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def _possessions() -> tuple[set[int], set[str], int]:
+def _possessions() -> tuple[Any, Any, Any]:
+    """Children, open files and the number of threads."""
     process = psutil.Process()
     return (
         {child.pid for child in process.children()},
