@@ -16,6 +16,7 @@ LOGGED: Mapping[str, object] = {"log_level": "debug", "log_json": True}
 """What the agent's configuration needs."""
 _RENEW = "/v1/session/renew/"
 _REQUEST, _EXPIRED = '"url":"', "Session TTL expired"
+_ANSWERED = '"latency":"'
 _UNITS_S = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _LATENCY = re.compile(r"(?:([0-9]+)m)?([0-9.]+)(ns|µs|ms|s)")
 
@@ -35,7 +36,7 @@ class Request:
 def requests(log: str) -> Iterator[Request]:
     """All that were answered, in the order of that."""
     for line in log.splitlines():
-        if _REQUEST in line:
+        if _REQUEST in line and _ANSWERED in line:  # one that failed is told without how long it took
             told = json.loads(line)
             done_at = _time(told)
             yield Request(told["url"], done_at - _seconds(told["latency"]), done_at)

@@ -138,3 +138,10 @@ def test_hand_overs_are_compared_in_the_directions_that_both_have() -> None:
     quiet.handed_ms = {TROUBLED: [1.0, 2.0], FREE: [30.0]}
     full_disk.handed_ms = {TROUBLED: [3.0], FREE: []}
     assert quiet.all_ms(full_disk) == [1.0, 2.0] and quiet.all_ms(quiet) == [1.0, 2.0, 30.0]
+
+
+def test_a_request_that_failed_is_passed_over() -> None:
+    failed = '{"@timestamp":"2026-11-21T20:27:47.9Z","url":"/v1/kv/k","error":"why"}'
+    answered = '{"@timestamp":"2026-11-21T20:27:47.9Z","url":"/v1/kv/k","latency":"1.5ms"}'
+    (only,) = requests(f"{failed}\n{answered}\n")
+    assert only.done_at - only.at == pytest.approx(0.0015)
