@@ -105,8 +105,9 @@ def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene)
     crash(scene, "a")
     until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "it is dead")
     a.start()
-    until(lambda: len(a.lines("run-started")) == 2, "it runs again")
+    scene.wait(hook="run", stage="begin", reason="adopted")
     assert [record.reason for record in scene.records(hook="run", stage="begin")] == ["acquired", "adopted"]
+    assert len(a.lines("run-started")) == 2
 
 
 def test_what_a_finished_on_acquire_left_running_is_left_alone(scene: Scene) -> None:

@@ -87,7 +87,7 @@ def test_a_removed_election_is_wound_up_and_an_added_one_begins(scene: Scene) ->
 
 def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -> None:
     """Both stop and start the same application."""
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.5")])
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     rewrite(scene, a, f"{scene.name}-2")
     assert reload(a) == (0, [f"{scene.name}: removed", f"{scene.name}-2: added"])
     assert scene.wait_leader() == "a"
@@ -139,7 +139,7 @@ def test_what_the_process_cannot_follow_is_refused_whole(scene: Scene, key: str,
 def test_a_file_that_comes_back_while_the_old_one_ends(scene: Scene) -> None:
     """Removed, and there again before on_lose has ended: it begins anew after that."""
     scene.restarts = True
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.8")])
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
     a.signal(signal.SIGHUP)
     scene.wait(node="a", event="lose", stage="begin")

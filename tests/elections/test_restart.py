@@ -84,7 +84,7 @@ def test_once_adopted_the_hooks_of_the_file_count_and_are_on_record(scene: Scene
 
 def test_a_renamed_election_waits_for_the_end_of_the_old_one(scene: Scene) -> None:
     """Both act on the same application: nothing of the new one before on_lose of the old has ended."""
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.8")])
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     crash(scene, "a")
     scene.agent.session_destroy(session_in_force(scene))
     time.sleep(4.2)  # until the lock-delay is over

@@ -36,7 +36,7 @@ def test_a_stop_during_on_acquire_kills_it_and_runs_on_lose(scene: Scene) -> Non
 
 def test_a_stop_during_on_lose_lets_it_end(scene: Scene) -> None:
     """A loss that is already being told keeps its reason; the on_lose runs once."""
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.5")])
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     scene.agent.session_destroy(scene.session_of("a"))
     scene.wait(node="a", event="lose", stage="begin")
     assert a.stop() == 0
@@ -52,7 +52,7 @@ def test_a_stop_does_not_wait_for_on_change(scene: Scene) -> None:
 
 
 def test_the_key_is_released_after_on_lose_and_not_before(scene: Scene) -> None:
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.5")])
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     session = scene.session_of("a")
     a.signal(signal.SIGTERM)
     scene.wait(node="a", event="lose", stage="begin")

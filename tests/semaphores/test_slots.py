@@ -108,7 +108,7 @@ def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
 @pytest.mark.parametrize("lost", ["session", "contender key"])
 def test_who_loses_by_an_operator_s_hand_still_leaves_in_order(scene: SlotScene, lost: str) -> None:
     """The slot stays taken until its on_lose has ended, and is then given back at once."""
-    slow = [scene.hook("b", "lose", "sleep 0.6")]
+    slow = [scene.hook("b", "lose", "sleep 0.4")]
     scene.holder("a")
     scene.holder("b", on_lose=slow)
     scene.holder("c")
