@@ -304,7 +304,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
         contender,
         tenure=None,
         session=contender.session.end(now, last_try=contender.last_try),
-        claim=contender.claim.given_up(),
+        claim=contender.claim.given_up(failed=tenure.reason in OUR_OWN_MAKING),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
     )

@@ -1,0 +1,259 @@
+"""Where many wait for one key few try, and one that is left alone tries, too."""
+
+import random
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from supervisor.core import events as e
+from supervisor.core import herd
+from tests.core.play import (
+    ACQUIRE,
+    CREATE,
+    INFO,
+    LOCK_DELAY_S,
+    READ,
+    RIVAL,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    behind,
+    waiting,
+)
+
+OTHER = e.KeyView(90, "other", b"them", 3, 90, 4)
+GUARD_S = 15.002  # the lock-delay of ``behind``'s rival, and Consul's slack
+
+
+def freed(low: float, high: float = 1.0) -> e.KeyView:
+    """The key, free, at an index at which a play draws a number between these."""
+    index = next(index for index in count(10) if low <= herd.draw(0.0, index) < high)
+    return e.KeyView(index, "", b"them", 3, index, 3)
+
+
+def one_of_many(eagerness: float) -> Play:
+    """It waits, the rival holds, and it has lost races before."""
+    play = behind()
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, eagerness=eagerness))
+    return play
+
+
+def eagerness(play: Play) -> float:
+    key = play.contender.claim
+    return float(getattr(key, "eagerness"))  # noqa: B009  # of an election's claim alone
+
+
+def watched(view: e.KeyView) -> str:
+    return f"watch {view.index}"
+
+
+# --- who tries when ------------------------------------------------------------------------------------
+
+
+def test_who_never_lost_a_race_tries_at_once_whatever_it_draws() -> None:
+    play, free = behind(), freed(0.99)
+    play.does(1.0, WATCH, free, f"acquire s, {watched(free)}")
+
+
+def test_who_draws_less_than_its_eagerness_tries_at_once() -> None:
+    play, free = one_of_many(0.25), freed(0.2, 0.25)
+    play.does(1.0, WATCH, free, f"acquire s, {watched(free)}")
+
+
+def test_who_draws_more_leaves_the_key_to_others_for_some_milliseconds() -> None:
+    play, free = one_of_many(0.25), freed(0.45, 0.55)
+    play.does(1.0, WATCH, free, watched(free))
+    assert play.deadline == pytest.approx(1.015, abs=0.002)
+    play.does(play.deadline, "acquire s")
+
+
+def test_what_another_has_taken_meanwhile_is_not_tried_for() -> None:
+    play, free = one_of_many(0.25), freed(0.45, 0.55)
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.01, WATCH, OTHER, "watch 90, info other")
+    play.passes(9.0)
+    assert play.times(ACQUIRE) == []
+
+
+def test_each_time_that_the_key_is_free_is_drawn_anew() -> None:
+    play, late, soon = one_of_many(0.25), freed(0.5), freed(0.0, 0.1)
+    play.does(1.0, WATCH, late, watched(late))
+    play.does(1.01, WATCH, OTHER, "watch 90, info other")
+    play.does(2.0, WATCH, replace(soon, index=91), "acquire s, watch 91")
+
+
+def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
+    """Its session comes when the key has been free for a while, and all that wait have tried."""
+    play, free = Play(waiting().contender.settings), freed(0.5)
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, eagerness=0.25))
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, WATCH, free, watched(free))
+    play.does(0.3, CREATE, e.Created("s"), "acquire s")
+
+
+# --- what is learned -----------------------------------------------------------------------------------
+
+
+def test_a_lost_race_halves_the_eagerness() -> None:
+    play, free = behind(), freed(0.5)
+    play.does(1.0, WATCH, free, f"acquire s, {watched(free)}")
+    play.does(1.01, ACQUIRE, e.Raced(), "read")
+    assert eagerness(play) == 0.5
+    play.does(1.02, READ, OTHER, "info other")
+    assert eagerness(play) == 0.5
+
+
+def test_so_does_another_that_was_first_while_this_one_waited() -> None:
+    play, free = one_of_many(0.25), freed(0.5)
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.01, WATCH, OTHER, "watch 90, info other")
+    assert eagerness(play) == 0.125
+
+
+def test_a_holder_that_nobody_saw_give_it_up_teaches_nothing() -> None:
+    play = one_of_many(0.25)
+    play.does(1.0, WATCH, OTHER, "watch 90, info other")
+    assert eagerness(play) == 0.25
+
+
+def test_eagerness_has_a_least() -> None:
+    assert herd.less(herd.EAGERNESS_MIN) == herd.EAGERNESS_MIN
+
+
+def test_a_try_that_the_lock_delay_refuses_is_no_lost_race() -> None:
+    play, free = behind(), freed(0.5)
+    play.does(1.0, WATCH, free, f"acquire s, {watched(free)}")
+    play.does(1.01, ACQUIRE, e.LockDelayed(), "")
+    assert eagerness(play) == 1.0
+
+
+@pytest.mark.parametrize(("ok", "after"), [(True, 1.0), (False, 0.125)], ids=["held", "failed"])
+def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) -> None:
+    play, free = one_of_many(0.25), freed(0.0, 0.25)
+    play.does(1.0, WATCH, free, f"acquire s, {watched(free)}")
+    play.does(1.01, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    play.ends(1.1, "holding" if ok else "start down#1: acquire-failed, losing", ok=ok)
+    if ok:
+        play.hears(1.2, e.StepDownAsked("n", 5.0), "start down#1: step-down, losing")
+    play.ends(1.3, "release s, waiting")
+    assert eagerness(play) == after
+
+
+# --- while a lock-delay may last -------------------------------------------------------------------------
+
+
+def shy() -> Play:
+    """It would try late; free since 1.0, for a reason that it does not know."""
+    play, free = one_of_many(herd.EAGERNESS_MIN), freed(0.9)
+    play.does(1.0, WATCH, free, watched(free))
+    return play
+
+
+def turn_of(play: Play) -> float:
+    """How long after all others it tries."""
+    patience_s = getattr(play.contender.claim, "patience_s")  # noqa: B009
+    assert 0.07 < patience_s < herd.WAIT_S_MAX
+    return float(patience_s)
+
+
+def test_who_waits_for_long_asks_whether_the_former_holder_lives_on() -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+
+
+def test_where_it_does_the_key_was_released_and_is_tried_for_in_turn() -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.012, INFO, e.SessionInfo(15.0), "")
+    play.does(1.0 + turn_of(play), "acquire s")
+
+
+def test_an_answer_that_comes_late_is_followed_by_a_try_at_once() -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.5, INFO, e.SessionInfo(15.0), "acquire s")
+
+
+@pytest.mark.parametrize("answer", [e.SessionInfo(None), SILENCE], ids=["gone", "silence"])
+def test_else_the_lock_delay_is_waited_out_and_asked_for_again_only_then(answer: e.Outcome) -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.012, INFO, answer, "")
+    tries_at = 1.0 + GUARD_S + turn_of(play)
+    while play.deadline < tries_at - 0.001:
+        assert "acquire" not in play.says(play.happens(play.deadline, e.Tick())), play.now
+        if play.under_way[-1:] and isinstance(play.under_way[-1], INFO):
+            play.on(play.now, INFO, answer)
+    assert play.times(READ) == []
+    play.does(tries_at + 0.001, "read")
+    play.does(tries_at + 0.002, READ, freed(0.9), "acquire s")
+
+
+def test_an_answer_to_what_was_asked_while_it_held_does_not_tell() -> None:
+    play, free = waiting(), freed(0.9)
+    play.contender = replace(
+        play.contender, claim=replace(play.contender.claim, eagerness=herd.EAGERNESS_MIN)
+    )
+    play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.005, INFO, e.SessionInfo(15.0), "")
+    assert play.contender.claim.try_at > 1.0 + LOCK_DELAY_S
+    play.does(1.010, "info rival")
+
+
+def test_who_would_try_soon_does_so_and_then_in_its_turn_after_the_lock_delay() -> None:
+    play, free = one_of_many(0.25), freed(0.45, 0.55)
+    play.does(1.0, WATCH, free, watched(free))
+    turn_s = play.deadline - 1.0
+    play.does(play.deadline, "acquire s")
+    play.does(1.02, ACQUIRE, e.LockDelayed(), "")
+    play.passes(1.0 + GUARD_S + turn_s - 0.001)
+    assert play.times(READ) == []
+    play.does(1.0 + GUARD_S + turn_s, "read")
+
+
+def test_the_lock_delay_of_a_holder_that_is_gone_is_still_known() -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.012, INFO, e.SessionInfo(None), "")
+    assert play.contender.claim.try_at == pytest.approx(1.0 + GUARD_S + turn_of(play))
+    assert LOCK_DELAY_S > GUARD_S
+
+
+# --- of any number few -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("many", [5, 50, 200, 1000])
+def test_of_any_number_few_try_after_some_hand_overs(many: int) -> None:
+    """Whoever waits for less than a hand-over takes has tried by the time that it hears of another."""
+    dice = random.Random(many)
+    spreads = [dice.random() for _ in range(many)]
+    eager = [1.0] * many
+    tried = []
+    for index in range(40):
+        waits = [herd.patience_s(eager[who], herd.draw(spreads[who], index)) for who in range(many)]
+        first = min(waits)
+        tried.append(sum(wait < first + herd.SECOND_S for wait in waits))
+        won = dice.choice([who for who in range(many) if waits[who] == first])
+        lost = [who for who in range(many) if eager[who] < 1.0 or waits[who] < first + herd.SECOND_S]
+        for who in lost:
+            eager[who] = herd.less(eager[who])
+        eager[won] = 1.0
+    assert tried[0] == many
+    assert sum(tried[20:]) / 20 < 4 + many / 100
+
+
+def test_what_a_contender_draws_is_spread_evenly_over_herds_and_over_occasions() -> None:
+    dice = random.Random(1)
+    herds = [herd.draw(dice.random(), 12) for _ in range(4000)]
+    times = [herd.draw(0.3, index) for index in range(4000)]
+    for drawn in (herds, times):
+        for tenth in range(10):
+            assert 300 < sum(tenth / 10 <= each < (tenth + 1) / 10 for each in drawn) < 500
+
+
+def test_the_longest_wait_is_that_of_the_least_eager() -> None:
+    assert herd.patience_s(herd.EAGERNESS_MIN, 1.0) == pytest.approx(herd.WAIT_S_MAX)
+    assert herd.WAIT_S_MAX < 0.1
