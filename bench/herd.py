@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from bench.contender import Contender, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
 from bench.lab import Lab, Scene, wait_until
-from bench.writes import CONFIG, at_rest, written
+from bench.writes import CONFIG, at_rest
 from tests.support.consul import Agent
 
 WAITING = 200

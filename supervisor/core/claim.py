@@ -97,7 +97,7 @@ class Claim(ABC):
     def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
         """What consistent news says of our tenure."""
 
-    def drawn(self, terms: Terms, spread: float, now: float) -> Self:
+    def drawn(self, terms: Terms, now: float) -> Self:
         """What is free may be tried for by this node from now on: when, if many wait for it."""
         return self
 

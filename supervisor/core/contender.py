@@ -67,7 +67,8 @@ class Contender:
     def terms(self) -> Terms:
         """What every exchange of this contender has in common."""
         settings = self.settings
-        return Terms(settings.name, settings.key, settings.session, self.lease.exchange_s, self.retry_s)
+        exchange_s = self.lease.exchange_s
+        return Terms(settings.name, settings.key, settings.session, exchange_s, self.retry_s, self.spread)
 
     @property
     def retry_s(self) -> float:

@@ -111,7 +111,7 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
     attempt: Request | None = None
     may_try = contender.may_try
     if may_try:
-        contender = replace(contender, claim=contender.claim.drawn(contender.terms, contender.spread, now))
+        contender = replace(contender, claim=contender.claim.drawn(contender.terms, now))
     claim = contender.claim
     if may_try and now >= claim.try_at and claim.is_surely_free(now):
         attempt = claim.try_for(contender.terms, session.id, contender.settings.value, now)

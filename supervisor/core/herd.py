@@ -20,7 +20,8 @@ Pure functions; nothing here knows a clock or makes a random number.
 
 from math import log2
 
-EAGERNESS_MIN = 1 / 128  # of 200 that wait one or two try at once, of 1000 some 8
+EAGERNESS_MIN = 1 / 256  # of 200 that wait one tries at once, and three or four before a hand-over is over
+LESS = 2  # half as many try with every hand-over: 200 have become few after seven
 SECOND_S = 0.005  # a hand-over takes as long: where somebody tried at once, others know of it by then
 WAVE_S = 0.010  # a hand-over and the network's delay: those who tried have been noticed by the next
 WAIT_S_MAX = SECOND_S - WAVE_S * log2(EAGERNESS_MIN)
@@ -37,6 +38,12 @@ def patience_s(eagerness: float, drawn: float) -> float:
     return 0.0 if drawn < eagerness else SECOND_S + WAVE_S * log2(drawn / eagerness)
 
 
+def last_wait_s(patience_s: float, round_trip_s: float) -> float:
+    """For how long who has waited for ``GUESS_S`` waits on: where Consul's answers take longer than a wave
+    it takes longer to hear of others, too."""
+    return (patience_s - GUESS_S) * max(1.0, 2 * round_trip_s / WAVE_S)
+
+
 def less(eagerness: float) -> float:
     """After another was first."""
-    return max(EAGERNESS_MIN, eagerness / 2)
+    return max(EAGERNESS_MIN, eagerness / LESS)

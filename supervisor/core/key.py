@@ -6,7 +6,8 @@ holder's session, read once while it held.
 Where many wait for it few try (``core.herd``). None of them can see why the key is free. So who would
 wait for more than ``GUESS_S`` asks once more for the former holder's session: where that lives on the
 key was released, and nothing is in the way. Else the lock-delay is waited out first. The bound: while
-it is free, whoever may try does so at most ``WAIT_S_MAX`` after that answer, or after the lock-delay.
+it is free, whoever may try does so at most 0.1 s, or a dozen times what that answer took, after it has
+come; and where it says nothing of the kind, ``WAIT_S_MAX`` after the lock-delay.
 """
 
 from dataclasses import dataclass, replace
@@ -33,20 +34,23 @@ from supervisor.core.tenure import Tenure
 LOCK_DELAY_SLACK_S = 0.002  # Consul's own timer, and the way of the news that the delay began
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every try that comes too soon
 IN_STEP_S = 0.1  # who may try only so long after it became free is not in step with others
-ASK_S = 0.010  # with a hand-over it is taken by then; a holder's session ends 50 ms after its release
+LAG_S_MAX = 0.025  # a hand-over is over by then; on_change is so much later
+ASK_S = 0.035  # a wave after that look; a holder's session ends 50 ms after its release
 
 
 @dataclass(frozen=True, slots=True)
 class Key(Claim):
     """``holder``: the session that holds it, or held it last. ``holder_delay``: the lock-delay of
     the holder's session, as (session, seconds), read while it held. ``eagerness``: how likely it is to
-    try at once; ``patience_s``: how long it leaves the free key to others, None: not drawn yet.
+    try at once when the hold that began at the index ``hold_index`` is over; ``patience_s``: how long
+    it leaves the free key to others, None: not drawn yet.
     """
 
     view: KeyView | None = None
     holder: str = ""
     holder_delay: tuple[str, float] | None = None
     eagerness: float = 1.0
+    hold_index: int = 0
     patience_s: float | None = None
 
     @property
@@ -62,12 +66,14 @@ class Key(Claim):
         if not view.session and key.free_since != NEVER:
             return replace(key, free_at=max(news.fresh_at, key.free_at))
         if not view.session:
-            return replace(key, free_at=news.fresh_at, free_since=now, try_at=now, patience_s=None)
+            since = news.fresh_at if news.after else now
+            return replace(key, free_at=news.fresh_at, free_since=since, try_at=now)
         if view.session != our_session and self.patience_s is not None and now < self.try_at:
             key = replace(key, eagerness=herd.less(self.eagerness))
         known = key.holder_delay is not None and key.holder_delay[0] == view.session
         info = key.info if known or view.session == our_session else key.info.by(now)
-        return replace(key, holder=view.session, free_at=-NEVER, free_since=NEVER, info=info)
+        key = replace(key, holder=view.session, hold_index=view.modify_index, info=info)
+        return replace(key, free_at=-NEVER, free_since=NEVER, patience_s=None)
 
     def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
         """Whose it is by this news."""
@@ -95,18 +101,21 @@ class Key(Claim):
 
     # --- when to try ------------------------------------------------------------------------------
 
-    def drawn(self, terms: Terms, spread: float, now: float) -> Self:
+    def drawn(self, terms: Terms, now: float) -> Self:
         """Once for each time that it is free, when this node may try."""
-        view = self.view
-        if self.patience_s is not None or view is None:
+        if self.patience_s is not None:
             return self
         if now > self.free_since + IN_STEP_S:
             return replace(self, patience_s=0.0)
-        patience_s = herd.patience_s(self.eagerness, herd.draw(spread, view.modify_index or view.index))
+        patience_s = self._patience_s(terms)
         key = replace(self, patience_s=patience_s, try_at=self.free_since + patience_s)
         if not key._is_shy:
             return key
-        return replace(key, try_at=key._over_at(terms) + patience_s, info=key.info.by(now + ASK_S))
+        asks_at = max(now, self.free_since + ASK_S)
+        return replace(key, try_at=key._over_at(terms) + patience_s, info=key.info.by(asks_at))
+
+    def _patience_s(self, terms: Terms) -> float:
+        return herd.patience_s(self.eagerness, herd.draw(terms.spread, self.hold_index))
 
     @property
     def _is_shy(self) -> bool:
@@ -182,7 +191,13 @@ class Key(Claim):
         return ReadKey(terms.item, now, terms.exchange_s, terms.key)
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchKey:
-        return WatchKey(terms.item, now, WATCH_S, terms.key, self.index, WAIT_S, consistent)
+        lag_s = 0.0 if consistent or self.is_free else self._lag_s(terms)
+        return WatchKey(terms.item, now, WATCH_S, terms.key, self.index, WAIT_S, consistent, lag_s)
+
+    def _lag_s(self, terms: Terms) -> float:
+        """Who will leave the free key to others leaves Consul to them, too, and the machine that they may
+        share; but looks early enough to know in its turn whether it was taken."""
+        return min(LAG_S_MAX, max(0.0, self._patience_s(terms) - herd.WAVE_S))
 
     def _info_request(self, terms: Terms, now: float) -> ReadSession | None:
         session = self.holder if self._is_shy else self.view.session if self.view is not None else ""
@@ -197,7 +212,8 @@ class Key(Claim):
         delay_s = outcome.lock_delay_s
         if delay_s is not None and self._is_shy and request.at > self.free_since:
             assert self.patience_s is not None
-            return replace(key, try_at=max(now, min(self.try_at, self.free_since + self.patience_s)))
+            wait_s = herd.last_wait_s(self.patience_s, now - request.at)
+            return replace(key, try_at=min(self.try_at, now + wait_s))
         if self.holder_delay is not None and self.holder_delay[0] == request.session:
             return key
         if delay_s is None:
