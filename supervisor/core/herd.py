@@ -11,9 +11,9 @@ draws u in [0, 1) anew for each time that the key is free:
 until the watch tells that another has it. So few try whatever their number, and one that is left alone
 tries as well, after ``WAIT_S_MAX`` at the latest.
 
-Eagerness is 1 until a race is lost, so where nobody else is in the way nothing ever waits. It halves
-with every race that is lost, and whenever another was first while this one waited; it is 1 again for who
-has held. After some hand-overs those that try at once are who held last and a few of the others.
+Eagerness is 1 until a race is lost, so where nobody else is in the way nothing ever waits. It falls to
+a quarter with every race that is lost, and whenever another was first while this one waited; it is 1
+again for who has held. After some hand-overs those that try at once are who held last and a few others.
 
 Pure functions; nothing here knows a clock or makes a random number.
 """
@@ -21,7 +21,7 @@ Pure functions; nothing here knows a clock or makes a random number.
 from math import log2
 
 EAGERNESS_MIN = 1 / 256  # of 200 that wait one tries at once, and three or four before a hand-over is over
-LESS = 2  # half as many try with every hand-over: 200 have become few after seven
+LESS = 4  # of 200 that try at first 50 do with the next hand-over, then 12, then 3
 SECOND_S = 0.005  # a hand-over takes as long: where somebody tried at once, others know of it by then
 WAVE_S = 0.010  # a hand-over and the network's delay: those who tried have been noticed by the next
 WAIT_S_MAX = SECOND_S - WAVE_S * log2(EAGERNESS_MIN)

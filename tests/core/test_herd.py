@@ -8,7 +8,8 @@ import pytest
 
 from supervisor.core import events as e
 from supervisor.core import herd
-from supervisor.core.key import LAG_S_MAX
+from supervisor.core.contender import Contender
+from supervisor.core.key import LAG_S_MAX, Key
 from tests.core.play import (
     ACQUIRE,
     CREATE,
@@ -43,10 +44,17 @@ def freed(play: Play) -> e.KeyView:
     return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
 
 
+def less_eager(play: Play, eagerness: float) -> Contender:
+    """As it is after lost races."""
+    key = play.contender.claim
+    assert isinstance(key, Key)
+    return replace(play.contender, claim=replace(key, eagerness=eagerness))
+
+
 def one_of_many(eagerness: float, low: float, high: float = 1.0) -> Play:
     """It has lost races before; the rival holds, and when it no longer does this will have been drawn."""
     play = behind()
-    play.contender = replace(play.contender, claim=replace(play.contender.claim, eagerness=eagerness))
+    play.contender = less_eager(play, eagerness)
     rival = held(low, high)
     play.does(0.5, WATCH, rival, f"watch {rival.index}")
     return play
@@ -111,18 +119,21 @@ def test_what_another_has_taken_meanwhile_is_not_tried_for() -> None:
 
 
 def test_each_time_that_the_key_is_free_is_drawn_anew() -> None:
-    play, soon = one_of_many(0.25, 0.5), held(0.0, 0.1)
+    play, late = one_of_many(1.0, 0.0), held(0.45, 0.55)
     free = freed(play)
-    play.does(1.0, WATCH, free, watched(free))
-    play.does(1.01, WATCH, soon, watched(soon))
+    play.does(1.0, WATCH, free, watched_by_us(free))
+    play.does(1.005, ACQUIRE, e.Raced(), "read")
+    play.does(1.01, READ, late, "")
+    play.does(1.02, WATCH, late, watched(late))
     free = freed(play)
-    play.does(2.0, WATCH, free, watched_by_us(free))
+    play.does(2.0, WATCH, free, watched(free))
+    assert 2.0 < play.deadline < 2.02
 
 
 def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
     """Its session comes when the key has been free for a while, and all that wait have tried."""
-    play, rival = Play(contender()), held(0.5)
-    play.contender = replace(play.contender, claim=replace(play.contender.claim, eagerness=0.25))
+    play, rival = Play(contender()), held(0.9)
+    play.contender = less_eager(play, herd.EAGERNESS_MIN)
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, rival, f"{watched(rival)}, info rival")
     free = freed(play)
@@ -157,14 +168,14 @@ def test_a_holder_looks_at_once() -> None:
 # --- what is learned -----------------------------------------------------------------------------------
 
 
-def test_a_lost_race_halves_the_eagerness() -> None:
+def test_a_lost_race_lessens_the_eagerness() -> None:
     play = behind()
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
     play.does(1.01, ACQUIRE, e.Raced(), "read")
-    assert eagerness(play) == 0.5
+    assert eagerness(play) == 0.25
     play.does(1.02, READ, OTHER, "info other")
-    assert eagerness(play) == 0.5
+    assert eagerness(play) == 0.25
 
 
 def test_so_does_another_that_was_first_while_this_one_waited() -> None:
@@ -172,7 +183,7 @@ def test_so_does_another_that_was_first_while_this_one_waited() -> None:
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
     play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
-    assert eagerness(play) == 0.125
+    assert eagerness(play) == 0.0625
 
 
 def test_the_same_winner_counts_once_whatever_it_writes() -> None:
@@ -182,7 +193,7 @@ def test_the_same_winner_counts_once_whatever_it_writes() -> None:
     play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
     rewritten = replace(OTHER, index=9001, modify_index=9001)
     play.does(1.02, WATCH, rewritten, watched(rewritten))
-    assert eagerness(play) == 0.125
+    assert eagerness(play) == 0.0625
 
 
 def test_a_holder_that_nobody_saw_give_it_up_teaches_nothing() -> None:
@@ -203,7 +214,7 @@ def test_a_try_that_the_lock_delay_refuses_is_no_lost_race() -> None:
     assert eagerness(play) == 1.0
 
 
-@pytest.mark.parametrize(("ok", "after"), [(True, 1.0), (False, 0.125)], ids=["held", "failed"])
+@pytest.mark.parametrize(("ok", "after"), [(True, 1.0), (False, 0.0625)], ids=["held", "failed"])
 def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) -> None:
     play = one_of_many(0.25, 0.0, 0.25)
     free = freed(play)
@@ -266,8 +277,7 @@ def test_else_the_lock_delay_is_waited_out_and_asked_for_again_only_then(answer:
 
 def test_an_answer_to_what_was_asked_while_it_held_does_not_tell() -> None:
     play, rival = waiting(), held(0.9)
-    claim = replace(play.contender.claim, eagerness=herd.EAGERNESS_MIN)
-    play.contender = replace(play.contender, claim=claim)
+    play.contender = less_eager(play, herd.EAGERNESS_MIN)
     play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
@@ -298,11 +308,15 @@ def test_a_read_does_not_tell_since_when_the_key_is_free() -> None:
 
 
 def test_the_lock_delay_of_a_holder_that_is_gone_is_still_known() -> None:
+    """Refused when it should be over, it is not waited for as long as ours."""
     play = shy()
     play.does(1.010, "info rival")
     play.does(1.012, INFO, e.SessionInfo(None), "")
     assert play.contender.claim.try_at == pytest.approx(play.now + wait_s(play) + GUARD_S)
-    assert LOCK_DELAY_S > GUARD_S
+    play.does(play.contender.claim.try_at + 0.001, "renew s, read")
+    play.does(play.now, READ, play.contender.claim.view, "acquire s")
+    play.does(play.now, ACQUIRE, e.LockDelayed(), "")
+    assert play.contender.claim.try_at < 1.0 + GUARD_S + 2.0 < 1.0 + LOCK_DELAY_S
 
 
 # --- of any number few -------------------------------------------------------------------------------------
