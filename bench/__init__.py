@@ -18,6 +18,8 @@ own, named in ROWS of __main__.py.
     reaction.py    row: a session is destroyed; on_lose here, on_acquire there
     handover.py    row: end of the old on_lose to start of the next on_acquire
     slots.py       row: a slot of a semaphore gets free while fifty wait: writes, and time
+    herd.py        row: two hundred wait for one key: writes, time, and Consul's warnings
+    writes.py      what was written to Consul, as the agent counts it
     resources.py   row: memory, threads and idle CPU
     takeover.py    row: after a loss, the next leader against the end of the lock-delay
     load.py        row: requests to Consul at rest, and how far those of a fleet are apart

@@ -13,13 +13,12 @@ the end of its line before the next measurement. All of them share this machine,
 one key wakes them all: on machines of their own they do not wait for each other's CPU.
 """
 
-import re
-import time
 from dataclasses import dataclass, field
 
 from bench.contender import EQUAL_TERMS, Contender, Maker, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
 from bench.lab import Lab, Scene, wait_until
+from bench.writes import CONFIG, at_rest, written
 from tests.support.consul import BINARY, Agent
 
 SLOTS = 3
@@ -27,13 +26,6 @@ WAITING = 50
 TIME_LIMIT_MS = 60.0
 WRITES_LIMIT = 6.0
 ROUNDS, ROUNDS_QUICK = 20, 5
-REST_S = 0.7  # nothing was written for so long: then all watches are on again, too
-CONFIG = {
-    "limits": {"http_max_conns_per_client": 2000},  # each contender has up to four, and the default is 200
-    "telemetry": {"prometheus_retention_time": "24h"},
-}
-"""Of the agent, so that it serves so many clients of one address, and counts what it applies."""
-WRITES = re.compile(r"^consul_(?:kvs|txn|session)_apply_count (\d+)$", re.MULTILINE)
 OURS, THEIRS = "consul-supervisor", "consul lock -n"
 
 
@@ -97,16 +89,16 @@ def _side(scene: Scene, agent: Agent, kind: str, prefix: str, maker: Maker) -> S
 
 def _free_a_slot(scene: Scene, agent: Agent, side: Side) -> None:
     """Stop the holder that has been one for longest; who has its slot is a holder from now on."""
-    _at_rest(agent)
+    at_rest(agent)
     assert len(side.holders) == SLOTS, f"not {SLOTS} hold: {side.holders}"
     name = side.holders.pop(0)
-    old, mark, written = side.contenders[name], scene.stamps.mark(), _written(agent)
+    old, mark, before = side.contenders[name], scene.stamps.mark(), written(agent)
     old.terminate()
     end = scene.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
     begin = scene.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
     old.wait_gone()
     side.times_ms.append((begin.at_ns - end.at_ns) / 1e6)
-    side.writes.append(_at_rest(agent) - written)
+    side.writes.append(at_rest(agent) - before)
     side.holders.append(begin.who)
     old.start()
     _all_in_line(agent, side)
@@ -116,27 +108,7 @@ def _all_in_line(agent: Agent, side: Side) -> None:
     """Return when each contender has its key beside .lock, and nothing is written any more."""
     count = len(side.contenders) + 1
     wait_until(lambda: len(agent.kv_list(f"{side.prefix}/")) == count, f"{count} keys below {side.prefix}")
-    _at_rest(agent)
-
-
-def _at_rest(agent: Agent) -> int:
-    """What was written so far, once nothing more is."""
-    seen = [(_written(agent), time.monotonic())]
-
-    def rests() -> bool:
-        count, now = _written(agent), time.monotonic()
-        if count != seen[-1][0]:
-            seen.append((count, now))
-        return now - seen[-1][1] >= REST_S
-
-    wait_until(rests, f"no write for {REST_S:g} s")
-    return seen[-1][0]
-
-
-def _written(agent: Agent) -> int:
-    """All writes that the agent has been asked for by clients: of keys, transactions and sessions."""
-    answer = agent.call("GET", "/agent/metrics?format=prometheus")
-    return sum(int(count) for count in WRITES.findall(answer.text))
+    at_rest(agent)
 
 
 def _figures(

@@ -26,6 +26,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       change.py      the lane of on_change
       health.py      the lane of candidate_check
       claim.py       what is contended for, as far as this node knows it: which answer to believe
+      herd.py          of many that wait for one key: how soon one of them tries
       key.py           of an election: one key
       slots.py         of a semaphore: the slots below a prefix
       memory.py      what is on record of an item, and what a start makes of it

@@ -21,7 +21,9 @@ from docs import commands, devagent, reference
 from supervisor.check import report
 from supervisor.config import load
 from supervisor.config import source as config_source
+from supervisor.core import herd
 from supervisor.core.actions import HookContext, Reason, StartHook
+from supervisor.core.key import LAG_S_MAX
 from supervisor.core.lease import (
     EXCHANGE_MAX_S,
     INTERVAL_MIN_S,
@@ -31,6 +33,7 @@ from supervisor.core.lease import (
     ROOM_MIN_S,
     lease_of,
 )
+from supervisor.core.session import DESTROY_PAUSE_S
 from supervisor.core.settings import Hook, Webhook
 from supervisor.core.slots import BEHIND_S, RANK_S, RANKS_S_MAX
 from supervisor.hooks import Hooks, output
@@ -428,6 +431,11 @@ def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_pat
             f"{RANK_S * 1000:g} ms after the one before it, at most {RANKS_S_MAX:g} s in all",
         ),
         ("docs/semaphores.md", f"only {BEHIND_S * 1000:g} ms later for each of them"),
+        ("docs/safety.md", f"down to one time in {1 / herd.EAGERNESS_MIN:g}"),
+        ("docs/safety.md", f"for {herd.SECOND_S * 1000:g} to {herd.WAIT_S_MAX * 1000:g} ms"),
+        ("docs/safety.md", f"would wait for more than {herd.GUESS_S * 1000:g} ms"),
+        ("docs/safety.md", f"as it does for {DESTROY_PAUSE_S * 1000:g} ms after a release"),
+        ("docs/safety.md", f"look at its changes up to {LAG_S_MAX * 1000:g} ms later"),
     ],
 )
 def test_a_figure_in_words_is_the_programs(page: str, words: str) -> None:

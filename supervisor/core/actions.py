@@ -9,7 +9,6 @@ which carry the action that they complete: an answer is matched by identity, not
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
 
 from supervisor.core.settings import Hook, ItemSettings, Run, SessionSettings
 
@@ -214,13 +213,14 @@ class ReadKey(Request):
 
 @dataclass(frozen=True, slots=True)
 class WatchKey(Request):
-    """A blocking query on the key: answered when its index passes ``index`` or after ``wait_s``."""
+    """A blocking query on the key: answered when its index passes ``index`` or after ``wait_s``. Its
+    answer is not looked at before it is ``lag_s`` old."""
 
     key: str
     index: int
     wait_s: float
     consistent: bool
-    lag_s: ClassVar[float] = 0.0
+    lag_s: float = 0.0
 
 
 Watch = WatchKey | WatchSlots

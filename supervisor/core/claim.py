@@ -98,6 +98,10 @@ class Claim(ABC):
     def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
         """What consistent news says of our tenure."""
 
+    def drawn(self, terms: Terms, now: float) -> Self:
+        """What is free may be tried for by this node from now on: when, if many wait for it."""
+        return self
+
     @abstractmethod
     def try_for(self, terms: Terms, session: str, value: bytes, now: float) -> Request:
         """The try that is due: an acquire, or one of the two steps to a slot."""
@@ -170,13 +174,17 @@ class Claim(ABC):
         """When whoever may try wants a turn: for the try, or for the news that it lacks."""
         if self._read_is_on:
             return NEVER
-        return self.try_at - (0.0 if self.is_surely_free(self.try_at) else READ_AHEAD_S)
+        return self.try_at - (0.0 if self.is_surely_free(self.try_at) else self._read_ahead_s)
 
     def lacks_news(self, now: float) -> bool:
         """Whether the next try lacks an answer young enough, and nobody has asked for one."""
-        if self._read_is_on or now < self.try_at - READ_AHEAD_S:
+        if self._read_is_on or now < self.try_at - self._read_ahead_s:
             return False
         return not self.is_surely_free(max(now, self.try_at))
+
+    @property
+    def _read_ahead_s(self) -> float:
+        return READ_AHEAD_S
 
     @property
     def _read_is_on(self) -> bool:
@@ -208,8 +216,8 @@ class Claim(ABC):
         """Ours from that index on: what is under way was asked for before that."""
         return replace(self, index=index, watch=self.watch.aged(), read=self.read.aged().by(read_at))
 
-    def given_up(self) -> Self:
-        """Ours no longer: the holder's regular reads end."""
+    def given_up(self, *, failed: bool) -> Self:
+        """Ours no longer: the holder's regular reads end. ``failed``: by our own making."""
         return replace(self, read=replace(self.read, due_at=NEVER))
 
     def ready_try(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire | None:

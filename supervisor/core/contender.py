@@ -72,7 +72,8 @@ class Contender:
     def terms(self) -> Terms:
         """What every exchange of this contender has in common."""
         settings = self.settings
-        return Terms(settings.name, settings.key, settings.session, self.lease.exchange_s, self.retry_s)
+        exchange_s = self.lease.exchange_s
+        return Terms(settings.name, settings.key, settings.session, exchange_s, self.retry_s, self.spread)
 
     @property
     def retry_s(self) -> float:
@@ -337,7 +338,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
         contender,
         tenure=None,
         session=contender.session.end(now, last_try=contender.last_try),
-        claim=contender.claim.given_up(),
+        claim=contender.claim.given_up(failed=tenure.reason in OUR_OWN_MAKING),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
     )

@@ -108,8 +108,11 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
     session, renewal = sessions.begin_renewal(contender.session, contender.terms, now)
     contender = replace(contender, session=session)
     attempt: Request | None = None
+    may_try = contender.may_try
+    if may_try:
+        contender = replace(contender, claim=contender.claim.drawn(contender.terms, now))
     claim = contender.claim
-    if contender.may_try and now >= claim.try_at and claim.is_surely_free(now):
+    if may_try and now >= claim.try_at and claim.is_surely_free(now):
         attempt = claim.try_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
     elif contender.owes_value and now >= session.rewrite_at:

@@ -2,11 +2,18 @@
 
 Refused by the lock-delay, it tries when that should be over: the delay is that of the former
 holder's session, read once while it held.
+
+Where many wait for it few try (``core.herd``). None of them can see why the key is free. So who would
+wait for more than ``GUESS_S`` asks once more for the former holder's session: where that lives on the
+key was released, and nothing is in the way. Else the lock-delay is waited out first. The bound: while
+it is free, whoever may try does so at most 0.1 s, or a dozen times what that answer took, after it has
+come; and where it says nothing of the kind, ``WAIT_S_MAX`` after the lock-delay.
 """
 
 from dataclasses import dataclass
 from typing import Self
 
+from supervisor.core import herd
 from supervisor.core.actions import (
     Acquire,
     ReadKey,
@@ -17,7 +24,7 @@ from supervisor.core.actions import (
     Rewrite,
     WatchKey,
 )
-from supervisor.core.claim import WAIT_S, WATCH_S, Claim, Lost, News, Standing
+from supervisor.core.claim import READ_AHEAD_S, WAIT_S, WATCH_S, Claim, Lost, News, Standing
 from supervisor.core.events import KeyView, LockDelayed, Outcome, Raced, SessionInfo, View, Won
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import RETRY_SPREAD_S
@@ -27,17 +34,25 @@ from supervisor.core.values import replace
 
 LOCK_DELAY_SLACK_S = 0.002  # Consul's own timer, and the way of the news that the delay began
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every try that comes too soon
+IN_STEP_S = 0.1  # who may try only so long after it became free is not in step with others
+LAG_S_MAX = 0.025  # a hand-over is over by then; on_change is so much later
+ASK_S = 0.035  # a wave after that look; a holder's session ends 50 ms after its release
 
 
 @dataclass(frozen=True, slots=True)
 class Key(Claim):
     """``holder``: the session that holds it, or held it last. ``holder_delay``: the lock-delay of
-    the holder's session, as (session, seconds), read while it held.
+    the holder's session, as (session, seconds), read while it held. ``eagerness``: how likely it is to
+    try at once when the hold that began at the index ``hold_index`` is over; ``patience_s``: how long
+    it leaves the free key to others, None: not drawn yet.
     """
 
     view: KeyView | None = None
     holder: str = ""
     holder_delay: tuple[str, float] | None = None
+    eagerness: float = 1.0
+    hold_index: int = 0
+    patience_s: float | None = None
 
     @property
     def is_free(self) -> bool:
@@ -52,10 +67,14 @@ class Key(Claim):
         if not view.session and key.free_since != NEVER:
             return replace(key, free_at=max(news.fresh_at, key.free_at))
         if not view.session:
-            return replace(key, free_at=news.fresh_at, free_since=now, try_at=now)
+            since = news.fresh_at if news.after else now
+            return replace(key, free_at=news.fresh_at, free_since=since, try_at=now)
+        if view.session != our_session and self.patience_s is not None and now < self.try_at:
+            key = replace(key, eagerness=herd.less(self.eagerness))
         known = key.holder_delay is not None and key.holder_delay[0] == view.session
         info = key.info if known or view.session == our_session else key.info.by(now)
-        return replace(key, holder=view.session, free_at=-NEVER, free_since=NEVER, info=info)
+        key = replace(key, holder=view.session, hold_index=view.modify_index, info=info)
+        return replace(key, free_at=-NEVER, free_since=NEVER, patience_s=None)
 
     def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
         """Whose it is by this news."""
@@ -81,6 +100,41 @@ class Key(Claim):
         """Whether another session is on it."""
         return self.view is not None and self.view.session not in ("", session)
 
+    # --- when to try ------------------------------------------------------------------------------
+
+    def drawn(self, terms: Terms, now: float) -> Self:
+        """Once for each time that it is free, when this node may try."""
+        if self.patience_s is not None:
+            return self
+        if now > self.free_since + IN_STEP_S:
+            return replace(self, patience_s=0.0)
+        patience_s = self._patience_s(terms)
+        key = replace(self, patience_s=patience_s, try_at=self.free_since + patience_s)
+        if not key._is_shy:
+            return key
+        asks_at = max(now, self.free_since + ASK_S)
+        return replace(key, try_at=key._over_at(terms) + patience_s, info=key.info.by(asks_at))
+
+    def _patience_s(self, terms: Terms) -> float:
+        return herd.patience_s(self.eagerness, herd.draw(terms.spread, self.hold_index))
+
+    @property
+    def _is_shy(self) -> bool:
+        """Whether it does not try for a free key of which it does not know why it is free."""
+        return self.is_free and self.patience_s is not None and self.patience_s > herd.GUESS_S
+
+    def _over_at(self, terms: Terms) -> float:
+        """When the lock-delay should be over; ours counts where the former holder's is not known."""
+        lock_delay_s = terms.settings.lock_delay_s
+        if self.holder_delay is not None and self.holder_delay[0] == self.holder:
+            lock_delay_s = self.holder_delay[1]
+        return self.free_since + lock_delay_s + LOCK_DELAY_SLACK_S
+
+    @property
+    def _read_ahead_s(self) -> float:
+        """Who leaves it to others need not ask what the watch tells before its turn comes."""
+        return 0.0 if self.patience_s else READ_AHEAD_S
+
     # --- tries and release ------------------------------------------------------------------------
 
     def try_for(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire:
@@ -103,20 +157,21 @@ class Key(Claim):
         """By a lock-delay, by a rival, or by nobody knows whom."""
         match outcome:
             case LockDelayed():
-                return self._delayed(terms.settings.lock_delay_s, RETRY_SPREAD_S * spread, now)
+                return self._delayed(terms, RETRY_SPREAD_S * spread, now)
             case Raced():
-                return self.doubted(now)
+                return replace(self.doubted(now), eagerness=herd.less(self.eagerness))
             case _:
                 return self.doubted(now + terms.retry_s)
 
-    def _delayed(self, default_s: float, pause_s: float, now: float) -> Self:
-        """Try when it should be over, then about once a second; ``default_s``: where the former
-        holder's lock-delay is not known."""
-        lock_delay_s = default_s
-        if self.holder_delay is not None and self.holder_delay[0] == self.holder:
-            lock_delay_s = self.holder_delay[1]
-        over_at = self.free_since + lock_delay_s + LOCK_DELAY_SLACK_S
+    def _delayed(self, terms: Terms, pause_s: float, now: float) -> Self:
+        """Try when it should be over, then about once a second."""
+        over_at = self._over_at(terms) + (self.patience_s or 0.0)
         return replace(self, try_at=over_at if over_at > now else now + LOCK_DELAY_RETRY_S + pause_s)
+
+    def given_up(self, *, failed: bool) -> Self:
+        """Who has failed with it leaves it to others sooner."""
+        key = Claim.given_up(self, failed=failed)
+        return replace(key, eagerness=herd.less(self.eagerness) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
         """The key keeps what stands there."""
@@ -137,19 +192,31 @@ class Key(Claim):
         return ReadKey(terms.item, now, terms.exchange_s, terms.key)
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchKey:
-        return WatchKey(terms.item, now, WATCH_S, terms.key, self.index, WAIT_S, consistent)
+        lag_s = 0.0 if consistent or self.is_free else self._lag_s(terms)
+        return WatchKey(terms.item, now, WATCH_S, terms.key, self.index, WAIT_S, consistent, lag_s)
+
+    def _lag_s(self, terms: Terms) -> float:
+        """Who will leave the free key to others leaves Consul to them, too, and the machine that they may
+        share; but looks early enough to know in its turn whether it was taken."""
+        return min(LAG_S_MAX, max(0.0, self._patience_s(terms) - herd.WAVE_S))
 
     def _info_request(self, terms: Terms, now: float) -> ReadSession | None:
-        if self.view is None or not self.view.session:
-            return None
-        return ReadSession(terms.item, now, terms.exchange_s, self.view.session)
+        session = self.holder if self._is_shy else self.view.session if self.view is not None else ""
+        return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
 
     def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """The holder's lock-delay; ours where Consul does not show the session."""
         assert isinstance(request, ReadSession)
         if not isinstance(outcome, SessionInfo):
             return replace(self, info=self.info.end(now + terms.retry_s))
+        key = replace(self, info=self.info.end())
         delay_s = outcome.lock_delay_s
+        if delay_s is not None and self._is_shy and request.at > self.free_since:
+            assert self.patience_s is not None
+            wait_s = herd.last_wait_s(self.patience_s, now - request.at)
+            return replace(key, try_at=min(self.try_at, now + wait_s))
+        if self.holder_delay is not None and self.holder_delay[0] == request.session:
+            return key
         if delay_s is None:
             delay_s = terms.settings.lock_delay_s
-        return replace(self, info=self.info.end(), holder_delay=(request.session, delay_s))
+        return replace(key, holder_delay=(request.session, delay_s))

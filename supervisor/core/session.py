@@ -45,13 +45,15 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What every exchange of one contender has in common. ``retry_s``: pause after no answer."""
+    """What every exchange of one contender has in common. ``retry_s``: pause after no answer.
+    ``spread``: the contender's own number in [0, 1)."""
 
     item: str
     key: str
     settings: SessionSettings
     exchange_s: float
     retry_s: float
+    spread: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from math import inf
 from supervisor.core import actions as a
 from supervisor.core import claim as rules
 from supervisor.core import events as e
+from supervisor.core import herd
 from supervisor.core.contender import new_contender
 from supervisor.core.lane import NEVER
 from supervisor.core.step import step
@@ -64,7 +65,7 @@ def explore(walk: Walk, enough: float = inf) -> Walked:
     steps = count() if walk.steps_max is None else range(walk.steps_max)
     election = new_contender(walk.settings, spread=0.0, instance="i", memory=walk.memory)
     first = World(election, monitor_of(walk.memory))
-    with _counting_to(1):
+    with _fewer_steps():
         frontier = list(explorer.begin(first))
         for _ in steps:
             frontier = [found for world, link in frontier for found in explorer.onward(world, link)]
@@ -75,13 +76,14 @@ def explore(walk: Walk, enough: float = inf) -> Walked:
 
 
 @contextmanager
-def _counting_to(wakes: int) -> Iterator[None]:
-    """Five idle wakes are not other than one, and five times the states."""
-    usual, rules.IDLE_WAKES_MAX = rules.IDLE_WAKES_MAX, wakes
+def _fewer_steps() -> Iterator[None]:
+    """Five idle wakes are not other than one, and a lost race than seven, but for the number of states."""
+    usual = rules.IDLE_WAKES_MAX, herd.LESS
+    rules.IDLE_WAKES_MAX, herd.LESS = 1, round(1 / herd.EAGERNESS_MIN)
     try:
         yield
     finally:
-        rules.IDLE_WAKES_MAX = usual
+        rules.IDLE_WAKES_MAX, herd.LESS = usual
 
 
 class _Explorer:

@@ -1,0 +1,156 @@
+"""Row: two hundred contenders wait for one key, and its holder is stopped, or its session destroyed.
+
+Two figures for each hand-over. The time from the end of the old holder's on_lose to the first instruction
+of the next on_acquire, beside that of a lone contender: on the same agent with a key of its own, in turn
+with the herd. And the writes, from before the holder is stopped until nothing is written any more: three
+must be (release, acquire, destroy), and each try that another was quicker with is one more. A herd
+has to lose some races before its members know that they are one: hand-overs go before those that
+are measured. Of these the first, where all try, is told.
+
+Then the holder's session is destroyed: the key is free, but guarded for the lock-delay. Consul logs a
+warning for each try in that time, so its log tells how many there were.
+
+All are supervisors of their own, some 7 GB of them, and share this machine with Consul. Each change
+wakes them all: on machines of their own they would not wait for each other's CPU.
+"""
+
+import statistics
+import time
+from dataclasses import dataclass, field
+
+from bench.contender import Contender, stamping_hooks, supervisor_of
+from bench.figures import Figure, median_and_p95
+from bench.lab import Lab, Scene, wait_until
+from bench.writes import CONFIG, at_rest
+from tests.support.consul import Agent
+
+WAITING = 200
+WRITES_LIMIT = 8.0  # three that must be, and five in vain; a herd of a thousand may not have more
+LATER_LIMIT_MS = 20.0  # than a lone contender
+WARNINGS_LIMIT = 20.0  # a tenth of the herd
+WARM_UP = 10  # the number of those that try halves with each
+ROUNDS, ROUNDS_QUICK = 20, 5
+ENDS, ENDS_QUICK = 3, 1
+LOCK_DELAY_S = 5
+TERMS = {"ttl": "30s", "lock_delay": f"{LOCK_DELAY_S}s", "node_checks": ["serfHealth"]}
+BATCH = 20  # started at once, so that none waits too long for its CPU
+WARNING = "due to lock-delay"  # in Consul's log
+
+
+@dataclass(eq=False)
+class Side:
+    """The contenders for one key, and what their hand-overs cost."""
+
+    key: str
+    contenders: dict[str, Contender]
+    holder: str
+    times_ms: list[float] = field(default_factory=list)
+    writes: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class End:
+    """Of a session that was destroyed: the warnings, and how much later than it may the next leads."""
+
+    warnings: int
+    late_ms: float
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """A herd and a lone contender on one agent."""
+    lab.say(f"herd: {WAITING} wait for one key")
+    with lab.scene() as scene:
+        agent = scene.agent(config=CONFIG)
+        lone, herd = _side(scene, agent, "lone", 1), _side(scene, agent, "herd", WAITING)
+        sides = [lone, herd]
+        for _ in range(WARM_UP):
+            _hand_over(scene, agent, herd, sides)
+        first, herd.times_ms, herd.writes = herd.writes[0], [], []
+        for turn in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
+            for side in sides if turn % 2 else reversed(sides):
+                _hand_over(scene, agent, side, sides)
+        ends = [_end(scene, agent, herd, sides) for _ in range(lab.samples(ENDS, ENDS_QUICK))]
+    return _figures(lone, herd, first, ends)
+
+
+def _side(scene: Scene, agent: Agent, name: str, waiting: int) -> Side:
+    """All of them, with one that holds."""
+    key = f"bench/{name}"
+    contenders = {}
+    for number in range(1 + waiting):
+        who = f"{name}-{number}"
+        election = {"key": key, "session": {**TERMS, "name": key}, "accept_overlap": True}
+        items = {"bench": {**election, **stamping_hooks(scene, who)}}
+        contenders[who] = supervisor_of(scene, agent.url, who, items)
+    side = Side(key, contenders, next(iter(contenders)))
+    names = list(contenders)
+    for begin in range(0, len(names), BATCH):
+        for who in names[begin : begin + BATCH]:
+            contenders[who].start()
+        count = len(names[: begin + BATCH])
+        wait_until(lambda count=count: _sessions(agent, key) == count, f"{count} sessions for {key}")  # type: ignore[misc]
+    side.holder = scene.stamps.wait(0, lambda stamp: stamp.who in contenders).who
+    return side
+
+
+def _sessions(agent: Agent, key: str) -> int:
+    return sum(session["Name"] == key for session in agent.sessions())
+
+
+def _rest(agent: Agent, sides: list[Side]) -> int:
+    """Return when all wait again, and nothing is written any more; what was written so far."""
+    for side in sides:
+        count = len(side.contenders)
+        wait_until(lambda: _sessions(agent, side.key) == count, f"{count} sessions for {side.key}")  # noqa: B023
+    return at_rest(agent)
+
+
+def _hand_over(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> None:
+    """The holder is stopped, and started again once another has the key."""
+    before = _rest(agent, sides)
+    name, mark = side.holder, scene.stamps.mark()
+    old = side.contenders[name]
+    old.terminate()
+    end = scene.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
+    begin = scene.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
+    old.wait_gone()
+    side.times_ms.append((begin.at_ns - end.at_ns) / 1e6)
+    side.writes.append(at_rest(agent) - before)
+    side.holder = begin.who
+    old.start()
+
+
+def _end(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> End:
+    """The holder's session is destroyed; whoever leads next may be it, with a new one."""
+    _rest(agent, sides)
+    entry = agent.kv_get(side.key)
+    assert entry is not None and entry["Session"]
+    warned, mark = agent.log.count(WARNING), scene.stamps.mark()
+    destroyed_ns = time.monotonic_ns()
+    agent.session_destroy(entry["Session"])
+    begin = scene.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
+    side.holder = begin.who
+    _rest(agent, sides)
+    late_ms = (begin.at_ns - destroyed_ns) / 1e6 - LOCK_DELAY_S * 1000
+    return End(agent.log.count(WARNING) - warned, late_ms)
+
+
+def _figures(lone: Side, herd: Side, first: float, ends: list[End]) -> list[Figure]:
+    row = f"herd, {WAITING} waiting"
+    later_ms = statistics.median(herd.times_ms) - statistics.median(lone.times_ms)
+    warnings = statistics.median(end.warnings for end in ends)
+    return [
+        *median_and_p95(row, "writes for a hand-over", herd.writes, "", WRITES_LIMIT),
+        Figure(row, "writes for the first hand-over", first, ""),
+        *median_and_p95(row, "a lone contender: end of on_lose → on_acquire", lone.times_ms, "ms"),
+        *median_and_p95(row, "end of on_lose → on_acquire", herd.times_ms, "ms"),
+        Figure(row, "later than a lone contender, medians", later_ms, "ms", LATER_LIMIT_MS),
+        Figure(
+            row,
+            f"session destroyed: warnings of Consul's, median of {len(ends)}",
+            warnings,
+            "",
+            WARNINGS_LIMIT,
+        ),
+        Figure(row, "lock-delay over → on_acquire, worst", max(end.late_ms for end in ends), "ms"),
+    ]

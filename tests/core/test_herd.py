@@ -1,0 +1,356 @@
+"""Where many wait for one key few try, and one that is left alone tries, too."""
+
+import random
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from supervisor.core import events as e
+from supervisor.core import herd
+from supervisor.core.contender import Contender
+from supervisor.core.key import LAG_S_MAX, Key
+from tests.core.play import (
+    ACQUIRE,
+    CREATE,
+    INFO,
+    LOCK_DELAY_S,
+    OURS,
+    READ,
+    RIVAL,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    behind,
+    contender,
+    waiting,
+)
+
+OTHER = e.KeyView(9000, "other", b"them", 3, 9000, 4)
+GUARD_S = 15.002  # the lock-delay of ``behind``'s rival, and Consul's slack
+
+
+def held(low: float, high: float = 1.0) -> e.KeyView:
+    """By the rival, since an index at which a play draws a number between these."""
+    index = next(index for index in count(10) if low <= herd.draw(0.0, index) < high)
+    return replace(RIVAL, index=index, modify_index=index)
+
+
+def freed(play: Play) -> e.KeyView:
+    """By whoever holds it in this play."""
+    view = play.contender.claim.view
+    assert isinstance(view, e.KeyView)
+    return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
+
+
+def less_eager(play: Play, eagerness: float) -> Contender:
+    """As it is after lost races."""
+    key = play.contender.claim
+    assert isinstance(key, Key)
+    return replace(play.contender, claim=replace(key, eagerness=eagerness))
+
+
+def one_of_many(eagerness: float, low: float, high: float = 1.0) -> Play:
+    """It has lost races before; the rival holds, and when it no longer does this will have been drawn."""
+    play = behind()
+    play.contender = less_eager(play, eagerness)
+    rival = held(low, high)
+    play.does(0.5, WATCH, rival, f"watch {rival.index}")
+    return play
+
+
+def eagerness(play: Play) -> float:
+    key = play.contender.claim
+    return float(getattr(key, "eagerness"))  # noqa: B009  # of an election's claim alone
+
+
+def watched(view: e.KeyView) -> str:
+    return f"watch {view.index}"
+
+
+def watched_by_us(view: e.KeyView) -> str:
+    return f"acquire s, {watched(view)}"
+
+
+def wait_s(play: Play) -> float:
+    """How long after it has looked this one leaves the free key to others."""
+    key = play.contender.claim
+    return float(getattr(key, "patience_s")) - (play.now - key.free_since)  # noqa: B009
+
+
+def lag_s(play: Play) -> float:
+    return float(play.last(WATCH).lag_s)
+
+
+# --- who tries when ------------------------------------------------------------------------------------
+
+
+def test_who_never_lost_a_race_tries_at_once_whatever_it_draws() -> None:
+    play = behind()
+    play.does(0.5, WATCH, held(0.99), watched(held(0.99)))
+    assert lag_s(play) == 0.0
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched_by_us(free))
+
+
+def test_who_draws_less_than_its_eagerness_tries_at_once() -> None:
+    play = one_of_many(0.25, 0.2, 0.25)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched_by_us(free))
+
+
+def test_who_draws_more_leaves_the_key_to_others_for_some_milliseconds() -> None:
+    play = one_of_many(0.25, 0.45, 0.55)
+    free, lagged_s = freed(play), lag_s(play)
+    play.does(1.0, WATCH, free, watched(free))
+    assert play.deadline == pytest.approx(1.0 + wait_s(play))
+    assert 0.013 < lagged_s + wait_s(play) < 0.017
+    play.does(play.deadline, "acquire s")
+
+
+def test_what_another_has_taken_meanwhile_is_not_tried_for() -> None:
+    play = one_of_many(0.25, 0.45, 0.55)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
+    play.passes(9.0)
+    assert play.times(ACQUIRE) == []
+
+
+def test_each_time_that_the_key_is_free_is_drawn_anew() -> None:
+    play, late = one_of_many(1.0, 0.0), held(0.45, 0.55)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched_by_us(free))
+    play.does(1.005, ACQUIRE, e.Raced(), "read")
+    play.does(1.01, READ, late, "")
+    play.does(1.02, WATCH, late, watched(late))
+    free = freed(play)
+    play.does(2.0, WATCH, free, watched(free))
+    assert 2.0 < play.deadline < 2.02
+
+
+def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
+    """Its session comes when the key has been free for a while, and all that wait have tried."""
+    play, rival = Play(contender()), held(0.9)
+    play.contender = less_eager(play, herd.EAGERNESS_MIN)
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, WATCH, rival, f"{watched(rival)}, info rival")
+    free = freed(play)
+    play.does(0.2, WATCH, free, watched(free))
+    play.does(0.4, CREATE, e.Created("s"), "acquire s")
+
+
+def test_who_leaves_it_to_others_looks_a_little_later_but_before_its_turn() -> None:
+    """So late that those before it have done, and so early that the watch can tell that they have."""
+    assert lag_s(one_of_many(0.25, 0.0, 0.25)) == 0.0
+    assert 0.0 < lag_s(one_of_many(0.25, 0.45, 0.55)) < 0.01
+    assert lag_s(one_of_many(herd.EAGERNESS_MIN, 0.9)) == LAG_S_MAX
+
+
+def test_who_has_seen_it_free_looks_at_once_whether_it_was_taken() -> None:
+    play = one_of_many(0.25, 0.45, 0.55)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    assert lag_s(play) == 0.0
+
+
+def test_a_holder_looks_at_once() -> None:
+    play = one_of_many(0.25, 0.0, 0.25)
+    play.does(1.0, WATCH, freed(play), watched_by_us(freed(play)))
+    play.does(1.01, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    for index in range(7, 40):  # whatever it draws
+        ours = replace(OURS, index=index, modify_index=index, lock_index=0)
+        play.on(1.1 + index / 100, WATCH, ours)
+        assert lag_s(play) == 0.0
+
+
+# --- what is learned -----------------------------------------------------------------------------------
+
+
+def test_a_lost_race_lessens_the_eagerness() -> None:
+    play = behind()
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched_by_us(free))
+    play.does(1.01, ACQUIRE, e.Raced(), "read")
+    assert eagerness(play) == 0.25
+    play.does(1.02, READ, OTHER, "info other")
+    assert eagerness(play) == 0.25
+
+
+def test_so_does_another_that_was_first_while_this_one_waited() -> None:
+    play = one_of_many(0.25, 0.45, 0.55)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
+    assert eagerness(play) == 0.0625
+
+
+def test_the_same_winner_counts_once_whatever_it_writes() -> None:
+    play = one_of_many(0.25, 0.5)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
+    rewritten = replace(OTHER, index=9001, modify_index=9001)
+    play.does(1.02, WATCH, rewritten, watched(rewritten))
+    assert eagerness(play) == 0.0625
+
+
+def test_a_holder_that_nobody_saw_give_it_up_teaches_nothing() -> None:
+    play = one_of_many(0.25, 0.5)
+    play.does(1.0, WATCH, OTHER, f"{watched(OTHER)}, info other")
+    assert eagerness(play) == 0.25
+
+
+def test_eagerness_has_a_least() -> None:
+    assert herd.less(herd.EAGERNESS_MIN) == herd.EAGERNESS_MIN
+
+
+def test_a_try_that_the_lock_delay_refuses_is_no_lost_race() -> None:
+    play = behind()
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched_by_us(free))
+    play.does(1.01, ACQUIRE, e.LockDelayed(), "")
+    assert eagerness(play) == 1.0
+
+
+@pytest.mark.parametrize(("ok", "after"), [(True, 1.0), (False, 0.0625)], ids=["held", "failed"])
+def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) -> None:
+    play = one_of_many(0.25, 0.0, 0.25)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched_by_us(free))
+    play.does(1.01, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    play.ends(1.1, "holding" if ok else "start down#1: acquire-failed, losing", ok=ok)
+    if ok:
+        play.hears(1.2, e.StepDownAsked("n", 5.0), "start down#1: step-down, losing")
+    play.ends(1.3, "release s, waiting")
+    assert eagerness(play) == after
+
+
+# --- while a lock-delay may last -------------------------------------------------------------------------
+
+
+def shy() -> Play:
+    """It would try late; it has looked at 1.0, and does not know why the key is free."""
+    play = one_of_many(herd.EAGERNESS_MIN, 0.9)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    assert play.contender.claim.free_since == 1.0 - LAG_S_MAX
+    assert 0.08 - LAG_S_MAX < wait_s(play) < herd.WAIT_S_MAX - LAG_S_MAX
+    return play
+
+
+def test_who_waits_for_long_asks_whether_the_former_holder_lives_on() -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+
+
+def test_where_it_does_the_key_was_released_and_is_tried_for_in_turn() -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.012, INFO, e.SessionInfo(15.0), "")
+    assert 0.05 < play.deadline - play.now < herd.WAIT_S_MAX - herd.GUESS_S
+    play.does(play.deadline, "acquire s")
+
+
+def test_where_answers_take_long_others_are_given_longer_to_be_heard_of() -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.110, INFO, e.SessionInfo(15.0), "")
+    assert 20 * 0.05 < play.contender.claim.try_at - play.now < 20 * (herd.WAIT_S_MAX - herd.GUESS_S)
+
+
+@pytest.mark.parametrize("answer", [e.SessionInfo(None), SILENCE], ids=["gone", "silence"])
+def test_else_the_lock_delay_is_waited_out_and_asked_for_again_only_then(answer: e.Outcome) -> None:
+    play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.012, INFO, answer, "")
+    tries_at = play.now + wait_s(play) + GUARD_S
+    while play.deadline < tries_at - 0.001:
+        assert "acquire" not in play.says(play.happens(play.deadline, e.Tick())), play.now
+        if play.under_way[-1:] and isinstance(play.under_way[-1], INFO):
+            play.on(play.now, INFO, answer)
+    assert play.times(READ) == []
+    play.does(tries_at + 0.001, "read")
+    play.does(tries_at + 0.002, READ, play.contender.claim.view, "acquire s")
+
+
+def test_an_answer_to_what_was_asked_while_it_held_does_not_tell() -> None:
+    play, rival = waiting(), held(0.9)
+    play.contender = less_eager(play, herd.EAGERNESS_MIN)
+    play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.005, INFO, e.SessionInfo(15.0), "")
+    assert play.contender.claim.try_at > 1.0 + LOCK_DELAY_S - LAG_S_MAX
+    play.does(1.010, "info rival")
+
+
+def test_who_would_try_soon_does_so_and_then_in_its_turn_after_the_lock_delay() -> None:
+    play = one_of_many(0.25, 0.45, 0.55)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    turn_at = play.deadline
+    play.does(turn_at, "acquire s")
+    play.does(1.02, ACQUIRE, e.LockDelayed(), "")
+    play.passes(turn_at + GUARD_S - 0.001)
+    assert play.times(READ) == []
+    play.does(turn_at + GUARD_S + 0.001, "read")
+
+
+def test_a_read_does_not_tell_since_when_the_key_is_free() -> None:
+    """It may have been asked for long before: the lock-delay is counted from its answer."""
+    play = behind()
+    play.contender = replace(play.contender, claim=play.contender.claim.read_by(1.0))
+    play.does(1.0, "read")
+    play.does(1.5, READ, freed(play), "acquire s")
+    assert play.contender.claim.free_since == 1.5
+
+
+def test_the_lock_delay_of_a_holder_that_is_gone_is_still_known() -> None:
+    """Refused when it should be over, it is not waited for as long as ours."""
+    play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.012, INFO, e.SessionInfo(None), "")
+    assert play.contender.claim.try_at == pytest.approx(play.now + wait_s(play) + GUARD_S)
+    play.does(play.contender.claim.try_at + 0.001, "renew s, read")
+    play.does(play.now, READ, play.contender.claim.view, "acquire s")
+    play.does(play.now, ACQUIRE, e.LockDelayed(), "")
+    assert play.contender.claim.try_at < 1.0 + GUARD_S + 2.0 < 1.0 + LOCK_DELAY_S
+
+
+# --- of any number few -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("many", [5, 50, 200, 1000])
+def test_of_any_number_few_try_after_some_hand_overs(many: int) -> None:
+    """Whoever waits for less than a hand-over takes has tried by the time that it hears of another."""
+    dice = random.Random(many)
+    spreads = [dice.random() for _ in range(many)]
+    eager = [1.0] * many
+    tried = []
+    for index in range(40):
+        waits = [herd.patience_s(eager[who], herd.draw(spreads[who], index)) for who in range(many)]
+        first = min(waits)
+        tried.append(sum(wait < first + herd.SECOND_S for wait in waits))
+        won = dice.choice([who for who in range(many) if waits[who] == first])
+        lost = [who for who in range(many) if eager[who] < 1.0 or waits[who] < first + herd.SECOND_S]
+        for who in lost:
+            eager[who] = herd.less(eager[who])
+        eager[won] = 1.0
+    assert tried[0] == many
+    assert sum(tried[20:]) / 20 < 3 + many / 100
+
+
+def test_what_a_contender_draws_is_spread_evenly_over_herds_and_over_occasions() -> None:
+    dice = random.Random(1)
+    herds = [herd.draw(dice.random(), 12) for _ in range(4000)]
+    times = [herd.draw(0.3, index) for index in range(4000)]
+    for drawn in (herds, times):
+        for tenth in range(10):
+            assert 300 < sum(tenth / 10 <= each < (tenth + 1) / 10 for each in drawn) < 500
+
+
+def test_the_longest_wait_is_that_of_the_least_eager() -> None:
+    assert herd.patience_s(herd.EAGERNESS_MIN, 1.0) == pytest.approx(herd.WAIT_S_MAX)
+    assert herd.WAIT_S_MAX < 0.1 < 1.2 * herd.WAIT_S_MAX
