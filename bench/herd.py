@@ -1,8 +1,8 @@
-"""Row: two hundred contenders wait for one key, and its holder is stopped, or its session destroyed.
+"""Row: two hundred contenders wait for one key, and its holder steps down, or loses its session.
 
 Two figures for each hand-over. The time from the end of the old holder's on_lose to the first instruction
 of the next on_acquire, beside that of a lone contender: on the same agent with a key of its own, in turn
-with the herd. And the writes, from before the holder is stopped until nothing is written any more: three
+with the herd. And the writes, from before the holder steps down until nothing is written any more: three
 must be (release, acquire, destroy), and each try that another was quicker with is one more. A herd
 has to lose some races before its members know that they are one: hand-overs go before those that
 are measured. Of these the first, where all try, is told.
@@ -10,18 +10,22 @@ are measured. Of these the first, where all try, is told.
 Then the holder's session is destroyed: the key is free, but guarded for the lock-delay. Consul logs a
 warning for each try in that time, so its log tells how many there were.
 
-All are supervisors of their own, some 7 GB of them, and share this machine with Consul. Each change
-wakes them all: on machines of their own they would not wait for each other's CPU.
+They share processes, twenty-five each, and this machine with Consul (``bench.crowd``).
 """
 
+import json
 import statistics
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.contender import Contender, stamping_hooks, supervisor_of
+from bench.contender import stamping_hooks
 from bench.figures import Figure, median_and_p95
 from bench.lab import Lab, Scene, wait_until
 from bench.writes import CONFIG, at_rest
+from supervisor.control import Command, Outcome, Verb
+from supervisor.control.client import ask
 from tests.support.consul import Agent
 
 WAITING = 200
@@ -33,7 +37,9 @@ ROUNDS, ROUNDS_QUICK = 20, 5
 ENDS, ENDS_QUICK = 3, 1
 LOCK_DELAY_S = 5
 TERMS = {"ttl": "30s", "lock_delay": f"{LOCK_DELAY_S}s", "node_checks": ["serfHealth"]}
-BATCH = 20  # started at once, so that none waits too long for its CPU
+A_PROCESS = 25
+REST_S = 2.0  # of who stepped down: its next session is none of the writes of the hand-over
+NAME = "bench"
 WARNING = "due to lock-delay"  # in Consul's log
 
 
@@ -42,8 +48,8 @@ class Side:
     """The contenders for one key, and what their hand-overs cost."""
 
     key: str
-    contenders: dict[str, Contender]
-    holder: str
+    contenders: list[str]
+    holder: str = ""
     times_ms: list[float] = field(default_factory=list)
     writes: list[float] = field(default_factory=list)
 
@@ -75,22 +81,33 @@ def measure(lab: Lab) -> list[Figure]:
 
 def _side(scene: Scene, agent: Agent, name: str, waiting: int) -> Side:
     """All of them, with one that holds."""
-    key = f"bench/{name}"
-    contenders = {}
-    for number in range(1 + waiting):
-        who = f"{name}-{number}"
-        election = {"key": key, "session": {**TERMS, "name": key}, "accept_overlap": True}
-        items = {"bench": {**election, **stamping_hooks(scene, who)}}
-        contenders[who] = supervisor_of(scene, agent.url, who, items)
-    side = Side(key, contenders, next(iter(contenders)))
-    names = list(contenders)
-    for begin in range(0, len(names), BATCH):
-        for who in names[begin : begin + BATCH]:
-            contenders[who].start()
-        count = len(names[: begin + BATCH])
-        wait_until(lambda count=count: _sessions(agent, key) == count, f"{count} sessions for {key}")  # type: ignore[misc]
-    side.holder = scene.stamps.wait(0, lambda stamp: stamp.who in contenders).who
+    side = Side(f"bench/{name}", [f"{name}-{number}" for number in range(1 + waiting)])
+    for begin in range(0, len(side.contenders), A_PROCESS):
+        who = side.contenders[begin : begin + A_PROCESS]
+        _crowd(scene, agent, side.key, who)
+        count = begin + len(who)
+        wait_until(lambda count=count: _sessions(agent, side.key) == count, f"{count} sessions")  # type: ignore[misc]
+    side.holder = scene.stamps.wait(0, lambda stamp: stamp.who in side.contenders).who
     return side
+
+
+def _crowd(scene: Scene, agent: Agent, key: str, names: Sequence[str]) -> None:
+    """One process of these contenders."""
+    paths = []
+    for who in names:
+        election = {"key": key, "session": {**TERMS, "name": key}, "accept_overlap": True}
+        own = scene.folder / f"{who}.own"
+        config = {
+            "consul": {"address": agent.url},
+            "state_dir": str(own),
+            "control_socket": scene.control_socket(who),
+            "elections": {NAME: {**election, **stamping_hooks(scene, who)}},
+        }
+        own.mkdir()
+        path = scene.folder / f"{who}.yaml"
+        path.write_text(json.dumps(config))
+        paths.append(str(path))
+    scene.contender(f"crowd-{names[0]}", [sys.executable, "-m", "bench.crowd", *paths]).start()
 
 
 def _sessions(agent: Agent, key: str) -> int:
@@ -106,18 +123,17 @@ def _rest(agent: Agent, sides: list[Side]) -> int:
 
 
 def _hand_over(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> None:
-    """The holder is stopped, and started again once another has the key."""
+    """The holder steps down, and comes back behind all that is counted."""
     before = _rest(agent, sides)
     name, mark = side.holder, scene.stamps.mark()
-    old = side.contenders[name]
-    old.terminate()
+    reply = ask(scene.control_socket(name), Command(Verb.STEP_DOWN, NAME, REST_S))
+    if reply.outcome is not Outcome.DONE:
+        raise RuntimeError(reply.error)
     end = scene.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
     begin = scene.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
-    old.wait_gone()
     side.times_ms.append((begin.at_ns - end.at_ns) / 1e6)
     side.writes.append(at_rest(agent) - before)
     side.holder = begin.who
-    old.start()
 
 
 def _end(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> End:

@@ -1,0 +1,35 @@
+"""A process that is several supervisors, each with a file, records and a control socket of its own.
+
+Two hundred of them on one machine would else wait for each other's CPU: each wakes with every change of
+the key, and to wake a process costs more than what it then does. They share nothing but the loop.
+
+    python -m bench.crowd FILE...
+"""
+
+import asyncio
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from supervisor.config import Config, load
+from supervisor.daemon import Daemon, boottime
+from supervisor.log import Log
+
+
+async def crowd(paths: list[Path]) -> None:
+    """Runs until it is killed, or all have stopped."""
+    daemons = []
+    for path in paths:
+        config = load(path, os.environ, path.stem)
+        log = Log(config.log.level, config.log.format, boottime, journal=False)
+        daemons.append(Daemon(config, path.stem, os.environ, log, load=partial(_same, config)))
+    await asyncio.gather(*(daemon.run() for daemon in daemons))
+
+
+def _same(config: Config) -> Config:
+    return config
+
+
+if __name__ == "__main__":
+    asyncio.run(crowd([Path(path) for path in sys.argv[1:]]))
