@@ -294,7 +294,7 @@ def _renewed(response: requests.Response, session: str) -> Outcome:
 def _session_info(response: requests.Response, session: str) -> Outcome:
     for info in json_of(response, list):
         if text(info, "ID") == session:
-            return SessionInfo(number(info, "LockDelay") / 1e9)
+            return SessionInfo(number(info, "LockDelay") / 1e9, text(info, "Name"))
     return SessionInfo(None)
 
 

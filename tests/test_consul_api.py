@@ -177,8 +177,8 @@ def test_a_renewal_says_alive_or_dead(asker: Asker) -> None:
 
 
 def test_a_session_tells_its_lock_delay_and_one_that_is_gone_nothing(asker: Asker) -> None:
-    session = asker.session(lock_delay_s=1.5)
-    assert asker.ask(ReadSession("e", 0.0, 1.0, session)) == SessionInfo(1.5)
+    session = asker.session(lock_delay_s=1.5, name="seen")
+    assert asker.ask(ReadSession("e", 0.0, 1.0, session)) == SessionInfo(1.5, "seen")
     assert asker.ask(ReadSession("e", 0.0, 1.0, NOBODY)) == SessionInfo(None)
 
 

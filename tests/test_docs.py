@@ -434,7 +434,7 @@ def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_pat
         ("docs/safety.md", f"down to one time in {1 / herd.EAGERNESS_MIN:g}"),
         ("docs/safety.md", f"for {herd.SECOND_S * 1000:g} to {herd.WAIT_S_MAX * 1000:g} ms"),
         ("docs/safety.md", f"would wait for more than {herd.GUESS_S * 1000:g} ms"),
-        ("docs/safety.md", f"as it does for {DESTROY_PAUSE_S * 1000:g} ms after a release"),
+        ("docs/safety.md", f"keeps its session for {DESTROY_PAUSE_S * 1000:g} ms after a release"),
         ("docs/safety.md", f"look at its changes up to {LAG_S_MAX * 1000:g} ms later"),
     ],
 )

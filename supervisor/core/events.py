@@ -223,9 +223,10 @@ class Seated:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """What ``session/info`` said; ``lock_delay_s`` is None when it showed no session."""
+    """What ``session/info`` said; ``lock_delay_s`` is None when it showed no session. ``name``: its own."""
 
     lock_delay_s: float | None
+    name: str = ""
 
 
 Outcome = (

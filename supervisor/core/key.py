@@ -3,11 +3,14 @@
 Refused by the lock-delay, it tries when that should be over: the delay is that of the former
 holder's session, read once while it held.
 
-Where many wait for it few try (``core.herd``). None of them can see why the key is free. So who would
-wait for more than ``GUESS_S`` asks once more for the former holder's session: where that lives on the
-key was released, and nothing is in the way. Else the lock-delay is waited out first. The bound: while
-it is free, whoever may try does so at most 0.1 s, or a dozen times what that answer took, after it has
-come; and where it says nothing of the kind, ``WAIT_S_MAX`` after the lock-delay.
+Where many wait for it few try (``core.herd``). None of them can see why the key is free. A contender
+of ours keeps its session for ``session.DESTROY_PAUSE_S`` after the release. So where the former holder
+was one, who would wait for more than ``GUESS_S`` asks once more for that session: where it lives on
+the key was released, and nothing is in the way; where Consul says that it is gone, the lock-delay is
+waited out first. Where the former holder was something else, its session tells nothing, and nobody
+relies on it. The bound: while it is free, whoever may try does so at most 0.1 s, or a dozen times what
+that answer took, after it has come; and where it says that the session is gone, ``WAIT_S_MAX`` after the
+lock-delay.
 """
 
 from dataclasses import dataclass
@@ -36,20 +39,30 @@ LOCK_DELAY_SLACK_S = 0.002  # Consul's own timer, and the way of the news that t
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every try that comes too soon
 IN_STEP_S = 0.1  # who may try only so long after it became free is not in step with others
 LAG_S_MAX = 0.025  # a hand-over is over by then; on_change is so much later
-ASK_S = 0.035  # a wave after that look; a holder's session ends 50 ms after its release
+ASK_S = 0.035  # a wave after that look, and long before a holder's session ends after its release
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What Consul showed of a holder's session while it held. ``kin``: its name is that of ours, so that
+    it is one of ours, too."""
+
+    session: str
+    lock_delay_s: float
+    kin: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Key(Claim):
-    """``holder``: the session that holds it, or held it last. ``holder_delay``: the lock-delay of
-    the holder's session, as (session, seconds), read while it held. ``eagerness``: how likely it is to
+    """``holder``: the session that holds it, or held it last; ``seen``: the newest one of which more is
+    known. ``eagerness``: how likely it is to
     try at once when the hold that began at the index ``hold_index`` is over; ``patience_s``: how long
     it leaves the free key to others, None: not drawn yet.
     """
 
     view: KeyView | None = None
     holder: str = ""
-    holder_delay: tuple[str, float] | None = None
+    seen: Holder | None = None
     eagerness: float = 1.0
     hold_index: int = 0
     patience_s: float | None = None
@@ -71,7 +84,7 @@ class Key(Claim):
             return replace(key, free_at=news.fresh_at, free_since=since, try_at=now)
         if view.session != our_session and self.patience_s is not None and now < self.try_at:
             key = replace(key, eagerness=herd.less(self.eagerness))
-        known = key.holder_delay is not None and key.holder_delay[0] == view.session
+        known = key.seen is not None and key.seen.session == view.session
         info = key.info if known or view.session == our_session else key.info.by(now)
         key = replace(key, holder=view.session, hold_index=view.modify_index, info=info)
         return replace(key, free_at=-NEVER, free_since=NEVER, patience_s=None)
@@ -121,13 +134,18 @@ class Key(Claim):
     @property
     def _is_shy(self) -> bool:
         """Whether it does not try for a free key of which it does not know why it is free."""
-        return self.is_free and self.patience_s is not None and self.patience_s > herd.GUESS_S
+        patient = self.patience_s is not None and self.patience_s > herd.GUESS_S
+        return patient and self.is_free and self._former is not None and self._former.kin
+
+    @property
+    def _former(self) -> Holder | None:
+        """Who holds it, or held it last, if more is known of it."""
+        return self.seen if self.seen is not None and self.seen.session == self.holder else None
 
     def _over_at(self, terms: Terms) -> float:
         """When the lock-delay should be over; ours counts where the former holder's is not known."""
-        lock_delay_s = terms.settings.lock_delay_s
-        if self.holder_delay is not None and self.holder_delay[0] == self.holder:
-            lock_delay_s = self.holder_delay[1]
+        former = self._former
+        lock_delay_s = terms.settings.lock_delay_s if former is None else former.lock_delay_s
         return self.free_since + lock_delay_s + LOCK_DELAY_SLACK_S
 
     @property
@@ -207,16 +225,20 @@ class Key(Claim):
     def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """The holder's lock-delay; ours where Consul does not show the session."""
         assert isinstance(request, ReadSession)
+        if self._is_shy:
+            return self._told_why(request, outcome, now)
         if not isinstance(outcome, SessionInfo):
             return replace(self, info=self.info.end(now + terms.retry_s))
-        key = replace(self, info=self.info.end())
-        delay_s = outcome.lock_delay_s
-        if delay_s is not None and self._is_shy and request.at > self.free_since:
-            assert self.patience_s is not None
-            wait_s = herd.last_wait_s(self.patience_s, now - request.at)
-            return replace(key, try_at=min(self.try_at, now + wait_s))
-        if self.holder_delay is not None and self.holder_delay[0] == request.session:
-            return key
+        delay_s, kin = outcome.lock_delay_s, outcome.name == terms.settings.name
         if delay_s is None:
             delay_s = terms.settings.lock_delay_s
-        return replace(key, holder_delay=(request.session, delay_s))
+        return replace(self, info=self.info.end(), seen=Holder(request.session, delay_s, kin))
+
+    def _told_why(self, request: ReadSession, outcome: Outcome, now: float) -> Self:
+        """Only where Consul says that the session is gone is the lock-delay waited for."""
+        key = replace(self, info=self.info.end())
+        if isinstance(outcome, SessionInfo) and outcome.lock_delay_s is None:
+            return key
+        assert self.patience_s is not None
+        wait_s = herd.last_wait_s(self.patience_s, now - request.at)
+        return replace(key, try_at=min(self.try_at, now + wait_s))

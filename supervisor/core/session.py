@@ -26,7 +26,9 @@ from supervisor.core.lane import NEVER, Lane
 from supervisor.core.settings import SessionSettings
 from supervisor.core.values import replace
 
-DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
+# A destroy right behind the release slows the next holder's acquire by 1 ms. And whoever asks meanwhile
+# learns that the key was released (core.key): so long after the release that news and question have come.
+DESTROY_PAUSE_S = 0.25
 REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
 CREATE_WITHOUT_TTL_RETRY_S = 10.0
 CREATE_SPACING_S = 1.0  # sessions that die at once (a flapping check) are not made in a tight loop

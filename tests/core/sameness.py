@@ -146,8 +146,8 @@ def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
     return None if value is None else (naming.session(value.session), value.leader)
 
 
-def _holder_delay(value: tuple[str, float] | None, owner: keys.Key, naming: Naming) -> Any:
-    return None if value is None else (naming.session(value[0]), value[1])
+def _seen(value: keys.Holder | None, owner: keys.Key, naming: Naming) -> Any:
+    return None if value is None else (naming.session(value.session), value.lock_delay_s, value.kin)
 
 
 def _ending_since(at: float, owner: Any, naming: Naming) -> float:
@@ -171,7 +171,7 @@ _HOW: dict[tuple[type, str], How] = {
     (keys.Key, "free_since"): lambda at, _, naming: naming.age(at, naming.settings.session.lock_delay_s),
     (keys.Key, "try_at"): _exact_due,
     (keys.Key, "holder"): _session,
-    (keys.Key, "holder_delay"): _holder_delay,
+    (keys.Key, "seen"): _seen,
     (slots.Slots, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
     (slots.Slots, "free_since"): lambda at, _, naming: naming.age(at, slots.RANKS_S_MAX),
     (slots.Slots, "try_at"): _exact_due,

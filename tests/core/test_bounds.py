@@ -35,8 +35,8 @@ def test_after_our_own_loss_our_own_lock_delay_counts_and_not_a_former_holders()
     play.on(1.5, RENEW, e.Dead())
     play.ends(1.6, "release s, waiting")
     play.on(1.7, RELEASE, e.Done())
-    play.happens(1.75, e.Tick())
-    play.on(1.8, DESTROY, e.Done())
+    play.happens(1.95, e.Tick())
+    play.on(2.0, DESTROY, e.Done())
     play.happens(2.5, e.Tick())
     play.on(2.6, CREATE, e.Created("s2"))
     play.on(2.7, READ, e.KeyView(12))
@@ -74,7 +74,7 @@ def test_a_release_that_consul_refuses_for_good_is_followed_by_the_destroy() -> 
     play = holding(on_lose=())
     play.happens(1.0, e.StopAsked())
     play.does(1.1, RELEASE, Refused("413"), "")
-    play.does(1.2, "destroy s")
+    play.does(1.4, "destroy s")
 
 
 def test_without_a_ttl_an_unanswered_create_is_not_repeated_at_once() -> None:

@@ -201,7 +201,7 @@ def test_what_is_won_after_all_by_a_node_that_may_not_is_given_back(why: str) ->
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     unwelcome(play, why)
     assert "release s" in Play.says(play.on(0.3, ACQUIRE, WON))
-    assert "destroy s" in Play.says([*play.on(0.4, RELEASE, e.Done()), *play.happens(0.5, e.Tick())])
+    assert "destroy s" in Play.says([*play.on(0.4, RELEASE, e.Done()), *play.happens(0.7, e.Tick())])
     assert not play.times(a.StartHook)
 
 
@@ -252,8 +252,8 @@ def test_a_session_that_died_is_replaced() -> None:
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(0.3, ACQUIRE, e.Dead(), "release s")
     play.on(0.4, RELEASE, e.Done())
-    play.does(0.45, "destroy s")
-    play.does(0.5, DESTROY, e.Done(), "")
+    play.does(0.65, "destroy s")
+    play.does(0.7, DESTROY, e.Done(), "")
     play.does(1.3, "create")
     play.does(1.4, CREATE, e.Created("s2"), "read")
     play.does(1.5, READ, FREE, "acquire s2")

@@ -9,7 +9,7 @@ import pytest
 from supervisor.core import events as e
 from supervisor.core import herd
 from supervisor.core.contender import Contender
-from supervisor.core.key import LAG_S_MAX, Key
+from supervisor.core.key import LAG_S_MAX, Holder, Key
 from tests.core.play import (
     ACQUIRE,
     CREATE,
@@ -44,17 +44,18 @@ def freed(play: Play) -> e.KeyView:
     return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
 
 
-def less_eager(play: Play, eagerness: float) -> Contender:
-    """As it is after lost races."""
+def less_eager(play: Play, eagerness: float, *, kin: bool = True) -> Contender:
+    """As it is after lost races, against one of its kind."""
     key = play.contender.claim
     assert isinstance(key, Key)
-    return replace(play.contender, claim=replace(key, eagerness=eagerness))
+    seen = key.seen and replace(key.seen, kin=kin)
+    return replace(play.contender, claim=replace(key, eagerness=eagerness, seen=seen))
 
 
-def one_of_many(eagerness: float, low: float, high: float = 1.0) -> Play:
+def one_of_many(eagerness: float, low: float, high: float = 1.0, *, kin: bool = True) -> Play:
     """It has lost races before; the rival holds, and when it no longer does this will have been drawn."""
     play = behind()
-    play.contender = less_eager(play, eagerness)
+    play.contender = less_eager(play, eagerness, kin=kin)
     rival = held(low, high)
     play.does(0.5, WATCH, rival, f"watch {rival.index}")
     return play
@@ -136,6 +137,7 @@ def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
     play.contender = less_eager(play, herd.EAGERNESS_MIN)
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, rival, f"{watched(rival)}, info rival")
+    play.does(0.15, INFO, e.SessionInfo(15.0, "ours"), "")
     free = freed(play)
     play.does(0.2, WATCH, free, watched(free))
     play.does(0.4, CREATE, e.Created("s"), "acquire s")
@@ -230,9 +232,9 @@ def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) ->
 # --- while a lock-delay may last -------------------------------------------------------------------------
 
 
-def shy() -> Play:
+def shy(*, kin: bool = True) -> Play:
     """It would try late; it has looked at 1.0, and does not know why the key is free."""
-    play = one_of_many(herd.EAGERNESS_MIN, 0.9)
+    play = one_of_many(herd.EAGERNESS_MIN, 0.9, kin=kin)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
     assert play.contender.claim.free_since == 1.0 - LAG_S_MAX
@@ -260,9 +262,32 @@ def test_where_answers_take_long_others_are_given_longer_to_be_heard_of() -> Non
     assert 20 * 0.05 < play.contender.claim.try_at - play.now < 20 * (herd.WAIT_S_MAX - herd.GUESS_S)
 
 
-@pytest.mark.parametrize("answer", [e.SessionInfo(None), SILENCE], ids=["gone", "silence"])
-def test_else_the_lock_delay_is_waited_out_and_asked_for_again_only_then(answer: e.Outcome) -> None:
+def test_who_comes_after_something_else_tries_in_its_turn_without_a_question() -> None:
+    """Another program may end its session right behind the release: that it is gone tells nothing."""
+    play = shy(kin=False)
+    assert 0.04 < play.deadline - play.now < herd.WAIT_S_MAX
+    play.does(play.deadline, "acquire s")
+
+
+def test_who_gets_no_answer_tries_in_its_turn() -> None:
     play = shy()
+    play.does(1.010, "info rival")
+    play.does(1.012, INFO, SILENCE, "")
+    assert 0.04 < play.deadline - play.now < herd.WAIT_S_MAX
+    play.does(play.deadline, "acquire s")
+
+
+@pytest.mark.parametrize(("name", "kin"), [("ours", True), ("theirs", False)])
+def test_whose_session_has_the_name_of_ours_is_of_our_kind(name: str, kin: bool) -> None:
+    play, rival = waiting(), held(0.9)
+    play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
+    play.does(0.3, INFO, e.SessionInfo(15.0, name), "")
+    assert isinstance(play.contender.claim, Key)
+    assert play.contender.claim.seen == Holder("rival", 15.0, kin)
+
+
+def test_where_it_is_gone_the_lock_delay_is_waited_out_and_asked_for_again_only_then() -> None:
+    play, answer = shy(), e.SessionInfo(None)
     play.does(1.010, "info rival")
     play.does(1.012, INFO, answer, "")
     tries_at = play.now + wait_s(play) + GUARD_S
@@ -275,15 +300,15 @@ def test_else_the_lock_delay_is_waited_out_and_asked_for_again_only_then(answer:
     play.does(tries_at + 0.002, READ, play.contender.claim.view, "acquire s")
 
 
-def test_an_answer_to_what_was_asked_while_it_held_does_not_tell() -> None:
+def test_who_learns_too_late_of_what_kind_the_holder_was_tries_in_its_turn() -> None:
     play, rival = waiting(), held(0.9)
     play.contender = less_eager(play, herd.EAGERNESS_MIN)
     play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
-    play.does(1.005, INFO, e.SessionInfo(15.0), "")
-    assert play.contender.claim.try_at > 1.0 + LOCK_DELAY_S - LAG_S_MAX
-    play.does(1.010, "info rival")
+    play.does(1.005, INFO, e.SessionInfo(15.0, "ours"), "")
+    assert play.deadline < 1.0 + herd.WAIT_S_MAX
+    play.does(play.deadline, "acquire s")
 
 
 def test_who_would_try_soon_does_so_and_then_in_its_turn_after_the_lock_delay() -> None:

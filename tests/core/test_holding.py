@@ -282,8 +282,8 @@ def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
     assert lose_context(play).rival_at == pytest.approx(3.2 + 30.0)
     play.ends(5.0, "release s, waiting")
     play.on(5.1, RELEASE, e.Done())
-    play.does(5.15, "destroy s")
-    play.does(5.2, DESTROY, e.Done(), "create")
+    play.does(5.4, "destroy s")
+    play.does(5.5, DESTROY, e.Done(), "create")
 
 
 def test_what_is_not_said_of_the_session_is_no_loss() -> None:

@@ -62,8 +62,8 @@ def test_each_step_is_on_record_in_its_turn() -> None:
     play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
     play.does(2.2, RELEASE, e.Done(), "")
-    play.does(2.25, "destroy s")
-    play.does(2.3, DESTROY, e.Done(), "stopped, finished")
+    play.does(2.45, "destroy s")
+    play.does(2.5, DESTROY, e.Done(), "stopped, finished")
     assert steps(play) == ["session", "tenure", "holding", "losing", "session", "none"]
     assert play.records[1].session == "s" and play.records[1].token == 7
 
@@ -325,9 +325,9 @@ def test_an_end_that_is_not_on_record_is_none() -> None:
     """Whoever begins next would write over it."""
     play = departing(Step.SESSION)
     play.on(2.1, RELEASE, e.Done())
-    play.happens(2.2, e.Tick())
+    play.happens(2.4, e.Tick())
     play.disk_full = True
-    play.on(2.3, DESTROY, e.Done())
+    play.on(2.5, DESTROY, e.Done())
     assert play.role != "stopped"
     play.disk_full = False
     play.passes(5.0)
@@ -402,7 +402,7 @@ def test_a_session_without_a_tenure_is_released_and_destroyed() -> None:
     play = started(Step.SESSION)
     assert play.times(RELEASE) == [2.0] and not play.times(CREATE)
     play.on(2.1, RELEASE, e.Done())
-    play.passes(2.2)
+    play.passes(2.4)
     assert play.times(DESTROY)
 
 
@@ -442,8 +442,8 @@ def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
     assert play.says([play.last(a.StartHook)]) == "start down#1: config-changed"
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
     play.does(2.2, RELEASE, e.Done(), "")
-    play.does(2.25, "destroy s")
-    play.does(2.3, DESTROY, e.Done(), "stopped, finished")
+    play.does(2.45, "destroy s")
+    play.does(2.5, DESTROY, e.Done(), "stopped, finished")
 
 
 # --- a loop that stood still -----------------------------------------------------------------------

@@ -138,10 +138,10 @@ def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
     begun = kept(node, node.step(e.HookEnded(start, ok=True), 1.1), 1.1)
     release = next(action for action in begun if isinstance(action, a.Release))
     kept(node, node.step(e.Answered(release, e.Done()), 1.2), 1.2)
-    (destroy,) = node.step(e.Tick(), 1.3)
+    (destroy,) = node.step(e.Tick(), 1.5)
     assert isinstance(destroy, a.Request)
-    kept(node, node.step(e.Answered(destroy, e.Done()), 1.4), 1.4)
-    begun = node.step(e.Tick(), 1.5)
+    kept(node, node.step(e.Answered(destroy, e.Done()), 1.6), 1.6)
+    begun = node.step(e.Tick(), 1.7)
     assert [action for action in begun if isinstance(action, a.CreateSession)]
     assert node.contenders["n"].spread == 0.5
 
@@ -157,9 +157,9 @@ def wound_up(node: Node, begun: list[a.Action], now: float) -> None:
             event: e.Event = e.HookEnded(action, ok=True)
         else:
             event = e.Answered(action, e.Done())
-        begun = kept(node, node.step(event, now), now) + kept(node, node.step(e.Tick(), now + 0.1), now + 0.1)
+        begun = kept(node, node.step(event, now), now) + kept(node, node.step(e.Tick(), now + 0.3), now + 0.3)
         under_way += [each for each in begun if isinstance(each, a.Release | a.DestroySession | a.StartHook)]
-        now += 0.2
+        now += 0.4
 
 
 def two_keys(*, paused: bool) -> Node:

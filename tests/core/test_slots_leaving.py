@@ -19,8 +19,8 @@ def test_leaving_takes_us_out_of_the_record_and_out_of_line_then_ends_the_sessio
     assert left(play).startswith("leave s as 3: ")
     assert play.last(LEAVE).index == 61 and play.last(LEAVE).roster.holders == ()
     play.on(1.5, LEAVE, e.Done())
-    assert "destroy s" in Play.says(play.happens(1.6, e.Tick()))
-    play.does(1.7, DESTROY, e.Done(), "stopped, finished")
+    assert "destroy s" in Play.says(play.happens(1.8, e.Tick()))
+    play.does(1.9, DESTROY, e.Done(), "stopped, finished")
 
 
 def test_a_leave_that_meets_another_write_is_read_and_tried_again_even_at_a_stop() -> None:
@@ -47,16 +47,16 @@ def test_who_waits_leaves_the_line_when_it_stops() -> None:
     play.happens(1.0, e.StopAsked())
     assert play.last(LEAVE).roster is None
     play.on(1.1, LEAVE, e.Done())
-    play.happens(1.2, e.Tick())
-    play.does(1.3, DESTROY, e.Done(), "stopped, finished")
+    play.happens(1.4, e.Tick())
+    play.does(1.5, DESTROY, e.Done(), "stopped, finished")
 
 
 def test_who_is_paused_is_in_nobodys_way() -> None:
     play = full()
     assert "leave s" in Play.says(play.happens(1.0, e.PauseAsked("n")))
     play.on(1.1, LEAVE, e.Done())
-    play.happens(1.2, e.Tick())
-    play.on(1.3, DESTROY, e.Done())
+    play.happens(1.4, e.Tick())
+    play.on(1.5, DESTROY, e.Done())
     play.passes(10.0)
     assert play.role == "paused" and not play.contender.session.id
     assert "create" in Play.says(play.happens(10.0, e.ResumeAsked("n")))

@@ -9,7 +9,8 @@ from tests.support.supervisor import until
 
 INTERVAL_S = 1.0  # between two consistent reads of a holder, with the scene's figures
 LATE_S = 1.0  # a machine that is busy with other tests
-ROOMY = {"ttl": "5s", "lock_delay": "20s"}  # room 17.9 s: more than an agent with a data directory takes to start
+# Room 17.9 s: more than an agent with a data directory takes to start.
+ROOMY = {"ttl": "5s", "lock_delay": "20s"}
 
 
 def goes_on(scene: Scene, node: str) -> None:
