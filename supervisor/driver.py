@@ -88,11 +88,12 @@ class Driver:
         """Let the core decide about this event, and do what it says."""
         now = self._world.now()
         late_s = now - self._wake_at
-        if late_s > LATE_S:
+        stood_still = late_s > LATE_S
+        if stood_still:
             self._turn(Resumed(late_s), now)
         self._turn(event, now)
         deadline = self.node.deadline()
-        if isinstance(event, Tick) or deadline < self._wake_at:
+        if stood_still or isinstance(event, Tick) or deadline < self._wake_at:
             self._wake_at = max(now, min(deadline, now + TURN_EVERY_S))
             self._world.wake(self._wake_at)
 

@@ -107,6 +107,18 @@ def test_a_turn_that_comes_far_too_late_looks_at_the_lease_first() -> None:
     assert isinstance(stage.told[1], e.Answered)
 
 
+def test_what_else_waited_behind_a_standstill_does_not_tell_of_it_again() -> None:
+    """A thousand elections that each look at a thousand leases would stand still for longer than before."""
+    driver, stage = driven()
+    acquire, watch = stage.last(a.Acquire), stage.last(a.WatchKey)
+    stage.at = 2.5
+    driver.dispatch(e.Answered(acquire, WON))
+    stage.at = 2.6
+    driver.dispatch(e.Answered(watch, e.Unknown("")))
+    assert [event for event in stage.told if isinstance(event, e.Resumed)] == [e.Resumed(1.5)]
+    assert stage.woken_at[-1] > 2.5
+
+
 def test_a_turn_in_time_is_no_standstill() -> None:
     driver, stage = driven()
     stage.at = 1.9
