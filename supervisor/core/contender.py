@@ -20,7 +20,7 @@ from supervisor.core.key import Key
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease, lease_of
 from supervisor.core.memory import Ledger
-from supervisor.core.pace import first_s, next_s
+from supervisor.core.pace import first_s, next_s, on_beat
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
 from supervisor.core.slots import Slots
@@ -87,6 +87,12 @@ class Contender:
         if ttl_s is None:
             return sessions.RENEW_WITHOUT_TTL_S
         return ttl_s / 3 if self.tenure is not None else ttl_s / 2
+
+    def renew_after(self, at: float, *, first: bool = False) -> float:
+        """When a session is renewed that was made, won with or renewed at this time."""
+        every_s = self.renew_within_s
+        due_at = at + (first_s if first else next_s)(every_s, self.spread)
+        return due_at if self.phase is None else on_beat(due_at, every_s)
 
     def read_after(self, contact: float, *, first: bool = False) -> float:
         """When a holder reads that had news of this time: after an interval, or where others' questions
@@ -294,7 +300,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     )
     news = News(view, contact, now, consistent=True, old=False)
     contender = note(replace(contender, tenure=tenure), news, now)
-    renew = contender.session.renew.by(now + first_s(contender.renew_within_s, contender.spread))
+    renew = contender.session.renew.by(contender.renew_after(now, first=True))
     claim = contender.claim.won(hold.token, contender.read_after(contact, first=True))
     return replace(contender, session=replace(contender.session, renew=renew), claim=claim)
 

@@ -45,7 +45,6 @@ from supervisor.core.events import (
     Tick,
 )
 from supervisor.core.memory import REFUSED_RETRY_S, Ledger
-from supervisor.core.pace import first_s, next_s
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase, Tenure
 from supervisor.core.values import replace
@@ -149,8 +148,8 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
         return contender
     match request:
         case CreateSession():
-            renew_in_s = first_s(contender.renew_within_s, contender.spread)
-            session = sessions.created(session, contender.terms, outcome, now, renew_in_s)
+            renew_at = contender.renew_after(now, first=True)
+            session = sessions.created(session, contender.terms, outcome, now, renew_at)
             ineligible = isinstance(outcome, Ineligible) or (contender.ineligible and not session.id)
             return replace(contender, session=session, ineligible=ineligible)
         case DestroySession():
@@ -179,8 +178,10 @@ def _claim_answered(contender: Contender, request: Request, outcome: Outcome, no
 
 def _renew_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
     alive, dead, old = isinstance(outcome, Alive), isinstance(outcome, Dead), contender.session.renew.old
-    every_s = next_s(contender.renew_within_s, contender.spread)
-    session = sessions.renewed(contender.session, contender.terms, outcome, now, every_s)
+    asked = contender.session.renew.pending
+    assert asked is not None
+    renew_at = contender.renew_after(asked.at)
+    session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
     if dead and (not contender.holds or _has_lost(contender)):
         return session_died(replace(contender, session=session), now)
     # A server that has just restarted leads before it has applied its log, and may call a living

@@ -179,10 +179,10 @@ def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, 
     return replace(session, renew=session.renew.begin(renewal)), renewal
 
 
-def created(session: Session, terms: Terms, outcome: Outcome, now: float, renew_in_s: float) -> Session:
+def created(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
     """The answer to a create."""
     if isinstance(outcome, Created):
-        renew = Lane(due_at=now + renew_in_s)
+        renew = Lane(due_at=renew_at)
         live = replace(session, stage=Stage.LIVE, id=outcome.session, write=session.write.end(), renew=renew)
         return _toward_end(live, now) if session.ending else live
     if session.ending:
@@ -194,11 +194,11 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
     return Session(write=Lane(due_at=now + pause_s))
 
 
-def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, every_s: float) -> Session:
+def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
     """The answer to a renewal; what it means when the session is dead is its owner's to judge."""
     assert session.renew.pending is not None
     alive = isinstance(outcome, Alive)
-    due_at = session.renew.pending.at + every_s if alive else now + terms.retry_s
+    due_at = renew_at if alive else now + terms.retry_s
     return replace(session, renew=session.renew.end(max(due_at, now)))
 
 

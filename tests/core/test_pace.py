@@ -8,7 +8,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.pace import FIRST_HASTE_MAX, HASTE_MAX
+from supervisor.core.pace import FIRST_HASTE_MAX, HASTE_MAX, on_beat
 from tests.core.play import ACQUIRE, CREATE, FREE, INFO, OURS, READ, RENEW, RIVAL, WATCH, WON, Play, contender
 
 SPREADS = (0.0, 0.25, 0.5, 0.999)
@@ -17,9 +17,9 @@ WAITER_S, HOLDER_S, INTERVAL_S = 4.5, 3.0, 3.0  # of play.contender
 UNTIL = 120.0
 
 
-def began(spread: float, ttl_s: float | None = 9.0) -> Play:
+def began(spread: float, ttl_s: float | None = 9.0, phase: float | None = None) -> Play:
     play = Play(contender(ttl_s=ttl_s))
-    play.contender = replace(play.contender, spread=spread)
+    play.contender = replace(play.contender, spread=spread, phase=phase)
     play.does(0.0, "create, watch 0 consistently")
     play.does(CREATED_AT, CREATE, e.Created("s"), "")
     return play
@@ -33,8 +33,8 @@ def waiter(spread: float) -> Play:
     return play
 
 
-def holder(spread: float, ttl_s: float | None = 9.0) -> Play:
-    play = began(spread, ttl_s)
+def holder(spread: float, ttl_s: float | None = 9.0, phase: float | None = None) -> Play:
+    play = began(spread, ttl_s, phase)
     play.on(CONTACT, WATCH, FREE)
     play.on(WON_AT, ACQUIRE, WON)
     play.happens(WON_AT, e.HookEnded(play.last(a.StartHook), ok=True))
@@ -87,6 +87,18 @@ def test_two_that_began_together_move_apart(kind: type[a.Request], begin: Callab
 def test_those_of_one_spread_stay_in_step() -> None:
     """So it is the spread that moves them, and a run can be made again."""
     assert holder(0.25).log == holder(0.25).log
+
+
+@pytest.mark.parametrize(("ttl_s", "beat_s"), [(9.0, 0.15), (60.0, 0.25)])
+def test_one_of_many_renews_on_the_beat_of_its_process(ttl_s: float, beat_s: float) -> None:
+    """No later than it would alone, and so little earlier that it costs next to nothing."""
+    alone, many = holder(0.3, ttl_s), holder(0.3, ttl_s, phase=0.5)
+    for play in (alone, many):
+        assert all(after - before <= ttl_s / 3 + 1e-9 for before, after in pairwise(play.times(RENEW)))
+    for at in many.times(RENEW):
+        assert at / beat_s == pytest.approx(round(at / beat_s))
+        assert 0 <= at + 0.7 * beat_s - on_beat(at + 0.7 * beat_s, ttl_s / 3) < beat_s
+    assert len(many.times(RENEW)) <= 1.06 * len(alone.times(RENEW)) + 1
 
 
 @pytest.mark.parametrize("phase", [0.0, 0.3, 0.999])
