@@ -15,6 +15,7 @@ from bench.agent_log import LOGGED, late_ms, renewals
 from bench.contender import COMMAND, EQUAL_TERMS, Contender, consul_lock, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
 from bench.lab import ROOT, Lab, Scene, wait_until
+from supervisor.core.pace import BEAT_S
 from tests.support.consul import Agent
 
 ELECTIONS = 1000
@@ -28,6 +29,7 @@ WON_LIMIT_S = 15.0
 MEMORY_LIMIT_MB = 80.0
 CPU_LIMIT_PERCENT = 8.0  # of one core
 HAND_OVER_LIMIT_MS = 25.0
+STOPPED_LIMIT_S = 15.0
 LATE_LIMIT_MS = 100.0  # of 60 s of TTL and 20 s between renewals
 ROW = f"{ELECTIONS} elections in one process"
 FOLDER = "bench/many/"
@@ -59,8 +61,12 @@ def _ours(lab: Lab) -> list[Figure]:
         wait_until(lambda: len(agent.sessions()) == 2 * ELECTIONS, "both take part in all")
         time.sleep(SETTLE_S)
         waits_percent, (_, ended_at) = _idle(waiter, lab)
-        late = late_ms(renewals(agent.log, sessions), [(began_at, ended_at)])
+        late = late_ms(renewals(agent.log, sessions), [(began_at, ended_at)], beat_s=BEAT_S)
         taken = [_handed_over(scene, number) for number in range(lab.samples(HANDED_OVER, HANDED_OVER_QUICK))]
+        stopping_at = time.monotonic()
+        holder.terminate()
+        holder.wait_gone()
+        stopped_s = time.monotonic() - stopping_at
     return [
         Figure(ROW, "process start to all won", won_s, "s", WON_LIMIT_S),
         Figure(ROW, "VmRSS", memory_mb, "MB", MEMORY_LIMIT_MB),
@@ -70,6 +76,7 @@ def _ours(lab: Lab) -> list[Figure]:
         *median_and_p95(ROW, "renewal late by", late, "ms"),
         Figure(ROW, "renewal late by, worst", max(late), "ms", LATE_LIMIT_MS),
         *median_and_p95(ROW, "hand-over of one", taken, "ms", HAND_OVER_LIMIT_MS),
+        Figure(ROW, "SIGTERM to the end, a second process takes all", stopped_s, "s", STOPPED_LIMIT_S),
     ]
 
 

@@ -1,6 +1,7 @@
 """``run``: the daemon, and the winding up where its file cannot be loaded."""
 
 import argparse
+import gc
 import os
 import socket
 import sys
@@ -15,6 +16,8 @@ from supervisor.exit_codes import CONFIGURATION, NEGATIVE
 
 if TYPE_CHECKING:
     from supervisor.config import Config
+
+COLLECTED_AT = (10_000, 20, 20)  # a few MB of what only the collector can free, at most
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,6 +96,10 @@ def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: 
 
     async def daemon() -> int:
         running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path)
+        # What is there by now stays for ever: to look for garbage in it takes a sixth of what a
+        # thousand elections cost at rest, and a turn that waits for that may be a hand-over.
+        gc.freeze()
+        gc.set_threshold(*COLLECTED_AT)
         try:
             return await running.run()
         finally:

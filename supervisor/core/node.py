@@ -50,6 +50,7 @@ class Node:
         self.contenders = {contender.settings.name: contender for contender in given}
         assert len(self.contenders) == len(given), "two contenders of one name"
         self._successors = {each.contender.settings.name: each for each in successors}
+        self._deadlines: dict[str, float] = {}
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
         for name in self.contenders:
@@ -95,14 +96,12 @@ class Node:
         return actions
 
     def _step_one(self, name: str, event: Event, now: float) -> tuple[Action, ...]:
-        before = self.contenders[name]
-        contender, begun = step(before, event, now)
+        contender, begun = step(self.contenders[name], event, now)
         self.contenders[name] = contender
-        if isinstance(event, Tick) or contender.deadline != before.deadline:
-            self._queue(name)
+        self._queue(name)
         if Finished(name, clean=True) in begun:
             if contender.departing:
-                del self.contenders[name]
+                del self.contenders[name], self._deadlines[name]
             self._succeed(contender)
         return begun
 
@@ -192,13 +191,13 @@ class Node:
 
     def _is_due(self, due_at: float, name: str) -> bool:
         """Whether that is its deadline still."""
-        contender = self.contenders.get(name)
-        return contender is not None and contender.deadline == due_at
+        return self._deadlines.get(name) == due_at
 
     def _queue(self, name: str) -> None:
         """Each once: a deadline may move there and back a million times before it comes."""
-        due = (self.contenders[name].deadline, name)
-        if due[0] != NEVER and due not in self._queued:
+        due_at = self._deadlines[name] = self.contenders[name].deadline
+        due = (due_at, name)
+        if due_at != NEVER and due not in self._queued:
             self._queued.add(due)
             heapq.heappush(self._due, due)
 
