@@ -5,8 +5,9 @@ as hook and child, whose first instruction is what counts. It must never measure
 product, and never leave a process or a file behind. A new row is a function in a module of its
 own, named in ROWS of __main__.py.
 
-    __main__.py    python -m bench [NAME ...] [--quick] [--markdown]
+    __main__.py    python -m bench [NAME ...] [--quick] [--markdown] [--page]
     figures.py     a figure, its limit and its verdict; the table
+    page.py        docs/performance.md
     lab.py         what all rows share: folder, stamp program, agents, clean-up
     stamp.c        the hook and the child: writes the time at its first instruction and at its end
     stamps.py      reads what it wrote
@@ -19,6 +20,7 @@ own, named in ROWS of __main__.py.
     handover.py    row: end of the old on_lose to start of the next on_acquire
     slots.py       row: a slot of a semaphore gets free while fifty wait: writes, and time
     herd.py        row: two hundred wait for one key: writes, time, and Consul's warnings
+    crowd.py       a process that is several supervisors
     writes.py      what was written to Consul, as the agent counts it
     resources.py   row: memory, threads and idle CPU
     takeover.py    row: after a loss, the next leader against the end of the lock-delay

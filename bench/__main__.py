@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
 from bench import (
@@ -18,6 +18,7 @@ from bench import (
     journal,
     load,
     many,
+    page,
     reaction,
     reload,
     resources,
@@ -64,13 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         machine = _machine()
         with Lab(quick=options.quick) as lab:
-            figures, failed = _measure(lab, options.rows or list(ROWS))
+            measured, failed = _measure(lab, options.rows or list(ROWS))
     except CannotMeasure as error:
         print(f"bench: cannot measure: {error}", file=sys.stderr)
         return NOT_MEASURED
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
         return INTERRUPTED
+    figures = [figure for row in measured.values() for figure in row]
+    if options.page:
+        _write_page(machine, measured)
     table = markdown_table(figures) if options.markdown else plain_table(figures)
     took_s = time.monotonic() - began
     few = ", quick: few samples, no verdict to rely on" if options.quick else ""
@@ -78,16 +82,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _verdict(figures, failed)
 
 
-def _measure(lab: Lab, names: Sequence[str]) -> tuple[list[Figure], list[str]]:
+def _measure(lab: Lab, names: Sequence[str]) -> tuple[dict[str, list[Figure]], list[str]]:
     """The figures of these rows, and what went wrong with those that came to none."""
-    figures: list[Figure] = []
+    figures: dict[str, list[Figure]] = {}
     failed: list[str] = []
     for name in names:
         try:
-            figures += ROWS[name](lab)
+            figures[name] = ROWS[name](lab)
         except (TimeoutError, RuntimeError) as error:
             failed.append(f"{name}: {error}")
     return figures, failed
+
+
+def _write_page(machine: str, measured: Mapping[str, list[Figure]]) -> None:
+    made = f"{time.strftime('%Y-%m-%d')}, {machine}"
+    sections = {name: page.section(name, ROWS[name], made, figures) for name, figures in measured.items()}
+    page.PAGE.write_text(page.with_sections(page.PAGE.read_text(), sections, ROWS))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("rows", nargs="*", type=_row, metavar="NAME", help="default: all rows")
     parser.add_argument("--quick", action="store_true", help="few samples: whether it works, not how well")
+    parser.add_argument("--page", action="store_true", help="put what is measured into docs/performance.md")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     return parser
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from bench import page
+from bench.__main__ import ROWS
 from bench.agent_log import LOGGED, expiries, late_ms, most_within, renewals, requests
 from bench.asker import Asked
+from bench.figures import Figure
 from bench.lab import Lab
 from bench.slow import FREE, TROUBLED, Spells
 from bench.troubles import Pipe
@@ -145,3 +149,28 @@ def test_a_request_that_failed_is_passed_over() -> None:
     answered = '{"@timestamp":"2026-11-21T20:27:47.9Z","url":"/v1/kv/k","latency":"1.5ms"}'
     (only,) = requests(f"{failed}\n{answered}\n")
     assert only.done_at - only.at == pytest.approx(0.0015, abs=1e-6)
+
+
+# --- the page of figures ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_page_says_of_each_row_what_it_measures_now(name: str) -> None:
+    """Its figures are those of the last run with ``--page``; its words may not be older than the row."""
+    text = page.PAGE.read_text()
+    if f"\n## {name}\n" in text:
+        assert f"\n## {name}\n\n{page.words(ROWS[name])}\n\n20" in text
+        assert re.search(rf"\n## {name}\n(?:(?!\n## ).)*\n\| row \| figure \|", text, re.DOTALL)
+
+
+def test_the_page_has_no_section_of_something_else() -> None:
+    assert set(re.findall(r"^## (.*)$", page.PAGE.read_text(), re.MULTILINE)) <= set(ROWS)
+
+
+def test_only_what_was_measured_changes_on_the_page() -> None:
+    before = "# Title\n\nWords.\n\n## many\n\nold\n\n## start\n\nkept\n"
+    new = page.section("many", ROWS["many"], "today", [Figure("r", "w", 1, "ms", 2)])
+    after = page.with_sections(before, {"many": new}, ("many", "herd", "start"))
+    assert after.startswith("# Title\n\nWords.\n\n## many\n\nA thousand") and "old" not in after
+    assert after.endswith("| r | w | 1 | ms | ≤ 2 | ok |\n\n## start\n\nkept\n")
+    assert page.with_sections(after, {"many": new}, ("many", "herd", "start")) == after
