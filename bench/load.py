@@ -5,11 +5,14 @@ consistent reads: for those the leading server asks its followers. `consul lock`
 way; ours once on its terms (TTL 15 s, lock-delay 15 s) and once with our own defaults.
 
 `consul lock` believes in its lock for as long as nobody contradicts. A holder of ours believes for
-`room` after its last consistent read, so it has to ask in between: that is what it costs.
+`room` after its last consistent read, so it has to ask in between: that is what it costs, and its limit
+is what the lease says (a renewal each third of the TTL, a read each interval, a watch each 30 s), a
+tenth of it for the jitter. A waiter has the requests of `consul lock` for its limit.
 """
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench import fleet
 from bench.contender import (
@@ -22,10 +25,14 @@ from bench.contender import (
 )
 from bench.figures import Figure
 from bench.lab import Lab, Scene, wait_until
+from supervisor.config import load
+from supervisor.core.claim import WAIT_S
+from supervisor.core.lease import lease_of
+from supervisor.core.pace import HASTE_MAX
 from tests.support.consul import Agent
 from tests.support.proxy import Exchange, Proxy
 
-LIMIT = 1.0  # times `consul lock`, each role by itself
+LIMIT = 1.0
 WINDOW_S, WINDOW_QUICK_S = 120.0, 30.0  # not below the longest wait, 30 s
 SETTLE_S = 3.0
 ROW = "requests at rest"
@@ -44,11 +51,11 @@ class Rate:
 def measure(lab: Lab) -> list[Figure]:
     """One of each at rest, all at the same time; then fleets."""
     lab.say("requests at rest")
-    return [*_figures(_rates(lab)), *fleet.measure(lab)]
+    return [*_figures(*_rates(lab)), *fleet.measure(lab)]
 
 
-def _rates(lab: Lab) -> dict[tuple[str, str], Rate]:
-    """By kind and role."""
+def _rates(lab: Lab) -> tuple[dict[tuple[str, str], Rate], float]:
+    """By kind and role; and what the lease says for a holder of the first kind."""
     makers: dict[str, Maker] = {OURS: consul_supervisor, DEFAULTS: _with_defaults, THEIRS: consul_lock}
     with lab.scene() as scene:
         agent = scene.agent()
@@ -63,7 +70,15 @@ def _rates(lab: Lab) -> dict[tuple[str, str], Rate]:
         window_s = WINDOW_QUICK_S if lab.quick else WINDOW_S
         before = {who: len(proxy.exchanges) for who, proxy in counted.items()}
         time.sleep(window_s)
-        return {who: _rate(proxy.exchanges[before[who] :], window_s) for who, proxy in counted.items()}
+        rates = {who: _rate(proxy.exchanges[before[who] :], window_s) for who, proxy in counted.items()}
+        return rates, _by_lease(scene.folder / "holder-0.yaml")
+
+
+def _by_lease(path: Path) -> float:
+    """What a holder with this file asks a minute, by its lease."""
+    lease = lease_of(load(path, {}, "bench").items[0])
+    assert lease.ttl_s is not None
+    return 60 * (3 / lease.ttl_s + 1 / lease.interval_s + 1 / WAIT_S) / (1 - HASTE_MAX)
 
 
 def _rate(exchanges: list[Exchange], window_s: float) -> Rate:
@@ -71,17 +86,18 @@ def _rate(exchanges: list[Exchange], window_s: float) -> Rate:
     return Rate(len(exchanges) * 60 / window_s, consistent * 60 / window_s)
 
 
-def _figures(rates: dict[tuple[str, str], Rate]) -> list[Figure]:
+def _figures(rates: dict[tuple[str, str], Rate], by_lease: float) -> list[Figure]:
     figures: list[Figure] = []
     for (kind, role), rate in rates.items():
         figures += [
             Figure(ROW, f"{kind}, {role}", rate.all, "a minute"),
             Figure(ROW, f"{kind}, {role}: consistent reads", rate.consistent, "a minute"),
         ]
-    for role in (HOLDER, WAITER):
+    for role, limit in ((HOLDER, None), (WAITER, LIMIT)):
         ratio = rates[OURS, role].all / rates[THEIRS, role].all
-        figures.append(Figure(ROW, f"{OURS} / {THEIRS}, {role}", ratio, "×", LIMIT))
-    return figures
+        figures.append(Figure(ROW, f"{OURS} / {THEIRS}, {role}", ratio, "×", limit))
+    within = rates[OURS, HOLDER].all / by_lease
+    return [*figures, Figure(ROW, f"{OURS} / what its lease says, {HOLDER}", within, "×", LIMIT)]
 
 
 def _started(scene: Scene, agent: Agent, maker: Maker, folder: str, name: str) -> Proxy:

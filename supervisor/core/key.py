@@ -55,9 +55,8 @@ class Holder:
 @dataclass(frozen=True, slots=True)
 class Key(Claim):
     """``holder``: the session that holds it, or held it last; ``seen``: the newest one of which more is
-    known. ``eagerness``: how likely it is to
-    try at once when the hold that began at the index ``hold_index`` is over; ``patience_s``: how long
-    it leaves the free key to others, None: not drawn yet.
+    known. ``eagerness``: how likely it is to try at once when the hold that began at the index
+    ``hold_index`` is over; ``patience_s``: how long it leaves the free key to others, None: not drawn yet.
     """
 
     view: KeyView | None = None
