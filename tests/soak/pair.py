@@ -5,6 +5,7 @@ the first holds all elections and the other waits for all, so that what is count
 each time.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,9 @@ NAMES = tuple(f"e{number:02}" for number in range(ELECTIONS))
 KEYS = "soak/"
 SESSION = {"ttl": "10s", "lock_delay": "15s"}
 REST_WITHIN_S = 300.0  # a lock-delay, a session that expires, and a machine that is busy with others
+# A session that was being made when its process was killed is nobody's. Until it expires it may stand
+# for one that is still to come, but not for so long.
+RESTS_S = 2.0
 REST_TRIES = 3  # who is starved by others for longer than its lease loses, and that is no leak
 LOSE = {"timeout": "1s", "kill_after": "100ms"}
 QUICK = {"timeout": "1s", "kill_after": "100ms"}
@@ -39,6 +43,7 @@ class Pair:
     def __init__(self, agent: Agent, folder: Path, webhook_url: str) -> None:
         self.agent = agent
         self._webhook_url = webhook_url
+        self._rests_since = 0.0
         (self.port,) = free_ports(1)
         self.living = Supervisor(folder / LIVING, self.config(LIVING))
         self.other = Supervisor(folder / OTHER, self.config(OTHER))
@@ -108,6 +113,7 @@ class Pair:
             assert code == 0, f"the other ended with {code}:\n{self.other.log_tail()}"
             self._wait(lambda: self._holds_all(LIVING), "the first holds all")
             self.other.start()
+            self._rests_since = time.monotonic()
             seen = self._wait(lambda: self._at_rest() or self._holds_any(OTHER), "all waits")
             if isinstance(seen, Look):
                 return seen
@@ -121,7 +127,10 @@ class Pair:
 
     def _at_rest(self) -> Look | None:
         """The look that shows it: a candidate_check may begin at any time."""
+        now = time.monotonic()
         if not self._holds_all(LIVING) or len(self._sessions(OTHER)) != ELECTIONS:
+            self._rests_since = now
+        if now - self._rests_since < RESTS_S:
             return None
         seen = look(self.living.pid)
         return seen if len(seen.children) == RUNS and not seen.dead else None
