@@ -4,7 +4,7 @@ import time
 
 from tests.soak.churn import Churn
 from tests.soak.judge import Series, as_at_first, at_most, flat, the_same
-from tests.soak.look import largest_file_kb, look
+from tests.soak.look import largest_file_kb, least_files, look
 from tests.soak.pair import ELECTIONS, KEYS, RUNS, Pair
 
 CHURN_S = 20.0  # between two rests
@@ -75,7 +75,7 @@ class Soak:
     def _rest(self) -> None:
         seen = self._pair.rest()
         self._look()
-        self._files.values.append(seen.files)
+        self._files.values.append(least_files(self._pair.living.pid))
         self._children.values.append(len(seen.children))
         self._records.values.append(len(list(self._pair.living.state_dir.glob("*.journal"))))
         self._sessions.values.append(len(self._pair.agent.sessions()))
