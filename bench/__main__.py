@@ -123,7 +123,7 @@ def _machine() -> str:
     said = subprocess.run([str(BINARY), "version"], capture_output=True, text=True, check=True).stdout
     return (
         f"{os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"{said.splitlines()[0]}, {platform.system()} {platform.release()}, "
+        f"{said.splitlines()[0]}, {platform.system()} {platform.release().partition('-')[0]}, "
         f"load average {os.getloadavg()[0]:.1f} before"
     )
 
