@@ -125,10 +125,12 @@ def write_config(
     items: Mapping[str, Any],
     kind: str = "elections",
     port: int | None = None,
+    places: Mapping[str, str] | None = None,
 ) -> Path:
-    """The file of the daemon of this name."""
+    """The file of the daemon of this name; ``places``: where one keeps what is its own, if its environment
+    does not say."""
     path = scene.folder / f"{name}.yaml"
-    config: dict[str, Any] = {"consul": {"address": url}, kind: items}
+    config: dict[str, Any] = {"consul": {"address": url}, **(places or {}), kind: items}
     if port is not None:
         config["http"] = {"listen": f"127.0.0.1:{port}"}
     path.write_text(json.dumps(config))  # JSON is YAML

@@ -13,19 +13,17 @@ warning for each try in that time, so its log tells how many there were.
 They share processes, twenty-five each, and this machine with Consul (``bench.crowd``).
 """
 
-import json
 import statistics
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from bench.contender import stamping_hooks
+from bench.contender import stamping_hooks, write_config
 from bench.figures import Figure, median_and_p95
 from bench.lab import Lab, Scene, wait_until
 from bench.writes import CONFIG, at_rest
-from supervisor.control import Command, Outcome, Verb
-from supervisor.control.client import ask
 from tests.support.consul import Agent
 
 WAITING = 200
@@ -96,17 +94,11 @@ def _crowd(scene: Scene, agent: Agent, key: str, names: Sequence[str]) -> None:
     paths = []
     for who in names:
         election = {"key": key, "session": {**TERMS, "name": key}, "accept_overlap": True}
-        own = scene.folder / f"{who}.own"
-        config = {
-            "consul": {"address": agent.url},
-            "state_dir": str(own),
-            "control_socket": scene.control_socket(who),
-            "elections": {NAME: {**election, **stamping_hooks(scene, who)}},
-        }
-        own.mkdir()
-        path = scene.folder / f"{who}.yaml"
-        path.write_text(json.dumps(config))
-        paths.append(str(path))
+        control_socket = Path(scene.control_socket(who))
+        control_socket.parent.mkdir()
+        places = {"state_dir": str(control_socket.parent), "control_socket": str(control_socket)}
+        items = {NAME: {**election, **stamping_hooks(scene, who)}}
+        paths.append(str(write_config(scene, agent.url, who, items, places=places)))
     scene.contender(f"crowd-{names[0]}", [sys.executable, "-m", "bench.crowd", *paths]).start()
 
 
@@ -126,9 +118,7 @@ def _hand_over(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> Non
     """The holder steps down, and comes back behind all that is counted."""
     before = _rest(agent, sides)
     name, mark = side.holder, scene.stamps.mark()
-    reply = ask(scene.control_socket(name), Command(Verb.STEP_DOWN, NAME, REST_S))
-    if reply.outcome is not Outcome.DONE:
-        raise RuntimeError(reply.error)
+    scene.step_down(name, NAME, REST_S)
     end = scene.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
     begin = scene.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
     side.times_ms.append((begin.at_ns - end.at_ns) / 1e6)

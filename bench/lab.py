@@ -19,6 +19,8 @@ from typing import Self
 from bench.asker import Asker
 from bench.contender import Contender
 from bench.stamps import PATIENCE_S, Stamps
+from supervisor.control import Command, Outcome, Verb
+from supervisor.control.client import ask
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
 
@@ -113,6 +115,12 @@ class Scene:
     def control_socket(self, name: str) -> str:
         """Where the supervisor of this name hears commands."""
         return str(self.folder / f"{name}.own" / "control.sock")
+
+    def step_down(self, name: str, item: str, rest_s: float) -> None:
+        """The supervisor of this name gives it up; RuntimeError when nobody takes it over."""
+        reply = ask(self.control_socket(name), Command(Verb.STEP_DOWN, item, rest_s))
+        if reply.outcome is not Outcome.DONE:
+            raise RuntimeError(reply.error)
 
     def stamping(self, who: str, what: str, *more: str) -> list[str]:
         """The command line of the stamp program."""

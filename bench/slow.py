@@ -20,8 +20,6 @@ from bench.contender import COMMAND, stamping_hooks, supervisor_of
 from bench.figures import Figure, p95
 from bench.lab import Lab, Scene, wait_until
 from bench.troubles import Trouble, Troubles
-from supervisor.control import Command, Outcome, Verb
-from supervisor.control.client import ask
 from tests.support.consul import Agent
 
 LIMIT = 1.3  # times the quiet spells, medians
@@ -135,9 +133,7 @@ class Stage:
     def _hand_over(self, old: str, number: int) -> float:
         """Milliseconds."""
         mark = self._scene.stamps.mark()
-        reply = ask(self._scene.control_socket(old), Command(Verb.STEP_DOWN, f"handed{number}", REST_S))
-        if reply.outcome is not Outcome.DONE:
-            raise RuntimeError(reply.error)
+        self._scene.step_down(old, f"handed{number}", REST_S)
         end = self._scene.stamps.wait(
             mark, lambda stamp: stamp.who == f"{old}-{number}" and stamp.edge == "end"
         )

@@ -19,8 +19,6 @@ from bench.asker import Asked
 from bench.contender import Contender, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95, p95
 from bench.lab import Lab, Scene, wait_until
-from supervisor.control import Command, Outcome, Verb
-from supervisor.control.client import ask
 from tests.support.consul import HOST, Agent, free_ports
 
 LIMIT = 1.3  # times the quiet rounds
@@ -121,10 +119,7 @@ def _round(lab: Lab, scene: Scene, agent: Agent, supervisor: Contender, side: Si
 def _hand_over(scene: Scene, old: str) -> float:
     """Milliseconds."""
     mark = scene.stamps.mark()
-    command = Command(Verb.STEP_DOWN, "shared", REST_S)
-    reply = ask(scene.control_socket(old), command)
-    if reply.outcome is not Outcome.DONE:
-        raise RuntimeError(reply.error)
+    scene.step_down(old, "shared", REST_S)
     end = scene.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")
     begin = scene.stamps.wait(mark, lambda stamp: stamp.who != old and stamp.edge == "begin")
     return (begin.at_ns - end.at_ns) / 1e6

@@ -143,7 +143,7 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
     if contender.claim.has_asked(request):
         return _claim_answered(contender, request, outcome, now)
     if request == session.renew.pending:
-        return _renew_answered(contender, outcome, now)
+        return _renew_answered(contender, request, outcome, now)
     if request != session.write.pending:
         return contender
     match request:
@@ -176,11 +176,9 @@ def _claim_answered(contender: Contender, request: Request, outcome: Outcome, no
     return replace(contender, claim=contender.claim.read_by(contender.read_after(request.at)))
 
 
-def _renew_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
+def _renew_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     alive, dead, old = isinstance(outcome, Alive), isinstance(outcome, Dead), contender.session.renew.old
-    asked = contender.session.renew.pending
-    assert asked is not None
-    renew_at = contender.renew_after(asked.at)
+    renew_at = contender.renew_after(request.at)
     session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
     if dead and (not contender.holds or _has_lost(contender)):
         return session_died(replace(contender, session=session), now)
