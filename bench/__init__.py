@@ -23,6 +23,7 @@ own, named in ROWS of __main__.py.
     crowd.py       a process that is several supervisors
     writes.py      what was written to Consul, as the agent counts it
     resources.py   row: memory, threads and idle CPU
+    streak.py      row: five hundred hand-overs in a row, and whether one of them stalls
     takeover.py    row: after a loss, the next leader against the end of the lock-delay
     load.py        row: requests to Consul at rest, and how far those of a fleet are apart
     fleet.py       the latter

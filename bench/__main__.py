@@ -27,6 +27,7 @@ from bench import (
     soak,
     start,
     status,
+    streak,
     takeover,
 )
 from bench.figures import Figure, markdown_table, plain_table
@@ -37,6 +38,7 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "reaction": reaction.measure,
     "takeover": takeover.measure,
     "handover": handover.measure,
+    "streak": streak.measure,
     "slots": slots.measure,
     "herd": herd.measure,
     "resources": resources.measure,

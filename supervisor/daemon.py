@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from supervisor import signals
 from supervisor.config import Config
@@ -34,7 +34,6 @@ from supervisor.core.actions import (
     StopRun,
 )
 from supervisor.core.events import (
-    Answered,
     Event,
     FileLoaded,
     HookEnded,
@@ -184,7 +183,7 @@ class Daemon:
 
     def request(self, request: Request) -> None:
         """Sent before this returns, where a connection is ready."""
-        self._start(self._take(self._exchanges.begin(request)))
+        self._start(self._exchanges.begin(request, self.dispatch))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -238,9 +237,6 @@ class Daemon:
                 listener.turn(event, actions)
 
     # --- exchanges -------------------------------------------------------------------------------
-
-    async def _take(self, under_way: Coroutine[Any, Any, Answered]) -> None:
-        self.dispatch(await under_way)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

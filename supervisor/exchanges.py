@@ -5,6 +5,7 @@ means is never its concern. A write has a connection of its own: one kept open m
 is written, and then nobody knows whether it was applied.
 """
 
+import asyncio
 import random
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
@@ -28,6 +29,35 @@ BEGIN_EVERY_S = 0.005  # a session, a try and a hook take so long
 HANDED_OVER_S = 0.01  # whoever takes the lock next is let have the machine: what we hear of it can wait
 BRIEF_MAX = 32  # exchanges at a time that are no watches: see sharing.WATCHES_MAX
 NOT_SENT = Unknown(f"not sent: {BRIEF_MAX} exchanges were under way all the time")
+
+
+Tell = Callable[[Answered], None]
+
+
+class Answer:
+    """What one exchange comes to, told once."""
+
+    def __init__(self, request: Request, tell: Tell, decode: Callable[[requests.Response], Outcome]) -> None:
+        self._request = request
+        self._tell: Tell | None = tell
+        self._decode = decode
+
+    def heard(self, response: requests.Response) -> None:
+        """The answer is there."""
+        if self._tell is not None:
+            self._end(self._decode(response))
+
+    async def of(self, under_way: Coroutine[Any, Any, requests.Response]) -> None:
+        """The exchange, to its end."""
+        try:
+            self.heard(await under_way)
+        except ExchangeFailed as failure:
+            self._end(Unknown(str(failure)))
+
+    def _end(self, outcome: Outcome) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell(Answered(self._request, outcome))
 
 
 class Exchanges:
@@ -63,18 +93,19 @@ class Exchanges:
         """A connection is opened ahead, and the bytes are laid ready."""
         self._transport.prepare(self._consul.prepare(prepare.request))
 
-    def begin(self, request: Request) -> Coroutine[Any, Any, Answered]:
-        """Send it, before this returns if a connection is ready. What is returned is to be awaited, and
-        gives the answer, or that there is none, within the request's time."""
+    def begin(self, request: Request, tell: Tell) -> Coroutine[Any, Any, None]:
+        """Send it, before this returns if a connection is ready. What is returned is to be awaited; until
+        it ends ``tell`` has had the answer once, or that there is none, within the request's time: never
+        out of this call, but as soon as the answer is there."""
         if isinstance(request, WatchKey | ReadKey):
             folder = self._folder_of.get(request.key)
             if folder is not None and folder.is_shared:
-                return self._together(request, folder)
+                return self._together(request, folder, tell)
         if isinstance(request, Watch):
-            return self._answered(request, self._send(request))
+            return self._send(request, tell)
         if self._turns.take():
-            return self._briefly(request, self._send(request))
-        return self._in_turn(request)
+            return self._briefly(request, self._send(request, tell))
+        return self._in_turn(request, tell)
 
     async def close(self) -> None:
         """Hang up."""
@@ -84,16 +115,18 @@ class Exchanges:
 
     # --- alone ------------------------------------------------------------------------------------
 
-    def _send(self, request: Request) -> Coroutine[Any, Any, requests.Response]:
+    def _send(self, request: Request, tell: Tell) -> Coroutine[Any, Any, None]:
+        answer = Answer(request, tell, partial(self._consul.decode, request))
         under_way = self._transport.exchange(
             self._consul.encode(request),
             timeout_s=max(0.0, request.at + request.timeout_s - self._clock()),
             fresh=isinstance(request, Write),
             lag=partial(self._lag_s, request),
+            heard=answer.heard,
         )
         if isinstance(request, Release):
             self._released_at[request.item] = self._clock()
-        return under_way
+        return answer.of(under_way)
 
     def _lag_s(self, request: Request) -> float:
         """For how long its answer, which begins to come now, is left alone."""
@@ -101,42 +134,41 @@ class Exchanges:
         calm_until = self._released_at.get(request.item, float("-inf")) + HANDED_OVER_S
         return max(lag_s, calm_until - self._clock())
 
-    async def _answered(
-        self, request: Request, under_way: Coroutine[Any, Any, requests.Response]
-    ) -> Answered:
+    async def _briefly(self, request: Request, under_way: Coroutine[Any, Any, None]) -> None:
         try:
-            response = await under_way
-        except ExchangeFailed as failure:
-            return Answered(request, Unknown(str(failure)))
-        return Answered(request, self._consul.decode(request, response))
-
-    async def _briefly(self, request: Request, under_way: Coroutine[Any, Any, requests.Response]) -> Answered:
-        try:
-            return await self._answered(request, under_way)
+            await under_way
         finally:
             self._turns.give()
             if isinstance(request, Release):
                 self._released_at.pop(request.item, None)
 
-    async def _in_turn(self, request: Request) -> Answered:
+    async def _in_turn(self, request: Request, tell: Tell) -> None:
         """Not sent before others have been answered, nor when its time is over by then."""
         left_s = request.at + request.timeout_s - self._clock()
-        if not await self._turns.wait(left_s):
-            return Answered(request, NOT_SENT)
-        return await self._briefly(request, self._send(request))
+        if await self._turns.wait(left_s):
+            await self._briefly(request, self._send(request, tell))
+        else:
+            tell(Answered(request, NOT_SENT))
 
     # --- together ---------------------------------------------------------------------------------
 
-    async def _together(self, request: WatchKey | ReadKey, folder: Folder) -> Answered:
+    async def _together(self, request: WatchKey | ReadKey, folder: Folder, tell: Tell) -> None:
         outcome = await folder.answer(request)
-        if outcome is not ALONE:
-            assert isinstance(outcome, Outcome)
-            return Answered(request, outcome)
+        if isinstance(request, WatchKey) and request.lag_s:
+            await asyncio.sleep(request.lag_s)  # as one that asks alone: the core counts on it
+        if outcome is ALONE:
+            outcome = await self._alone(request, folder)
+        assert isinstance(outcome, Outcome)
+        tell(Answered(request, outcome))
+
+    async def _alone(self, request: WatchKey | ReadKey, folder: Folder) -> Outcome:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
         alone = ReadKey(request.item, self._clock(), left_s, request.key)
-        answered = await self._in_turn(alone)
+        answers: list[Answered] = []
+        await self._in_turn(alone, answers.append)
+        [answered] = answers
         folder.tell(request.key, answered.outcome)
-        return Answered(request, answered.outcome)
+        return answered.outcome
 
     async def _list(self, asked: Question) -> Listing | Unknown | Denied | None:
         if asked.index is not None:

@@ -1,9 +1,16 @@
 """How the items of a file go about it, as many."""
 
+import asyncio
+
+import requests
+
 from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.core.actions import RenewSession
+from supervisor.core.events import Alive, Answered, Unknown
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.exchanges import BEGIN_EVERY_S, wanted_of
+from supervisor.exchanges import BEGIN_EVERY_S, Answer, wanted_of
 from supervisor.sharing import WATCHES_MAX
+from supervisor.transport import ExchangeFailed, FailureKind
 
 
 def config(items: int) -> Config:
@@ -30,3 +37,20 @@ def test_each_has_a_pace_of_its_own_and_those_that_share_a_question_one_phase() 
     assert len({each.spread for each in many}) == len(many)
     phases = [each.phase for each in many]
     assert phases[0] is not None and 1 < len(set(phases)) <= WATCHES_MAX
+
+
+def test_an_exchange_is_told_once_whatever_becomes_of_it_after_its_answer() -> None:
+    """An answer that comes with the deadline is heard, and then the exchange ends without one."""
+
+    async def fails() -> requests.Response:
+        raise ExchangeFailed(FailureKind.TIMEOUT, "too late")
+
+    told: list[Answered] = []
+    request = RenewSession("e", 0.0, 1.0, "s")
+    answer = Answer(request, told.append, lambda response: Alive())
+    answer.heard(requests.Response())
+    asyncio.run(answer.of(fails()))
+    assert told == [Answered(request, Alive())]
+    silent = Answer(request, told.append, lambda response: Alive())
+    asyncio.run(silent.of(fails()))
+    assert told[1:] == [Answered(request, Unknown("too late"))]

@@ -8,6 +8,7 @@ loop and never out of the call that started or killed it.
     command.py     one process group, from its spawn to the end of its last process
     group.py       whether anything of a process group still runs
     privileges.py  as which user and group it runs
+    spawn.py       a process, and its standard streams
     output.py      what it writes, as bounded lines
     webhook.py     one HTTP request and its outcome
     signature.py   how a webhook proves where it comes from
@@ -26,6 +27,7 @@ from supervisor.hooks.command import Child, keep_exit_statuses
 from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
 from supervisor.hooks.output import Allowance, HookLine, Lines
 from supervisor.hooks.privileges import Privileges, Refused
+from supervisor.hooks.spawn import keep_descriptors
 from supervisor.hooks.webhook import Webhooks
 
 __all__ = ["HookLine", "Hooks"]
@@ -53,6 +55,7 @@ class Hooks:
         clock: Callable[[], float],
     ) -> None:
         keep_exit_statuses()
+        keep_descriptors()
         self._node = node
         self._report = report
         self._log_line = log_line

@@ -15,18 +15,16 @@ How a group ends::
 import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Mapping
-from typing import IO
 
 from supervisor.core.settings import Command
 from supervisor.hooks import group
 from supervisor.hooks.output import Drain, Lines
 from supervisor.hooks.privileges import Identity
+from supervisor.hooks.spawn import spawn
 
 KILL_GRACE_S = 0.2  # the kernel ends a killed process in milliseconds, or not at all (state D)
 SWEEP_PAUSE_S = 0.005  # between looks whether the rest of a group has gone
-MFD_NOEXEC_SEAL = 0x8  # Linux 6.3; with the sysctl vm.memfd_noexec=2 there is no file without it
 CONVENTIONS = {126: "not executable, by convention", 127: "command not found, by convention"}
 
 
@@ -53,8 +51,7 @@ class Child:
     ) -> None:
         """The command is being executed when this returns; ``lines`` take its stdout and stderr.
 
-        Raises OSError or ValueError when it cannot be (no such file, not executable, a NUL byte
-        in it, too large, no descriptors left). The loop waits for execve, as for every vfork.
+        Raises OSError or ValueError as ``spawn`` does.
         """
         self._loop = asyncio.get_running_loop()
         self._ended = ended
@@ -63,15 +60,10 @@ class Child:
         self._code: int | None = None  # set once the leader is reaped
         self._told = False
         self._escalation: asyncio.TimerHandle | None = None
-        self._popen = _spawn([*identity.prefix, *command.argv], command.cwd, env, stdin)
+        spawned = spawn([*identity.prefix, *command.argv], command.cwd, env, stdin)
+        self.pgid = spawned.pid  # the number of the group, which is that of its leader
+        self._drains = (Drain(spawned.stdout, lines[0]), Drain(spawned.stderr, lines[1]))
         self._pidfd = self._watch()
-        assert self._popen.stdout is not None and self._popen.stderr is not None
-        self._drains = (Drain(self._popen.stdout, lines[0]), Drain(self._popen.stderr, lines[1]))
-
-    @property
-    def pgid(self) -> int:
-        """The number of the group, which is that of its leader."""
-        return self._popen.pid
 
     def terminate(self, why: str, kill_after_s: float) -> None:
         """Ask the group to end (TERM), and after ``kill_after_s`` end it (KILL)."""
@@ -102,11 +94,13 @@ class Child:
 
     def _watch(self) -> int:
         try:
-            pidfd = os.pidfd_open(self._popen.pid)
+            pidfd = os.pidfd_open(self.pgid)
         except OSError:
             self._signal(signal.SIGKILL)
-            with self._popen:  # closes the pipes and waits for what has just been killed
-                raise
+            os.waitpid(self.pgid, 0)
+            for drain in self._drains:
+                drain.close()
+            raise
         self._loop.add_reader(pidfd, self._exit)
         return pidfd
 
@@ -117,12 +111,11 @@ class Child:
         if not self._why:
             self._end_group()
         self._reap()
-        self._sweep(group.Remains(self._popen.pid, self._loop.time()))
+        self._sweep(group.Remains(self.pgid, self._loop.time()))
 
     def _reap(self) -> None:
-        # Not Popen's own wait: to it a status that somebody else took is a success.
-        _, status = os.waitpid(self._popen.pid, 0)
-        self._code = self._popen.returncode = os.waitstatus_to_exitcode(status)
+        _, status = os.waitpid(self.pgid, 0)
+        self._code = os.waitstatus_to_exitcode(status)
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
 
@@ -145,7 +138,7 @@ class Child:
 
     def _ignored_kill(self) -> None:
         """It will still be reaped when it ends one day, but nobody waits for it any longer."""
-        if group.runs(self._popen.pid):
+        if group.runs(self.pgid):
             self._notes.append(f"processes of it are left {KILL_GRACE_S:g}s after KILL")
         self._tell()
 
@@ -160,7 +153,7 @@ class Child:
 
     def _signal(self, number: signal.Signals) -> None:
         try:
-            os.killpg(self._popen.pid, number)
+            os.killpg(self.pgid, number)
         except ProcessLookupError:
             pass  # it has ended: that is what the signal was to bring about
         except PermissionError:
@@ -171,32 +164,6 @@ class Child:
         if self._escalation is not None:
             self._escalation.cancel()
         self._escalation = None if step is None else self._loop.call_later(delay_s, step)
-
-
-def _spawn(argv: list[str], cwd: str | None, env: Mapping[str, str], stdin: bytes) -> subprocess.Popen[bytes]:
-    with _in_memory(stdin) as document:
-        return subprocess.Popen(
-            argv,
-            bufsize=0,
-            stdin=document,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            cwd=cwd,
-            process_group=0,
-        )
-
-
-def _in_memory(content: bytes) -> IO[bytes]:
-    """A file in memory. Unlike a pipe it takes any size at once, whether or not a child reads it."""
-    try:
-        fd = os.memfd_create("event", os.MFD_CLOEXEC | MFD_NOEXEC_SEAL)
-    except OSError:  # EINVAL of an older kernel; any other reason comes again
-        fd = os.memfd_create("event", os.MFD_CLOEXEC)
-    file = open(fd, "w+b")
-    file.write(content)
-    file.seek(0)
-    return file
 
 
 def _described(code: int) -> str:

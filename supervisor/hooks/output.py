@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Literal
+from typing import Literal
 
 LINE_BYTES_MAX = 4096  # a long stack frame fits; syslog receivers cut at 2 to 8 KiB
 LINES_MAX = 1000  # in LINES_WINDOW_S, for both streams together: a verbose script, no flood
@@ -144,10 +144,9 @@ class Lines:
 class Drain:
     """Reads one pipe of a child into ``lines`` as it fills, until EOF or ``close``. Owns the pipe."""
 
-    def __init__(self, pipe: IO[bytes], lines: Lines) -> None:
+    def __init__(self, pipe: int, lines: Lines) -> None:
         self._loop = asyncio.get_running_loop()
-        self._pipe = pipe
-        self._fd = pipe.fileno()
+        self._fd = pipe
         self._lines = lines
         self._paused: asyncio.TimerHandle | None = None
         os.set_blocking(self._fd, False)
@@ -155,7 +154,7 @@ class Drain:
 
     def close(self) -> None:
         """Take what is in the pipe now and close it; waits for nobody who still holds it open."""
-        if self._pipe.closed:
+        if self._fd < 0:
             return
         self._lines.feed(self._read(LAST_BYTES_MAX) or b"")
         self._end()
@@ -187,4 +186,5 @@ class Drain:
             self._paused.cancel()
         self._loop.remove_reader(self._fd)
         self._lines.close()
-        self._pipe.close()
+        os.close(self._fd)
+        self._fd = -1

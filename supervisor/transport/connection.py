@@ -31,9 +31,17 @@ Lag = Callable[[], float]
 """For how many seconds an answer is left alone, asked when its first bytes are there."""
 
 
+Heard = Callable[[requests.Response], None]
+"""Told of an answer as soon as its last byte has been read; never out of the call that sent the request."""
+
+
 def no_lag() -> float:
     """It is read at once."""
     return 0.0
+
+
+def unheard(response: requests.Response) -> None:
+    """Whoever awaits the answer has time."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -63,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lost: Exception | None = None
         self._exchange: _Exchange | None = None
 
-    def begin(self, request: requests.PreparedRequest, lag: Lag = no_lag) -> None:
+    def begin(self, request: requests.PreparedRequest, lag: Lag = no_lag, heard: Heard = unheard) -> None:
         """Send the request, in one write, before this returns; ``answer`` must follow, which tells of
         whatever goes wrong.
 
@@ -71,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         heard out first, and may not be sent anything.
         """
         assert self._exchange is None and self._expiry is None
-        exchange = self._exchange = _Exchange(request, self._loop.create_future(), lag)
+        exchange = self._exchange = _Exchange(request, self._loop.create_future(), lag, heard)
         exchange.answer.add_done_callback(_seen)
         try:
             exchange.unsent = self._take_encoded(request)
@@ -186,6 +194,7 @@ class Connection(asyncio.BufferedProtocol):
         if nbytes == RECEIVE_BYTES_MAX:
             self._rest()
         self._read_on()
+        self._tell()
 
     def eof_received(self) -> None:
         """The peer will say no more; asyncio then closes the connection."""
@@ -219,6 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._closed:
             self._established.resume_reading()
             self._read_on()
+            self._tell()
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -240,6 +250,18 @@ class Connection(asyncio.BufferedProtocol):
             exchange.answer.set_exception(self._unreadable(exc))
         except ExchangeFailed as failure:
             exchange.answer.set_exception(failure)
+
+    def _tell(self) -> None:
+        """Whoever hurries hears of it before the task that awaits it is woken."""
+        exchange = self._exchange
+        if exchange is None or not exchange.answer.done() or exchange.answer.exception() is not None:
+            return
+        heard, exchange.heard = exchange.heard, unheard
+        try:
+            heard(exchange.answer.result())
+        except Exception as bug:  # noqa: BLE001 - asyncio would take an OSError for one of the socket
+            told = {"message": "whoever heard an answer failed", "exception": bug}
+            self._loop.call_exception_handler(told)
 
     def _take(self, exchange: "_Exchange", event: object) -> None:
         match event:
@@ -304,6 +326,7 @@ class _Exchange:
     request: requests.PreparedRequest
     answer: "asyncio.Future[requests.Response]"
     lag: Lag
+    heard: Heard
     unsent: bytes = b""
     head: h11.Response | None = None
     body: list[bytes] = field(default_factory=list)

@@ -12,7 +12,7 @@ from typing import Any
 
 import requests
 
-from supervisor.transport.connection import Connection, Lag, no_lag
+from supervisor.transport.connection import Connection, Heard, Lag, no_lag, unheard
 from supervisor.transport.dial import Dialer, Progress
 from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.failure import ExchangeFailed, FailureKind
@@ -48,13 +48,22 @@ class Transport:
         self._closed = False
 
     def exchange(
-        self, request: requests.PreparedRequest, *, timeout_s: float, fresh: bool, lag: Lag = no_lag
+        self,
+        request: requests.PreparedRequest,
+        *,
+        timeout_s: float,
+        fresh: bool,
+        lag: Lag = no_lag,
+        heard: Heard = unheard,
     ) -> Coroutine[Any, Any, requests.Response]:
         """Send ``request``, before this returns if a connection is ready; what is returned is to be
         awaited, and gives the answer, whatever its status, within ``timeout_s`` from now.
 
         ``lag``: asked when the answer begins to come; for so many seconds more it is not looked at, which
         costs next to nothing.
+
+        ``heard``: told of the answer as soon as it is there, where that is before what is awaited ends; an
+        answer that came with its deadline may be heard, and then fail.
 
         ``fresh``: on a connection never used before, which is closed afterwards; never repeated.
         Otherwise on a kept one if there is any, which is kept on; a GET is sent once more, on a new
@@ -67,9 +76,9 @@ class Transport:
         assert not self._closed, "the transport is closed"
         connection = self._take_spare() if fresh else self._take_idle()
         if connection is not None:
-            connection.begin(request, lag)
+            connection.begin(request, lag, heard)
         deadline = asyncio.get_running_loop().time() + timeout_s
-        return self._within(timeout_s, deadline, _Order(request, fresh, lag), connection)
+        return self._within(timeout_s, deadline, _Order(request, fresh, lag, heard), connection)
 
     async def _within(
         self, timeout_s: float, deadline: float, order: "_Order", connection: Connection | None
@@ -136,7 +145,7 @@ class Transport:
 
     async def _dialed(self, order: "_Order", progress: Progress, deadline: float) -> Connection:
         connection = await self._dialer.dial(progress, deadline)
-        connection.begin(order.request, order.lag)
+        connection.begin(order.request, order.lag, order.heard)
         return connection
 
     async def _over(self, connection: Connection, order: "_Order", progress: Progress) -> requests.Response:
@@ -196,3 +205,4 @@ class _Order:
     request: requests.PreparedRequest
     fresh: bool
     lag: Lag
+    heard: Heard

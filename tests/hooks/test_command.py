@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -125,9 +126,9 @@ print(os.getpid() == os.getpgrp(), signal.pthread_sigmask(signal.SIG_BLOCK, []),
     ignored = "grep SigIgn /proc/self/status"
 
     async def main() -> None:
-        async with trial() as one:
-            with (tmp_path / "ours").open("w") as ours:
-                os.set_inheritable(ours.fileno(), True)
+        with (tmp_path / "ours").open("w") as ours:
+            os.set_inheritable(ours.fileno(), True)  # as our parent may have left it to us
+            async with trial() as one:
                 await one.run(python(program))
                 await one.run(ignored, attempt=2)
         told, ignored_set = one.text()
@@ -135,6 +136,36 @@ print(os.getpid() == os.getpgrp(), signal.pthread_sigmask(signal.SIG_BLOCK, []),
         assert int(ignored_set.split()[1], 16) & STANDARD_SIGNALS == 0
 
     asyncio.run(main())
+
+
+def test_a_command_is_looked_up_in_the_path_that_it_gets(tmp_path: Path) -> None:
+    program = tmp_path / "only-here"
+    program.write_text("#!/bin/sh\necho $0\n")
+    program.chmod(0o755)
+    path = (("PATH", f"{tmp_path}:/usr/bin:/bin"),)
+
+    async def main() -> None:
+        async with trial() as one:
+            await one.run(Command(("only-here",), env=path))
+            missing = await one.run(Command(("only-here",)), attempt=2)
+        assert one.text() == [str(program)]
+        assert missing == (False, "cannot start: No such file or directory: only-here")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed_to_us_is_none_that_a_command_misses(closed: str) -> None:
+    program = """
+import os, sys
+from supervisor.hooks.spawn import spawn
+spawned = spawn(["sh", "-c", "cat; echo said >&2"], None, dict(os.environ), b"asked ")
+os.waitpid(spawned.pid, 0)
+heard = os.read(spawned.stdout, 99) + os.read(spawned.stderr, 99)
+os._exit(0 if heard == b"asked said\\n" else 1)
+"""
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(program)} {closed}"
+    assert subprocess.run(["sh", "-c", command], check=False, timeout=30).returncode == 0
 
 
 def test_a_command_runs_in_its_folder(tmp_path: Path) -> None:

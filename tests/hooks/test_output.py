@@ -1,6 +1,7 @@
 """Lines are bounded, printable and counted, whatever is fed."""
 
 import asyncio
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -119,7 +120,7 @@ def test_a_flood_is_read_at_a_pace_and_not_as_fast_as_it_comes(flood: list[str])
         with subprocess.Popen(flood, stdout=subprocess.PIPE, bufsize=0) as child:
             assert child.stdout is not None
             began_at = time.monotonic()
-            drain = Drain(child.stdout, lines)
+            drain = Drain(os.dup(child.stdout.fileno()), lines)
             await asyncio.sleep(0.3)
             paced = (time.monotonic() - began_at) / DRAIN_PAUSE_S
             assert 0 < lines.reads <= paced + LINES_MAX

@@ -8,7 +8,7 @@ import pytest
 
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import ReadKey, WatchKey
-from supervisor.core.events import Denied, KeyView, Outcome, Unknown
+from supervisor.core.events import Answered, Denied, KeyView, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.daemon import boottime
 from supervisor.exchanges import Exchanges, shared_prefixes
@@ -21,6 +21,7 @@ from tests.support.proxy import Proxy
 MANY = WATCHES_MAX + 10
 PATIENCE_S = 20.0
 QUIET_S = 0.3
+LAG_S, SLACK_S = 0.2, 0.05
 
 
 @pytest.fixture
@@ -50,15 +51,20 @@ class Asker:
     def __init__(self, exchanges: Exchanges) -> None:
         self.exchanges = exchanges
 
-    def watch(self, key: str, index: int, timeout_s: float = 40.0) -> "asyncio.Task[Outcome]":
-        request = WatchKey("n", boottime(), timeout_s, key, index, 30.0, consistent=True)
+    def watch(
+        self, key: str, index: int, timeout_s: float = 40.0, lag_s: float = 0.0
+    ) -> "asyncio.Task[Outcome]":
+        request = WatchKey("n", boottime(), timeout_s, key, index, 30.0, consistent=True, lag_s=lag_s)
         return asyncio.create_task(self._outcome(request))
 
     async def read(self, key: str) -> Outcome:
         return await self._outcome(ReadKey("n", boottime(), 5.0, key))
 
     async def _outcome(self, request: WatchKey | ReadKey) -> Outcome:
-        return (await self.exchanges.begin(request)).outcome
+        answers: list[Answered] = []
+        await self.exchanges.begin(request, answers.append)
+        [answered] = answers
+        return answered.outcome
 
     async def view(self, key: str) -> KeyView:
         outcome = await self.read(key)
@@ -105,6 +111,24 @@ def test_a_change_is_told_to_who_waits_for_it_and_to_nobody_else(shared_agent: A
         await asyncio.sleep(QUIET_S)
         shared_agent.kv_put(keys[5], b"2")
         assert (await again).value == b"2"  # type: ignore[union-attr]
+
+    played(play, config(unique, shared_agent.url))
+
+
+def test_who_leaves_what_is_free_to_others_is_told_later(shared_agent: Agent, unique: str) -> None:
+    """The core takes such an answer to be that much older than its coming."""
+    put_all(shared_agent, unique)
+    key = key_of(unique, 5)
+
+    async def play(asker: Asker) -> None:
+        index = (await asker.view(key)).index
+        at_once, later = asker.watch(key, index), asker.watch(key, index, lag_s=LAG_S)
+        await asyncio.sleep(QUIET_S)
+        shared_agent.kv_put(key, b"1")
+        await at_once
+        told_at = boottime()
+        await later
+        assert boottime() - told_at > LAG_S - SLACK_S
 
     played(play, config(unique, shared_agent.url))
 

@@ -141,6 +141,55 @@ def test_a_lag_beyond_the_time_for_the_answer_is_a_timeout() -> None:
         assert asyncio.run(scenario()).kind is FailureKind.TIMEOUT
 
 
+def test_an_answer_is_heard_before_whoever_awaits_it_is_woken() -> None:
+    """Once, and not out of the call that sends the request, although the connection is ready."""
+    told: list[str] = []
+
+    async def scenario(url: str) -> None:
+        async with transport(url) as it:
+            for _ in range(2):
+                under_way = it.exchange(
+                    get(url), timeout_s=PATIENT_S, fresh=False, heard=lambda response: told.append("heard")
+                )
+                told.append("sent")
+                await under_way
+                told.append("awaited")
+
+    with Peer(SERVES) as peer:
+        asyncio.run(scenario(peer.url))
+    assert told == ["sent", "heard", "awaited"] * 2
+
+
+def test_no_answer_is_not_heard() -> None:
+    heard: list[requests.Response] = []
+
+    async def scenario(url: str) -> ExchangeFailed:
+        async with transport(url) as it:
+            cut_off = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=heard.append)
+            return await failure_of(cut_off)
+
+    with Peer([READ, send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal"), CLOSE]) as peer:
+        asyncio.run(scenario(peer.url))
+    assert heard == []
+
+
+def test_a_bug_of_whoever_hears_an_answer_is_told_to_the_loop() -> None:
+    """Also an OSError, which asyncio would take for one of the socket, and forget."""
+    bugs: list[object] = []
+
+    def fails(response: requests.Response) -> None:
+        raise OSError("a bug")
+
+    async def scenario(url: str) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: bugs.append(what["exception"]))
+        async with transport(url) as it:
+            await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=fails)
+
+    with Peer(SERVES) as peer:
+        asyncio.run(scenario(peer.url))
+    assert [str(bug) for bug in bugs] == ["a bug"]
+
+
 def test_a_body_up_to_the_bound_is_returned_and_one_byte_more_is_refused() -> None:
     with Peer([READ, answer(b"x" * 300_000), AGAIN]) as peer:
         [response] = over(peer.url, reads(peer.url), body_bytes_max=300_000)

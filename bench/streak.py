@@ -1,0 +1,49 @@
+"""Row: five hundred hand-overs in a row between two supervisors, and whether one of them stalls.
+
+One steps down, the other takes over; as soon as the first contends again it is the other's turn. Each
+is timed from the end of the old on_lose to the first instruction of the next on_acquire. A race that
+is lost once in a hundred times, or a connection that is not there in time, shows in the worst of them,
+and in no median.
+"""
+
+import time
+
+from bench.contender import consul_supervisor
+from bench.figures import Figure, median_and_p95
+from bench.lab import Lab, Scene, wait_until
+
+HAND_OVERS, HAND_OVERS_QUICK = 500, 20
+STALLED_MS = 100.0  # a second try of whatever kind takes 500 ms and more
+REST_S = 0.1  # after a step-down, then it contends anew
+SETTLE_S = 0.2  # after its session is there: its watch is on
+ITEM = "bench"  # as consul_supervisor calls it
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """On an agent in memory, which is the quicker: the more likely that one is not ready yet."""
+    count = lab.samples(HAND_OVERS, HAND_OVERS_QUICK)
+    row = f"{count} hand-overs in a row"
+    lab.say(row)
+    with lab.scene() as scene:
+        agent = scene.agent()
+        names = ("one", "two")
+        for name in names:
+            consul_supervisor(scene, agent.url, "bench/streak", name).start()
+            wait_until(lambda: any(stamp.edge == "begin" for stamp in scene.stamps.since(0)), "a holder")
+        taken_ms: list[float] = []
+        for number in range(count):
+            wait_until(lambda: len(agent.sessions()) == len(names), "both contend")
+            time.sleep(SETTLE_S)
+            taken_ms.append(_handed_over(scene, names[number % 2], names[(number + 1) % 2]))
+    return [
+        *median_and_p95(row, "end of on_lose → on_acquire", taken_ms, "ms"),
+        Figure(row, "end of on_lose → on_acquire, worst", max(taken_ms), "ms", STALLED_MS),
+    ]
+
+
+def _handed_over(scene: Scene, old: str, new: str) -> float:
+    mark = scene.stamps.mark()
+    scene.step_down(old, ITEM, REST_S)
+    begin = scene.stamps.wait(mark, lambda stamp: stamp.who == new and stamp.edge == "begin")
+    end = scene.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")
+    return (begin.at_ns - end.at_ns) / 1e6
