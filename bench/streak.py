@@ -15,7 +15,7 @@ from bench.lab import Lab, Scene, wait_until
 HAND_OVERS, HAND_OVERS_QUICK = 500, 20
 STALLED_MS = 100.0  # a second try of whatever kind takes 500 ms and more
 REST_S = 0.1  # after a step-down, then it contends anew
-SETTLE_S = 0.2  # after its session is there: its watch is on
+SETTLE_S = 0.5  # whoever has stepped down has destroyed its session by then, and waits with a new one
 ITEM = "bench"  # as consul_supervisor calls it
 
 
@@ -32,8 +32,8 @@ def measure(lab: Lab) -> list[Figure]:
             wait_until(lambda: any(stamp.edge == "begin" for stamp in scene.stamps.since(0)), "a holder")
         taken_ms: list[float] = []
         for number in range(count):
-            wait_until(lambda: len(agent.sessions()) == len(names), "both contend")
             time.sleep(SETTLE_S)
+            wait_until(lambda: len(agent.sessions()) == len(names), "both contend")
             taken_ms.append(_handed_over(scene, names[number % 2], names[(number + 1) % 2]))
     return [
         *median_and_p95(row, "end of on_lose → on_acquire", taken_ms, "ms"),
