@@ -1,33 +1,9 @@
 #!/bin/sh
 # Have the programs of Debian's packages that `make test-programs` puts our own beside: a browser, a
-# load balancer, Prometheus. Root has what is missing installed; anybody else is told how.
-set -eu
-
-# A line for each: a program that the package brings, then the package.
-wanted="
+# load balancer, Prometheus.
+exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/chromium chromium
 /usr/sbin/haproxy haproxy
 /usr/bin/promtool prometheus
 /usr/bin/systemd-analyze systemd
-"
-
-missing=$(echo "$wanted" | while read -r program package; do
-    [ -z "$program" ] || [ -x "$program" ] || printf ' %s' "$package"
-done)
-[ -n "$missing" ] || exit 0
-if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    echo "cannot run these tests: packages of Debian are missing; \`apt install --no-install-recommends$missing\` brings them." >&2
-    exit 1
-fi
-# Services that begin on installation would take ports on this machine: they are not wanted, only the programs.
-policy=/usr/sbin/policy-rc.d
-made=
-if [ ! -e "$policy" ]; then
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod 755 "$policy"
-    made=yes
-fi
-trap '[ -z "$made" ] || rm -f "$policy"' EXIT
-apt-get update -q
-# shellcheck disable=SC2086 - a word each
-DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+END

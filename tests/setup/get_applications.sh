@@ -1,0 +1,12 @@
+#!/bin/sh
+# Have the applications of Debian's packages that `make test-applications` fails over.
+exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
+/usr/bin/redis-server redis-server
+/usr/bin/redis-cli redis-tools
+/usr/bin/pg_lsclusters postgresql
+/usr/bin/psql postgresql-client
+/usr/bin/activemq activemq
+/usr/sbin/haproxy haproxy
+/usr/sbin/ip iproute2
+/usr/bin/arping iputils-arping
+END

@@ -1,0 +1,26 @@
+#!/bin/sh
+# have_packages.sh WHAT: have programs of Debian's packages. Standard input has a line for each: the
+# program that a package brings, then the package. Root has what is missing installed; anybody else is told how.
+set -eu
+what=$1
+
+missing=$(while read -r program package; do
+    [ -z "$program" ] || [ -x "$program" ] || printf ' %s' "$package"
+done)
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "cannot run $what: packages of Debian are missing; \`apt install --no-install-recommends$missing\` brings them." >&2
+    exit 1
+fi
+# Services that begin on installation would take ports on this machine: they are not wanted, only the programs.
+policy=/usr/sbin/policy-rc.d
+made=
+if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    made=yes
+fi
+trap '[ -z "$made" ] || rm -f "$policy"' EXIT
+apt-get update -q
+# shellcheck disable=SC2086 - a word each
+DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
