@@ -254,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
     def _tell(self) -> None:
         """Whoever hurries hears of it before the task that awaits it is woken."""
         exchange = self._exchange
-        if exchange is None or not exchange.answer.done() or exchange.answer.exception() is not None:
+        if exchange is None or not exchange.answered:
             return
         heard, exchange.heard = exchange.heard, unheard
         try:
@@ -332,6 +332,12 @@ class _Exchange:
     body: list[bytes] = field(default_factory=list)
     body_bytes: int = 0
     informational: int = 0
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answer is there; not so when whoever awaited it was cancelled at this very moment."""
+        answer = self.answer
+        return answer.done() and not answer.cancelled() and answer.exception() is None
 
     def take_lag(self) -> float:
         """In seconds; once."""

@@ -173,6 +173,29 @@ def test_no_answer_is_not_heard() -> None:
     assert heard == []
 
 
+def test_an_answer_that_comes_as_its_task_is_cancelled_is_not_heard() -> None:
+    """In one turn of the loop: first the cancelling, then the bytes."""
+    heard: list[requests.Response] = []
+    bugs: list[object] = []
+
+    async def scenario(url: str) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, what: bugs.append(what))
+        async with transport(url) as it:
+            await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)  # now a connection is kept
+            under_way = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=heard.append)
+            task = asyncio.create_task(under_way)
+            await asyncio.sleep(0)
+            time.sleep(LAG_S)  # the loop stands still: the answer is there, and has not been read
+            loop.call_soon(task.cancel)
+            with suppress(asyncio.CancelledError):
+                await task
+
+    with Peer(SERVES) as peer:
+        asyncio.run(scenario(peer.url))
+    assert (heard, bugs) == ([], [])
+
+
 def test_a_bug_of_whoever_hears_an_answer_is_told_to_the_loop() -> None:
     """Also an OSError, which asyncio would take for one of the socket, and forget."""
     bugs: list[object] = []
