@@ -64,6 +64,7 @@ test-applications: setup
 
 test-systemd: root setup
 	@tests/machine/get_debian.sh
+	@tests/setup/get_ansible.sh
 	.venv/bin/python -m pytest -o faulthandler_timeout=600 tests/machine
 
 test-semaphores: setup

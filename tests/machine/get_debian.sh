@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 
 release=bookworm
 tree=.cache/machine/$release
-packages=systemd,systemd-sysv,dbus,python3,python3-venv,iproute2,sudo
+packages=systemd,systemd-sysv,dbus,python3,python3-venv,python3-apt,python3-packaging,util-linux,iproute2,sudo
 
 cannot() {
     echo "cannot make a Debian to boot: $1" >&2

@@ -33,10 +33,12 @@ Ran = subprocess.CompletedProcess[str]
 
 
 class Machine:
-    """A machine of its own; ``folder`` must not exist and gets its files."""
+    """A machine of its own; ``folder`` must not exist and gets its files. ``bridge``: what its only network
+    interface, host0, is plugged into; blank for none."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bridge: str = "") -> None:
         self.name = f"supervised-{uuid.uuid4().hex[:8]}"
+        self._network = f"--network-bridge={bridge}" if bridge else "--private-network"
         self.root = folder / "root"
         self._log = folder / "console"
         self._nspawn: subprocess.Popen[bytes] | None = None
@@ -61,7 +63,7 @@ class Machine:
     def _boot(self) -> None:
         command = [
             *("setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--quiet", "--boot", "--register=no"),
-            *(f"--machine={self.name}", f"--directory={self.root}", "--private-network", "--console=pipe"),
+            *(f"--machine={self.name}", f"--directory={self.root}", self._network, "--console=pipe"),
             *("--link-journal=no", "--resolv-conf=off", "--timezone=off", "--kill-signal=SIGRTMIN+3"),
         ]
         if not Path("/run/systemd/system").exists():  # no systemd to ask for a cgroup: it gets one of ours
@@ -87,8 +89,15 @@ class Machine:
 
         until(up, "the machine has booted", BOOT_S)
 
+    @property
+    def leader(self) -> int:
+        """The machine's process 1, as we see it."""
+        leader = self._leader()
+        assert leader is not None, "the machine is not up"
+        return leader
+
     def _leader(self) -> int | None:
-        """The machine's process 1, as we see it; None while there is none."""
+        """None while there is none."""
         assert self._nspawn is not None
         try:
             children = psutil.Process(self._nspawn.pid).children()

@@ -12,10 +12,10 @@ PYTHON = "3.11"  # of Debian 12
 PIP_S = 300.0
 
 
-def make_wheels(folder: Path) -> None:
-    """Fill a new folder. RuntimeError with pip's own words when it cannot."""
+def make_wheels(folder: Path, source: Path = ROOT) -> None:
+    """Fill a new folder with what that tree makes. RuntimeError with pip's own words when it cannot."""
     folder.mkdir(parents=True)
-    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
+    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     (product,) = folder.glob("consul_supervisor-*.whl")
     only = ("--only-binary=:all:", f"--python-version={PYTHON}")
     _pip("download", *only, "--find-links", str(folder), "--dest", str(folder), str(product))
