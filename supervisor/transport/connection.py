@@ -90,7 +90,8 @@ class Connection(asyncio.BufferedProtocol):
             self._send(exchange)
 
     async def answer(self) -> requests.Response:
-        """The whole answer to what was begun, left alone for its lag from its first bytes on.
+        """The whole answer to what was begun, left alone for its lag from its first bytes on; it has been
+        heard by then.
 
         Raises ExchangeFailed. Unless this returns an answer the connection is aborted, also when the
         task is cancelled.
@@ -101,12 +102,16 @@ class Connection(asyncio.BufferedProtocol):
             if exchange.unsent:
                 await self._hear_out()
                 self._send(exchange)
-            return await exchange.answer
+            response = await exchange.answer
+            self._tell(exchange)
+            return response
         except BaseException:
-            self.abort()
+            if self._exchange is exchange:  # else it has been answered, and another may be under way
+                self.abort()
             raise
         finally:
-            self._exchange = None
+            if self._exchange is exchange:
+                self._exchange = None
 
     def _send(self, exchange: "_Exchange") -> None:
         self._read_on()  # a peer may have answered, or hung up, before it was asked
@@ -193,8 +198,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if nbytes == RECEIVE_BYTES_MAX:
             self._rest()
-        self._read_on()
-        self._tell()
+        self._hear_on()
 
     def eof_received(self) -> None:
         """The peer will say no more; asyncio then closes the connection."""
@@ -227,10 +231,14 @@ class Connection(asyncio.BufferedProtocol):
     def _resume(self) -> None:
         if not self._closed:
             self._established.resume_reading()
-            self._read_on()
-            self._tell()
+            self._hear_on()
 
     # --- the answer ------------------------------------------------------------------------------
+
+    def _hear_on(self) -> None:
+        self._read_on()
+        if self._exchange is not None:
+            self._tell(self._exchange)
 
     def _read_on(self) -> None:
         exchange = self._exchange
@@ -251,14 +259,14 @@ class Connection(asyncio.BufferedProtocol):
         except ExchangeFailed as failure:
             exchange.answer.set_exception(failure)
 
-    def _tell(self) -> None:
-        """Whoever hurries hears of it before the task that awaits it is woken."""
-        exchange = self._exchange
-        if exchange is None or not exchange.answered:
+    def _tell(self, exchange: "_Exchange") -> None:
+        """Whoever hurries hears of it before the task that awaits it is woken, and finds this connection
+        ready for the next exchange."""
+        if self._exchange is not exchange or not exchange.answered:
             return
-        heard, exchange.heard = exchange.heard, unheard
+        self._exchange = None
         try:
-            heard(exchange.answer.result())
+            exchange.heard(exchange.answer.result())
         except Exception as bug:  # noqa: BLE001 - asyncio would take an OSError for one of the socket
             told = {"message": "whoever heard an answer failed", "exception": bug}
             self._loop.call_exception_handler(told)

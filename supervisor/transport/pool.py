@@ -8,6 +8,7 @@ ever sent twice here, but a GET whose kept connection closed before a byte of th
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import requests
@@ -62,8 +63,8 @@ class Transport:
         ``lag``: asked when the answer begins to come; for so many seconds more it is not looked at, which
         costs next to nothing.
 
-        ``heard``: told of the answer as soon as it is there, where that is before what is awaited ends; an
-        answer that came with its deadline may be heard, and then fail.
+        ``heard``: told of the answer once, as soon as it is there; what is awaited may fail all the same,
+        where the answer came with the deadline.
 
         ``fresh``: on a connection never used before, which is closed afterwards; never repeated.
         Otherwise on a kept one if there is any, which is kept on; a GET is sent once more, on a new
@@ -75,10 +76,11 @@ class Transport:
         """
         assert not self._closed, "the transport is closed"
         connection = self._take_spare() if fresh else self._take_idle()
+        order = _Order(request, fresh, lag, heard)
         if connection is not None:
-            connection.begin(request, lag, heard)
+            self._begin(connection, order)
         deadline = asyncio.get_running_loop().time() + timeout_s
-        return self._within(timeout_s, deadline, _Order(request, fresh, lag, heard), connection)
+        return self._within(timeout_s, deadline, order, connection)
 
     async def _within(
         self, timeout_s: float, deadline: float, order: "_Order", connection: Connection | None
@@ -145,18 +147,24 @@ class Transport:
 
     async def _dialed(self, order: "_Order", progress: Progress, deadline: float) -> Connection:
         connection = await self._dialer.dial(progress, deadline)
-        connection.begin(order.request, order.lag, order.heard)
+        self._begin(connection, order)
         return connection
 
     async def _over(self, connection: Connection, order: "_Order", progress: Progress) -> requests.Response:
         progress.doing = "waiting for the answer"
-        response = await connection.answer()
+        return await connection.answer()
+
+    def _begin(self, connection: Connection, order: "_Order") -> None:
+        connection.begin(order.request, order.lag, partial(self._heard, connection, order))
+
+    def _heard(self, connection: Connection, order: "_Order", response: requests.Response) -> None:
+        """Kept before it is told, for what follows from an answer may be another question."""
         if not order.fresh and connection.reusable and self._has_room():
             connection.park(self._idle_age_max_s)
             self._idle.append(connection)
         else:
             connection.abort()
-        return response
+        order.heard(response)
 
     def _has_room(self) -> bool:
         if len(self._idle) >= IDLE_MAX:

@@ -160,6 +160,41 @@ def test_an_answer_is_heard_before_whoever_awaits_it_is_woken() -> None:
     assert told == ["sent", "heard", "awaited"] * 2
 
 
+def test_what_is_asked_as_an_answer_is_heard_goes_over_the_same_connection() -> None:
+    """A watch is asked again at once: with a connection for each answer it would dial each time."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + str(connections).encode())
+
+    async def scenario() -> list[bytes]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        answers: list[bytes] = []
+        asked: list[asyncio.Task[requests.Response]] = []
+        all_told = asyncio.Event()
+
+        def ask(it: Transport) -> None:
+            def heard(response: requests.Response) -> None:
+                answers.append(response.content)
+                ask(it) if len(answers) < 5 else all_told.set()
+
+            exchange = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=heard)
+            asked.append(asyncio.create_task(exchange))
+
+        async with transport(url) as it:
+            ask(it)
+            await all_told.wait()
+            await asyncio.gather(*asked)
+        server.close()
+        return answers
+
+    assert asyncio.run(scenario()) == [b"1"] * 5
+
+
 def test_no_answer_is_not_heard() -> None:
     heard: list[requests.Response] = []
 
