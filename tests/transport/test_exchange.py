@@ -220,7 +220,6 @@ def test_an_answer_that_comes_as_its_task_is_cancelled_is_not_heard() -> None:
             await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)  # now a connection is kept
             under_way = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=heard.append)
             task = asyncio.create_task(under_way)
-            await asyncio.sleep(0)
             time.sleep(LAG_S)  # the loop stands still: the answer is there, and has not been read
             loop.call_soon(task.cancel)
             with suppress(asyncio.CancelledError):
