@@ -5,7 +5,8 @@
 WORKERS ?= $(shell n=$$(($$(nproc) * 2)); echo $$((n > 16 ? 16 : n)))
 TESTS ?= tests
 # Folders with targets of their own.
-ELSEWHERE = --ignore=tests/programs --ignore=tests/machine --ignore=tests/applications
+ELSEWHERE = --ignore=tests/programs --ignore=tests/machine --ignore=tests/applications \
+    --ignore=tests/packaging --ignore=tests/editors
 # Which faults `make test-cluster` makes, and in which order; what `make simulate` goes through.
 SEED ?= 1
 SEEDS ?= 1-1000
@@ -13,7 +14,7 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-long test-programs test-applications test-systemd test-semaphores test-soak test-cluster simulate mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate mutants bench compiler root clean
 
 help:
 	@echo "make test      set up whatever is missing, check style and types, run the tests"
@@ -24,6 +25,7 @@ help:
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
 	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
 	@echo "make test-programs  beside a browser, HAProxy and Prometheus, of Debian's packages (installs them when root)"
+	@echo "make test-packaging  wheel and sdist on every Python that is found, editors and pre-commit"
 	@echo "make test-applications  Redis, PostgreSQL, ActiveMQ and others fail over by the files of examples/ (as above)"
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
@@ -56,6 +58,10 @@ test-long: setup
 test-programs: setup
 	@tests/setup/get_programs.sh
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/programs
+
+test-packaging: setup
+	@tests/setup/get_language_server.sh
+	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/packaging tests/editors
 
 # One after the other: each is several servers, and some of them are Java's.
 test-applications: setup

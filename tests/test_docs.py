@@ -43,6 +43,7 @@ from tests.support.log_lines import undocumented
 from tests.support.pages import (
     DEV_AGENT,
     DOCS,
+    FIRST_PAGES,
     HOOKS,
     HTTP,
     LEASE,
@@ -68,8 +69,9 @@ CONFIGURATION = ROOT / "docs" / "configuration.md"
 COMMANDS = ROOT / "docs" / "commands.md"
 LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
-# tests/test_rights.py and tests/test_operations_page.py have these
-SHOWN = Shown(*(page for page in DOCS if page not in (SECURITY, OPERATIONS)))
+# tests/test_rights.py, tests/test_operations_page.py and tests/test_first_pages.py have these
+ELSEWHERE = (SECURITY, OPERATIONS, *FIRST_PAGES)
+SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
 SYSTEMD = ROOT / "docs" / "systemd.md"
 
 

@@ -1,12 +1,8 @@
-"""What is shipped, and the shape of the tree that readers rely on."""
+"""The shape of the tree that readers rely on; what is shipped of it is tested in packaging/."""
 
 import ast
 import re
-import subprocess
 import sys
-import sysconfig
-import tarfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,100 +28,10 @@ TOP_LEVEL = {
     "tests",
 }
 SCHEMA = "schemas/config.schema.json"
-READ_SCHEMA = (
-    "import importlib.resources, sys;"
-    "sys.stdout.buffer.write(importlib.resources.files('supervisor').joinpath('schemas/config.schema.json')"
-    ".read_bytes())"
-)
 
 
 def name(module: Path) -> str:
     return str(module.relative_to(ROOT))
-
-
-# --- what is built and installed --------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, ``wheel/`` built from the tree and ``sdist-wheel/`` built from the sdist."""
-    folder = tmp_path_factory.mktemp("built")
-    build(ROOT, folder, "--sdist")
-    build(ROOT, folder / "wheel", "--wheel")
-    (folder / "unpacked").mkdir()
-    run("tar", "-xf", str(next(folder.glob("*.tar.gz"))), cwd=folder / "unpacked")
-    build(next((folder / "unpacked").iterdir()), folder / "sdist-wheel", "--wheel")
-    return folder
-
-
-def build(source: Path, target: Path, kind: str) -> None:
-    """Build with the backend that is installed here: no network."""
-    run(sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", str(target), str(source))
-
-
-def run(*argv: str, cwd: Path | None = None) -> str:
-    ran = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=cwd, timeout=120)
-    assert ran.returncode == 0, f"{argv}:\n{ran.stdout}\n{ran.stderr}"
-    return ran.stdout
-
-
-@pytest.fixture(scope="module", params=["wheel", "sdist-wheel"])
-def installed(request: pytest.FixtureRequest, built: Path) -> Path:
-    """A fresh venv with that wheel; what it depends on is lent by this interpreter's environment."""
-    venv = built / f"venv-{request.param}"
-    run(sys.executable, "-m", "venv", "--without-pip", str(venv))
-    wheel = next((built / request.param).glob("*.whl"))
-    python = str(venv / "bin" / "python")
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", str(wheel))
-    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-    (site / "lent.pth").write_text(sysconfig.get_path("purelib"))
-    return venv
-
-
-def test_the_installed_package_holds_its_schema(installed: Path, tmp_path: Path) -> None:
-    read = run(str(installed / "bin" / "python"), "-c", READ_SCHEMA, cwd=tmp_path)
-    assert read == (ROOT / SCHEMA).read_text()
-
-
-def test_the_command_runs_as_installed(installed: Path, tmp_path: Path) -> None:
-    """Not from this tree: the schema that it prints is the installed one."""
-    where = "import supervisor; print(supervisor.__file__)"
-    assert str(installed) in run(str(installed / "bin" / "python"), "-c", where, cwd=tmp_path)
-    told = run(str(installed / "bin" / "consul-supervisor"), "schema", cwd=tmp_path)
-    assert told.strip() == (ROOT / SCHEMA).read_text().strip()
-    assert told == run(str(installed / "bin" / "python"), "-m", "supervisor", "schema", cwd=tmp_path)
-
-
-def test_the_installed_version_is_the_package_s(installed: Path, tmp_path: Path) -> None:
-    asked = "import importlib.metadata as m; print(m.version('consul-supervisor'))"
-    assert run(str(installed / "bin" / "python"), "-c", asked, cwd=tmp_path).strip() == supervisor.__version__
-
-
-def test_both_wheels_hold_the_package_and_nothing_else(built: Path) -> None:
-    """The package's files, its types marker and its licence; no tests, no second copy of anything."""
-    names = {kind: contents(next((built / kind).glob("*.whl"))) for kind in ("wheel", "sdist-wheel")}
-    assert names["wheel"] == names["sdist-wheel"]
-    info = f"consul_supervisor-{supervisor.__version__}.dist-info/"
-    inside = {entry for entry in names["wheel"] if not entry.startswith(info)}
-    files = {"supervisor/py.typed", f"supervisor/{SCHEMA}", "supervisor/web/page.html"}
-    assert inside == {name(module) for module in MODULES} | files
-    assert info + "licenses/LICENSE" in names["wheel"]
-
-
-def contents(wheel: Path) -> set[str]:
-    with zipfile.ZipFile(wheel) as files:
-        return set(files.namelist())
-
-
-def test_the_sdist_holds_what_its_own_tests_need(built: Path) -> None:
-    with tarfile.open(next(built.glob("*.tar.gz"))) as files:
-        names = [Path(*Path(entry).parts[1:]) for entry in files.getnames()]
-    assert len(set(names)) == len(names)
-    needed = ["Makefile", "LICENSE", "README.md", "tests/conftest.py", "tests/setup/make_venv.sh", SCHEMA]
-    assert {Path(path) for path in [*needed, f"supervisor/{SCHEMA}"]} <= set(names)
-
-
-# --- the tree -----------------------------------------------------------------------------------------
 
 
 def test_the_top_level_is_what_it_is_said_to_be() -> None:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from supervisor.config import schema
 from supervisor.config.conformance import conforms
 from supervisor.config.deviations import deviations
+from tests.support.examples import CONFIGURATIONS
 from tests.support.supervisor import ENVIRON, ROOT
 
 SCHEMA = schema()
-EXAMPLES = ROOT / "examples" / "configs"
 CONFIGURATION = 78
-DATA = [yaml.safe_load(path.read_text()) for path in sorted(EXAMPLES.glob("*.yaml"))]
+DATA = [yaml.safe_load(path.read_text()) for path in CONFIGURATIONS]
 KEYS = sorted({key for rule in SCHEMA["$defs"].values() for key in rule.get("properties", {})})
 NUMBERS = [True, False, -1, 0, 1, 2, 100, 101, 2.0, 2.5, 10**6]
 TEXTS = [

@@ -1,4 +1,4 @@
-"""Nodes that all have the same file from ``examples/configs``, with commands of the test's own.
+"""Nodes that all have the same file from ``examples``, with commands of the test's own.
 
 In an example only places and times are put in the stead of others; each that is to be must occur.
 ``systemctl`` and what stands in /usr/local/sbin are small scripts: what they are asked to do they
@@ -16,7 +16,7 @@ import yaml
 from tests.support.consul import Agent
 from tests.support.supervisor import Supervisor, processes_of, until
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "configs"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class Fleet:
@@ -25,7 +25,7 @@ class Fleet:
     def __init__(self, agent: Agent, folder: Path, example: str, times: Mapping[str, str]) -> None:
         self.agent = agent
         self.folder = folder
-        self.text = (EXAMPLES / f"{example}.yaml").read_text()
+        self.text = next(EXAMPLES.rglob(f"{example}.yaml")).read_text()
         for old, new in times.items():
             assert old in self.text, f"{example} does not say {old!r}"
             self.text = self.text.replace(old, new)

@@ -14,6 +14,9 @@ HTTP = ROOT / "docs" / "http.md"
 DEV_AGENT = ROOT / "docs" / "dev-agent.md"
 SECURITY = ROOT / "docs" / "security.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
+FIRST_PAGES = tuple(
+    ROOT / "docs" / f"{page}.md" for page in ("README", "why", "concepts", "recipes", "moving", "comparison")
+)
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, *DOCS, ROOT / "CHANGELOG.md"]
 HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that nothing here sees

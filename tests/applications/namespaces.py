@@ -1,0 +1,168 @@
+"""A network of one test: machines that have a cable to one switch, each with interfaces of its own.
+
+A machine is a network namespace without a name, kept by a process that sleeps: so two tests cannot meet,
+the host's own network is never touched, and even after a kill -9 of the test nothing is left. It needs
+root and iproute2.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from tests.support.supervisor import COMMAND, ROOT, Supervisor, until
+
+MASK = 24
+
+
+class Machine:
+    """A network namespace; ``eth0`` is its end of the cable."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._keeper = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        until(lambda: self._net != os.readlink("/proc/self/ns/net"), f"a namespace for {name}")
+
+    @property
+    def pid(self) -> int:
+        """Of a process that is in it for as long as it is there."""
+        return self._keeper.pid
+
+    @property
+    def _net(self) -> str:
+        return os.readlink(f"/proc/{self.pid}/ns/net")
+
+    def inside(self, *argv: str) -> list[str]:
+        """The command line that runs this one on the machine; no process stands in between."""
+        return ["nsenter", f"--net=/proc/{self.pid}/ns/net", *argv]
+
+    def run(self, *argv: str) -> str:
+        """What a command prints there."""
+        done = subprocess.run(self.inside(*argv), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{argv} on {self.name}: {done.stderr}"
+        return done.stdout
+
+    def processes(self) -> list[psutil.Process]:
+        """All that runs on it, but for what keeps it."""
+        net, found = self._net, []
+        for process in psutil.process_iter():
+            try:
+                here = os.readlink(f"/proc/{process.pid}/ns/net") == net
+            except OSError:
+                continue  # it has ended
+            if here and process.pid != self.pid:
+                found.append(process)
+        return found
+
+    def power_off(self) -> None:
+        """KILL to everything that runs there, until nothing does."""
+
+        def left() -> list[psutil.Process]:
+            found = self.processes()
+            for process in found:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            return found
+
+        until(lambda: not left(), f"nothing runs on {self.name}")
+
+    def close(self) -> None:
+        """And the namespace is gone, with all cables that end in it."""
+        self.power_off()
+        self._keeper.kill()
+        self._keeper.wait()
+
+    def mac(self) -> str:
+        """The address of its interface on the cable."""
+        return _mac(self.run("ip", "link", "show", "dev", "eth0"), "link/ether")
+
+    def known_mac(self, address: str) -> str:
+        """Where it would send what is for this address; blank when it does not know."""
+        return _mac(self.run("ip", "neighbour", "show", "to", address), "lladdr")
+
+    def has(self, address: str) -> bool:
+        """Whether the address is on one of its interfaces."""
+        return bool(self.run("ip", "-oneline", "address", "show", "to", address))
+
+
+class Network:
+    """A switch, and the machines that are plugged into it."""
+
+    def __init__(self) -> None:
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._switch = self._machine("switch")
+        self._switch.run("ip", "link", "add", "bridge", "type", "bridge")
+        self._switch.run("ip", "link", "set", "bridge", "up")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exits.close()
+
+    def plug(self, name: str, address: str) -> Machine:
+        """A new machine with this address."""
+        machine, cable = self._machine(name), f"to-{name}"
+        peer = ["type", "veth", "peer", "name", "eth0", "netns", str(machine.pid)]
+        self._switch.run("ip", "link", "add", cable, *peer)
+        self._switch.run("ip", "link", "set", cable, "master", "bridge", "up")
+        machine.run("ip", "address", "add", f"{address}/{MASK}", "dev", "eth0")
+        for device in ("lo", "eth0"):
+            machine.run("ip", "link", "set", device, "up")
+        return machine
+
+    def unplug(self, machine: Machine) -> None:
+        """Its cable is out."""
+        self._switch.run("ip", "link", "set", f"to-{machine.name}", "down")
+
+    def part(self, *machines: Machine, parted: bool = True) -> None:
+        """The switch drops each packet from one of these to another; nobody else sees a difference."""
+        for machine in machines:
+            how = ["type", "bridge_slave", "isolated", "on" if parted else "off"]
+            self._switch.run("ip", "link", "set", f"to-{machine.name}", *how)
+
+    def _machine(self, name: str) -> Machine:
+        made = Machine(name)
+        self._exits.callback(made.close)
+        return made
+
+
+class Housed(Supervisor):
+    """A supervisor on a machine."""
+
+    def __init__(self, machine: Machine, folder: Path, config: Mapping[str, object]) -> None:
+        super().__init__(folder, config)
+        self._machine = machine
+
+    def start(self) -> None:
+        """Start it (again); its log goes on in the same file."""
+        assert not self.running, "it is running"
+        argv = ["setpriv", "--pdeathsig", "KILL", *COMMAND, "run", str(self.config_path)]
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._machine.inside(*argv),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env=self._environ,
+                start_new_session=True,
+            )
+
+
+def _mac(text: str, word: str) -> str:
+    found = re.search(rf"{word} ([0-9a-f:]+)", text)
+    return found[1] if found else ""

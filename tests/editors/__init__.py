@@ -1,0 +1,1 @@
+"""Beside what people write and check files with: their editors, and pre-commit."""

@@ -1,0 +1,17 @@
+"""Every configuration below ``examples``, whatever its folder."""
+
+from tests.support.supervisor import ROOT
+
+CONFIGS = ROOT / "examples" / "configs"
+MODELINE = "# yaml-language-server: $schema="
+CONFIGURATIONS = sorted(
+    path for path in (ROOT / "examples").rglob("*.yaml") if path.read_text().startswith(MODELINE)
+)
+VARIABLES = {
+    "NODE_ADDRESS": "192.0.2.11",
+    "POSTGRESQL_ADDRESS": "192.0.2.11:5432",
+    "REDIS_ADDRESS": "192.0.2.11:6379",
+}
+"""What some of them are filled in from."""
+WARNED = {"haproxy": ("http.listen",)}
+"""By folder what one is warned of on purpose: a balancer elsewhere must be able to ask."""
