@@ -63,10 +63,10 @@ test-packaging: setup
 	@tests/setup/get_language_server.sh
 	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/packaging tests/editors
 
-# One after the other: each is several servers, and some of them are Java's.
+# Two at a time: each is several servers, and some of them are Java's.
 test-applications: setup
 	@tests/setup/get_applications.sh
-	.venv/bin/python -m pytest -o faulthandler_timeout=300 tests/applications
+	.venv/bin/python -m pytest -n 2 --dist loadfile -o faulthandler_timeout=300 tests/applications
 
 test-systemd: root setup
 	@tests/machine/get_debian.sh
