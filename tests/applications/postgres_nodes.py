@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -23,6 +24,7 @@ from tests.support.supervisor import Supervisor, until
 EXAMPLE = EXAMPLES / "postgresql"
 BIN = Path("/usr/lib/postgresql/15/bin")
 OWNER = "postgres"
+ADDRESSES = ["192.0.2.11:5432", "192.0.2.12:5432", "192.0.2.13:5432"]  # of the example
 KEY = "service/postgresql/primary"
 SESSION = {"ttl": "2s", "lock_delay": "18s"}
 ANSWER_S = 2.0
@@ -143,7 +145,7 @@ class Node:
         self.address = f"{HOST}:{port}"
         self.data = home / "data"
         self._home = home
-        self._write_files()
+        self._write_files(ports)
         environ = {
             "POSTGRESQL_ADDRESS": self.address,
             "POSTGRESQL_NODES": " ".join(f"{HOST}:{each}" for each in ports),
@@ -157,8 +159,12 @@ class Node:
             self.name, EXAMPLE / "postgresql.yaml", environ, session=SESSION
         )
 
-    def _write_files(self) -> None:
-        shutil.copy(EXAMPLE / "postgresql-failover.conf", self._home)
+    def _write_files(self, ports: Sequence[int]) -> None:
+        example = (EXAMPLE / "postgresql-failover.conf").read_text()
+        for theirs, port in zip(ADDRESSES, ports, strict=False):
+            assert theirs in example
+            example = example.replace(theirs, f"{HOST}:{port}")
+        (self._home / "postgresql-failover.conf").write_text(example)
         lines = [
             f"data_directory = '{self.data}'",
             f"hba_file = '{self._home}/pg_hba.conf'",
@@ -181,6 +187,12 @@ class Node:
         for file in self._home.iterdir():
             shutil.chown(file, OWNER)
         (self._home / "passfile").chmod(0o600)
+
+    def receiver(self, folder: Path) -> tuple[list[str], dict[str, str]]:
+        """A command, and its environment, that gets all WAL and reports each flush, as a base backup does."""
+        source = f"host={HOST} port={self.port} user=replicator"
+        command = [str(BIN / "pg_receivewal"), "-D", str(folder), "--synchronous", "-d", source]
+        return command, {"PGPASSFILE": str(self._home / "passfile")}
 
     def ask(self, query: str, options: str = "") -> list[str]:
         """What its PostgreSQL answers; [] when it does not, or refuses."""
@@ -310,11 +322,31 @@ class Client:
         return numbers - {int(number) for number in node.ask("SELECT number FROM numbers")}
 
 
+class Reaper:
+    """Ends what runs below a folder when the tests' own process is killed: PostgreSQL is no child of it."""
+
+    SCRIPT = """
+    tail --pid="$0" -f /dev/null
+    for file in "$1"/*/data/postmaster.pid; do kill -KILL "$(head -n 1 "$file")"; done
+    rm -rf "$1"
+    """
+
+    def __init__(self, home: Path) -> None:
+        argv = ["/bin/sh", "-c", self.SCRIPT, str(os.getpid()), str(home)]
+        self._process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL)
+
+    def close(self) -> None:
+        """The test has ended them itself."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
 class Scene:
     """Nodes, the client and the probes."""
 
     def __init__(self, stage: Stage, template: Path, home: Path, count: int) -> None:
         self.agent = stage.agent
+        self._home = home
         ports = free_ports(count)
         self.nodes = []
         for name, port in zip("abc", ports, strict=False):
@@ -327,6 +359,7 @@ class Scene:
         self._backgrounds = [self.client.background, *(probe.background for probe in self.probes)]
 
     def __enter__(self) -> Self:
+        self._reaper = Reaper(self._home)
         for background in self._backgrounds:
             background.start()
         return self
@@ -336,6 +369,7 @@ class Scene:
     ) -> None:
         for node in self.nodes:
             node.die()
+        self._reaper.close()
         for background in self._backgrounds:
             background.end()
 

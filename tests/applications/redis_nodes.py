@@ -63,13 +63,13 @@ class Node:
         self.address = f"{HOST}:{port}"
         config = stage.folder / name / "redis.conf"
         config.parent.mkdir(parents=True)
-        lines = [f"port {port}", f"bind {HOST}", f"dir {config.parent}", "save 60 1"]
+        lines = [f"port {port}", f"bind {HOST}", f"dir {config.parent}", f"pidfile {config.parent}/pid"]
         config.write_text("\n".join([*lines, f"include {EXAMPLE / 'redis-failover.conf'}", ""]))
         self.redis: Program = stage.program(name, ["redis-server", str(config)])
         environ = {
             "REDIS_ADDRESS": self.address,
             "REDIS_NODES": " ".join(f"{HOST}:{each}" for each in ports),
-            "REDIS_KILL": f"pkill -KILL -f ^redis-server.*:{port}$",
+            "REDIS_KILL": f"pkill -KILL -F {config.parent}/pid",
         }
         self.supervisor: Supervisor = stage.supervisor(name, EXAMPLE / "redis.yaml", environ, session=SESSION)
 

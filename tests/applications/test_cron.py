@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.applications.stage import EXAMPLES, INSTALLED, Stage
+from tests.applications.stage import EXAMPLES, INSTALLED, Stage, end_all
 from tests.support.supervisor import COMMAND, Supervisor, processes_of, until
 
 FOLDER = EXAMPLES / "cron"
 LINE = re.compile(r"^(?:# )?30 2 \* \* \*  root  (.+)$", re.MULTILINE)
 LINES = dict(zip(("holds", "only-here"), LINE.findall((FOLDER / "nightly.cron").read_text()), strict=True))
 TICK_S = 1.0  # cron's minute
+BESIDE = 2  # so many of a node's at once at most
 JOB = """\
 #!/bin/sh
 trap 'echo "ended $NODE" >>"$JOURNAL"; exit 143' TERM
@@ -84,9 +85,7 @@ class Node:
 
     def end(self) -> None:
         """Nothing of it is left."""
-        while left := processes_of(str(self._folder)):
-            for process in left:
-                process.kill()
+        end_all(self._folder)
 
 
 class Nightly:
@@ -114,11 +113,14 @@ class Nightly:
     def cron(self) -> Iterator[None]:
         """Ticks on all nodes that are up, until the end of the block."""
         over = threading.Event()
-        jobs: list[subprocess.Popen[bytes]] = []
+        jobs: list[tuple[str, subprocess.Popen[bytes]]] = []
 
         def run() -> None:
             while not over.wait(TICK_S):
-                jobs.extend(self.nodes[name].tick() for name in sorted(self.up))
+                # A machine that is too slow for a tick a second gets fewer: else it gets ever slower.
+                busy = [name for name, job in jobs if job.poll() is None]
+                ready = [name for name in sorted(self.up) if busy.count(name) < BESIDE]
+                jobs.extend((name, self.nodes[name].tick()) for name in ready)
 
         thread = threading.Thread(target=run)
         thread.start()
@@ -127,7 +129,7 @@ class Nightly:
         finally:
             over.set()
             thread.join()
-            for job in jobs:
+            for _, job in jobs:
                 job.kill()  # what it has started is ended with its node
                 job.wait()
 
@@ -204,7 +206,9 @@ def test_one_node_runs_the_job_and_another_after_it_has_died(
     assert {node for what, node in after if what == "begin"} == {second}
     assert nightly.most_nodes_at_once() == 1
     (third,) = {*nightly.nodes} - {first, second}
-    assert nightly.nodes[third].mail == ""
+    # A second is less than a question takes on a busy machine, so one may meet the next.
+    unexpected = [line for line in nightly.nodes[third].mail.splitlines() if "still runs here" not in line]
+    assert not unexpected
 
 
 def test_a_long_job_is_ended_before_another_node_begins_its_own(make: Callable[[str], Nightly]) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.applications.stage import EXAMPLES, Stage
-from tests.support.supervisor import Supervisor, processes_of, until
+from tests.applications.stage import EXAMPLES, Stage, end_all
+from tests.support.supervisor import Supervisor, until
 
 FOLDER = EXAMPLES / "hdfs"
 # Shorter, and no user hdfs; a lose_time of 13 s leaves a room of 6 s.
@@ -155,8 +155,7 @@ class Cluster:
         """Nothing of it is left: a hung call of a node that was killed."""
         for node in self.supervisors.values():
             node.close()
-        for process in processes_of(str(self._folder)):
-            process.kill()
+        end_all(self._folder)
 
     def record(self) -> list[str]:
         """What was asked (``call BY WHAT OF-WHOM``) and what became of it (``state WHOSE WHICH``)."""

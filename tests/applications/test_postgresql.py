@@ -4,12 +4,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from tests.applications.postgres_nodes import Node, Scene, make_home, make_template
+from tests.applications.postgres_nodes import Connection, Node, Scene, make_home, make_template
 from tests.applications.stage import Stage
 from tests.support.supervisor import command, until
 
@@ -95,6 +95,24 @@ def test_a_planned_hand_over_loses_no_row(scene_of: NodesOf, how: str, count: in
     told(scene, how, a, new, began_at)
     judge(scene, a, new)
     stop(scene)
+
+
+def test_a_primary_without_a_standby_confirms_nothing(
+    scene_of: NodesOf, stage: Stage, tmp_path: Path
+) -> None:
+    """So what was confirmed is on two machines, always; one standby of two is enough, a backup is none."""
+    scene = scene_of(3)
+    a, b, c = scene.led_by_first()
+    b.die()
+    scene.wait_confirmed(a)
+    c.die()
+    stage.program("backup", *a.receiver(tmp_path))
+    scene.wait(lambda: a.ask("SELECT flush_lsn FROM pg_stat_replication") not in ([], [""]), "it reports")
+    with closing(Connection(a.port)) as connection, pytest.raises(TimeoutError):
+        connection.ask("INSERT INTO numbers VALUES (-1)")
+    b.supervisor.start()
+    scene.wait_confirmed(a)
+    assert b.copies() == 1  # that of its first start
 
 
 def test_a_standby_that_lacks_rows_leaves_the_lead_to_one_that_has_them(scene_of: NodesOf) -> None:

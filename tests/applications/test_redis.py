@@ -112,6 +112,8 @@ def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: Scene) 
     assert not a.redis.running
     scene.wait(lambda: scene.client.by(new) > 20, "writes go on")
     judge(scene, a, new)
+    (c if new is b else b).redis.kill()  # no replica is left
+    scene.wait(lambda: new.ask("SET", "a", "b").startswith("-NOREPLICAS"), "a primary alone refuses writes")
 
 
 def test_a_primary_whose_supervisor_has_died_is_told_by_the_next_to_refuse_writes(scene: Scene) -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.applications.stage import EXAMPLES, Stage
+from tests.applications.stage import EXAMPLES, Stage, end_all
 from tests.support.consul import HOST, free_ports
-from tests.support.supervisor import processes_of, until
+from tests.support.supervisor import until
 
 FOLDER = EXAMPLES / "rolling-restart"
 NAMES = ("a", "b", "c", "d", "e")
@@ -126,9 +126,7 @@ class Node:
     def end(self) -> None:
         """Nothing of it is left."""
         self.supervisor.close()
-        while left := processes_of(str(self._folder)):
-            for process in left:
-                process.kill()
+        end_all(self._folder)
 
 
 def _write(path: Path, program: str) -> None:
