@@ -190,6 +190,11 @@ class Daemon:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._bug(asyncio.get_running_loop(), {"message": "a task failed", "exception": error})
+
     def prepare(self, prepare: Prepare) -> None:
         """A connection is opened ahead, and the bytes are laid ready."""
         self._exchanges.prepare(prepare)
@@ -235,13 +240,6 @@ class Daemon:
             event, actions = self._unsaid.popleft()
             for listener in self._listeners:
                 listener.turn(event, actions)
-
-    # --- exchanges -------------------------------------------------------------------------------
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._bug(asyncio.get_running_loop(), {"message": "a task failed", "exception": error})
 
     # --- stopping --------------------------------------------------------------------------------
 

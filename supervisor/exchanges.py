@@ -44,13 +44,12 @@ class Answer:
 
     def heard(self, response: requests.Response) -> None:
         """The answer is there."""
-        if self._tell is not None:
-            self._end(self._decode(response))
+        self._end(self._decode(response))
 
     async def of(self, under_way: Coroutine[Any, Any, requests.Response]) -> None:
-        """The exchange, to its end."""
+        """The exchange, to its end: an answer has been heard by then."""
         try:
-            self.heard(await under_way)
+            await under_way
         except ExchangeFailed as failure:
             self._end(Unknown(str(failure)))
 
