@@ -88,7 +88,14 @@ def _add_check(commands: _Commands) -> None:
     check = _command(
         commands, "check", "check a configuration and print its figures", "check /etc/consul-supervisor"
     )
-    _add_path(check)
+    check.add_argument(
+        "paths",
+        type=Path,
+        nargs="+",
+        metavar="PATH",
+        help="configuration: a file or a directory. Several are checked each by itself, without figures; "
+        "files that belong together are checked as their directory",
+    )
     check.add_argument(
         "--with",
         type=Path,

@@ -46,15 +46,25 @@ def report(config: Config) -> str:
     return as_text(Checked(config))
 
 
+def as_line(path: Path, config: Config) -> str:
+    """One line for one of several, and its warnings; lines end with a newline."""
+    count = len(config.items)
+    return f"{path}: valid, {count} item{'' if count == 1 else 's'}\n" + _warnings(config.warnings)
+
+
 def as_text(checked: Checked) -> str:
     """The same after the file that a drop-in replaces, and before what Consul answered."""
     paragraphs = [f"in the place of {checked.replaces}\n"] if checked.replaces is not None else []
     paragraphs += [_paragraph(settings) for settings in (checked.config.items if checked.config else ())]
     if checked.warnings:
-        paragraphs.append("".join(f"warning: {warning}\n" for warning in checked.warnings))
+        paragraphs.append(_warnings(checked.warnings))
     if checked.found is not None:
         paragraphs.append(_connection(checked.found))
     return "\n".join(paragraphs)
+
+
+def _warnings(warnings: Iterable[Problem]) -> str:
+    return "".join(f"warning: {warning}\n" for warning in warnings)
 
 
 def _connection(found: "Iterable[Finding]") -> str:

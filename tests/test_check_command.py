@@ -204,3 +204,35 @@ def test_a_name_that_no_drop_in_can_have_is_2(tmp_path: Path, name: str) -> None
 def test_as_needs_with(tmp_path: Path) -> None:
     done = command("check", "a", "--as", "b.yaml")
     assert done.returncode == USAGE and "--with" in done.stderr
+
+
+# --- several -------------------------------------------------------------------------------------
+
+
+def test_several_are_checked_each_by_itself_and_every_mistake_is_told(tmp_path: Path) -> None:
+    """Two of the same name are no fault of either: they are not one configuration."""
+    good, bad, doubtful, worse = (tmp_path / f"{name}.yaml" for name in ("good", "bad", "doubtful", "worse"))
+    good.write_text("elections: {app: {on_lose: [{shell: a}]}, other: {contend: false}}\n")
+    bad.write_text("elections: {app: {keey: a}}\n")
+    doubtful.write_text("elections: {app: {session: {ttl: 5s, lock_delay: 45s}, on_lose: [{shell: a}]}}\n")
+    worse.write_text("elections: {app: {key: /a}}\nnothing: 1\n")
+    done = command("check", *map(str, (good, bad, doubtful, worse)))
+    assert done.returncode == CONFIGURATION
+    valid, also_valid, warning = done.stdout.splitlines()
+    assert (valid, also_valid) == (f"{good}: valid, 2 items", f"{doubtful}: valid, 1 item")
+    assert warning.startswith(f"warning: {doubtful}:1:")
+    assert [line.split(" ")[0] for line in done.stderr.splitlines()] == [
+        f"{bad}:1:19:", f"{worse}:1:24:", f"{worse}:2:1:",
+    ]  # fmt: skip
+    done = command("check", str(good), str(doubtful))
+    assert (done.returncode, done.stderr) == (OK, "")
+
+
+@pytest.mark.parametrize("option", ["--json", "--connect", "--with=.", "--as=a.yaml"])
+def test_what_speaks_of_one_configuration_does_not_take_several(option: str, tmp_path: Path) -> None:
+    done = command("check", option, str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml"))
+    assert done.returncode == USAGE and done.stdout == ""
+    assert done.stderr == (
+        f"consul-supervisor: cannot use {option.partition('=')[0]} with several PATHs: "
+        "it is about one configuration\n"
+    )

@@ -11,6 +11,7 @@ from typing import get_args
 
 import pytest
 
+from supervisor.hooks.output import HookLine
 from supervisor.log import Level, Log, Name
 from supervisor.log.troubles import KINDS
 from supervisor.outlet import WAITING_BYTES_MAX, Outlet
@@ -32,6 +33,13 @@ def test_a_line_is_one_json_object_whatever_is_in_it() -> None:
     assert (line["text"], line["level"], line["zero"]) == (hostile, "error", 0)
     assert "absent" not in line and "empty" not in line
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", str(line["time"]))
+
+
+def test_an_empty_line_of_a_hook_is_a_line_with_an_empty_text() -> None:
+    written = Written()
+    written.log.output(HookLine("app", "on_lose[0]", "t-1", "stdout", ""))
+    (line,) = written.lines()
+    assert (line["text"], line["stream"]) == ("", "stdout")
 
 
 def test_console_is_text_and_without_colours_where_there_is_no_terminal() -> None:

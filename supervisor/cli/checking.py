@@ -10,6 +10,8 @@ from supervisor.cli.terminal import awaited, fail, refuse
 from supervisor.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from supervisor.config import Config
     from supervisor.findings import Finding
 
@@ -19,10 +21,12 @@ def check(options: argparse.Namespace) -> int:
     from supervisor.check import refused_json
     from supervisor.config import ConfigError
 
+    if len(options.paths) > 1:
+        return _each(options)
     if options.name is not None and options.folder is None:
         return fail(USAGE, "cannot use --as alone: it names a drop-in in the folder of --with")
     try:
-        return _checked(options)
+        return _checked(options.paths[0], options)
     except ConfigError as error:
         if not options.json:
             return refuse(error)
@@ -30,7 +34,30 @@ def check(options: argparse.Namespace) -> int:
         return CONFIGURATION
 
 
-def _checked(options: argparse.Namespace) -> int:
+def _each(options: argparse.Namespace) -> int:
+    """Several configurations: which are right, and every fault of the others."""
+    from supervisor.check import as_line
+    from supervisor.config import ConfigError
+
+    of_one = {
+        "--with": options.folder,
+        "--as": options.name,
+        "--connect": options.connect,
+        "--json": options.json,
+    }
+    for option, given in of_one.items():
+        if given:
+            return fail(USAGE, f"cannot use {option} with several PATHs: it is about one configuration")
+    code = DONE
+    for path in options.paths:
+        try:
+            print(as_line(path, load(path, in_use=False)), end="", flush=True)
+        except ConfigError as error:
+            code = refuse(error)
+    return code
+
+
+def _checked(path: "Path", options: argparse.Namespace) -> int:
     """Raises ConfigError."""
     from dataclasses import replace
 
@@ -39,9 +66,9 @@ def _checked(options: argparse.Namespace) -> int:
 
     hostname = socket.gethostname()
     if options.folder is None:
-        checked = Checked(load(options.path, in_use=False))
+        checked = Checked(load(path, in_use=False))
     else:
-        placed = load_drop_in(options.path, options.folder, options.name, os.environ, hostname)
+        placed = load_drop_in(path, options.folder, options.name, os.environ, hostname)
         checked = Checked(placed.config, placed.replaces, placed.standing)
     code = DONE
     if options.connect:

@@ -178,8 +178,9 @@ def _advance_health(contender: Contender, now: float) -> _Turn:
     if contender.stopping:
         health, actions = healths.stop(contender.health)
     else:
+        change = contender.change
         health, actions = healths.advance(
-            contender.health, contender.settings, contender.change.instance, now
+            contender.health, contender.settings, change.newest, change.instance, now
         )
     return replace(contender, health=health), actions
 

@@ -9,7 +9,7 @@ that means for a contender is not decided here.
 from dataclasses import dataclass
 
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartHook
-from supervisor.core.events import HookEnded
+from supervisor.core.events import HookEnded, SlotsView, View
 from supervisor.core.lane import NEVER
 from supervisor.core.settings import CandidateCheck, ItemSettings
 from supervisor.core.values import replace
@@ -75,9 +75,10 @@ def new_health(settings: ItemSettings) -> Health:
 
 
 def advance(
-    health: Health, settings: ItemSettings, instance: str, now: float
+    health: Health, settings: ItemSettings, seen: View | None, instance: str, now: float
 ) -> tuple[Health, tuple[Action, ...]]:
-    """Begin the next check if it is due: one interval after the start of the last, or at its end."""
+    """Begin the next check if it is due: one interval after the start of the last, or at its end. It
+    is told who leads by what was ``seen`` last; None: nothing yet."""
     check = settings.candidate_check
     if check is None or health.running is not None or now < health.due_at:
         return health, ()
@@ -87,7 +88,9 @@ def advance(
         key=settings.key,
         reason=Reason.SCHEDULED,
         transition=f"{instance}-{settings.name}-check",
+        leader=None if seen is None else seen.leader,
         kind=settings.kind,
+        holders=seen.holders if isinstance(seen, SlotsView) else (),
     )
     start = StartHook(check.hook, 1, context)
     return replace(health, running=start, due_at=now + check.interval_s), (start,)

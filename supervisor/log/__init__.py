@@ -85,7 +85,8 @@ class Log:
         self._logger = logger(form, self._outlet, journal=self._journal)
 
     def line(self, level: Level, event: Name, **fields: Any) -> None:
-        """One line; fields that are None, blank or empty are left out. Never waits, never raises."""
+        """One line; fields that are None, blank or empty are left out, but for the ``text`` of a hook,
+        which may print an empty line. Never waits, never raises."""
         self._say(level, event, fields)
 
     def failed(self, event: Name, item: str, why: str) -> None:
@@ -130,7 +131,7 @@ class Log:
         if dropped:
             self._logger.warning("log-lines-dropped", count=dropped)
         if PRIORITIES[level] <= self._least:
-            kept = {name: value for name, value in fields.items() if value not in (None, "", [])}
+            kept = {name: value for name, value in fields.items() if name == "text" or value not in _NOTHING}
             getattr(self._logger, level)(event, **kept)
 
     # --- what happened -----------------------------------------------------------------------------
@@ -225,6 +226,7 @@ class Log:
         return None if begun_at is None else round(self._clock() - begun_at, 3)
 
 
+_NOTHING: tuple[object, ...] = (None, "", [])
 _TROUBLE: dict[type[Outcome], Name] = {
     Unknown: "consul-silent",
     Denied: "consul-denied",

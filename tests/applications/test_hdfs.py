@@ -255,7 +255,7 @@ def test_a_namenode_that_has_ended_gives_the_lead_to_the_other(cluster: Cluster)
     broken_at = time.monotonic()
     cluster.wait_active("nn-b")
     print(f"nn-b was active {time.monotonic() - broken_at:.1f} s after nn-a had ended")
-    assert a.lines("role", role="losing", reason="unhealthy")
+    a.wait_line("role", role="losing", reason="unhealthy")
     assert not a.lines("hook-started", event_kind="lose-failure")
     for node in (a, b):
         assert node.stop() == 0

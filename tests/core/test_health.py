@@ -13,6 +13,7 @@ from tests.core.play import (
     READ,
     RELEASE,
     RENEW,
+    RIVAL,
     WATCH,
     WON,
     Play,
@@ -60,9 +61,18 @@ def test_a_free_key_is_not_taken_before_the_check_has_risen() -> None:
 def test_a_check_that_another_file_adds_begins_at_once() -> None:
     """Or a node that was adopted with it would be unfit for ever once it has lost."""
     bare, with_check = healths.new_health(contender()), contender(candidate_check=CHECK)
-    health, begun = healths.advance(healths.new_health(with_check).after(bare), with_check, "i", 7.0)
+    health, begun = healths.advance(healths.new_health(with_check).after(bare), with_check, None, "i", 7.0)
     assert [type(action) for action in begun] == [a.StartHook] and health.due_at == 12.0
     assert healths.new_health(contender()).after(health).deadline == NEVER
+
+
+def test_a_check_is_told_who_leads_by_what_was_seen_last() -> None:
+    play = checked()
+    result(play, 0.3, "", ok=True)
+    play.on(0.4, WATCH, RIVAL)
+    play.passes(5.0)
+    first, second = (x.context for _, x in play.log if isinstance(x, a.StartHook) and x.hook == CHECK.hook)
+    assert (first.leader, second.leader) == (None, b"them")
 
 
 def test_a_failure_begins_the_count_anew() -> None:

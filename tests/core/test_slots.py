@@ -4,7 +4,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from tests.core.play import SILENCE, UP, Play
+from supervisor.core.settings import CandidateCheck
+from tests.core.play import CREATE, SILENCE, UP, Play, hook
 from tests.core.slot_play import (
     EMPTY,
     ENROLL,
@@ -17,6 +18,7 @@ from tests.core.slot_play import (
     holding,
     in_line,
     lock,
+    semaphore,
     view,
     waiting,
 )
@@ -204,3 +206,14 @@ def test_on_change_is_told_the_holders() -> None:
     assert len(play.times(a.StartHook)) == count, "who only waits is nobody's news"
     play.on(0.5, WATCH, view("o1", "o9", at=lock("o1", index=62)))
     assert play.last(a.StartHook).context.reason == "leader-changed"
+
+
+def test_a_check_is_told_the_holders_that_were_seen_last() -> None:
+    check = CandidateCheck(hook("check", 3.0), interval_s=5.0, rise=2, fall=3)
+    play = Play(semaphore(candidate_check=check))
+    play.happens(0.0, e.Tick())
+    play.on(0.1, CREATE, e.Created("s"))
+    play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.on(0.3, WATCH, view("o1", "o2", at=lock("o1", "o2")))
+    play.passes(5.0)
+    assert [holder.session for holder in play.last(a.StartHook).context.holders] == ["o1", "o2"]

@@ -112,7 +112,7 @@ def test_a_file_without_a_mistake_is_committed(repository: Repository) -> None:
 
 
 def test_mistakes_keep_a_commit_back_and_all_are_told_with_their_places(repository: Repository) -> None:
-    """Of each file, although ``check`` takes one at a time."""
+    """Of each file by itself."""
     one, other, good = (f"files/consul-supervisor/{name}.yaml" for name in ("one", "the other", "good"))
     repository.write(one, BAD)
     repository.write(other, BAD)

@@ -106,6 +106,7 @@ def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene)
     until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "it is dead")
     a.start()
     scene.wait(hook="run", stage="begin", reason="adopted")
+    a.wait_line("run-started", reason="adopted")
     assert [record.reason for record in scene.records(hook="run", stage="begin")] == ["acquired", "adopted"]
     assert len(a.lines("run-started")) == 2
 
@@ -244,7 +245,7 @@ def test_a_record_that_cannot_be_read_means_on_lose_before_anything_else(scene: 
     spoil(a, scene.name)
     a.start()
     scene.wait(node="a", hook="lose", stage="end")
-    assert a.lines("journal-unreadable", item=scene.name)
+    a.wait_line("journal-unreadable", item=scene.name)
     assert scene.calls("a") == ["acquire acquired", "lose crashed"]
     until(lambda: scene.sessions_of("a") and session not in scene.sessions_of("a"), "the old one's TTL")
 

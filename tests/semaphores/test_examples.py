@@ -83,6 +83,7 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_once(restart: 
     restart.wait_role("ineligible", restart.nodes)
     assert sorted(restart.nodes_that("down")) == sorted(restart.nodes)
     for node in restart.nodes.values():
+        node.wait_line("role", role="holding")
         assert len(node.lines("role", role="holding")) == 1, node.log_tail()
     assert restart.most_at_once("down", "up") == 1
     until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
