@@ -175,6 +175,22 @@ def test_leader_prints_the_holders_value(shared_agent: Agent, unique: str, confi
     shared_agent.session_destroy(session)
 
 
+def test_leader_does_without_what_only_the_daemon_needs(
+    shared_agent: Agent, unique: str, config: Path
+) -> None:
+    """The unit sets variables that the shell of an operator does not have."""
+    item = f"{{key: {unique}/leader, value: '${{NODE_ADDRESS}}', on_change: [{{webhook: '${{HOOK}}'}}]}}"
+    config.write_text(f"consul: {{address: '{shared_agent.url}'}}\nelections: {{app: {item}}}\n")
+    session = shared_agent.session_create(TTL="60s")
+    shared_agent.acquire(f"{unique}/leader", session, b"192.0.2.11")
+    done = command("leader", "app", "--config", str(config))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "192.0.2.11\n", "")
+    shared_agent.session_destroy(session)
+    config.write_text("elections: {app: {key: '${UNSET}/leader'}}\n")
+    done = command("leader", "app", "--config", str(config))
+    assert done.returncode == CONFIGURATION and "the environment has no UNSET" in done.stderr
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_without_a_holder_leader_is_1(shared_agent: Agent, unique: str, config: Path, there: bool) -> None:
     """Also when a former leader's value is still there."""

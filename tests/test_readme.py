@@ -137,14 +137,16 @@ def test_the_installation_with_pipx_works(shown: str, checkout: Shell, tmp_path:
 
 @SHOWN.by(README, "With venv and systemd", "sh")
 def test_the_installation_with_venv_and_systemd_works(shown: str, checkout: Shell, tmp_path: Path) -> None:
-    """Each ``/opt/`` and ``/etc/`` is one below the test's folder; afterwards all is where the unit says."""
+    """``/opt/``, ``/etc/`` and ``/usr/local/`` are below the test's folder; all is where the unit says."""
 
     def here(text: str) -> str:
-        return re.sub(r"(?<!\S)/(?=(?:opt|etc)/)", f"{tmp_path}/", text)
+        return re.sub(r"(?<!\S)/(?=(?:opt|etc|usr/local)/)", f"{tmp_path}/", text)
 
     units = tmp_path / "etc" / "systemd" / "system"
-    units.mkdir(parents=True)
-    (tmp_path / "opt").mkdir()
+    commands = tmp_path / "usr" / "local" / "bin"
+    for folder in (units, commands, tmp_path / "opt"):
+        folder.mkdir(parents=True)
+    checkout.run(f"PATH={commands}:$PATH")
     assert re.search(
         r"^app\n  key +service/app/leader$", run_all(checkout, here(shown), INSTALL_S), re.MULTILINE
     )

@@ -50,6 +50,7 @@ __all__ = [
     "control_settings",
     "load",
     "load_drop_in",
+    "load_places",
     "schema",
     "schema_text",
     "state_dirs_of",
@@ -64,6 +65,14 @@ def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
     from supervisor.config import loader
 
     return loader.load(path, environ, hostname, schema())
+
+
+def load_places(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
+    """The same for a question to Consul: where each item is, and no more of it. What only the daemon
+    needs is not looked at, such as a value filled in from a variable that stands in its unit alone."""
+    from supervisor.config import loader
+
+    return loader.load(path, environ, hostname, schema(), places_only=True)
 
 
 def load_drop_in(

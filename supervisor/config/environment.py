@@ -41,7 +41,8 @@ class Variables:
         if name is None:
             raise CannotFill("cannot hold a $ that begins no ${NAME}: write $$ for a dollar")
         if name not in self._values:
-            raise CannotFill(f"cannot be filled in: the environment has no {name}, set it or write the value")
+            where = "in the unit for the daemon, in the shell for `check`"
+            raise CannotFill(f"cannot be filled in: the environment has no {name}, set it ({where})")
         value = self._values[name]
         if _UNSENDABLE.search(value):
             raise CannotFill(f"cannot be filled in: {name} is not UTF-8 or has control characters")

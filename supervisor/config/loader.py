@@ -25,10 +25,13 @@ def load(
     hostname: str,
     document: dict[str, Any],
     files: Sequence[Path] | None = None,
+    *,
+    places_only: bool = False,
 ) -> Config:
     """The configuration at ``path``, after the schema ``document``. Raises ConfigError.
 
-    ``files``: of a directory these instead of those that stand in it.
+    ``files``: of a directory these instead of those that stand in it. ``places_only``: of an item
+    nothing is looked at but where it is in Consul, and how many may hold it.
     """
     report = Report(Places(str(path)))
     defaults = Defaults(document)
@@ -37,6 +40,8 @@ def load(
     read = source.read(path, report, files)
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
+    if places_only:
+        _leave_places(read.data)
     withheld = secret_variables(read.data)
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
@@ -72,6 +77,12 @@ def load(
         control=control_settings,
         http=http_settings,
     )
+
+
+def _leave_places(data: dict[str, Any]) -> None:
+    for _, _, item in items_of(data):
+        for name in set(item) - {"key", "prefix", "limit"} if isinstance(item, dict) else ():
+            del item[name]
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Self
 
 import psutil
 
-from tests.support.supervisor import COMMAND, ROOT, Supervisor, until
+from tests.support.supervisor import Supervisor, until
 
 MASK = 24
 
@@ -147,20 +147,8 @@ class Housed(Supervisor):
         super().__init__(folder, config)
         self._machine = machine
 
-    def start(self) -> None:
-        """Start it (again); its log goes on in the same file."""
-        assert not self.running, "it is running"
-        argv = ["setpriv", "--pdeathsig", "KILL", *COMMAND, "run", str(self.config_path)]
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._machine.inside(*argv),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=ROOT,
-                env=self._environ,
-                start_new_session=True,
-            )
+    def _argv(self) -> list[str]:
+        return self._machine.inside(*super()._argv())
 
 
 def _mac(text: str, word: str) -> str:

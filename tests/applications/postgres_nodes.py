@@ -1,4 +1,4 @@
-"""Nodes of the PostgreSQL example on one machine, a client that inserts, and probes of who takes writes."""
+"""Nodes of the PostgreSQL example on one machine, and what a write is to them."""
 
 import os
 import pwd
@@ -7,18 +7,18 @@ import signal
 import socket
 import struct
 import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 import psutil
 
+from tests.applications import database
+from tests.applications.database import Client, Probe, Refused
 from tests.applications.stage import EXAMPLES, Stage
-from tests.applications.writes import Background, Write, tenures
-from tests.support.consul import HOST, Agent, free_ports
+from tests.support.consul import HOST, free_ports
 from tests.support.supervisor import Supervisor, until
 
 EXAMPLE = EXAMPLES / "postgresql"
@@ -30,7 +30,6 @@ SESSION = {"ttl": "2s", "lock_delay": "18s"}
 ANSWER_S = 2.0
 PROBE_S = 0.02
 PACE_S = 0.005
-LOOK_S = 0.05  # of a client that was sent away
 PROTOCOL = 196608  # 3.0
 LOCAL = "-c synchronous_commit=local"  # a probe's writes: taken without any standby
 SCHEMA = """
@@ -48,13 +47,6 @@ host replication replicator 127.0.0.1/32 scram-sha-256
 host postgres replicator 127.0.0.1/32 scram-sha-256
 host postgres app 127.0.0.1/32 trust
 """
-
-
-T = TypeVar("T")
-
-
-class Refused(Exception):
-    """PostgreSQL says no."""
 
 
 class Connection:
@@ -246,82 +238,6 @@ class Node:
         return f"{self.supervisor.log_tail()}\n{log.read_text()[-3000:] if log.exists() else ''}"
 
 
-class Probe:
-    """Tries to write to one node, all the time, leader or not, and needs no standby for it."""
-
-    def __init__(self, node: Node) -> None:
-        self.taken: list[Write] = []
-        self._node = node
-        self._connection: Connection | None = None
-        self.background = Background(self._try, self._hang_up)
-
-    def _try(self) -> None:
-        sent = time.monotonic()
-        try:
-            if self._connection is None:
-                self._connection = Connection(self._node.port, LOCAL)
-            self._connection.ask(f"INSERT INTO probes VALUES ('{self._node.name}')")
-            self.taken.append(Write(self._node.name, sent, time.monotonic()))
-        except Refused:
-            pass
-        except OSError:
-            self._hang_up()
-        time.sleep(PROBE_S)
-
-    def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-
-
-class Client:
-    """Inserts one number after the other where the leader is by the key; remembers what was confirmed."""
-
-    def __init__(self, agent: Agent, nodes: Sequence[Node]) -> None:
-        self.confirmed: list[tuple[int, str, float]] = []  # the number, the node, when
-        self._agent = agent
-        self._nodes = {node.address: node for node in nodes}
-        self._number = 0
-        self._node: Node | None = None
-        self._connection: Connection | None = None
-        self.background = Background(self._insert, self._hang_up)
-
-    def _insert(self) -> None:
-        time.sleep(PACE_S)
-        try:
-            if self._connection is None:
-                self._connect()
-            if self._connection is not None and self._node is not None:
-                self._number += 1
-                self._connection.ask(f"INSERT INTO numbers VALUES ({self._number})")
-                self.confirmed.append((self._number, self._node.name, time.monotonic()))
-                return
-        except (OSError, Refused):
-            pass
-        self._hang_up()
-        time.sleep(LOOK_S)
-
-    def _connect(self) -> None:
-        entry = self._agent.kv_get(KEY)
-        if entry is not None and entry["Session"]:
-            self._node = self._nodes[entry["Value"].decode()]
-            self._connection = Connection(self._node.port)
-
-    def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-
-    def by(self, node: Node) -> int:
-        """How many this node has confirmed."""
-        return sum(name == node.name for _, name, _ in list(self.confirmed))
-
-    def lost(self, node: Node) -> set[int]:
-        """Confirmed numbers that this node does not have."""
-        numbers = {number for number, _, _ in list(self.confirmed)}
-        return numbers - {int(number) for number in node.ask("SELECT number FROM numbers")}
-
-
 class Reaper:
     """Ends what runs below a folder when the tests' own process is killed: PostgreSQL is no child of it."""
 
@@ -341,28 +257,25 @@ class Reaper:
         self._process.wait()
 
 
-class Scene:
-    """Nodes, the client and the probes."""
+class Scene(database.Scene[Node, Connection]):
+    """So many nodes; the first has the cluster, the others have nothing."""
 
     def __init__(self, stage: Stage, template: Path, home: Path, count: int) -> None:
-        self.agent = stage.agent
         self._home = home
         ports = free_ports(count)
-        self.nodes = []
+        nodes = []
         for name, port in zip("abc", ports, strict=False):
             (home / name).mkdir()
             shutil.chown(home / name, OWNER)
-            self.nodes.append(Node(stage, home / name, port, ports))
-        as_owner("/usr/bin/cp", "-a", template / "data", self.nodes[0].data)
-        self.client = Client(stage.agent, self.nodes)
-        self.probes = [Probe(node) for node in self.nodes]
-        self._backgrounds = [self.client.background, *(probe.background for probe in self.probes)]
+            nodes.append(Node(stage, home / name, port, ports))
+        as_owner("/usr/bin/cp", "-a", template / "data", nodes[0].data)
+        super().__init__(stage.agent, KEY, nodes)
+        self.client = Client(self.leader, lambda node: Connection(node.port), write, PACE_S)
+        self.probes = [_probe(node) for node in nodes]
 
     def __enter__(self) -> Self:
         self._reaper = Reaper(self._home)
-        for background in self._backgrounds:
-            background.start()
-        return self
+        return super().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -370,8 +283,7 @@ class Scene:
         for node in self.nodes:
             node.die()
         self._reaper.close()
-        for background in self._backgrounds:
-            background.end()
+        super().__exit__(kind, error, trace)
 
     def led_by_first(self) -> Sequence[Node]:
         """The nodes when the first leads, and the others have copied it, and commits are confirmed."""
@@ -383,51 +295,41 @@ class Scene:
         assert self.wait_leader() is first
         assert not (folder / "postgresql-lead-anyway").exists()
         self.wait_sent(first, *others)
-        self.wait(lambda: self.client.by(first) > 20, "rows are confirmed")
+        self.wait_confirmed(first)
         # So that any of them may lead from now on.
         for node in others:
             node.supervisor.wait_line("role", role="waiting")
         return self.nodes
-
-    def wait(self, condition: Callable[[], T], what: str) -> T:
-        """``until``, with all that is known when it does not happen."""
-        try:
-            return until(condition, what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.account()}") from None
-
-    def wait_leader(self, but: Node | None = None) -> Node:
-        """The node that leads and has finished on_acquire."""
-
-        def leading() -> Node | None:
-            entry = self.agent.kv_get(KEY)
-            if entry is None or not entry["Session"]:
-                return None
-            node = next(node for node in self.nodes if node.address == entry["Value"].decode())
-            held = node.supervisor.lines("role", role="holding", session=entry["Session"])
-            return node if held and node is not but else None
-
-        found = self.wait(leading, "a leader")
-        assert found is not None
-        return found
 
     def wait_sent(self, leader: Node, *others: Node) -> None:
         """Return when these are standbys that have all that the leader has."""
         for node in others:
             self.wait(lambda node=node: leader.sends_to(node), f"{node.name} streams")  # type: ignore[misc]
 
-    def wait_confirmed(self, node: Node) -> None:
-        """Return when the client writes there."""
-        count = self.client.by(node)
-        self.wait(lambda: self.client.by(node) > count + 20, "rows are confirmed")
+    def lost(self, node: Node) -> list[int]:
+        """Confirmed numbers that this node does not have."""
+        return sorted(set(self.client.numbers()) - set(map(int, node.ask("SELECT number FROM numbers"))))
 
-    def tenures(self) -> list[str]:
-        """Who took writes, in that order, and one after the other."""
-        return tenures([probe.taken for probe in self.probes])
+    def judge(self, former: Node, new: Node) -> None:
+        """And one is a primary."""
+        super().judge(former, new)
+        assert [node.name for node in self.nodes if node.is_primary()] == [new.name]
 
-    def account(self) -> str:
-        """All that is known, for the text of a failure."""
-        return "\n".join(node.account() for node in self.nodes)
+
+def _probe(node: Node) -> Probe[Connection]:
+    """It needs no standby for what it writes."""
+    return Probe(
+        node,
+        lambda: Connection(node.port, LOCAL),
+        lambda connection: connection.ask(f"INSERT INTO probes VALUES ('{node.name}')"),
+        PROBE_S,
+    )
+
+
+def write(connection: Connection, number: int) -> bool:
+    """It is answered once a standby has it, too."""
+    connection.ask(f"INSERT INTO numbers VALUES ({number})")
+    return True
 
 
 def owner_id() -> int:

@@ -1,16 +1,14 @@
-"""Three nodes of the Redis example on one machine, a client that writes, and probes of who takes writes."""
+"""Three nodes of the Redis example on one machine, and what a write is to them."""
 
 import socket
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
-from types import TracebackType
-from typing import Self, TypeVar
 
+from tests.applications import database
+from tests.applications.database import Client, Probe, Refused
 from tests.applications.stage import EXAMPLES, Program, Stage
-from tests.applications.writes import Background, Write, tenures
-from tests.support.consul import HOST, Agent, free_ports
-from tests.support.supervisor import Supervisor, until
+from tests.support.consul import HOST, free_ports
+from tests.support.supervisor import Supervisor
 
 EXAMPLE = EXAMPLES / "redis"
 KEY = "service/redis/primary"
@@ -18,11 +16,7 @@ SESSION = {"ttl": "2s", "lock_delay": "15s"}
 ANSWER_S = 2.0  # a Redis that is there answers at once, also on a busy machine
 PROBE_S = 0.005
 PACE_S = 0.002  # of the client: three nodes and Consul share this machine
-LOOK_S = 0.02  # of a client that was sent away
 REPLICATED_MS = 2000
-
-
-T = TypeVar("T")
 
 
 class Connection:
@@ -41,6 +35,11 @@ class Connection:
             return line
         length = int(line[1:])
         return "" if length < 0 else self._stream.read(length + 2)[:-2].decode()
+
+    def set(self, key: str, value: str) -> None:
+        """Refused when it does not take it."""
+        if (reply := self.ask("SET", key, value)) != "+OK":
+            raise Refused(reply)
 
     def _line(self) -> str:
         line = self._stream.readline()
@@ -89,6 +88,10 @@ class Node:
         info = self.info()
         return info.get("master_port") == str(other.port) and info.get("master_link_status") == "up"
 
+    def account(self) -> str:
+        """What is known of it, for the text of a failure."""
+        return f"{self.name} {self.address}: {self.info()}\n{self.supervisor.log_tail()}"
+
     def die(self) -> None:
         """What a machine does whose power is cut."""
         self.redis.kill()
@@ -100,108 +103,15 @@ class Node:
         self.supervisor.start()
 
 
-class Probe:
-    """Tries to write to one node, all the time, leader or not."""
-
-    def __init__(self, node: Node) -> None:
-        self.taken: list[Write] = []
-        self._node = node
-        self._connection: Connection | None = None
-        self.background = Background(self._try, self._hang_up)
-
-    def _try(self) -> None:
-        sent = time.monotonic()
-        try:
-            if self._connection is None:
-                self._connection = Connection(self._node.port)
-            if self._connection.ask("SET", "probe", self._node.name) == "+OK":
-                self.taken.append(Write(self._node.name, sent, time.monotonic()))
-        except OSError:
-            self._hang_up()
-        time.sleep(PROBE_S)
-
-    def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-
-
-class Client:
-    """Writes one number after the other to whoever leads by the key; remembers what was replicated."""
-
-    def __init__(self, agent: Agent, nodes: Sequence[Node]) -> None:
-        self.confirmed: list[tuple[int, str, float]] = []  # the number, the node, when
-        self._agent = agent
-        self._nodes = {node.address: node for node in nodes}
-        self._number = 0
-        self._node: Node | None = None
-        self._connection: Connection | None = None
-        self.background = Background(self._write, self._hang_up)
-
-    def _write(self) -> None:
-        time.sleep(PACE_S)
-        try:
-            if self._connection is None:
-                self._connect()
-            if self._connection is not None and self._confirmed(self._connection):
-                return
-        except OSError:
-            pass
-        self._hang_up()
-        time.sleep(LOOK_S)
-
-    def _connect(self) -> None:
-        entry = self._agent.kv_get(KEY)
-        if entry is not None and entry["Session"]:
-            self._node = self._nodes[entry["Value"].decode()]
-            self._connection = Connection(self._node.port)
-
-    def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-
-    def _confirmed(self, connection: Connection) -> bool:
-        self._number += 1
-        if connection.ask("SET", f"number:{self._number}", str(self._number)) != "+OK":
-            return False
-        if connection.ask("WAIT", "1", str(REPLICATED_MS)) in (":1", ":2"):
-            assert self._node is not None
-            self.confirmed.append((self._number, self._node.name, time.monotonic()))
-        return True
-
-    def by(self, node: Node) -> int:
-        """How many this node has confirmed."""
-        return sum(name == node.name for _, name, _ in list(self.confirmed))
-
-    def lost(self, node: Node) -> list[int]:
-        """Confirmed numbers that this node does not have."""
-        with closing(Connection(node.port)) as connection:
-            numbers = [number for number, _, _ in list(self.confirmed)]
-            return [n for n in numbers if connection.ask("GET", f"number:{n}") != str(n)]
-
-
-class Scene:
-    """Three nodes, the client and the probes; ``end`` judges."""
+class Scene(database.Scene[Node, Connection]):
+    """Three nodes."""
 
     def __init__(self, stage: Stage) -> None:
-        self.agent = stage.agent
         ports = free_ports(3)
-        self.nodes = [Node(stage, name, port, ports) for name, port in zip("abc", ports, strict=True)]
-        self.client = Client(stage.agent, self.nodes)
-        self.probes = [Probe(node) for node in self.nodes]
-        self._backgrounds = [self.client.background, *(probe.background for probe in self.probes)]
-
-    def __enter__(self) -> Self:
-        for background in self._backgrounds:
-            background.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for background in self._backgrounds:
-            background.end()
+        nodes = [Node(stage, name, port, ports) for name, port in zip("abc", ports, strict=True)]
+        super().__init__(stage.agent, KEY, nodes)
+        self.client = Client(self.leader, lambda node: Connection(node.port), write, PACE_S)
+        self.probes = [_probe(node) for node in nodes]
 
     def led_by_first(self) -> tuple[Node, Node, Node]:
         """The nodes when the first is the primary, the others follow, and writes are confirmed."""
@@ -212,41 +122,30 @@ class Scene:
         c.supervisor.start()
         a, b = (a, b) if leader is a else (b, a)
         self.wait_following(a, b, c)
-        self.wait(lambda: self.client.by(a) > 20, "writes are confirmed")
+        self.wait_confirmed(a)
         return a, b, c
-
-    def wait(self, condition: Callable[[], T], what: str) -> T:
-        """``until``, with all that is known when it does not happen."""
-        try:
-            return until(condition, what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.account()}") from None
-
-    def wait_leader(self, but: Node | None = None) -> Node:
-        """The node that leads and has finished on_acquire."""
-
-        def leading() -> Node | None:
-            entry = self.agent.kv_get(KEY)
-            if entry is None or not entry["Session"]:
-                return None
-            node = next(node for node in self.nodes if node.address == entry["Value"].decode())
-            held = node.supervisor.lines("role", role="holding", session=entry["Session"])
-            return node if held and node is not but else None
-
-        found = self.wait(leading, "a leader")
-        assert found is not None
-        return found
 
     def wait_following(self, leader: Node, *others: Node) -> None:
         """Return when these are connected replicas of the leader."""
         for node in others:
             self.wait(lambda node=node: node.follows(leader), f"{node.name} follows")  # type: ignore[misc]
 
-    def tenures(self) -> list[str]:
-        """Who took writes, in that order, and one after the other."""
-        return tenures([probe.taken for probe in self.probes])
+    def lost(self, node: Node) -> list[int]:
+        """Confirmed numbers that this node does not have."""
+        with closing(Connection(node.port)) as connection:
+            return [n for n in self.client.numbers() if connection.ask("GET", f"number:{n}") != str(n)]
 
-    def account(self) -> str:
-        """All that is known, for the text of a failure."""
-        infos = "\n".join(f"{node.name} {node.address}: {node.info()}" for node in self.nodes)
-        return infos + "\n" + "\n".join(node.supervisor.log_tail() for node in self.nodes)
+
+def _probe(node: Node) -> Probe[Connection]:
+    return Probe(
+        node,
+        lambda: Connection(node.port),
+        lambda connection: connection.set("probe", node.name),
+        PROBE_S,
+    )
+
+
+def write(connection: Connection, number: int) -> bool:
+    """Whether a replica has it, too."""
+    connection.set(f"number:{number}", str(number))
+    return connection.ask("WAIT", "1", str(REPLICATED_MS)) in (":1", ":2")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.applications.postgres_nodes import Connection, Node, Scene, make_home, make_template
+from tests.applications.postgres_nodes import Connection, Scene, make_home, make_template
 from tests.applications.stage import Stage
 from tests.support.supervisor import command, until
 
@@ -67,9 +67,9 @@ def test_a_machine_that_dies_is_replaced_and_comes_back_as_a_standby(scene_of: N
     scene.wait_sent(new, a, other)
     assert a.said("pg_rewind: undoing") == (by == "pg_rewind")
     assert [node.copies() for node in (a, b, c)] == [int(by == "pg_basebackup"), 1, 1], scene.account()
-    told(scene, f"crash, back by {by}", a, new, died_at)
-    judge(scene, a, new)
-    until(lambda: not scene.client.lost(a), "the former primary has all rows, too")
+    scene.tell(f"crash, back by {by}", a, new, died_at)
+    scene.judge(a, new)
+    until(lambda: not scene.lost(a), "the former primary has all rows, too")
     stop(scene)
 
 
@@ -92,8 +92,8 @@ def test_a_planned_hand_over_loses_no_row(scene_of: NodesOf, how: str, count: in
     scene.wait_confirmed(new)
     assert not a.said("pg_rewind")  # it had sent all before it ended
     assert [node.copies() for node in scene.nodes] == [0, 1, 1][:count], scene.account()
-    told(scene, how, a, new, began_at)
-    judge(scene, a, new)
+    scene.tell(how, a, new, began_at)
+    scene.judge(a, new)
     stop(scene)
 
 
@@ -130,7 +130,7 @@ def test_a_standby_that_lacks_rows_leaves_the_lead_to_one_that_has_them(scene_of
     assert scene.wait_leader() is b
     scene.wait_sent(b, c)
     scene.wait_confirmed(b)
-    judge(scene, a, b)
+    scene.judge(a, b)
 
 
 def test_a_primary_that_stands_still_is_killed_before_another_is_promoted(scene_of: NodesOf) -> None:
@@ -142,7 +142,7 @@ def test_a_primary_that_stands_still_is_killed_before_another_is_promoted(scene_
     new = scene.wait_leader(but=a)
     scene.wait_sent(new, a, c if new is b else b)
     scene.wait_confirmed(new)
-    judge(scene, a, new)
+    scene.judge(a, new)
 
 
 def test_nobody_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of: NodesOf) -> None:
@@ -161,16 +161,7 @@ def test_nobody_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of:
     scene.wait_sent(new, *(node for node in scene.nodes if node is not new))
     scene.wait_confirmed(new)
     assert [node.copies() for node in scene.nodes] == [0, 1, 1], scene.account()
-    judge(scene, a, new)
-
-
-def judge(scene: Scene, former: Node, new: Node) -> None:
-    """One after the other took writes, and all that was confirmed is there."""
-    expected = [former.name] if new is former else [former.name, new.name]
-    assert scene.tenures() == expected, scene.account()
-    assert [node.name for node in scene.nodes if node.is_primary()] == [new.name]
-    assert scene.client.by(former) and scene.client.by(new)
-    assert not scene.client.lost(new)
+    scene.judge(a, new)
 
 
 def stop(scene: Scene) -> None:
@@ -178,14 +169,3 @@ def stop(scene: Scene) -> None:
     for node in scene.nodes:
         assert node.supervisor.stop() == 0
         node.supervisor.assert_no_fault()
-
-
-def told(scene: Scene, how: str, former: Node, new: Node, since: float) -> None:
-    """Print what was measured."""
-    first = next(at for _, name, at in scene.client.confirmed if name == new.name)
-    times = [at for _, _, at in scene.client.confirmed]
-    gap = max(late - early for early, late in zip(times, times[1:], strict=False))
-    print(
-        f"PostgreSQL ({how}): {new.name} confirms {first - since:.2f} s after {former.name}'s end, ", end=""
-    )
-    print(f"no row confirmed for {gap:.2f} s, {len(times)} confirmed")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.applications.redis_nodes import Node, Scene
+from tests.applications.redis_nodes import Scene
 from tests.applications.stage import Stage
 from tests.support.supervisor import command, until
 
@@ -39,11 +39,11 @@ def test_a_machine_that_dies_is_replaced_and_follows_when_it_is_back(scene: Scen
     new = scene.wait_leader(but=a)
     other = c if new is b else b
     scene.wait_following(new, other)
-    scene.wait(lambda: scene.client.by(new) > 20, "writes go on")
+    scene.wait_confirmed(new)
     a.rise()
     scene.wait_following(new, a, other)
-    told(scene, "crash", a, new, died_at)
-    judge(scene, a, new)
+    scene.tell("crash", a, new, died_at)
+    scene.judge(a, new)
     assert all(node.supervisor.stop() == 0 for node in (a, b, c))
 
 
@@ -63,10 +63,10 @@ def test_a_planned_hand_over_loses_nothing(scene: Scene, how: str) -> None:
         a.supervisor.start()
     other = c if new is b else b
     scene.wait_following(new, a, other)
-    scene.wait(lambda: scene.client.by(new) > 20, "writes go on")
+    scene.wait_confirmed(new)
     assert a.ask("SET", "a", "b").startswith("-READONLY")
-    told(scene, how, a, new, began_at)
-    judge(scene, a, new)
+    scene.tell(how, a, new, began_at)
+    scene.judge(a, new)
     for node in scene.nodes:
         assert node.supervisor.stop() == 0
         node.supervisor.assert_no_fault()
@@ -76,8 +76,7 @@ def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: Sc
     a, b, c = scene.led_by_first()
     assert c.supervisor.stop() == 0
     assert c.ask("REPLICAOF", "127.0.0.1", "1") == "+OK"  # what c gets no more
-    count = scene.client.by(a)
-    until(lambda: scene.client.by(a) > count + 20, "b alone confirms")
+    scene.wait_confirmed(a)  # by b alone
     assert b.supervisor.stop() == 0
     a.die()
     c.supervisor.start()
@@ -86,8 +85,8 @@ def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: Sc
     b.supervisor.start()
     assert scene.wait_leader() is b
     scene.wait_following(b, c)
-    scene.wait(lambda: scene.client.by(b) > 20, "writes go on")
-    judge(scene, a, b)
+    scene.wait_confirmed(b)
+    scene.judge(a, b)
 
 
 def test_a_redis_that_is_started_anew_under_its_leader_is_no_primary_any_more(scene: Scene) -> None:
@@ -98,9 +97,9 @@ def test_a_redis_that_is_started_anew_under_its_leader_is_no_primary_any_more(sc
     killed_at = time.monotonic()
     new = scene.wait_leader(but=a)
     scene.wait_following(new, a, c if new is b else b)
-    scene.wait(lambda: scene.client.by(new) > 20, "writes go on")
-    told(scene, "Redis alone started anew", a, new, killed_at)
-    judge(scene, a, new)
+    scene.wait_confirmed(new)
+    scene.tell("Redis alone started anew", a, new, killed_at)
+    scene.judge(a, new)
 
 
 def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: Scene) -> None:
@@ -110,8 +109,8 @@ def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: Scene) 
     os.kill(pid, signal.SIGSTOP)
     new = scene.wait_leader(but=a)
     assert not a.redis.running
-    scene.wait(lambda: scene.client.by(new) > 20, "writes go on")
-    judge(scene, a, new)
+    scene.wait_confirmed(new)
+    scene.judge(a, new)
     (c if new is b else b).redis.kill()  # no replica is left
     scene.wait(lambda: new.ask("SET", "a", "b").startswith("-NOREPLICAS"), "a primary alone refuses writes")
 
@@ -120,25 +119,9 @@ def test_a_primary_whose_supervisor_has_died_is_told_by_the_next_to_refuse_write
     a, b, c = scene.led_by_first()
     a.supervisor.kill()
     new = scene.wait_leader(but=a)
-    scene.wait(lambda: scene.client.by(new) > 20, "writes go on")
+    scene.wait_confirmed(new)
     assert a.ask("SET", "a", "b").startswith("-NOREPLICAS")
-    judge(scene, a, new)
+    scene.judge(a, new)
     a.supervisor.start()
     scene.wait_following(new, a)
-    assert not scene.client.lost(a)
-
-
-def judge(scene: Scene, former: Node, new: Node) -> None:
-    """One after the other took writes, and all that was confirmed is there."""
-    assert scene.tenures() == [former.name, new.name], scene.account()
-    assert scene.client.by(former) and scene.client.by(new)
-    assert not scene.client.lost(new)
-
-
-def told(scene: Scene, how: str, former: Node, new: Node, since: float) -> None:
-    """Print what was measured."""
-    first = next(at for _, name, at in scene.client.confirmed if name == new.name)
-    times = [at for _, _, at in scene.client.confirmed]
-    gap = max(late - early for early, late in zip(times, times[1:], strict=False))
-    print(f"Redis ({how}): {new.name} confirms {first - since:.2f} s after {former.name}'s end, ", end="")
-    print(f"no write confirmed for {gap:.2f} s, {len(times)} confirmed")
+    assert not scene.lost(a)

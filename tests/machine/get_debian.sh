@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 release=bookworm
 tree=.cache/machine/$release
 packages=systemd,systemd-sysv,dbus,python3,python3-venv,python3-apt,python3-packaging,util-linux,iproute2,sudo
+packages=$packages,procps,redis-server,postgresql-15
 
 cannot() {
     echo "cannot make a Debian to boot: $1" >&2
@@ -33,5 +34,7 @@ log=.cache/machine/debootstrap.log
 debootstrap --variant=minbase --include="$packages" "$release" "$tree.part" "$mirror" >"$log" 2>&1 ||
     cannot "see $log"
 rm -rf "$tree.part"/var/cache/apt/archives/*.deb "$tree.part"/var/lib/apt/lists/*
+# Most tests have no use for the databases: who has, starts them.
+systemctl --root="$tree.part" disable --quiet redis-server postgresql
 echo "$packages" >"$tree.packages"
 mv "$tree.part" "$tree"

@@ -48,6 +48,18 @@ def record(what: str) -> str:
     return f'echo "{what} $CONSUL_SUPERVISOR_REASON" >>{EVENTS}'
 
 
+def install_product(machine: Machine, wheels: Path) -> None:
+    """By the steps of the README, from a folder of wheels in place of a network; nothing is started."""
+    shutil.copytree(wheels, machine.root / "srv" / "wheels")
+    shutil.copy(ROOT / "systemd" / f"{UNIT}.service", machine.root / "etc" / "systemd" / "system")
+    machine.did(
+        "python3 -m venv /opt/consul-supervisor;"
+        "/opt/consul-supervisor/bin/pip install -q --no-index --find-links /srv/wheels consul-supervisor;"
+        "ln -sf /opt/consul-supervisor/bin/consul-supervisor /usr/local/bin/;"
+        "systemctl daemon-reload"
+    )
+
+
 class Node:
     """Everything that is done to one machine."""
 
@@ -58,17 +70,11 @@ class Node:
     def install(self, folder: Path) -> None:
         """Consul, and the product by the steps of the README, from wheels in place of a network."""
         make_wheels(folder / "wheels")
-        root = self.machine.root
-        shutil.copytree(folder / "wheels", root / "srv" / "wheels")
-        shutil.copy(BINARY, root / "usr" / "local" / "bin" / "consul")
-        shutil.copy(ROOT / "systemd" / f"{UNIT}.service", root / "etc" / "systemd" / "system")
+        shutil.copy(BINARY, self.machine.root / "usr" / "local" / "bin" / "consul")
         self.machine.write("/etc/systemd/system/consul.service", CONSUL_UNIT)
         self.machine.write("/etc/consul.d/consul.json", json.dumps(CONSUL_CONFIG))
-        self.machine.did(
-            "python3 -m venv /opt/consul-supervisor;"
-            "/opt/consul-supervisor/bin/pip install -q --no-index --find-links /srv/wheels consul-supervisor;"
-            f"systemctl daemon-reload; systemctl enable -q --now consul; systemctl enable -q {UNIT}"
-        )
+        install_product(self.machine, folder / "wheels")
+        self.machine.did(f"systemctl enable -q --now consul; systemctl enable -q {UNIT}")
         self.wait_consul()
 
     def election(self, **settings: Any) -> dict[str, Any]:

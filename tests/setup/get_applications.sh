@@ -9,6 +9,7 @@ exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/activemq activemq
 /usr/sbin/haproxy haproxy
 /usr/bin/curl curl
+/usr/bin/shellcheck shellcheck
 /usr/sbin/ip iproute2
 /usr/bin/arping iputils-arping
 END

@@ -86,8 +86,7 @@ class Supervisor:
         assert not self.running, "it is running"
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                # setpriv rather than preexec_fn: nothing of Python runs between fork and exec.
-                ["setpriv", "--pdeathsig", "KILL", *COMMAND, "run", str(self.config_path)],
+                self._argv(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -95,6 +94,10 @@ class Supervisor:
                 env=self._environ,
                 start_new_session=True,  # Ctrl-C is for pytest, which then ends it
             )
+
+    def _argv(self) -> list[str]:
+        # setpriv rather than preexec_fn: nothing of Python runs between fork and exec.
+        return ["setpriv", "--pdeathsig", "KILL", *COMMAND, "run", str(self.config_path)]
 
     @property
     def running(self) -> bool:

@@ -1,0 +1,26 @@
+"""The scripts of the examples, and of the set-up, read by shellcheck: others copy them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.supervisor import ROOT
+
+FIRST_LINES = ("#!/bin/sh", "#!/bin/bash", "#!/usr/bin/env bash")
+SCRIPTS = [
+    path
+    for folder in ("examples", "tests", ".ci")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.is_file() and path.suffix in ("", ".sh") and path.read_text().startswith(FIRST_LINES)
+]
+
+
+def test_they_are_found() -> None:
+    assert {"redis-failover", "only-here", "make_venv.sh", "run"} <= {path.name for path in SCRIPTS}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_shellcheck_has_nothing_to_say(script: Path) -> None:
+    ran = subprocess.run(["shellcheck", str(script)], check=False, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
