@@ -20,11 +20,12 @@ command -v debootstrap >/dev/null || missing="$missing debootstrap"
 if [ -n "$missing" ]; then
     command -v apt-get >/dev/null || cannot "install$missing first"
     apt-get update -q
-    # shellcheck disable=SC2086 - a word each
+    # shellcheck disable=SC2086  # a word each
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
 fi
 [ ! -d "$tree" ] || [ "$(cat "$tree.packages")" != "$packages" ] || exit 0
 
+# shellcheck disable=SC2016  # $(REPO_URI) is for apt-get
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $release" | head -n 1)
 [ -n "$mirror" ] || cannot "this machine's apt has no source of $release"
 echo "making a Debian $release to boot: this takes a minute or two, once"

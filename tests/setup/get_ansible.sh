@@ -10,7 +10,7 @@ if [ -x "$venv/bin/ansible-lint" ] && [ "$(cat "$venv/made-of" 2>/dev/null)" = "
 fi
 rm -rf "$venv"
 .venv/bin/python -m venv "$venv"
-# shellcheck disable=SC2086 - a word each
+# shellcheck disable=SC2086  # a word each
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $wanted || {
     echo "cannot install Ansible (see above): pip needs a package index" >&2
     exit 1

@@ -22,5 +22,5 @@ if [ ! -e "$policy" ]; then
 fi
 trap '[ -z "$made" ] || rm -f "$policy"' EXIT
 apt-get update -q
-# shellcheck disable=SC2086 - a word each
+# shellcheck disable=SC2086  # a word each
 DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
