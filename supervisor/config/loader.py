@@ -53,7 +53,7 @@ def load(
         "semaphores": builder.semaphore,
     }
     items = tuple(builds[section](name, given) for section, name, given in items_of(sound))
-    for settings in items:
+    for settings in () if places_only else items:
         relations.check_item(settings, report)
     relations.check_keys(
         read.data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
@@ -80,6 +80,7 @@ def load(
 
 
 def _leave_places(data: dict[str, Any]) -> None:
+    data.pop("defaults", None)
     for _, _, item in items_of(data):
         for name in set(item) - {"key", "prefix", "limit"} if isinstance(item, dict) else ():
             del item[name]

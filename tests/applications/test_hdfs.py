@@ -2,7 +2,8 @@
 
 No HDFS is here: in its place stands an ``hdfs`` that keeps the state of each NameNode and records what
 is asked of it, and likewise ``ssh``, ``sudo`` and ``systemctl``. It does whatever it is told, also make
-a second one active (the real haadmin refuses where it can), so that only our scripts prevent that.
+a second one active (the real haadmin refuses where it can), so that only our scripts prevent that. But it
+refuses as the real one does where the other NameNode does not answer (HAAdmin.isOtherTargetNodeActive).
 """
 
 import os
@@ -27,6 +28,8 @@ HDFS = """\
 #!/bin/sh
 set -eu
 id=$3
+forced=
+if [ "$3" = --forceactive ]; then id=$4 forced=" $3"; fi
 case "$1 $2 $id" in
 "getconf -confKey dfs.nameservices") echo cluster ;;
 "getconf -confKey dfs.ha.namenodes.cluster") echo nn-a,nn-b ;;
@@ -43,7 +46,14 @@ case "$1 $2 $id" in
     case $2 in
     -checkHealth) ;;
     -transitionToStandby) "$SET" "$id" standby "call $NODE $2 $id" ;;
-    -transitionToActive) "$SET" "$id" active "call $NODE $2 $id" ;;
+    -transitionToActive)
+        # The other one is asked first, and must answer.
+        for other in nn-a nn-b; do
+            [ -z "$forced" ] && [ "$other" != "$id" ] && grep -q down "$CLUSTER/$other" || continue
+            echo "Unexpected error occurred: Call to $other.example.net:8020 failed" >&2
+            exit 255
+        done
+        "$SET" "$id" active "call $NODE $2$forced $id" ;;
     *) exit 255 ;;
     esac ;;
 *) exit 255 ;;
@@ -79,6 +89,8 @@ id=${AT:-$HDFS_NAMENODE_ID}
 case "$*" in
 "kill --signal=KILL hadoop-hdfs-namenode" | "stop hadoop-hdfs-namenode")
     "$SET" "$id" down "call $NODE systemctl-$1 $id" ;;
+"show --property=LoadState --value hadoop-hdfs-namenode") echo loaded ;;
+"show --property=LoadState --value "*) echo not-found ;;
 "is-active hadoop-hdfs-namenode")
     if grep -q down "$CLUSTER/$id"; then echo failed; exit 3; fi
     echo active ;;
@@ -91,7 +103,7 @@ PROGRAMS = {"hdfs": HDFS, "set": SET, "ssh": SSH, "sudo": SUDO, "systemctl": SYS
 class Cluster:
     """Two NameNodes, nn-a and nn-b, with a supervisor each; both begin as standby, as real ones do."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, **environment: str) -> None:
         self._folder = stage.folder / "cluster"
         programs = self._folder / "bin"
         programs.mkdir(parents=True)
@@ -115,6 +127,7 @@ class Cluster:
                 "RECORD": str(self._record),
                 "SET": str(programs / "set"),
                 "PATH": f"{programs}:{os.environ['PATH']}",
+                **environment,
             }
             self.supervisors[name] = stage.supervisor(
                 name, FOLDER / "namenode.yaml", environ, {**REPLACED, **places}, SESSION
@@ -175,9 +188,9 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(stage: Stage) -> Iterator[Cluster]:
+def cluster(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Whatever a test does with it, never are two active."""
-    made = Cluster(stage)
+    made = Cluster(stage, **getattr(request, "param", {}))
     try:
         yield made
     finally:
@@ -227,7 +240,8 @@ def test_after_a_crash_the_active_one_is_fenced_before_the_other_becomes_active(
     asked = (
         ["-transitionToStandby nn-a"] if how == "answers" else ["systemctl-kill nn-a", "systemctl-stop nn-a"]
     )
-    assert cluster.calls("nn-b") == [*asked, "-transitionToActive nn-b"]
+    force = "" if how == "answers" else "--forceactive "
+    assert cluster.calls("nn-b") == [*asked, f"-transitionToActive {force}nn-b"]
     assert cluster.state("nn-a") == ("standby" if how == "answers" else "down")
     assert b.stop() == 0
 
@@ -245,6 +259,17 @@ def test_while_nobody_knows_that_the_other_is_off_none_is_active(cluster: Cluste
     cluster.wait_active("nn-b")
     until(lambda: b.lines("role", role="holding"), "it leads")
     assert not cluster.marked("is-off-nn-a.example.net")
+    assert b.stop() == 0
+
+
+@pytest.mark.parametrize("cluster", [{"HDFS_UNIT": "hadoop-namenode"}], indirect=True)
+def test_a_unit_that_is_not_there_is_no_namenode_that_has_ended(cluster: Cluster) -> None:
+    """systemd calls it inactive, too: on_lose fails, and the last resort kills the right one."""
+    a, b = cluster.start()
+    cluster.mark("nn-a-refuses")
+    assert a.stop() == 0
+    assert "systemd knows no unit hadoop-namenode: set HDFS_UNIT" in a.log_text
+    assert cluster.state("nn-a") == "down"
     assert b.stop() == 0
 
 
