@@ -93,8 +93,8 @@ def _add_check(commands: _Commands) -> None:
         type=Path,
         nargs="+",
         metavar="PATH",
-        help="configuration: a file or a directory. Several are checked each by itself, without figures; "
-        "files that belong together are checked as their directory",
+        help="configuration: a file or a directory. Several are checked each by itself, without figures and "
+        "other options; files that belong together are checked as their directory",
     )
     check.add_argument(
         "--with",

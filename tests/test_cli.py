@@ -180,8 +180,8 @@ def test_leader_does_without_what_only_the_daemon_needs(
 ) -> None:
     """The unit sets variables that the shell of an operator does not have."""
     item = f"{{key: {unique}/leader, value: '${{NODE_ADDRESS}}', on_change: [{{webhook: '${{HOOK}}'}}]}}"
-    defaults = "defaults: {session: {lock_delay: 0s}}"
-    config.write_text(f"consul: {{address: '{shared_agent.url}'}}\nelections: {{app: {item}}}\n{defaults}\n")
+    items = f"{{app: {item}, other: {{key: '${{OTHER}}'}}}}"
+    config.write_text(f"consul: {{address: '{shared_agent.url}'}}\nelections: {items}\n")
     session = shared_agent.session_create(TTL="60s")
     shared_agent.acquire(f"{unique}/leader", session, b"192.0.2.11")
     done = command("leader", "app", "--config", str(config))

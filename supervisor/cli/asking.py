@@ -28,13 +28,13 @@ def answered(question: Callable[[argparse.Namespace], int], options: argparse.Na
 
 def leader(options: argparse.Namespace) -> int:
     """Print who leads."""
-    from supervisor.config import consul_settings, load_places
+    from supervisor.config import consul_settings, load_for_question
     from supervisor.lookup import key_now
 
     if options.key is not None:
         settings, key = consul_settings(os.environ), options.key
     else:
-        config = load_places(options.config, os.environ, socket.gethostname())
+        config = load_for_question(options.config, options.name, os.environ, socket.gethostname())
         settings = config.consul
         items = {item.name: item for item in config.items}
         if options.name not in items:
@@ -75,11 +75,11 @@ def _no_longer(key: str, why_not: str) -> int:
 
 def limit(options: argparse.Namespace) -> int:
     """Rewrite how many may hold."""
-    from supervisor.config import load_places
+    from supervisor.config import load_for_question
     from supervisor.core.settings import SemaphoreSettings
     from supervisor.lookup import CannotChange, set_limit
 
-    config = load_places(options.config, os.environ, socket.gethostname())
+    config = load_for_question(options.config, options.name, os.environ, socket.gethostname())
     found = {item.name: item for item in config.items if isinstance(item, SemaphoreSettings)}
     if options.name not in found:
         known = ", ".join(sorted(found)) or "none"

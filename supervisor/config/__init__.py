@@ -50,7 +50,7 @@ __all__ = [
     "control_settings",
     "load",
     "load_drop_in",
-    "load_places",
+    "load_for_question",
     "schema",
     "schema_text",
     "state_dirs_of",
@@ -67,12 +67,12 @@ def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
     return loader.load(path, environ, hostname, schema())
 
 
-def load_places(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
-    """The same for a question to Consul: where each item is, and no more of it. What only the daemon
-    needs is not looked at, such as a value filled in from a variable that stands in its unit alone."""
+def load_for_question(path: Path, name: str, environ: Mapping[str, str], hostname: str) -> Config:
+    """The same for a question to Consul about this item: what is filled in from a variable that is not
+    set, for only the daemon's unit sets it, is left out, but for what says where the item is."""
     from supervisor.config import loader
 
-    return loader.load(path, environ, hostname, schema(), places_only=True)
+    return loader.load(path, environ, hostname, schema(), asked=name)
 
 
 def load_drop_in(

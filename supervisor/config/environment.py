@@ -15,6 +15,7 @@ FILLED_CHARS_MAX = 1024 * 1024  # in all, as much as a file may hold
 
 _HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 _WEBHOOK_FIELDS = ("webhook", "headers", "body", "secret_file", "tls")
+_SOME_URL = "http://localhost/"
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\})?")
 _UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")  # surrogates: bytes that were not UTF-8
 
@@ -34,6 +35,15 @@ class Variables:
         """``text`` with every reference filled in. Raises CannotFill."""
         return _REFERENCE.sub(self._value, text) if "$" in text else text
 
+    def lack(self, value: Any) -> bool:
+        """Whether a text in this value refers to a variable that is not there."""
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, list):
+            return any(map(self.lack, value))
+        names = _REFERENCE.findall(value) if isinstance(value, str) else ()
+        return any(name and name not in self._values for _, name in names)
+
     def _value(self, reference: re.Match[str]) -> str:
         dollar, name = reference.groups()
         if dollar:
@@ -41,7 +51,7 @@ class Variables:
         if name is None:
             raise CannotFill("cannot hold a $ that begins no ${NAME}: write $$ for a dollar")
         if name not in self._values:
-            where = "in the unit for the daemon, in the shell for `check`"
+            where = "in the unit for the daemon, in the shell for a command"
             raise CannotFill(f"cannot be filled in: the environment has no {name}, set it ({where})")
         value = self._values[name]
         if _UNSENDABLE.search(value):
@@ -75,6 +85,23 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
         filler.members(item, (section, name), ("key", "prefix", "value"))
     for path, hook in _hooks(data):
         filler.members(hook, path, _WEBHOOK_FIELDS)
+
+
+def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> None:
+    """What is filled in from a variable that is not there, and neither says how Consul is reached nor
+    where the item ``asked`` is, in place."""
+
+    def leave_out(mapping: Any, names: tuple[str, ...]) -> None:
+        for name in names if isinstance(mapping, dict) else ():
+            if variables.lack(mapping.get(name)):
+                del mapping[name]
+
+    for _, name, item in items_of(data):
+        leave_out(item, ("value",) if name == asked else ("value", "key", "prefix"))
+    for _, hook in _hooks(data):
+        leave_out(hook, _WEBHOOK_FIELDS[1:])
+        if isinstance(hook, dict) and variables.lack(hook.get("webhook")):
+            hook["webhook"] = _SOME_URL  # a hook must have one
 
 
 def _hooks(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from supervisor.config import consul, control, http, relations, source
 from supervisor.config.build import Builder, default_values, state_dir
-from supervisor.config.environment import Variables, fill_in, secret_variables
+from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.problems import SECTIONS, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import Config
@@ -26,12 +26,12 @@ def load(
     document: dict[str, Any],
     files: Sequence[Path] | None = None,
     *,
-    places_only: bool = False,
+    asked: str | None = None,
 ) -> Config:
     """The configuration at ``path``, after the schema ``document``. Raises ConfigError.
 
-    ``files``: of a directory these instead of those that stand in it. ``places_only``: of an item
-    nothing is looked at but where it is in Consul, and how many may hold it.
+    ``files``: of a directory these instead of those that stand in it. ``asked``: it is for a
+    question to Consul about this item, which needs none of the variables that do not say where it is.
     """
     report = Report(Places(str(path)))
     defaults = Defaults(document)
@@ -40,8 +40,8 @@ def load(
     read = source.read(path, report, files)
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
-    if places_only:
-        _leave_places(read.data)
+    if asked is not None:
+        leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
@@ -53,11 +53,12 @@ def load(
         "semaphores": builder.semaphore,
     }
     items = tuple(builds[section](name, given) for section, name, given in items_of(sound))
-    for settings in () if places_only else items:
+    for settings in items:
         relations.check_item(settings, report)
-    relations.check_keys(
-        read.data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
-    )
+    if asked is None:  # else a key may have been left out
+        relations.check_keys(
+            read.data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
+        )
     relations.check_doubtful(read.doubtful, report)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
@@ -77,13 +78,6 @@ def load(
         control=control_settings,
         http=http_settings,
     )
-
-
-def _leave_places(data: dict[str, Any]) -> None:
-    data.pop("defaults", None)
-    for _, _, item in items_of(data):
-        for name in set(item) - {"key", "prefix", "limit"} if isinstance(item, dict) else ():
-            del item[name]
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:

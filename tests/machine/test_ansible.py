@@ -160,6 +160,13 @@ def test_an_upgrade_takes_the_waiting_node_first_and_fails_nothing_over(fleet: F
     holder, held = fleet.holder(), fleet.held()
     (waiter,) = set(fleet.machines) - {holder}
     pids = {name: fleet.pid(name) for name in fleet.machines}
+    faulty = {"app": {"session": SESSION, "on_aquire": []}}
+    failed = fleet.play(**{**variables(fleet), "consul_supervisor_elections": faulty})
+    assert failed.code != 0
+    until(
+        lambda: fleet.pid(waiter) not in (0, pids[waiter]), "what was installed runs, though the play failed"
+    )
+    assert fleet.holder() == holder
     played = fleet.play(**variables(fleet, acquired="changed"))
     assert played.code == 0, played.text
     assert [fleet.machines[name].did(f"{COMMAND} --version").split()[-1] for name in fleet.machines] == [
@@ -169,6 +176,38 @@ def test_an_upgrade_takes_the_waiting_node_first_and_fails_nothing_over(fleet: F
     assert started_at(fleet, waiter) < started_at(fleet, holder)
     assert (fleet.holder(), fleet.held()) == (holder, held)
     assert list(events(fleet).values()) == [[""], [""]]
+
+
+def test_other_content_by_the_same_version_is_installed_and_runs(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.wheel = newer(fleet, tmp_path, "again")
+    held, pids = fleet.held(), {name: fleet.pid(name) for name in fleet.machines}
+    played = fleet.play(**variables(fleet, acquired="changed"))
+    assert played.code == 0, played.text
+    for name, machine in fleet.machines.items():
+        assert fleet.pid(name) != pids[name]
+        machine.did(
+            "grep -qr 'the same version, again' /opt/consul-supervisor/lib/python3*/site-packages/supervisor"
+        )
+    assert fleet.held() == held
+    again = fleet.play(**variables(fleet, acquired="changed"))
+    assert again.code == 0 and {count.changed for count in again.counts.values()} == {0}, again.text
+
+
+def test_a_node_that_is_stuck_ends_the_roll(fleet: Fleet) -> None:
+    """The other one, which waits, has had its turn; this one is not taken for settled."""
+    holder, broken = fleet.holder(), variables(fleet, acquired="changed")
+    broken["consul_supervisor_elections"]["app"]["on_lose"] = [{"exec": ["/bin/false"]}]
+    assert fleet.play(**broken).code == 0
+    fleet.machines[holder].sh(f"{COMMAND} step-down app")
+    until(lambda: fleet.roles()[holder] == "stuck", "it is stuck")
+    mended = variables(fleet, acquired="changed", consul_supervisor_settle_s=3)
+    assert fleet.play(**mended).code != 0
+    fleet.machines[holder].did(f"{COMMAND} recover app")
+    until(lambda: "holding" in fleet.roles().values(), "one holds again")
+    played = fleet.play(**variables(fleet, acquired="changed"))
+    assert played.code == 0, played.text
+    for machine in fleet.machines.values():
+        machine.did(f"echo >{EVENTS}")
 
 
 def test_the_failover_that_is_meant_runs_the_changed_hook(fleet: Fleet) -> None:
@@ -189,16 +228,17 @@ def test_the_role_is_clean_by_the_rules_of_production() -> None:
     assert "Profile 'production' was required, and it passed" in ran.stdout + ran.stderr
 
 
-def newer(fleet: Fleet, folder: Path) -> Path:
-    """The same product by another version."""
+def newer(fleet: Fleet, folder: Path, made: str = "newer") -> Path:
+    """The same product by another version; ``made`` stands in it."""
     source = folder / "source"
     left_out = shutil.ignore_patterns(".git", ".venv", ".cache", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
     module = source / "supervisor" / "__init__.py"
     lines = module.read_text().splitlines()
     lines = ['__version__ = "99.0"' if line.startswith("__version__") else line for line in lines]
+    lines.append(f"# the same version, {made}")
     module.write_text("\n".join(lines) + "\n")
-    return fleet.make_wheel("newer", source)
+    return fleet.make_wheel(made, source)
 
 
 def started_at(fleet: Fleet, node: str) -> int:

@@ -28,6 +28,8 @@ class Node(NamedTuple):
 def filled_in(example: str, port: int, nodes: Sequence[Node], item: str, admin: Path) -> str:
     """The example as it stands, but for its places and the election's name; ``admin`` is to look into it."""
     text = example.replace("bind :8020", f"bind {HOST}:{port}").replace("/leader/namenode", f"/leader/{item}")
+    # As another user it would lose the signal that it gets when the tests die.
+    text = re.sub(r"    (?:user|group) haproxy.*\n", "", text)
     text = text.replace("global\n", f"global\n    stats socket {admin} mode 600\n", 1)
     text, servers = re.subn(r"    server vm.*\n", "", text)
     assert servers == 3, "the example has three nodes"

@@ -54,7 +54,11 @@ HEALTHY = 'if test -e "$RUN/app-is-broken"; then note sick; exit 1; fi; test -e 
 @pytest.fixture
 def restart(make_fleet: MakeFleet) -> Fleet:
     """Four nodes whose service runs."""
-    fleet = make_fleet("rolling-restart", {"interval: 5s": "interval: 1s"})
+    return running(make_fleet, {})
+
+
+def running(make_fleet: MakeFleet, times: Mapping[str, str]) -> Fleet:
+    fleet = make_fleet("rolling-restart", {"interval: 5s": "interval: 1s", **times})
     fleet.provide("systemctl", RESTARTER)
     fleet.provide("app-is-healthy", HEALTHY)
     fleet.start("a", "b", "c", "d")
@@ -87,6 +91,19 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_once(restart: 
         assert len(node.lines("role", role="holding")) == 1, node.log_tail()
     assert restart.most_at_once("down", "up") == 1
     until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
+
+
+def test_a_restart_that_is_asked_for_again_meanwhile_is_done_afterwards(make_fleet: MakeFleet) -> None:
+    """What was installed in between would else wait for the next one."""
+    restart = running(make_fleet, {"rejoin_delay: 30s": "rejoin_delay: 4s"})
+    slow = restart.run("a") / "app-is-slow"
+    slow.touch()
+    ask(restart, "a")
+    restart.wait("down", 1)
+    ask(restart, "a")
+    slow.unlink()
+    restart.wait("up", 2)
+    until(lambda: not wanted(restart), "nobody wants a restart any more")
 
 
 def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fleet) -> None:
