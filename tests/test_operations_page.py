@@ -177,7 +177,7 @@ def test_the_shown_upgrade_checks_before_it_kills(shown: str) -> None:
     assert start is not None
     assert typed(shown) == [
         f"{start[1]}/pip install --upgrade .",
-        f"{start[1]}/consul-supervisor check {start[2]}",
+        f"consul-supervisor check {start[2]}",
         f"systemctl kill -s KILL {UNIT.stem}",
         "consul-supervisor status",
     ]

@@ -145,6 +145,19 @@ def test_a_primary_that_stands_still_is_killed_before_another_is_promoted(scene_
     scene.judge(a, new)
 
 
+def test_a_primary_whose_disk_takes_no_file_is_stopped_all_the_same(scene_of: NodesOf) -> None:
+    """The node is stuck, for whoever starts it next would start a primary; but nothing acts."""
+    scene = scene_of(2)
+    a, _ = scene.led_by_first()
+    a.data.chmod(0o500)
+    try:
+        assert a.supervisor.stop() == 1
+        assert not a.processes()
+        assert a.said("standby.signal cannot be written")
+    finally:
+        a.data.chmod(0o700)
+
+
 def test_nobody_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of: NodesOf) -> None:
     """Its supervisor ends it first, when it is back; until then the old primary takes writes."""
     scene = scene_of(3)
