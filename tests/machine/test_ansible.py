@@ -194,7 +194,7 @@ def test_a_node_that_is_stuck_ends_the_roll(fleet: Fleet) -> None:
     holder, broken = fleet.holder(), variables(fleet, acquired="changed")
     broken["consul_supervisor_elections"]["app"]["on_lose"] = [{"exec": ["/bin/false"]}]
     assert fleet.play(**broken).code == 0
-    fleet.machines[holder].sh(f"{COMMAND} step-down app")
+    fleet.machines[holder].sh(f"{COMMAND} step-down app --for 1s")
     until(lambda: fleet.roles()[holder] == "stuck", "it is stuck")
     mended = variables(fleet, acquired="changed", consul_supervisor_settle_s=3)
     assert fleet.play(**mended).code != 0
