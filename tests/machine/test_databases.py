@@ -6,7 +6,7 @@ What a failover promises is tested elsewhere, by many nodes in less time (tests/
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -99,12 +99,10 @@ def copy(folder: Path, machine: Machine) -> None:
             machine.write(target, path.read_text(), path.stat().st_mode & 0o777)
 
 
-def prepare(example: Example, pair: Pair, env: Mapping[str, str]) -> None:
-    """What ``systemctl edit`` and an editor do, on both."""
+def prepare(example: Example, pair: Pair) -> None:
+    """What ``systemctl edit`` does, on both."""
     for name, machine in pair.machines.items():
         machine.write(f"{DROP_INS}/override.conf", example.text(name, "ini"))
-        for file, text in env.items():
-            machine.write(file, text, 0o600)
         machine.did("systemctl daemon-reload")
 
 
@@ -145,7 +143,8 @@ def test_redis_as_its_readme_sets_it_up(pair: Pair) -> None:
             "/etc/redis/redis.conf", machine.read("/etc/redis/redis.conf") + example.text(name, "text")
         )
         machine.did("chown redis: /etc/redis/redis.conf; systemctl restart redis-server")
-    prepare(example, pair, {"/etc/consul-supervisor/redis.env": f"REDISCLI_AUTH={PASSWORD}\n"})
+        example.does(name, 1)
+    prepare(example, pair)
     assert redis(one, "SET greeting hello").startswith("READONLY")
     one.did(f"systemctl restart {UNIT}")
     wait_role(pair, "redis", "one", "acquiring")
@@ -186,7 +185,7 @@ def test_postgresql_as_its_readme_sets_it_up(pair: Pair) -> None:
         conf = f"{CHECKOUT}/examples/postgresql/postgresql-failover.conf"
         machine.write(conf, mine(machine.read(conf), name))
         example.does(name, configure)
-    prepare(example, pair, {})
+    prepare(example, pair)
     example.does("one", start)
     wait_leader(pair, "postgresql", "one")
     two.did(f"systemctl restart {UNIT}")
