@@ -135,8 +135,9 @@ class Supervisor:
 
     def close(self) -> None:
         """The test is over: end it whatever it does."""
-        if self.running:
-            self.kill()
+        if self._process is not None:
+            self._process.kill()  # nothing where it has ended, be it just now
+            self.wait()
 
     @property
     def log_text(self) -> str:
