@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.applications.stage import EXAMPLES, end_all
@@ -58,16 +59,8 @@ class Job:
 
     def processes(self) -> list[int]:
         """All that works in its folder."""
-        found = []
-        for pid in os.listdir("/proc"):
-            if pid.isdecimal():
-                try:
-                    where = os.readlink(f"/proc/{pid}/cwd")
-                except OSError:
-                    continue
-                if Path(where) == self.folder:
-                    found.append(int(pid))
-        return found
+        here = str(self.folder)
+        return [process.pid for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == here]
 
 
 @pytest.fixture(params=JOBS)

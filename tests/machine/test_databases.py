@@ -41,7 +41,7 @@ class Example:
     def __init__(self, pair: Pair, name: str) -> None:
         self._pair = pair
         self._name = name
-        self._blocks = [block for block in fenced(ROOT / "examples" / name / "README.md")]
+        self._blocks = fenced(ROOT / "examples" / name / "README.md")
 
     def _texts(self, language: str) -> list[str]:
         return [
