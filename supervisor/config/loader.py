@@ -56,9 +56,7 @@ def load(
     for settings in items:
         relations.check_item(settings, report)
     if asked is None:  # else a key may have been left out
-        relations.check_keys(
-            read.data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
-        )
+        _check_keys(read.data, report, defaults)
     relations.check_doubtful(read.doubtful, report)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
@@ -78,6 +76,10 @@ def load(
         control=control_settings,
         http=http_settings,
     )
+
+
+def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> None:
+    relations.check_keys(data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"])
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
