@@ -7,11 +7,12 @@ come, they go to the next address and repeat what nobody has confirmed. So messa
 import contextlib
 import itertools
 import socket
-import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
+
+from tests.support.background import Worker
 
 Address = tuple[str, int]
 ANSWER_S = 5.0  # a connection on which nothing comes for so long is given up: its broker may be frozen
@@ -87,24 +88,13 @@ class Connection:
         return frame
 
 
-class Client:
+class Client(Worker):
     """Does its work on one of the addresses after the other, in a thread, while the ``with`` block runs."""
 
     def __init__(self, addresses: Sequence[Address], queue: str) -> None:
         self._addresses = addresses
         self._queue = queue
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
+        super().__init__()
 
     def _work(self) -> None:
         for address in itertools.cycle(self._addresses):

@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from tests.elections.scene import Scene
 from tests.programs.application import server
 from tests.programs.haproxy import Node
+from tests.support.background import Worker
 from tests.support.consul import HOST, Agent, free_ports
 from tests.support.supervisor import ROOT
 
@@ -70,24 +70,13 @@ class Reached(NamedTuple):
     node: str
 
 
-class Clients:
+class Clients(Worker):
     """Ask again and again, each time by a new connection, while the ``with`` block runs."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._reached: list[Reached] = []
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
+        super().__init__()
 
     def all(self) -> list[Reached]:
         """Every request that has come to its end, oldest first."""
@@ -97,7 +86,7 @@ class Clients:
         """When the requests began that this node answered."""
         return [reached.began_at for reached in self.all() if reached.node == node]
 
-    def _ask(self) -> None:
+    def _work(self) -> None:
         while not self._ended.wait(PAUSE_S):
             began_at = time.clock_gettime(time.CLOCK_BOOTTIME)
             self._reached.append(Reached(began_at, ask(self._port)))

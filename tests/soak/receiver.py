@@ -1,43 +1,30 @@
 """Who is told by webhooks: answers at once, or now and then only when nobody waits any more."""
 
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import TracebackType
-from typing import Self
 
-from tests.support.consul import HOST
+from tests.support.background import Server
 
 LATE_EVERY = 5  # one of so many is answered too late
 LATE_S = 2.0  # beyond the timeout of the hooks
 
 
-class Receiver(ThreadingHTTPServer):
+class Receiver(Server):
     """``with Receiver() as receiver:`` and webhooks to ``receiver.url``."""
 
-    daemon_threads = True
     request_queue_size = 128  # a hundred elections may change hands at once
 
     def __init__(self) -> None:
-        super().__init__((HOST, 0), _Handler)
+        super().__init__(_Handler, poll_s=0.1)
         self.told = 0
         self.over = threading.Event()
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1})
-
-    @property
-    def url(self) -> str:
-        return f"http://{HOST}:{self.server_address[1]}/"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.over.set()
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
+        super().__exit__(kind, error, trace)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A supervisor that was killed, or a hook that was, hangs up."""

@@ -4,41 +4,20 @@ The page itself and its headers are the product's own; only ``/v1/status`` is no
 """
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 from supervisor.web.page import load_page
-from tests.support.consul import HOST
+from tests.support.background import Server
 
 
-class CannedDaemon(ThreadingHTTPServer):
+class CannedDaemon(Server):
     """Answers ``/`` as a daemon does and ``/v1/status`` with ``status``; None: it does not answer."""
 
-    daemon_threads = True
-
     def __init__(self, status: dict[str, Any] | None) -> None:
-        super().__init__((HOST, 0), _Handler)
+        super().__init__(_Handler, poll_s=0.01)
         self.status = status
         self.page = load_page()
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
-
-    @property
-    def url(self) -> str:
-        """Where the page is."""
-        return f"http://{HOST}:{self.server_address[1]}/"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,0 +1,55 @@
+"""What goes on beside a test while a ``with`` block runs: a worker in a thread, a server in one."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+
+from tests.support.consul import HOST
+
+
+class Worker:
+    """Does its ``_work``, which ends soon after ``_ended`` is set."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        raise NotImplementedError
+
+
+class Server(ThreadingHTTPServer):
+    """Answers at ``url``; it looks each ``poll_s`` whether it is to end."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler], poll_s: float) -> None:
+        super().__init__((HOST, 0), handler)
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": poll_s})
+
+    @property
+    def url(self) -> str:
+        """Of its root."""
+        return f"http://{HOST}:{self.server_address[1]}/"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
