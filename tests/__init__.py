@@ -1,4 +1,5 @@
-"""The tests; `make test` runs them. They mirror the tree of the package.
+"""The tests. `make test` runs those that take up to some 3 s each; they mirror the tree of the package.
 
-Marked `long` are the long forms of rounds that `make test` runs shorter: `make test-long`, and CI, run them.
+A test marked `long` takes longer: it waits for real outages and lock-delays, or it is the long form of a
+round that `make test` runs shorter. `make test-long` runs these; `make test-all`, and CI, run everything.
 """

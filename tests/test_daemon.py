@@ -70,6 +70,7 @@ def test_nothing_grows_with_what_happens(node: Supervisor, shared_agent: Agent, 
     node.assert_no_fault()
 
 
+@pytest.mark.long
 def test_a_signal_at_any_moment_of_the_start_ends_it_and_leaves_no_session(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_p
     assert '"event": "bug"' in done.stderr and "ValueError: a bug of ours" in done.stderr
 
 
+@pytest.mark.long
 def test_a_log_that_nobody_reads_delays_neither_renewals_nor_on_lose(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ def left_behind(folder: Path) -> list[str]:
     return [*map(str, folder.iterdir()), *(line for line in processes if str(folder) in line)]
 
 
+@pytest.mark.long
 def test_it_shows_an_election_a_failover_and_a_hand_over_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(COMMAND, env=environment(tmp_path), capture_output=True, text=True, timeout=90)
     assert (done.returncode, done.stderr) == (0, "")
@@ -56,6 +57,7 @@ def test_it_shows_an_election_a_failover_and_a_hand_over_and_leaves_nothing(tmp_
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.long
 def test_the_key_stays_free_for_the_lock_delay_after_the_crash(tmp_path: Path) -> None:
     """By the demo's own times: the next leader is there after 2 x ttl + lock_delay, not before."""
     done = subprocess.run(COMMAND, env=environment(tmp_path), capture_output=True, text=True, timeout=90)
@@ -67,6 +69,7 @@ def test_the_key_stays_free_for_the_lock_delay_after_the_crash(tmp_path: Path) -
     assert leads_s - freed_s > 3.9
 
 
+@pytest.mark.long
 def test_two_of_three_have_a_slot_and_the_third_gets_the_one_that_is_given_back(tmp_path: Path) -> None:
     done = subprocess.run(COMMAND, env=environment(tmp_path), capture_output=True, text=True, timeout=90)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -81,6 +84,7 @@ def test_two_of_three_have_a_slot_and_the_third_gets_the_one_that_is_given_back(
     assert f"{waiter} and" in left or f"and {waiter}" in left
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(COMMAND, env=environment(tmp_path), stdout=subprocess.PIPE, text=True) as demo:
@@ -96,6 +100,7 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signa
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.long
 def test_it_is_coloured_on_a_terminal(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(COMMAND, env=environment(tmp_path), stdout=theirs, stderr=theirs) as demo:

@@ -267,6 +267,7 @@ def test_the_daemon_tells_it_and_its_hooks_cannot(shared_agent: Agent, unique: s
     running.assert_no_fault()
 
 
+@pytest.mark.long
 def test_a_frozen_daemon_gives_no_sign_of_life(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
     config = {"consul": {"address": shared_agent.url}, "elections": {"app": {"key": f"{unique}/k"}}}
     systemd = Systemd(str(tmp_path / "notify"))

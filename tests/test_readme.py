@@ -75,6 +75,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         one.close()
 
 
+@pytest.mark.long
 @SHOWN.by(README, "60 seconds", "console")
 @pytest.mark.parametrize("first", ["consul-supervisor dev-agent", "consul agent -dev"])
 def test_the_first_minute_is_the_same_with_either_agent(shown: str, first: str, shell: Shell) -> None:
@@ -128,6 +129,7 @@ def run_all(shell: Shell, block: str, within_s: float) -> str:
     return all_printed
 
 
+@pytest.mark.long
 @SHOWN.by(README, "With pipx", "sh")
 def test_the_installation_with_pipx_works(shown: str, checkout: Shell, tmp_path: Path) -> None:
     """From the package index that pip is set up for, as the set-up of the tests does."""
@@ -135,6 +137,7 @@ def test_the_installation_with_pipx_works(shown: str, checkout: Shell, tmp_path:
     assert checkout.run("command -v consul-supervisor").strip() == str(tmp_path / "bin" / "consul-supervisor")
 
 
+@pytest.mark.long
 @SHOWN.by(README, "With venv and systemd", "sh")
 def test_the_installation_with_venv_and_systemd_works(shown: str, checkout: Shell, tmp_path: Path) -> None:
     """``/opt/``, ``/etc/`` and ``/usr/local/`` are below the test's folder; all is where the unit says."""
@@ -160,6 +163,7 @@ def test_the_installation_with_venv_and_systemd_works(shown: str, checkout: Shel
 # --- the two commands -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @SHOWN.by(README, "Two commands", "text", "excerpt")
 @SHOWN.by(README, "Two commands", "sh", "commands")
 def test_make_demo_prints_what_is_shown_of_it(excerpt: str, commands: str, checkout: Shell) -> None:

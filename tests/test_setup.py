@@ -215,6 +215,7 @@ def test_a_python_without_ensurepip_names_debians_package(clone: Path, tmp_path:
     assert not (clone / ".venv").exists()
 
 
+@pytest.mark.long
 def test_without_a_package_index_it_says_so_and_tries_again_next_time(clone: Path) -> None:
     made = make_venv(clone, PYTHON=sys.executable, PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull)
     assert made.returncode == 1

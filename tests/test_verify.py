@@ -179,6 +179,7 @@ class Leaderless(Agent):
         return until(answers, "Consul answers")
 
 
+@pytest.mark.long
 def test_a_consul_without_a_leader_cannot_tell(tmp_path: Path) -> None:
     with Leaderless(tmp_path / "consul") as agent:
         code, error = verify(agent, "a", SOME_SESSION)

@@ -24,6 +24,7 @@ def fresh(tmp_path: Path) -> Iterator[Agent]:
         yield agent
 
 
+@pytest.mark.long
 def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest) -> None:
     """In status, body, relations of indexes, and in who is woken by which step."""
     result = against(fresh.host, fresh.port, node_of(fresh), chosen(QUICK, TIMED, SEED))
@@ -76,6 +77,7 @@ MUTANTS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_fault_in_the_model_is_found(mutant: Mutant, agent: Agent, tmp_path: Path) -> None:
     """The comparison of a copy with the fault in it ends with 1, that of a true copy with 0."""

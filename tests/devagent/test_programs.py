@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.consul import BINARY, Client
 
 DONE_S = 30.0
@@ -65,6 +67,7 @@ def test_consul_lock_n_lets_as_many_in_as_it_says(embedded: Client, tmp_path: Pa
     assert embedded.kv_list("") == [] and embedded.sessions() == []
 
 
+@pytest.mark.long
 def test_our_own_supervisors_elect_and_fail_over(embedded: Client, tmp_path: Path) -> None:
     """A leader that is killed is followed by the other, once its session and lock-delay are over."""
     supervisors = {name: supervise(embedded, tmp_path, name) for name in ("one", "two")}

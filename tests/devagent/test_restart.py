@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from supervisor.devagent.messages import Answer, Request
 from supervisor.devagent.model import Model
 from tests.support.consul import Agent, Client
@@ -10,6 +12,7 @@ FIRST_S, SECOND_S = 4.0, 30.0  # the delays of the first and the second holder
 TURN_S = 0.05
 
 
+@pytest.mark.long
 def test_a_delay_from_before_a_restart_cuts_the_next_one_short(persistent_agent: Agent) -> None:
     """The first holder's 4 s run again from the restart on, and take the second's 30 s with them."""
     real = persistent_agent

@@ -67,6 +67,7 @@ def assert_kept(a: Supervisor, scene: Scene, session: str) -> None:
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("replace", [renamed, written_over, linked])
 def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     scene: Scene, guarded: Guarded, file: Path, replace: Callable[[Path, str], None]
@@ -89,6 +90,7 @@ def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     assert not [made.secret for made in (first, second) if made.secret in a.log_text]
 
 
+@pytest.mark.long
 def test_a_rotation_to_a_bad_file_keeps_the_last_good_token(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:
@@ -110,6 +112,7 @@ def test_a_rotation_to_a_bad_file_keeps_the_last_good_token(
     assert len(a.lines("token-file")) == 2 and len(a.lines("token-renewed")) == 1
 
 
+@pytest.mark.long
 def test_a_token_that_was_deleted_too_early_costs_no_leadership(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_token_that_was_deleted_too_early_costs_no_leadership(
     assert not [made.secret for made in (first, second) if made.secret in a.log_text]
 
 
+@pytest.mark.long
 def test_a_token_that_stays_refused_ends_belief_with_the_lease(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:

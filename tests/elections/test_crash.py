@@ -73,6 +73,7 @@ def test_a_crash_in_on_lose_runs_it_again_and_only_then_releases(scene: Scene) -
     assert b.running
 
 
+@pytest.mark.long
 def test_a_key_that_is_somebody_else_s_after_the_crash_means_on_lose_first(scene: Scene) -> None:
     a = scene.leader("a")
     scene.waiter("b")
@@ -85,6 +86,7 @@ def test_a_key_that_is_somebody_else_s_after_the_crash_means_on_lose_first(scene
     until(lambda: scene.session_of("a"), "a contends again")
 
 
+@pytest.mark.long
 def test_while_consul_is_silent_belief_lasts_to_the_end_of_the_room(scene: Scene) -> None:
     """From the contact on record, not from the restart."""
     a = scene.leader("a", consul={"address": scene.proxy.url})
@@ -195,6 +197,7 @@ def test_stuck_stays_stuck_over_a_restart_and_keeps_the_key(scene: Scene) -> Non
 # --- records that are not as they were written -----------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("field", ["machine", "host", "boot"])
 def test_a_record_of_elsewhere_gets_its_on_lose_and_leaves_the_session_alone(
     scene: Scene, field: str
@@ -235,6 +238,7 @@ def test_an_empty_record_is_none(scene: Scene) -> None:
     assert scene.calls("b") == ["acquire acquired", "lose shutdown", "acquire acquired"]
 
 
+@pytest.mark.long
 def test_a_record_that_cannot_be_read_means_on_lose_before_anything_else(scene: Scene) -> None:
     """Nobody knows what was held: the worst is taken for true."""
     a = scene.leader("a")

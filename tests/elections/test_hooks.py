@@ -127,6 +127,7 @@ def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(
     scene.leader("b")
 
 
+@pytest.mark.long
 def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) -> None:
     """on_lose failed and nothing else is left: the lock goes only with the session, by its TTL."""
     a = scene.node(
@@ -152,6 +153,7 @@ def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) 
 # --- others --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_slow_election_does_not_delay_another_of_the_same_process(scene: Scene) -> None:
     quick = f"{scene.name}-quick"
     slow_hooks = [scene.hook("a", "acquire", "sleep 60", timeout="100s")]
@@ -211,6 +213,7 @@ def test_with_no_lock_delay_a_destroyed_session_is_followed_at_once(scene: Scene
     assert scene.wait_leader() == "b"
 
 
+@pytest.mark.long
 def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene: Scene) -> None:
     """candidate_check: a is fit until its file goes, b takes over, and a comes back as a waiter."""
     fit = scene.folder / "fit"

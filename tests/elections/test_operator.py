@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from tests.elections.scene import Scene
 from tests.support.supervisor import Supervisor, command, until
 
@@ -12,6 +14,7 @@ def operate(node: Supervisor, *words: str) -> tuple[int, str]:
     return done.returncode, done.stderr.strip()
 
 
+@pytest.mark.long
 def test_recover_ends_stuck_and_gives_the_key_back(scene: Scene) -> None:
     mended = scene.folder / "mended"  # who leads next is open: its on_lose then works again
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {mended}")])
@@ -59,6 +62,7 @@ def test_a_paused_waiter_leaves_a_free_key_alone_even_after_a_crash(scene: Scene
     assert scene.wait(node="b", event="acquire", stage="begin").at > released
 
 
+@pytest.mark.long
 def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: Scene) -> None:
     a = scene.leader("a")
     assert operate(a, "pause", scene.name) == (0, "")

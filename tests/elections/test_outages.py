@@ -33,6 +33,7 @@ def test_an_agent_that_restarts_within_room_costs_nothing(own_scene: Scene) -> N
     scene.nodes["a"].wait_line("consul-answers")
 
 
+@pytest.mark.long
 def test_a_frozen_agent_ends_belief_when_room_ends(own_scene: Scene) -> None:
     """on_lose begins and ends while Consul is still frozen; then the old session is given up."""
     scene = own_scene
@@ -54,6 +55,7 @@ def test_a_frozen_agent_ends_belief_when_room_ends(own_scene: Scene) -> None:
     until(lambda: scene.session_of("a"), "a has a new session")
 
 
+@pytest.mark.long
 def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session=ROOMY)
@@ -67,6 +69,7 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -
     assert scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_without_a_ttl_silence_ends_belief_too_and_nobody_else_leads(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session={"ttl": "none"})
@@ -79,6 +82,7 @@ def test_without_a_ttl_silence_ends_belief_too_and_nobody_else_leads(own_scene: 
     scene.wait_leader()
 
 
+@pytest.mark.long
 def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
     """A starting Consul may carry out a create that nobody waits for any more: its TTL ends that."""
     scene = own_scene
@@ -92,6 +96,7 @@ def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
     scene.wait_no_orphan("a")
 
 
+@pytest.mark.long
 def test_a_waiter_outlives_an_outage_and_leads_when_its_turn_comes(own_scene: Scene) -> None:
     scene = own_scene
     a = scene.leader("a", session=ROOMY)
@@ -104,6 +109,7 @@ def test_a_waiter_outlives_an_outage_and_leads_when_its_turn_comes(own_scene: Sc
     assert scene.wait_leader() == "b"
 
 
+@pytest.mark.long
 def test_an_agent_that_forgot_everything_is_a_loss_and_a_new_start(dev_scene: Scene) -> None:
     """A -dev agent keeps nothing over a restart: the session and the key are gone."""
     scene = dev_scene
@@ -116,6 +122,7 @@ def test_an_agent_that_forgot_everything_is_a_loss_and_a_new_start(dev_scene: Sc
     scene.forgets = True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["reset", "refuse", "silence"])
 def test_a_fault_of_the_network_within_room_costs_nothing(scene: Scene, fault: str) -> None:
     a = scene.leader("a", consul={"address": scene.proxy.url}, session=ROOMY)

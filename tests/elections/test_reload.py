@@ -149,6 +149,7 @@ def test_a_file_that_comes_back_while_the_old_one_ends(scene: Scene) -> None:
     until(lambda: scene.calls("a").count("acquire acquired") >= 2, "it leads again")
 
 
+@pytest.mark.long
 def test_step_down_hands_over_and_rests(scene: Scene) -> None:
     a = scene.leader("a")
     b = scene.waiter("b")
@@ -160,6 +161,7 @@ def test_step_down_hands_over_and_rests(scene: Scene) -> None:
     assert scene.wait_leader(but="b") == "a"
 
 
+@pytest.mark.long
 def test_step_down_alone_says_that_nobody_took_over(scene: Scene) -> None:
     a = scene.leader("a")
     code, why = operate(a, "step-down", scene.name, "--for", "1m")

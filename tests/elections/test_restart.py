@@ -18,6 +18,7 @@ from tests.support.supervisor import Supervisor, until
 # --- another file ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("broken", ["\n  - broken: [\n", "\x00", "\nelections: twice\n"])
 def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, broken: str) -> None:
     config = scene.config({scene.name: scene.election("a")}) | {"state_dir": str(scene.folder / "own")}
@@ -33,6 +34,7 @@ def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, 
     assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
+@pytest.mark.long
 def test_a_loss_goes_by_the_hooks_on_record_until_the_tenure_is_adopted(scene: Scene) -> None:
     """The application was started by that file."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose old")])
@@ -49,6 +51,7 @@ def test_a_loss_goes_by_the_hooks_on_record_until_the_tenure_is_adopted(scene: S
     ]
 
 
+@pytest.mark.long
 def test_an_on_lose_that_a_crash_interrupted_runs_as_it_was(scene: Scene) -> None:
     flag = scene.folder / "slow"
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {flag} || sleep 5", timeout="8s")],
@@ -82,6 +85,7 @@ def test_once_adopted_the_hooks_of_the_file_count_and_are_on_record(scene: Scene
     assert [each.hook for each in scene.records(node="a", event="lose", stage="end")] == ["lose new"]
 
 
+@pytest.mark.long
 def test_a_renamed_election_waits_for_the_end_of_the_old_one(scene: Scene) -> None:
     """Both act on the same application: nothing of the new one before on_lose of the old has ended."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
@@ -99,6 +103,7 @@ def test_a_renamed_election_waits_for_the_end_of_the_old_one(scene: Scene) -> No
     assert scene.wait(node="a", name="renamed", event="acquire", stage="begin").at >= lost.at
 
 
+@pytest.mark.long
 def test_stuck_is_kept_over_a_change_of_the_session_until_recover(scene: Scene) -> None:
     mended = scene.folder / "mended"
     lose = [scene.hook("a", "lose", f"test -e {mended}")]
@@ -136,6 +141,7 @@ def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
     scene.excuse("a")
 
 
+@pytest.mark.long
 def test_what_has_ended_cannot_be_paused(scene: Scene) -> None:
     a = scene.leader("a")
     crash(scene, "a")
@@ -147,6 +153,7 @@ def test_what_has_ended_cannot_be_paused(scene: Scene) -> None:
     assert operate(a, "pause", "--all") == (0, "")
 
 
+@pytest.mark.long
 def test_a_session_that_is_left_is_ended_before_the_new_one_begins(scene: Scene) -> None:
     """With ``ttl: none`` nobody else ever would."""
     none = {"ttl": "none", "lock_delay": "4s"}
@@ -165,6 +172,7 @@ def test_a_session_that_is_left_is_ended_before_the_new_one_begins(scene: Scene)
     assert old not in [session["ID"] for session in scene.agent.sessions()]
 
 
+@pytest.mark.long
 def test_a_record_of_another_consul_is_said(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a", consul={"address": scene.proxy.url})
@@ -179,6 +187,7 @@ def test_a_record_of_another_consul_is_said(scene: Scene) -> None:
 # --- at the start ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after_s", [0.08, 0.12, 0.16, 0.2, 0.3])
 def test_a_stop_that_comes_while_it_starts_is_in_order(scene: Scene, after_s: float) -> None:
     a = scene.leader("a")
@@ -191,6 +200,7 @@ def test_a_stop_that_comes_while_it_starts_is_in_order(scene: Scene, after_s: fl
     assert not session_in_force(scene)
 
 
+@pytest.mark.long
 def test_two_signals_that_come_together_while_it_starts_are_one_stop(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.3")])
     crash(scene, "a")
@@ -202,6 +212,7 @@ def test_two_signals_that_come_together_while_it_starts_are_one_stop(scene: Scen
     assert scene.calls("a")[1:] in (["lose crashed"], ["lose shutdown"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("touched", ["unreadable", "renamed host"])
 def test_a_hook_that_a_crash_left_running_is_ended_whatever_became_of_the_record(
     scene: Scene, touched: str
@@ -224,6 +235,7 @@ def test_a_hook_that_a_crash_left_running_is_ended_whatever_became_of_the_record
     assert len(ends) < len(began), "the one that was interrupted never came to its end"
 
 
+@pytest.mark.long
 def test_what_a_finished_on_acquire_left_running_is_left_alone_beside_a_run_child(scene: Scene) -> None:
     scene.lasting()
     left = [scene.hook("a", "acquire", "setsid sleep 301 >/dev/null 2>&1 & sleep 0.3")]
@@ -236,6 +248,7 @@ def test_what_a_finished_on_acquire_left_running_is_left_alone_beside_a_run_chil
     sleeper.kill()
 
 
+@pytest.mark.long
 def test_what_a_failed_last_resort_left_running_is_left_alone_by_a_restart(scene: Scene) -> None:
     """It may be the power-off, to come in a minute."""
     a = scene.leader(
@@ -261,6 +274,7 @@ def test_what_a_failed_last_resort_left_running_is_left_alone_by_a_restart(scene
 # --- records that somebody touched, disks that broke ------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_copy_of_a_record_disturbs_nothing(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a")
@@ -273,6 +287,7 @@ def test_a_copy_of_a_record_disturbs_nothing(scene: Scene) -> None:
     assert session_in_force(scene) == session and scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["rm", "mv", "cut"])
 def test_a_record_that_was_removed_is_written_anew(scene: Scene, how: str) -> None:
     scene.lasting()

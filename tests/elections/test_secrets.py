@@ -176,6 +176,7 @@ def webhook(url: str, folder: Path) -> dict[str, object]:
 PLACES = ["token", "token_file", "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", "filled in"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_a_whole_life_tells_no_secret(scene: Scene, guarded: Guarded, tmp_path: Path, place: str) -> None:
     """It leads; hooks print their environment, fail, and cannot be sent; the token is refused."""
@@ -317,6 +318,7 @@ def test_a_bad_file_is_refused_without_showing_what_is_secret_in_it(tmp_path: Pa
     assert not secret_in(f"{refused.value} {refused.value!r}", [MARK])
 
 
+@pytest.mark.long
 def test_a_bad_token_of_the_environment_is_not_shown(tmp_path: Path) -> None:
     environ = {"CONSUL_HTTP_TOKEN": f"{MARK} {MARK}"}
     done = command("leader", "--key", "k", environ=environ)

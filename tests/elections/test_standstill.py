@@ -4,6 +4,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tests.elections.scene import Scene, boottime
 from tests.support.supervisor import Supervisor, until
 
@@ -26,6 +28,7 @@ def passes(seconds: float) -> None:
     until(lambda: boottime() >= end_at, "time passes")
 
 
+@pytest.mark.long
 def test_a_holder_that_stood_still_within_its_lease_goes_on(scene: Scene) -> None:
     a = scene.leader("a", **LONG)
     with stopped(a):
@@ -35,6 +38,7 @@ def test_a_holder_that_stood_still_within_its_lease_goes_on(scene: Scene) -> Non
     assert scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_a_holder_that_stood_still_beyond_its_room_runs_on_lose_before_anything_else(scene: Scene) -> None:
     """Consul still guards the lock: the lock-delay is longer than the standstill."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", timeout="10s")], **LONG)
@@ -44,6 +48,7 @@ def test_a_holder_that_stood_still_beyond_its_room_runs_on_lose_before_anything_
     assert scene.calls("a")[:2] == ["acquire acquired", "lose lease-expired"]
 
 
+@pytest.mark.long
 def test_a_waiter_that_stood_still_takes_no_key_by_old_news(scene: Scene) -> None:
     """The key was free for a moment while it stood still, and is another's now."""
     a = scene.leader("a")
@@ -58,6 +63,7 @@ def test_a_waiter_that_stood_still_takes_no_key_by_old_news(scene: Scene) -> Non
     assert c.running
 
 
+@pytest.mark.long
 def test_a_win_while_it_stands_still_begins_nothing_before_consul_says_so_again(
     scene: Scene,
 ) -> None:
@@ -77,6 +83,7 @@ def test_a_win_while_it_stands_still_begins_nothing_before_consul_says_so_again(
     assert reads and reads[0] <= began
 
 
+@pytest.mark.long
 def test_on_lose_that_runs_while_it_stands_still_is_followed_by_the_release(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.3")], **LONG)
     scene.waiter("b")
@@ -88,6 +95,7 @@ def test_on_lose_that_runs_while_it_stands_still_is_followed_by_the_release(scen
     assert scene.wait_leader(but="a") == "b"
 
 
+@pytest.mark.long
 def test_on_acquire_that_ended_while_it_stood_still_is_followed_by_nothing_on_old_news(scene: Scene) -> None:
     a = scene.node(
         "a", on_acquire=[scene.hook("a", "acquire", "sleep 0.5"), scene.hook("a", "second")], **LONG

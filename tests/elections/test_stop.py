@@ -75,6 +75,7 @@ def test_a_second_signal_kills_what_runs_and_exits_1(scene: Scene) -> None:
     assert a.lines("interrupted") and a.lines("stopped", clean=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ["holder", "waiter", "newcomer"])
 @pytest.mark.parametrize("away", ["down", "frozen"])
 def test_a_stop_without_consul_is_bounded_and_in_order(own_scene: Scene, role: str, away: str) -> None:

@@ -125,6 +125,7 @@ def test_a_plain_put_over_the_key_is_a_change_and_no_loss(scene: Scene) -> None:
     assert scene.wait_leader(but="a")
 
 
+@pytest.mark.long
 def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passes(scene: Scene) -> None:
     check = scene.name
     scene.register_check(check)
@@ -139,6 +140,7 @@ def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passe
     assert began.session != session
 
 
+@pytest.mark.long
 def test_a_check_that_consul_does_not_know_is_said_aloud_and_waited_for(scene: Scene) -> None:
     a = scene.node("a", session={"node_checks": [scene.name]})
     line = a.wait_line("consul-refused", kinds=["CreateSession"])
@@ -158,6 +160,7 @@ def test_a_stop_keeps_value_and_flags_whatever_the_behavior(scene: Scene, behavi
     assert (left["Session"], left["Value"], left["Flags"]) == ("", b"a", held["Flags"])
 
 
+@pytest.mark.long
 def test_with_behavior_delete_a_destroyed_session_takes_the_key_along(scene: Scene) -> None:
     scene.three(session={"behavior": "delete"})
     session = scene.session_of("a")

@@ -63,6 +63,7 @@ def test_what_a_semaphore_needs_is_its_prefix_and_sessions(scene: SlotScene, gua
     assert not c.lines("consul-denied") and secret not in c.log_text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("denied", ["all of it", "all but .lock", "all but .lock and what is beside it"])
 def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, guarded: Guarded, denied: str) -> None:
     two_hold(scene, guarded)
@@ -82,6 +83,7 @@ def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, guarded: Guar
     scene.wait_holders("a", "c")
 
 
+@pytest.mark.long
 def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not_see(
     scene: SlotScene, guarded: Guarded
 ) -> None:
@@ -99,6 +101,7 @@ def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not
     scene.wait_holders("b", "c")  # a has left, and the record says so
 
 
+@pytest.mark.long
 def test_who_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guarded) -> None:
     two_hold(scene, guarded)
     made = guarded.token_of(may(guarded, below(scene.name), deny(scene.key)))
@@ -122,6 +125,7 @@ def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
     assert scene.agent.kv_get(scene.key) is None and not scene.calls("c")
 
 
+@pytest.mark.long
 def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_replaced(
     scene: SlotScene, guarded: Guarded
 ) -> None:
@@ -144,6 +148,7 @@ def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_repl
     until(lambda: scene.line() == ["a"], "a is back")
 
 
+@pytest.mark.long
 def test_who_only_observes_and_may_not_see_the_prefix_is_never_told_that_nobody_holds(
     scene: SlotScene, guarded: Guarded
 ) -> None:

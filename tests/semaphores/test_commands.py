@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from tests.semaphores.scene import SlotScene
 from tests.support.supervisor import Supervisor, command, until
 
@@ -31,6 +33,7 @@ def test_limit_rewrites_the_record_and_nothing_else_of_it(scene: SlotScene) -> N
     assert scene.lock()["Ticket"] == "ops-7"
 
 
+@pytest.mark.long
 def test_limit_in_the_midst_of_everybody_s_writes_is_not_lost(scene: SlotScene) -> None:
     nodes = [scene.node(node) for node in "abcdef"]
     until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, "three hold, three wait")

@@ -78,6 +78,7 @@ def ask(fleet: Fleet, *names: str) -> None:
         (fleet.run(name) / "app-restart").touch()
 
 
+@pytest.mark.long
 def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_once(restart: Fleet) -> None:
     """And when all have had their turn, none is in line any more."""
     assert not restart.in_line("service/app-restart")
@@ -93,6 +94,7 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_once(restart: 
     until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
 
 
+@pytest.mark.long
 def test_a_restart_that_is_asked_for_again_meanwhile_is_done_afterwards(make_fleet: MakeFleet) -> None:
     """What was installed in between would else wait for the next one."""
     restart = running(make_fleet, {"rejoin_delay: 30s": "rejoin_delay: 4s"})
@@ -106,6 +108,7 @@ def test_a_restart_that_is_asked_for_again_meanwhile_is_done_afterwards(make_fle
     until(lambda: not wanted(restart), "nobody wants a restart any more")
 
 
+@pytest.mark.long
 def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fleet) -> None:
     """Until it works again, or the operator takes its file away: then the others have their turn."""
     for name in restart.nodes:
@@ -207,6 +210,7 @@ def finish(fleet: Fleet, *names: str) -> None:
         (fleet.run(name) / "may-end").touch()
 
 
+@pytest.mark.long
 def test_at_most_three_rebuild_at_once_and_each_once(rebuild: Fleet) -> None:
     finish(rebuild, *FIVE)
     rebuild.wait("end", 5)

@@ -27,6 +27,7 @@ def restart(scene: SlotScene, node: str, limit: int, how: str) -> Supervisor:
     return supervisor
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["stop", pytest.param("kill", marks=pytest.mark.long)])
 def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene: SlotScene, how: str) -> None:
     scene.restarts = True
@@ -47,6 +48,7 @@ def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene:
     assert len(scene.holders()) == 5 and len(scene.line()) == 1
 
 
+@pytest.mark.long
 def test_a_rolling_restart_from_3_to_1_takes_no_slot_and_gives_none(scene: SlotScene) -> None:
     """Whose file says 1 takes a slot only when nobody has one; whose says 3 goes on as before."""
     scene.lasting()

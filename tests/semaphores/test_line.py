@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.elections.test_operator import operate
 from tests.semaphores.scene import SlotScene
 from tests.support.supervisor import until
@@ -52,6 +54,7 @@ def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: SlotScene
     assert scene.calls("a")[0] == "acquire acquired" and len(scene.calls("a")) == 2
 
 
+@pytest.mark.long
 def test_who_is_found_unfit_steps_out_of_line_and_comes_back_at_its_end(
     scene: SlotScene,
 ) -> None:

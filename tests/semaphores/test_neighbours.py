@@ -34,6 +34,7 @@ def test_whatever_a_neighbour_calls_itself_our_hooks_run(scene: SlotScene, kind:
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
 
 
+@pytest.mark.long
 def test_long_values_of_neighbours_cost_nobody_a_slot(scene: SlotScene) -> None:
     """Each is within what Consul takes; all in one list are 2 MiB and more."""
     scene.holder("a")

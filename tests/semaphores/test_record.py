@@ -79,6 +79,7 @@ def test_fields_in_lower_case_are_read_as_consul_s_own_client_reads_them(scene: 
 # --- becomes so while it is held -------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["no JSON", "flags of another", "held as a lock"])
 def test_what_becomes_no_semaphore_s_is_held_for_the_rest_of_the_room_and_taken_by_nobody(
     scene: SlotScene, kind: str
@@ -151,6 +152,7 @@ def test_a_short_prune_delay_that_was_left_there_keeps_nobody_from_a_slot(scene:
     assert scene.lock()["PruneDelay"] == PRUNE_DELAY
 
 
+@pytest.mark.long
 def test_all_that_is_deleted_at_once_is_a_loss_that_is_guarded(scene: SlotScene) -> None:
     scene.limit = 1
     scene.holder("a")
@@ -174,6 +176,7 @@ def test_who_holds_alone_loses_at_once_when_all_is_deleted(scene: SlotScene) -> 
 # --- edited while it is held -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_put_by_hand_that_leaves_no_flags_costs_nobody_a_slot(scene: SlotScene) -> None:
     """`consul kv put` knows no flags; the next write brings them back."""
     scene.full()
@@ -187,6 +190,7 @@ def test_a_put_by_hand_that_leaves_no_flags_costs_nobody_a_slot(scene: SlotScene
     assert entry is not None and entry["Flags"] == FLAGS
 
 
+@pytest.mark.long
 def test_a_holder_by_the_guide_s_own_requests_counts(scene: SlotScene) -> None:
     """They name no flags: neither on the contender key nor on the record."""
     scene.limit = 1
@@ -214,6 +218,7 @@ def test_a_holder_that_an_operator_removes_loses_at_once_and_alone(scene: SlotSc
     assert scene.calls("a") == scene.calls("c") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_a_lower_limit_evicts_nobody_and_holds_from_the_next_slot_on(scene: SlotScene) -> None:
     a, b, _, d = scene.full()
     scene.edit(Limit=2)
@@ -228,6 +233,7 @@ def test_a_lower_limit_evicts_nobody_and_holds_from_the_next_slot_on(scene: Slot
     assert scene.calls("c") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_a_higher_limit_than_the_file_s_is_not_used_and_not_changed(scene: SlotScene) -> None:
     a, *_, d = scene.full()
     scene.edit(Limit=5)
@@ -263,6 +269,7 @@ def test_what_others_have_written_survives_our_writes(scene: SlotScene) -> None:
     assert (lock["Ticket"], lock["note"], lock["Holders"]) == (ticket, "kept", {})
 
 
+@pytest.mark.long
 def test_a_list_of_holders_is_read_and_becomes_a_map(scene: SlotScene) -> None:
     a, *_ = scene.full()
     scene.edit(Holders=list(scene.lock()["Holders"]))
@@ -276,6 +283,7 @@ def test_a_list_of_holders_is_read_and_becomes_a_map(scene: SlotScene) -> None:
     assert isinstance(holders, dict) and set(holders.values()) == {True}
 
 
+@pytest.mark.long
 def test_the_longest_prune_delay_counts(scene: SlotScene) -> None:
     """That of the record here: the file says 4 s."""
     *_, c, _ = scene.full()
@@ -289,6 +297,7 @@ def test_the_longest_prune_delay_counts(scene: SlotScene) -> None:
     scene.wait(node="c", event="lose", stage="end")
 
 
+@pytest.mark.long
 def test_a_stranger_s_holder_that_is_not_there_is_pruned_and_no_more(scene: SlotScene) -> None:
     """A name that is nobody's session takes a slot until the prune delay has passed."""
     nobody = "00000000-0000-0000-0000-000000000000"

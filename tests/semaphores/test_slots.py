@@ -58,6 +58,7 @@ def test_what_the_hooks_are_told(scene: SlotScene) -> None:
     assert lost.time_left is not None and lost.time_left > 0
 
 
+@pytest.mark.long
 def test_on_change_is_told_who_holds_on_every_node(scene: SlotScene) -> None:
     scene.holder("a")
     b = scene.holder("b")
@@ -82,6 +83,7 @@ def test_who_only_watches_takes_no_slot_and_stands_in_nobody_s_way(scene: SlotSc
 # --- who vanishes ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("behavior", ["delete", "release"])
 def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
     scene: SlotScene, behavior: str
@@ -105,6 +107,7 @@ def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
     assert sorted(scene.holders()) == ["a", "c", "d"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lost", ["session", "contender key"])
 def test_who_loses_by_an_operator_s_hand_still_leaves_in_order(scene: SlotScene, lost: str) -> None:
     """The slot stays taken until its on_lose has ended, and is then given back at once."""
@@ -130,6 +133,7 @@ def test_who_loses_by_an_operator_s_hand_still_leaves_in_order(scene: SlotScene,
     assert scene.calls("b") == ["acquire acquired", f"lose {began.reason}"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lost", ["session", "contender key"])
 def test_who_is_frozen_while_that_happens_keeps_its_slot_for_the_prune_delay(
     scene: SlotScene, lost: str
@@ -164,6 +168,7 @@ def test_a_holder_that_leaves_after_its_session_was_destroyed_keeps_nobody_waiti
 # --- crash and restart -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: SlotScene) -> None:
     scene.lasting()
     scene.restarts = True
@@ -210,6 +215,7 @@ def test_a_waiter_that_crashed_gives_its_place_back_and_stands_at_the_end(scene:
     assert scene.calls("d") == []
 
 
+@pytest.mark.long
 def test_a_slot_that_was_given_away_means_on_lose_at_the_restart(scene: SlotScene) -> None:
     scene.restarts = scene.overlap = True  # nobody tells the application of a supervisor that is dead
     _, b, _, _ = scene.full()

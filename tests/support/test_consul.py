@@ -48,6 +48,7 @@ def test_a_blocking_query_wakes_on_a_change(shared_agent: Agent, unique: str) ->
     assert after.index > before.index
 
 
+@pytest.mark.long
 def test_a_persistent_agent_remembers_over_a_kill_and_keeps_its_ports(persistent_agent: Agent) -> None:
     session = persistent_agent.session_create(TTL="600s")
     assert persistent_agent.acquire("key", session, b"mine")

@@ -86,6 +86,7 @@ def test_what_a_leaders_status_says(scene: Scene) -> None:
     assert {each["event"] for each in item["transitions"]} == {"acquire", "change"}
 
 
+@pytest.mark.long
 def test_the_lease_runs_down_while_nothing_is_heard_and_then_it_is_red(own_scene: Scene) -> None:
     """Also after on_lose has ended, until Consul answers again."""
     scene = own_scene
@@ -233,6 +234,7 @@ def test_the_loopback_of_ipv6_and_a_client_of_http_1_0(scene: Scene) -> None:
     connection.close()
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_costs_no_leadership_and_is_taken_when_it_is_free(scene: Scene) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
