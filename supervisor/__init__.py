@@ -69,6 +69,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     status.py      what is told of all items: whether this node holds, whether all is well
     metrics/       what Prometheus is told of items, hooks, Consul and the daemon
     web/           what may be read over HTTP: the routes, the TCP listener
+    stuck.py       what is told of a stuck item: which hook failed, and the command to give
     log/           one structured line for each event and action; what repeats is told once
     notify.py      what systemd is told: ready, a status line, signs of life, stopping
     outlet.py      text to a descriptor whose reader may be stuck: never waits, never raises

@@ -14,6 +14,7 @@ from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked,
 from supervisor.core.node import Node
 from supervisor.core.reload import Fate
 from supervisor.reload import CannotReload
+from supervisor.stuck import remedy
 
 DONE = Reply(Outcome.DONE)
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after so long there is none
@@ -107,7 +108,7 @@ class Operator:
         if not await self._until(lambda: self._has_given_up(name, tenure.session), RELEASED_S):
             return _cannot(Verb.STEP_DOWN, name, "on_lose or the release is still under way, see `status`")
         if self._is_stuck(name):
-            return _cannot(Verb.STEP_DOWN, name, f"on_lose failed: it is stuck, see `recover {name}`")
+            return _cannot(Verb.STEP_DOWN, name, f"on_lose failed, so it is stuck: {remedy(name)}")
         if await self._until(lambda: bool(self._others(name) - holding), TAKEN_OVER_S):
             return DONE
         why = f"released, but nobody took over within {TAKEN_OVER_S:g} s"

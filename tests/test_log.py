@@ -151,7 +151,7 @@ def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(tmp_path: P
     assert token > 0 and holding["transition"] == f"{session}-acquire"
     acquiring = node.lines(transition=f"{session}-acquire")
     assert [line["event"] for line in acquiring] == [
-        "hook-started", "role", "hook-failed", "hook-started", "hook-succeeded", "role",
+        "role", "hook-started", "hook-failed", "hook-started", "hook-succeeded", "role",
     ]  # fmt: skip
     losing = node.lines(transition=f"{session}-lose")
     assert [line["event"] for line in losing] == ["role", "hook-started", "hook-output", "hook-succeeded"]

@@ -153,7 +153,7 @@ def test_one_item_that_is_denied_is_named_and_others_that_follow_are_told() -> N
     first, second_line = written.lines()
     assert (first["event"], first["level"], first["item"]) == ("consul-denied", "error", "one")
     assert (second_line["items"], second_line["names"]) == (2, ["one", "two"])
-    assert second_line["kinds"] == ["ReadKey", "RenewSession"]
+    assert second_line["kinds"] == ["read key", "renew session"]
 
 
 def test_what_ended_within_the_minute_is_counted_in_the_next_line() -> None:

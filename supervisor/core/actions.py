@@ -32,6 +32,7 @@ class Reason(StrEnum):
 
     ACQUIRED = "acquired"
     ADOPTED = "adopted"
+    LOCK_GONE = "lock-gone"
     RELEASED_BY_OPERATOR = "released-by-operator"
     SESSION_INVALIDATED = "session-invalidated"
     KEY_DELETED = "key-deleted"

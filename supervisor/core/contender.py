@@ -42,7 +42,8 @@ class Contender:
     ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
     put on record with the tenure not before ``offer_at``. ``rest_s``: after this tenure no session is
     wanted for so long.
-    ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last.
+    ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last;
+    ``told``: the role and its reason that log and status were told last.
     """
 
     settings: ItemSettings
@@ -66,6 +67,7 @@ class Contender:
     paused: bool = False
     ledger: Ledger = Ledger()
     noticed: str = ""
+    told: tuple[Role, str] = (Role.WAITING, "")
     phase: float | None = None
 
     @property
@@ -173,6 +175,7 @@ def new_contender(
     next_settings = None
     if tenure is not None and recorded is not None and recorded != settings:
         settings, next_settings = recorded, settings
+    role = Role.WAITING if settings.contend else Role.OBSERVER
     contender = Contender(
         settings=settings,
         next_settings=next_settings,
@@ -183,7 +186,8 @@ def new_contender(
         health=healths.new_health(settings),
         claim=_claim_of(settings),
         tenure=tenure,
-        role=Role.WAITING if settings.contend else Role.OBSERVER,
+        role=role,
+        told=(role, ""),
         paused=memory.paused,
         ledger=Ledger(kept=memory if memory == NOTHING else None),
     )

@@ -41,7 +41,8 @@ def advance(contender: Contender, now: float) -> _Turn:
         contender, first = _advance_memory(contender, now)
         actions = (*first, *actions)
     if awaited and first:
-        return contender, actions
+        contender, told = _tell_loss(contender, now)
+        return contender, (*actions, *told)
     for turn in _TURNS:
         if not (first and turn is _advance_memory):
             contender, begun = turn(contender, now)
@@ -206,18 +207,35 @@ def _advance_role(contender: Contender, now: float) -> _Turn:
     else:
         fit = contender.health.fit and not contender.ineligible
         role = Role.WAITING if fit else Role.INELIGIBLE
-    if role is contender.role:
+    contender, actions = _tell_role(contender, role, now)
+    if finished and actions:
+        actions = (*actions, Finished(contender.settings.name, clean=tenure is None))
+    return contender, actions
+
+
+def _tell_role(contender: Contender, role: Role, now: float) -> _Turn:
+    """Once, and once more when the reason becomes known later; not while it may come in a moment."""
+    tenure = contender.tenure
+    told = (role, "" if tenure is None else str(tenure.reason))
+    if role is not contender.role:
+        contender = replace(contender, role=role)
+    if told == contender.told or (tenure is not None and tenure.awaits_reason(now)):
         return contender, ()
-    name = contender.settings.name
-    became = Became(name, role)
+    became = Became(contender.settings.name, role)
     if tenure is not None:
-        became = Became(
-            name, role, tenure.reason, tenure.session, tenure.token, tenures.transition_of(tenure)
-        )
-    actions: list[Action] = [became]
-    if finished:
-        actions.append(Finished(name, clean=tenure is None))
-    return replace(contender, role=role), tuple(actions)
+        transition = tenures.transition_of(tenure)
+        became = Became(became.item, role, tenure.reason, tenure.session, tenure.token, transition)
+    return replace(contender, told=told), (became,)
+
+
+def _tell_loss(contender: Contender, now: float) -> _Turn:
+    """A tenure without hooks is over in the step in which it is lost: its reason is told all the same."""
+    if contender.role not in (Role.ACQUIRING, Role.HOLDING, Role.LOSING):
+        return contender, ()
+    tenure = contender.tenure
+    if tenure is None or tenure.believes:
+        return contender, ()
+    return _tell_role(contender, _ROLES[tenure.phase], now)
 
 
 def _advance_notice(contender: Contender, now: float) -> _Turn:

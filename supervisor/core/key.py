@@ -99,8 +99,8 @@ class Key(Claim):
             return Standing.OURS
         if session.dead and not view.session:
             return Standing.UNSURE  # Consul still guards the lock
-        guess = Reason.RELEASED_BY_OPERATOR if view.present and same_key else Reason.KEY_DELETED
-        return Lost(guess, taken=True)
+        reason = Reason.LOCK_GONE if view.present and same_key else Reason.KEY_DELETED
+        return Lost(reason, taken=True)
 
     def recalled(self, tenure: Tenure) -> Self:
         """As it was when the tenure began."""

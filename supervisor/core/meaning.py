@@ -189,7 +189,7 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     claim = contender.claim.read_by(now) if asks else contender.claim
     tenure = contender.tenure
     if tenure is not None and alive and not old:
-        tenure = replace(tenure.because(tenure.reason), renewed=True)
+        tenure = replace(tenure.outlived(), renewed=True)
     return replace(contender, session=session, claim=claim, silent=not alive, tenure=tenure)
 
 

@@ -132,6 +132,15 @@ class Tenure:
             return replace(self, reason=reason, reason_by=-NEVER)
         return self
 
+    def awaits_reason(self, now: float) -> bool:
+        """Whether a renewal may still tell why the lock was lost, before on_lose is told a reason."""
+        return self.phase is Phase.CLEARING and now < self.reason_by
+
+    def outlived(self) -> "Tenure":
+        """Consul says that the session lives: a key that does not show it was released by hand."""
+        gone = self.reason is Reason.LOCK_GONE
+        return self.because(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
+
     def taken(self, now: float, next_leader: bytes | None) -> "Tenure":
         """The key is not ours any more: a rival may hold it from now on."""
         taken_at = now if self.taken_at is None else self.taken_at

@@ -8,7 +8,9 @@ Lines go to standard error. What repeats (an outage, a denied token) is bounded;
 line may carry a secret: fields are chosen here one by one, and values of keys are not among them.
 """
 
+import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from supervisor.core.actions import (
@@ -42,12 +44,14 @@ from supervisor.core.events import (
     StopAsked,
     Unknown,
 )
+from supervisor.core.tenure import ORDERED
 from supervisor.hooks import HookLine
 from supervisor.hooks.output import Allowance
 from supervisor.log.form import PRIORITIES, logger, reaches_journal
 from supervisor.log.names import Level, Name
 from supervisor.log.troubles import Troubles
 from supervisor.outlet import Outlet
+from supervisor.stuck import LOSE_SIDE, failure_of, remedy, why_stuck
 
 __all__ = ["Level", "Log", "Name", "reaches_journal"]
 
@@ -78,6 +82,7 @@ class Log:
         self._troubles = Troubles(self._say, clock)
         self._output = Allowance(clock, OUTPUT_LINES_MAX)
         self._begun_at: dict[StartHook | StartRun, float] = {}
+        self._lose_failures: dict[str, str] = {}
 
     def adjust(self, level: Level, form: str) -> None:
         """From now on at least this level, in this form."""
@@ -103,7 +108,7 @@ class Log:
         if not self._output.exhausted:
             self._tell_dropped_output()
         self._happened(event)
-        for action in actions:
+        for action in sorted(actions, key=_is_no_role):
             self._decided(action)
 
     def output(self, line: HookLine) -> None:
@@ -159,6 +164,8 @@ class Log:
         about = _of_hook(context) | {"hook": started.hook.name, "attempt": started.attempt}
         level: Level = "info" if event.ok else "error"
         name: Name = "hook-succeeded" if event.ok else "hook-failed"
+        if not event.ok and context.event in LOSE_SIDE:
+            self._lose_failures[context.name] = failure_of(event)
         self.line(level, name, **about, duration_s=duration_s, detail=event.detail)
 
     def _checked(self, item: str, detail: str, *, ok: bool) -> None:
@@ -169,7 +176,7 @@ class Log:
             self.failed("check-failed", item, detail)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
-        item, kind = request.item, type(request).__name__
+        item, kind = request.item, in_words(type(request))
         trouble = _TROUBLE.get(type(outcome))
         for name in _TROUBLE.values():
             if name != trouble:
@@ -208,17 +215,24 @@ class Log:
             case Finished(item, clean=clean):
                 self._troubles.gone(item)
                 if not clean:
-                    self.line("error", "finished-stuck", item=item, remedy=_STUCK_REMEDY)
+                    self.line("error", "finished-stuck", item=item, remedy=remedy(item, ended=True))
             case Release() | Leave() | DestroySession():
                 name: Name = "destroying" if isinstance(action, DestroySession) else "releasing"
                 self.line("debug", name, item=action.item, session=action.session)
             case Request():
-                self.line("debug", "request", item=action.item, kind=type(action).__name__)
+                self.line("debug", "request", item=action.item, kind=in_words(type(action)))
 
     def _became(self, became: Became) -> None:
-        level: Level = "error" if became.role is Role.STUCK else "info"
+        item, stuck = became.item, became.role is Role.STUCK
+        unasked = became.role is Role.LOSING and became.reason not in ORDERED
+        level: Level = "error" if stuck else "warning" if unasked else "info"
+        fields: dict[str, Any] = {"item": item, "role": became.role, "reason": became.reason}
+        if stuck:
+            fields |= {"why": why_stuck(self._lose_failures.get(item, "")), "remedy": remedy(item)}
+        elif became.role is Role.ACQUIRING:
+            self._lose_failures.pop(item, None)
         tenure = {"transition": became.transition, "session": became.session, "token": became.token or None}
-        self.line(level, "role", item=became.item, role=became.role, reason=became.reason, **tenure)
+        self.line(level, "role", **fields, **tenure)
 
     def _lasted_s(self, started: StartHook | StartRun) -> float | None:
         """Since its start was told, if it was."""
@@ -234,8 +248,18 @@ _TROUBLE: dict[type[Outcome], Name] = {
     Ineligible: "not-eligible",
 }
 # A watch that works is silent for half a minute: a read of the same key says sooner that it may.
-_SHOWN_BY = {"ReadKey": ("WatchKey",), "ReadSlots": ("WatchSlots",)}
-_STUCK_REMEDY = "on_lose failed: see that nothing of it still acts, start again, then run `recover`"
+_SHOWN_BY = {"read key": ("watch key",), "read slots": ("watch slots",)}
+
+
+@cache
+def in_words(kind: type[Request]) -> str:
+    """Name a kind of request: ``read key``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
+
+
+def _is_no_role(action: Action) -> bool:
+    """Whether the line of this action comes behind that of the role to which it belongs."""
+    return not isinstance(action, Became)
 
 
 def _of_hook(context: HookContext) -> dict[str, Any]:

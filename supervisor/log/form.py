@@ -30,9 +30,9 @@ def logger(form: str, stream: Outlet, *, journal: bool) -> Any:
     console = form == "console" or (form == "auto" and stream.isatty())
     renderer: Callable[..., Any] = structlog.processors.JSONRenderer()
     if console:
-        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
+        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp" if console else "time")
-    in_order = [] if console else [_in_order]
+    in_order = [_item_first if console else _in_order]
     rendered = _with_priority(renderer) if journal else renderer
     return structlog.wrap_logger(
         structlog.PrintLogger(cast(TextIO, stream)),
@@ -45,6 +45,11 @@ def logger(form: str, stream: Outlet, *, journal: bool) -> Any:
 def _in_order(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Who reads raw lines finds when, how bad and what at their beginning."""
     return {"time": fields["time"], "level": fields["level"], "event": fields["event"]} | dict(fields)
+
+
+def _item_first(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Put what a line is about before its details."""
+    return {name: fields[name] for name in ("item", "hook") if name in fields} | dict(fields)
 
 
 def _with_priority(renderer: Callable[..., Any]) -> Callable[..., str]:

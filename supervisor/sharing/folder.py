@@ -100,7 +100,7 @@ class Folder:
             async with asyncio.timeout(max(0.0, request.at + request.timeout_s - self._clock())):
                 return await future
         except TimeoutError:
-            return Unknown(f"no answer about the keys {self._prefix}… within {request.timeout_s:g} s")
+            return Unknown(f"no answer about the keys {self._prefix}… within {request.timeout_s:.3g} s")
         finally:
             del waiting[request]
 

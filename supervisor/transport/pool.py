@@ -94,7 +94,7 @@ class Transport:
             raise
         except TimeoutError:
             self._drop_idle()
-            text = f"no answer from {self._endpoint.peer} within {timeout_s:g} s: still {progress.doing}"
+            text = f"no answer from {self._endpoint.peer} within {timeout_s:.3g} s: still {progress.doing}"
             raise ExchangeFailed(FailureKind.TIMEOUT, text) from None
 
     @property

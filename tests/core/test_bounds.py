@@ -51,7 +51,7 @@ def test_any_number_of_losses_of_our_own_making_delays_the_next_try_by_no_more_t
     play.on(0.1, CREATE, e.Created("s"))
     play.on(0.2, WATCH, e.KeyView(5))
     play.on(0.3, ACQUIRE, WON)
-    play.ends(0.4, "release s, waiting", ok=False)
+    play.ends(0.4, "losing, release s, waiting", ok=False)
     assert play.contender.rejoin_at == pytest.approx(0.4 + REJOIN_DELAY_MAX_S)
 
 

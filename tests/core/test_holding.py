@@ -10,6 +10,7 @@ from tests.core.play import (
     DESTROY,
     FORBIDDEN,
     FREE,
+    LOCK_DELAY_S,
     OURS,
     READ,
     RELEASE,
@@ -151,23 +152,23 @@ def test_without_a_ttl_silence_ends_belief_too() -> None:
 def test_a_blank_key_waits_a_moment_for_the_reason() -> None:
     """It is gone in any case; whether its session died decides what the hook is told."""
     play = holding()
-    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently, losing")
-    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator")
+    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 def test_a_session_that_was_destroyed_still_guards_the_lock() -> None:
     play = holding()
-    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently, losing")
-    play.does(2.1, RENEW, e.Dead(), "start down#1: session-invalidated")
+    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    play.does(2.1, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == CONTACT + 30.0
 
 
 def test_the_reason_is_waited_for_a_quarter_of_a_second_at_most() -> None:
     play = holding()
-    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently, losing")
+    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
     assert play.deadline == 2.25
-    play.does(2.25, "start down#1: released-by-operator")
+    play.does(2.25, "start down#1: lock-gone, losing")
 
 
 def test_a_renewal_under_way_when_the_key_was_lost_tells_no_reason() -> None:
@@ -175,30 +176,61 @@ def test_a_renewal_under_way_when_the_key_was_lost_tells_no_reason() -> None:
     play = holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
-    play.does(3.4, WATCH, RELEASED, "watch 9 consistently, losing")
+    play.does(3.4, WATCH, RELEASED, "watch 9 consistently")
     play.does(3.5, RENEW, e.Alive(), "renew s")
-    play.does(3.55, RENEW, e.Dead(), "start down#1: session-invalidated")
+    play.does(3.55, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
+
+
+def reasons_told(play: Play) -> list[tuple[str, str]]:
+    """Each role that log and status were told since it held, with its reason."""
+    told = [(action.role, action.reason) for _, action in play.log if isinstance(action, a.Became)]
+    return [(str(role), str(reason)) for role, reason in told[told.index(("holding", "acquired")) + 1 :]]
+
+
+def test_log_and_status_are_told_one_reason_for_a_loss() -> None:
+    """The role changes at once; the reason is told when it is known."""
+    play = holding()
+    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    assert (play.role, reasons_told(play)) == ("losing", [])
+    play.on(2.1, RENEW, e.Dead())
+    assert reasons_told(play) == [("losing", "session-invalidated")]
+
+
+def test_a_reason_that_becomes_known_before_on_lose_begins_is_told_once_more() -> None:
+    """The run child takes its time to end."""
+    play = holding(run=RUN)
+    play.on(2.0, WATCH, RELEASED)
+    play.hears(2.3, e.Tick(), "losing")
+    play.does(2.4, RENEW, e.Dead(), "losing")
+    assert reasons_told(play) == [("losing", "lock-gone"), ("losing", "session-invalidated")]
+
+
+@pytest.mark.parametrize("hooks", [{"on_acquire": (), "on_lose": ()}, {"on_lose": ()}], ids=["none", "up"])
+def test_a_loss_without_a_hook_to_run_has_its_reason(hooks: dict[str, tuple[a.Hook, ...]]) -> None:
+    play = holding(**hooks)
+    play.passes(LOCK_DELAY_S, silent=True)
+    assert reasons_told(play) == [("losing", "lease-expired"), ("waiting", "")]
 
 
 def test_a_deleted_key() -> None:
     play = holding()
-    play.does(2.0, WATCH, DELETED, "renew s, watch 9 consistently, losing")
-    play.does(2.1, RENEW, e.Alive(), "start down#1: key-deleted")
+    play.does(2.0, WATCH, DELETED, "renew s, watch 9 consistently")
+    play.does(2.1, RENEW, e.Alive(), "start down#1: key-deleted, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 def test_a_rival_on_the_key() -> None:
     play = holding()
-    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival, losing")
-    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator")
+    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
+    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator, losing")
     context = lose_context(play)
     assert (context.rival_at, context.leader, context.previous_leader) == (2.0, b"them", b"me")
 
 
 def test_a_rival_on_the_key_holds_though_our_session_died() -> None:
     play = holding()
-    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival, losing")
-    play.does(2.1, RENEW, e.Dead(), "start down#1: session-invalidated")
+    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
+    play.does(2.1, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == 2.0
 
 
@@ -277,8 +309,8 @@ def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
     play.does(3.3, "renew s")
     play.does(3.35, READ, OURS, "")
     play.does(3.4, RENEW, e.Dead(), "read")
-    play.does(3.5, READ, RELEASED, "renew s, losing")
-    play.does(3.6, RENEW, e.Dead(), "start down#1: session-invalidated")
+    play.does(3.5, READ, RELEASED, "renew s")
+    play.does(3.6, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == pytest.approx(3.2 + 30.0)
     play.ends(5.0, "release s, waiting")
     play.on(5.1, RELEASE, e.Done())

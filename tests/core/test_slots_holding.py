@@ -168,7 +168,7 @@ def test_when_all_is_deleted_who_holds_alone_has_lost() -> None:
     play = holding()
     assert "ask p/.lock" in Play.says(play.on(2.0, WATCH, e.SlotsView(70)))
     play.on(2.1, ASK, GONE)
-    play.does(2.2, READ, e.SlotsView(70), "renew s, losing")
+    play.does(2.2, READ, e.SlotsView(70), "renew s")
 
 
 def test_an_answer_that_a_read_has_overtaken_is_no_news() -> None:

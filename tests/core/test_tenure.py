@@ -87,7 +87,7 @@ def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(7.0, ACQUIRE, WON, "renew s, read, acquiring")
-    play.does(7.1, READ, RIVAL, "release s, info rival, waiting")
+    play.does(7.1, READ, RIVAL, "losing, release s, info rival, waiting")
     assert play.times(a.StartHook) == []
 
 
@@ -156,8 +156,8 @@ def test_a_retry_must_leave_time_for_all_that_is_still_to_run(failed_at: float, 
 
 def test_no_retry_beside_a_rival() -> None:
     play = holding(on_lose=(hook("down", retries=3),))
-    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival, losing")
-    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator")
+    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
+    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator, losing")
     play.ends(2.2, "stuck", ok=False)
 
 

@@ -83,8 +83,8 @@ def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     guarded.forget(first)
     guarded.kv_put(scene.key, b"seen")
     scene.wait_told("a", "value-changed seen")
-    renewals = len(a.lines("request", kind="RenewSession"))
-    until(lambda: len(a.lines("request", kind="RenewSession")) > renewals + 1, "renewals with the new one")
+    renewals = len(a.lines("request", kind="renew session"))
+    until(lambda: len(a.lines("request", kind="renew session")) > renewals + 1, "renewals with the new one")
     assert not a.lines("consul-denied") and not a.lines("token-file")
     assert_kept(a, scene, session)
     assert not [made.secret for made in (first, second) if made.secret in a.log_text]
@@ -122,11 +122,11 @@ def test_a_token_that_was_deleted_too_early_costs_no_leadership(
     a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
     session = scene.session_of("a")
     guarded.forget(first)
-    a.wait_line("exchange-failed", kind="RenewSession")
+    a.wait_line("exchange-failed", kind="renew session")
     denied = a.wait_line("consul-denied")
     assert denied["level"] == "error"
     assert f"Consul does not know the token in {file}: it was deleted or mistyped" in denied["why"]
-    a.wait_line("exchange-failed", kind="ReadKey")
+    a.wait_line("exchange-failed", kind="read key")
     file.write_text(second.secret)
     a.wait_line("consul-answers", after="consul-denied")
     a.wait_line("consul-answers", after="consul-denied")
@@ -154,7 +154,7 @@ def test_a_token_file_that_is_corrected_is_used_without_a_restart(
 ) -> None:
     file.write_text("11111111-2222-3333-4444-555555555555\n")
     a = scene.node("a", consul={"token_file": str(file)})
-    a.wait_line("exchange-failed", kind="CreateSession")
+    a.wait_line("exchange-failed", kind="create session")
     file.write_text(contender(guarded, scene).secret)
     a.wait_line("role", role="holding")
 

@@ -23,7 +23,7 @@ def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
     until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
     assert session_in_force(scene) == session
     assert scene.calls("a") == ["acquire acquired"] and scene.calls("b") == []
-    scene.nodes["b"].wait_line("request", kind="RenewSession")
+    scene.nodes["b"].wait_line("request", kind="renew session")
     until(lambda: boottime() > began_at + LASTING_OVER_S, "the lease of before the crash is over")
     assert session_in_force(scene) == session
     assert a.stop() == 0

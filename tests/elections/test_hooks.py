@@ -139,7 +139,7 @@ def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) 
     a.wait_line("role", role="stuck")
     session = scene.session_of("a")
     b = scene.waiter("b")
-    until(lambda: len(a.lines("request", kind="RenewSession")) > 8, "longer than the TTL has passed")
+    until(lambda: len(a.lines("request", kind="renew session")) > 8, "longer than the TTL has passed")
     assert scene.session_of("a") == session
     a.signal(signal.SIGTERM)
     assert a.wait() == 1

@@ -61,12 +61,28 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -
     scene.leader("a", session=ROOMY)
     session = scene.session_of("a")
     scene.agent.freeze()
-    scene.nodes["a"].wait_line("exchange-failed", kind="ReadKey")
+    scene.nodes["a"].wait_line("exchange-failed", kind="read key")
     scene.agent.thaw()
     scene.agent.wait_ready()
     goes_on(scene, "a")
     assert scene.session_of("a") == session
     assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_a_session_that_ended_while_consul_was_frozen_was_released_by_nobody(own_scene: Scene) -> None:
+    """Consul's timers ran out before it could answer a renewal."""
+    scene = own_scene
+    a = scene.leader("a", session={"ttl": "1s", "lock_delay": "20s"}, on_acquire=None, on_lose=None)
+    session = scene.session_of("a")
+    scene.agent.freeze()
+    frozen_at = boottime()
+    until(lambda: boottime() > frozen_at + 2.5, "twice the ttl is over")
+    scene.agent.thaw()
+    a.wait_line("role", role="waiting")
+    lost = a.lines("role", role="losing", session=session)
+    assert {line["reason"] for line in lost} <= {"session-invalidated", "lock-gone"}
+    assert [line["level"] for line in lost] == ["warning"]
 
 
 @pytest.mark.long
@@ -88,8 +104,8 @@ def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
     scene = own_scene
     scene.agent.stop()
     a = scene.node("a", session={"ttl": "2s"})
-    a.wait_line("exchange-failed", kind="CreateSession")
-    a.wait_line("exchange-failed", kind="WatchKey")
+    a.wait_line("exchange-failed", kind="create session")
+    a.wait_line("exchange-failed", kind="watch key")
     assert a.running
     scene.agent.start()
     assert scene.wait_leader() == "a"
@@ -102,7 +118,7 @@ def test_a_waiter_outlives_an_outage_and_leads_when_its_turn_comes(own_scene: Sc
     a = scene.leader("a", session=ROOMY)
     b = scene.waiter("b", session=ROOMY)
     scene.agent.stop()
-    b.wait_line("exchange-failed", kind="WatchKey")
+    b.wait_line("exchange-failed", kind="watch key")
     scene.agent.start()
     goes_on(scene, "b")
     assert a.stop() == 0
@@ -129,17 +145,17 @@ def test_a_fault_of_the_network_within_room_costs_nothing(scene: Scene, fault: s
     session = scene.session_of("a")
     if fault == "silence":
         with scene.proxy.silence():
-            a.wait_line("exchange-failed", kind="RenewSession")
-            a.wait_line("exchange-failed", kind="ReadKey")
+            a.wait_line("exchange-failed", kind="renew session")
+            a.wait_line("exchange-failed", kind="read key")
     elif fault == "refuse":
         scene.proxy.refuse()
-        a.wait_line("exchange-failed", kind="RenewSession")
-        a.wait_line("exchange-failed", kind="ReadKey")
+        a.wait_line("exchange-failed", kind="renew session")
+        a.wait_line("exchange-failed", kind="read key")
         scene.proxy.accept()
     else:
         rules = [scene.proxy.reset("request"), scene.proxy.reset("answer")]
-        a.wait_line("exchange-failed", kind="RenewSession")
-        a.wait_line("exchange-failed", kind="ReadKey")
+        a.wait_line("exchange-failed", kind="renew session")
+        a.wait_line("exchange-failed", kind="read key")
         for rule in rules:
             rule.release()
     goes_on(scene, "a")

@@ -78,7 +78,7 @@ def test_a_win_while_it_stands_still_begins_nothing_before_consul_says_so_again(
         passes(2.6)
     a.wait_line("role", role="holding")
     resumed = a.wait_line("stood-still")["time"]
-    reads = [line["time"] for line in a.lines("request", kind="ReadKey") if line["time"] >= resumed]
+    reads = [line["time"] for line in a.lines("request", kind="read key") if line["time"] >= resumed]
     began = a.lines("hook-started", event_kind="acquire")[0]["time"]
     assert reads and reads[0] <= began
 
@@ -107,5 +107,5 @@ def test_on_acquire_that_ended_while_it_stood_still_is_followed_by_nothing_on_ol
     resumed = a.wait_line("stood-still")["time"]
     second = a.wait_line("hook-started", hook="on_acquire[1]")
     assert len(a.lines("hook-started", hook="on_acquire[1]")) == 1
-    reads = [line["time"] for line in a.lines("request", kind="ReadKey") if line["time"] >= resumed]
+    reads = [line["time"] for line in a.lines("request", kind="read key") if line["time"] >= resumed]
     assert reads and reads[0] <= second["time"]

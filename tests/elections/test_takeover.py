@@ -143,7 +143,7 @@ def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passe
 @pytest.mark.long
 def test_a_check_that_consul_does_not_know_is_said_aloud_and_waited_for(scene: Scene) -> None:
     a = scene.node("a", session={"node_checks": [scene.name]})
-    line = a.wait_line("consul-refused", kinds=["CreateSession"])
+    line = a.wait_line("consul-refused", kinds=["create session"])
     assert "Missing check" in line["why"] and line["level"] == "error"
     scene.register_check(scene.name)
     assert scene.wait_leader() == "a"

@@ -74,7 +74,7 @@ def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, guarded: Guar
     }
     made = guarded.token_of(may(guarded, allowed[denied]))
     c = scene.node("c", consul={"token": made.secret})
-    c.wait_line("exchange-failed", kind="Enroll")
+    c.wait_line("exchange-failed", kind="enroll")
     assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
     guarded.change(made, may(guarded, below(scene.name)))
@@ -93,7 +93,7 @@ def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not
     session = until(lambda: scene.session_of("c"), "a session")
     guarded.change(made, may(guarded, write(scene.key) + write(f"{scene.name}/{session}")))
     until(lambda: scene.line() == ["c"], "it stands in line")
-    c.wait_line("exchange-failed", kind="ReadKey")
+    c.wait_line("exchange-failed", kind="read key")
     assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
     assert scene.session_of("c") == session and scene.line() == ["c"]
@@ -107,7 +107,7 @@ def test_who_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guard
     made = guarded.token_of(may(guarded, below(scene.name), deny(scene.key)))
     c = scene.node("c", consul={"token": made.secret})
     until(lambda: scene.line() == ["c"], "it stands in line")
-    c.wait_line("exchange-failed", kind="ReadKey")
+    c.wait_line("exchange-failed", kind="read key")
     assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
     guarded.change(made, may(guarded, below(scene.name)))
@@ -120,7 +120,7 @@ def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
 ) -> None:
     secret = guarded.token_of(may(guarded, below(scene.name), deny(scene.key))).secret
     c = scene.node("c", consul={"token": secret})
-    c.wait_line("exchange-failed", kind="Enroll")
+    c.wait_line("exchange-failed", kind="enroll")
     time.sleep(1.5)
     assert scene.agent.kv_get(scene.key) is None and not scene.calls("c")
 
@@ -140,7 +140,7 @@ def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_repl
     lost = scene.wait(node="a", event="lose", stage="end")
     assert lost.reason == "lease-expired"
     assert denied_at + ROOM_S - 1.5 < lost.at < denied_at + ROOM_S + 1.5
-    a.wait_line("exchange-failed", kind="Leave")
+    a.wait_line("exchange-failed", kind="leave")
     assert a.wait_line("consul-denied")["level"] == "error"
     began = scene.next_begin("d")
     assert began.at > lost.at
