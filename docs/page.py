@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from supervisor.status import STUCK_REMEDY
+from supervisor.stuck import remedy, why_stuck
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 
@@ -29,7 +29,7 @@ Hook = tuple[str, float, float, str, str]  # name, begun after, took, result, de
 
 def status(now: datetime) -> Status:
     """A node with three elections and a semaphore; one election is stuck."""
-    stuck = f"redis is stuck: {STUCK_REMEDY}"
+    stuck = f"redis is stuck: {why_stuck('on_lose_failure[0] failed: exit 1')}; {remedy('redis')}"
     return {
         "version": 1,
         "daemon": {
@@ -64,6 +64,7 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
         "fencing_token": 0,
         "lease_left_s": None,
         "lease_room_s": None,
+        "lease_runs_out": False,
         "limit": None,
         "effective_limit": None,
         "holders": None,
@@ -187,7 +188,7 @@ def _redis(now: datetime) -> Status:
         lock_index=9,
         fencing_token=47_006,
         last_hook=_last_hook(lines[0]),
-        last_error={"at": _ago(now, 230.1), "text": "on_lose_failure[0] ended with exit 1"},
+        last_error={"at": _ago(now, 230.1), "text": "on_lose_failure[0] failed: exit 1", "over_at": None},
         transitions=lines,
     )
 

@@ -8,7 +8,7 @@ is made of may hold secrets.
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from supervisor.core.actions import Action, Became, Reason, Role, StartHook, StartRun, StopRun
 from supervisor.core.events import (
@@ -23,16 +23,19 @@ from supervisor.core.events import (
     RunEnded,
     Unknown,
 )
+from supervisor.stuck import LOSE_SIDE, failure_of
 
 TRANSITIONS_MAX = 20  # an item: what a page shows; older ones are in the log
 ATTEMPTS_MAX = 20  # a transition: the newest tell whether retries help
 DENIED_S = 90.0  # each request that is denied is repeated sooner: a watch last, after its wait
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
-TROUBLES: dict[type[Outcome], str] = {
-    Unknown: "Consul does not answer",
-    Denied: "Consul refuses the token",
-    Refused: "Consul refuses what the file asks for",
-    Ineligible: "not eligible",
+CONSUL = "consul"  # what an answer of Consul ends, whatever was asked
+RECORD = "record"  # what a record that was written ends
+TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # while it goes on, and once it is over
+    Unknown: ("Consul does not answer", "Consul did not answer"),
+    Denied: ("Consul refuses the token", "Consul refused the token"),
+    Refused: ("Consul refuses what the file asks for", "Consul refused what the file asked for"),
+    Ineligible: ("not eligible", "was not eligible"),
 }
 
 
@@ -74,10 +77,22 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """What went wrong last, and at which time of day."""
+    """What went wrong last, and at which time of day.
+
+    ``past``: the same in the past tense, said once it is over. ``ended_by``: what ends it. ``over_at``:
+    the time of day when that came; None: it has not.
+    """
 
     at: float
-    text: str
+    present: str
+    past: str
+    ended_by: str
+    over_at: float | None = None
+
+    @property
+    def text(self) -> str:
+        """What is said now."""
+        return self.present if self.over_at is None else self.past
 
 
 @dataclass(slots=True)
@@ -87,7 +102,8 @@ class Story:
     ``since``: the time of day from which on it has its role. ``answered_at``: when Consul last answered
     a request for it, by the clock. ``unheard``: it ceased to hold, and Consul has not answered since;
     ``expired``: so it did for want of news.
-    ``unrecorded``: why its newest record could not be written. ``denied``: the requests that were last
+    ``unrecorded``: why its newest record could not be written. ``lose_failure``: which hook of the lose
+    side failed last, and how. ``denied``: the requests that were last
     answered by 403, and when.
     """
 
@@ -100,6 +116,7 @@ class Story:
     unheard: bool = False
     expired: bool = False
     unrecorded: str = ""
+    lose_failure: str = ""
     denied: dict[str, float] = field(default_factory=dict)
     version: int = 0
     current: Transition | None = None  # the acquire or lose that is not over
@@ -168,21 +185,35 @@ class History:
             self.answered_at = story.answered_at = now
             story.denied.pop(kind, None)
             story.unheard = story.expired = False
+            self._over(story, CONSUL)
         if isinstance(outcome, Denied):
             story.denied[kind] = now
         if isinstance(outcome, Unknown | Denied | Refused | Ineligible):
-            self._mishap(story, f"{TROUBLES[type(outcome)]}: {outcome.why}")
+            ended_by = CONSUL if isinstance(outcome, Unknown) else kind
+            present, past = (f"{said}: {outcome.why}" for said in TROUBLES[type(outcome)])
+            self._mishap(story, present, past, ended_by)
+        else:
+            self._over(story, kind)
 
     def _remembered(self, item: str, why_not: str) -> None:
         story = self._of(item)
         if why_not:
-            self._mishap(story, f"cannot be recorded: {why_not}")
+            self._mishap(story, f"cannot be recorded: {why_not}", f"could not be recorded: {why_not}", RECORD)
         elif story.unrecorded:
+            self._over(story, RECORD)
             story.version += 1
         story.unrecorded = why_not
 
-    def _mishap(self, story: Story, text: str) -> None:
-        story.last_error = Mishap(self._wall(), text)
+    def _mishap(self, story: Story, present: str, past: str, ended_by: str) -> None:
+        story.last_error = Mishap(self._wall(), present, past, ended_by)
+        story.version += 1
+
+    def _over(self, story: Story, ended_by: str) -> None:
+        """What this ends is over, if it went wrong last and still goes on."""
+        error = story.last_error
+        if error is None or error.ended_by != ended_by or error.over_at is not None:
+            return
+        story.last_error = replace(error, over_at=self._wall())
         story.version += 1
 
     # --- hooks -----------------------------------------------------------------------------------
@@ -201,11 +232,12 @@ class History:
         story.changed(transition)
 
     def _ended(self, event: HookEnded | RunEnded) -> None:
+        of = event.started.context.event
         story = self._of(event.started.context.name)
+        if isinstance(event, HookEnded):
+            self._hook_ended(story, event, of)
         begun = self._running.pop(event.started, None)
         if begun is None:  # a check: they are not kept
-            if isinstance(event, HookEnded) and not event.ok:
-                self._mishap(story, f"{event.started.hook.name} failed: {event.detail}")
             return
         transition, attempt = begun
         now = self._clock()
@@ -214,9 +246,17 @@ class History:
         if transition is not story.current:
             transition.duration_s = now - transition.began
         story.changed(transition)
-        if not attempt.ok:
-            said = "ended" if isinstance(event, RunEnded) else "failed"
-            self._mishap(story, f"{attempt.hook} {said}: {event.detail}")
+        if isinstance(event, RunEnded) and not attempt.ok:
+            self._failed(story, f"{attempt.hook} ended: {event.detail}", of)
+
+    def _hook_ended(self, story: Story, event: HookEnded, of: str) -> None:
+        """What failed is over once a hook for the same event succeeds."""
+        if event.ok:
+            self._over(story, of)
+            return
+        self._failed(story, failure_of(event), of)
+        if of in LOSE_SIDE:
+            story.lose_failure = failure_of(event)
 
     def _transition(self, story: Story, event: str, reason: str, id_: str) -> Transition:
         """The one that these hooks belong to."""
@@ -230,17 +270,23 @@ class History:
                 return transition
         return self._add(story, Transition(event, reason, self._wall(), self._clock(), id_))
 
+    def _failed(self, story: Story, text: str, of: str) -> None:
+        self._mishap(story, text, text, of)
+
     # --- roles -----------------------------------------------------------------------------------
 
     def _became(self, became: Became) -> None:
         story = self._of(became.item)
         if became.role is Role.ACQUIRING:
             self._enter(story, "acquire", became.reason)
+            story.lose_failure = ""
         elif became.role is Role.HOLDING:
             self._enter(story, "acquire", became.reason).reason = became.reason  # adopted, by now
             self._leave(story)
         elif became.role is Role.LOSING:
-            self._enter(story, "lose", became.reason)
+            lost = self._enter(story, "lose", became.reason)
+            lost.reason = became.reason  # it may have become known since
+            story.changed(lost)
         elif story.role in (Role.ACQUIRING, Role.HOLDING):  # without a hook to run it is lost in no time
             self._enter(story, "lose", became.reason)
         if became.role not in HOLDING:

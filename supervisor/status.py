@@ -19,11 +19,11 @@ from supervisor.core.settings import SemaphoreSettings
 from supervisor.core.slots import Slots
 from supervisor.core.tenure import Phase
 from supervisor.history import Attempt, History, Mishap, Story, Transition
+from supervisor.stuck import remedy, why_stuck
 
 VERSION = 1  # of the status; fields may be added to it, none changes its meaning or goes
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
 DETAIL_CHARS_MAX = 500  # of what a hook, Consul or the kernel said: the log has it whole
-STUCK_REMEDY = "on_lose failed: see that nothing of it still acts, then `recover`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,15 @@ def lease_left_s(contender: Contender, now: float) -> float | None:
     if tenure is None or not tenure.believes:
         return None
     return max(0.0, tenure.expires_at(contender.lease) - now)
+
+
+def lease_runs_out(contender: Contender, now: float) -> bool:
+    """Whether a holder has gone without news for more than half of its lease, and for longer than reads
+    that are answered ever leave it without."""
+    tenure, lease = contender.tenure, contender.lease
+    if tenure is None or not tenure.believes:
+        return False
+    return now - tenure.contact > max(lease.room_s / 2, lease.fresh_s)
 
 
 class Status:
@@ -140,9 +149,12 @@ class Status:
         after = frozenset() if name in self._node.contenders else self._node.waiting_for(name)
         if texts is None or texts.version != story.version or texts.story is not story:
             texts = self._texts[name] = _Texts(story, story.version, _told(story))
-        if texts.contender is not contender or texts.after != after:
-            fields = {**_fields(contender), "warnings": list(self._warnings(contender, story, after, now))}
-            texts.contender, texts.after, texts.fields = contender, after, _text(fields)[1:-1]
+        runs_out = lease_runs_out(contender, now)
+        if texts.contender is not contender or texts.after != after or texts.runs_out != runs_out:
+            fields = {**_fields(contender), "lease_runs_out": runs_out}
+            fields["warnings"] = list(self._warnings(contender, story, after, now))
+            texts.contender, texts.after, texts.runs_out = contender, after, runs_out
+            texts.fields = _text(fields)[1:-1]
         left_s = lease_left_s(contender, now)
         left = "null" if left_s is None else f"{left_s:.3f}"
         held = "true" if holds(contender, now) else "false"
@@ -151,6 +163,8 @@ class Status:
     def _warnings(
         self, contender: Contender, story: Story, after: frozenset[str], now: float
     ) -> Iterator[str]:
+        if lease_runs_out(contender, now):
+            yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
         if contender.noticed:
             yield contender.noticed
         if story.unrecorded:
@@ -176,13 +190,14 @@ class _Texts:
     told: str
     contender: Contender | None = None
     after: frozenset[str] = frozenset()
+    runs_out: bool = False
     fields: str = ""
 
 
 def _troubles(contender: Contender, story: Story, now: float) -> Iterator[str]:
     tenure = contender.tenure
     if contender.role is Role.STUCK:
-        yield f"is stuck: {STUCK_REMEDY}"
+        yield f"is stuck: {why_stuck(story.lose_failure)}; {remedy(contender.settings.name)}"
     expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
     unheard = story.unheard and now - story.answered_at > contender.lease.room_s
     if expired or story.expired or unheard:
@@ -237,8 +252,9 @@ def _last_hook(attempt: Attempt) -> dict[str, Any]:
     return {"hook": attempt.hook, "event": attempt.event, **_outcome(attempt)}
 
 
-def _mishap(mishap: Mishap) -> dict[str, str]:
-    return {"at": when(mishap.at), "text": _bounded(mishap.text)}
+def _mishap(mishap: Mishap) -> dict[str, str | None]:
+    over_at = None if mishap.over_at is None else when(mishap.over_at)
+    return {"at": when(mishap.at), "text": _bounded(mishap.text), "over_at": over_at}
 
 
 def _transition(transition: Transition) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from supervisor.cells import cut, fitted, padded, plain, width
 
 GAP = "  "
+RECENT_S = 300.0  # an error that is over is news for this long
 _NOTE_COLUMNS_MIN = 20
 HOLDS, HOLDS_NOT = "*", " "
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
@@ -151,7 +152,7 @@ def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tupl
     for item in status["items"]:
         for warning in item["warnings"]:
             yield YELLOW, plain(f"warning: {item['name']}: {warning}")
-        if with_errors and item["last_error"] is not None:
+        if with_errors and _error(item, now) != "-":
             yield "", f"last error: {plain(item['name'])}: {_error(item, now)}"
 
 
@@ -181,8 +182,15 @@ def _hook(item: Item, now: datetime) -> str:
 
 
 def _error(item: Item, now: datetime) -> str:
+    """What goes on, or was over a short time ago: as the page has it."""
     error = item["last_error"]
-    return "-" if error is None else plain(f"{duration(_since(error['at'], now))} ago: {error['text']}")
+    if error is None:
+        return "-"
+    over_at = error.get("over_at")  # a daemon of an earlier version does not tell
+    if over_at is not None and _since(over_at, now) >= RECENT_S:
+        return "-"
+    ago = duration(_since(error["at"], now))
+    return plain(f"{ago} ago{', over' if over_at else ''}: {error['text']}")
 
 
 def _since(at: str, now: datetime) -> float:

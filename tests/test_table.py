@@ -88,6 +88,23 @@ def test_it_reads_at_a_glance() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("over_at", "shown"),
+    [
+        pytest.param(None, "8m20s ago: Consul does not answer", id="goes on"),
+        pytest.param("14:57:40", "8m20s ago, over: Consul did not answer", id="over"),
+        pytest.param("14:54:59", "-", id="long over"),
+    ],
+)
+def test_an_error_that_is_over_is_told_so_and_soon_no_more(over_at: str | None, shown: str) -> None:
+    """By the same rule as on the page."""
+    error = {"at": "2026-11-21T14:51:40.000Z", "text": shown.split(": ")[-1]}
+    told = item("a", last_error={**error, "over_at": over_at and f"2026-11-21T{over_at}.000Z"})
+    assert lines(status(told), None, colours=False)[3].endswith(f"  {shown}")
+    below = [line for line in lines(status(told), 80, colours=False) if line.startswith("last error")]
+    assert below == ([] if shown == "-" else [f"last error: a: {shown}"])
+
+
 def test_eighty_columns_leave_out_the_errors_and_tell_them_below() -> None:
     page = lines(USUAL, 80, colours=False)
     assert page[2:6] == [

@@ -176,7 +176,7 @@ class Log:
             self.failed("check-failed", item, detail)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
-        item, kind = request.item, in_words(type(request))
+        item, kind = request.item, in_words(type(request).__name__)
         trouble = _TROUBLE.get(type(outcome))
         for name in _TROUBLE.values():
             if name != trouble:
@@ -220,7 +220,7 @@ class Log:
                 name: Name = "destroying" if isinstance(action, DestroySession) else "releasing"
                 self.line("debug", name, item=action.item, session=action.session)
             case Request():
-                self.line("debug", "request", item=action.item, kind=in_words(type(action)))
+                self.line("debug", "request", item=action.item, kind=in_words(type(action).__name__))
 
     def _became(self, became: Became) -> None:
         item, stuck = became.item, became.role is Role.STUCK
@@ -252,9 +252,9 @@ _SHOWN_BY = {"read key": ("watch key",), "read slots": ("watch slots",)}
 
 
 @cache
-def in_words(kind: type[Request]) -> str:
-    """Name a kind of request: ``read key``."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
+def in_words(kind: str) -> str:
+    """Name a kind of request: ``ReadKey`` is ``read key``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
 
 
 def _is_no_role(action: Action) -> bool:

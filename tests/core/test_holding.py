@@ -183,8 +183,9 @@ def test_a_renewal_under_way_when_the_key_was_lost_tells_no_reason() -> None:
 
 def reasons_told(play: Play) -> list[tuple[str, str]]:
     """Each role that log and status were told since it held, with its reason."""
-    told = [(action.role, action.reason) for _, action in play.log if isinstance(action, a.Became)]
-    return [(str(role), str(reason)) for role, reason in told[told.index(("holding", "acquired")) + 1 :]]
+    became = [action for _, action in play.log if isinstance(action, a.Became)]
+    told = [(str(action.role), str(action.reason)) for action in became]
+    return told[told.index(("holding", "acquired")) + 1 :]
 
 
 def test_log_and_status_are_told_one_reason_for_a_loss() -> None:
@@ -206,7 +207,7 @@ def test_a_reason_that_becomes_known_before_on_lose_begins_is_told_once_more() -
 
 
 @pytest.mark.parametrize("hooks", [{"on_acquire": (), "on_lose": ()}, {"on_lose": ()}], ids=["none", "up"])
-def test_a_loss_without_a_hook_to_run_has_its_reason(hooks: dict[str, tuple[a.Hook, ...]]) -> None:
+def test_a_loss_without_a_hook_to_run_has_its_reason(hooks: dict[str, tuple[()]]) -> None:
     play = holding(**hooks)
     play.passes(LOCK_DELAY_S, silent=True)
     assert reasons_told(play) == [("losing", "lease-expired"), ("waiting", "")]

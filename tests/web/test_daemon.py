@@ -116,7 +116,8 @@ def test_a_failed_on_lose_is_stuck_and_red_until_recover(scene: Scene, tmp_path:
     found = reader.ask("/healthz")
     assert found.status == 503
     assert found.json["troubles"] == [
-        f"{scene.name} is stuck: on_lose failed: see that nothing of it still acts, then `recover`"
+        f"{scene.name} is stuck: on_lose[0] failed: exit 1; see that nothing of it still acts, "
+        f"then run: consul-supervisor recover {scene.name}"
     ]
     assert reader.ask("/healthz", "HEAD").status == 503
     item = reader.item(scene.name)

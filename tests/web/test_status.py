@@ -12,6 +12,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
 from supervisor.core.contender import new_contender
+from supervisor.core.lease import lease_of
 from supervisor.core.node import Node
 from supervisor.core.settings import Command, Hook, Run, Webhook
 from supervisor.core.tenure import Phase, Tenure
@@ -234,6 +235,52 @@ def test_nothing_that_a_hook_is_made_of_is_told() -> None:
     assert b"secret" not in stage.status.body() and b"answered 500" in stage.status.body()
 
 
+# --- errors and their end -------------------------------------------------------------------------
+
+
+def test_consul_did_not_answer_once_it_does() -> None:
+    stage = Stage()
+    stage.answers(e.Unknown("refused"))
+    error = stage.item["last_error"]
+    assert (error["text"], error["over_at"]) == ("Consul does not answer: refused", None)
+    stage.now += 2
+    stage.answers(e.KeyView(5))
+    error = stage.item["last_error"]
+    assert error["text"] == "Consul did not answer: refused"
+    assert error["over_at"] == "2027-01-15T08:01:42.000Z"
+    stage.now += 5
+    stage.answers(e.KeyView(6))
+    assert stage.item["last_error"] == error
+
+
+def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
+    stage = Stage()
+    stage.answers(e.Denied("Permission denied"))
+    stage.history.turn(e.Answered(a.RenewSession("n", stage.now, 3.0, "s"), e.Alive()), [])
+    assert stage.item["last_error"]["text"] == "Consul refuses the token: Permission denied"
+    stage.answers(e.KeyView(5))
+    assert stage.item["last_error"]["text"] == "Consul refused the token: Permission denied"
+
+
+@pytest.mark.parametrize("event", ["acquire", "lose", "check"])
+def test_a_failed_hook_is_over_when_one_for_the_same_event_succeeds(event: str) -> None:
+    stage = Stage()
+    stage.ends(stage.begins(event), ok=False, detail="exit 1")
+    stage.ends(stage.begins("change", 2))
+    assert stage.item["last_error"]["over_at"] is None
+    stage.ends(stage.begins(event, attempt=2))
+    assert stage.item["last_error"]["over_at"] is not None
+
+
+def test_a_record_that_could_not_be_written_is_over_when_it_is() -> None:
+    stage = Stage()
+    remember = a.Remember("n", a.NOTHING, contender())
+    stage.history.turn(e.Remembered(remember, "no space left"), [])
+    assert stage.item["last_error"]["text"] == "cannot be recorded: no space left"
+    stage.history.turn(e.Remembered(remember, ""), [])
+    assert stage.item["last_error"]["text"] == "could not be recorded: no space left"
+
+
 # --- whether all is well -------------------------------------------------------------------------
 
 
@@ -270,6 +317,46 @@ def test_a_hold_that_ended_unheard_is_red_until_consul_answers() -> None:
         assert stage.code("/healthz") == (503 if red else 200), reason
         stage.answers(e.KeyView(6))
         assert stage.code("/healthz") == 200
+
+
+def test_a_lease_that_runs_out_is_a_warning_everywhere_and_trouble_nowhere() -> None:
+    """Also in a status that was kept: time alone makes it so, and an answer of Consul ends it."""
+    stage = Stage(tenure=TENURE, role=Role.HOLDING)
+    lease = stage.node.contenders["n"].lease
+    for silent_s, low in ((0.0, False), (lease.interval_s + 1, False), (ROOM_S / 2 + 0.1, True)):
+        stage.now = 100.0 + silent_s
+        assert stage.item["lease_runs_out"] is low
+        assert [each.startswith("its lease runs out") for each in stage.item["warnings"]] == [True] * low
+        assert stage.told["healthy"] is True and stage.code("/healthz") == 200
+    stage.change(tenure=TENURE.confirmed(stage.now))
+    assert (stage.item["lease_runs_out"], stage.item["warnings"]) == (False, [])
+
+
+@pytest.mark.parametrize("lock_delay_s", [7.6, 10.0, 30.0, 60.0])
+def test_no_lease_is_said_to_run_out_while_reads_are_answered(lock_delay_s: float) -> None:
+    """News is never older than an interval and the time that an answer may take."""
+    settings = contender(lock_delay_s=lock_delay_s)
+    stage = Stage(settings=settings, lease=lease_of(settings), tenure=TENURE, role=Role.HOLDING)
+    lease = stage.node.contenders["n"].lease
+    stage.now = 100.0 + lease.interval_s + lease.exchange_s
+    assert stage.item["lease_runs_out"] is False
+
+
+def test_a_stuck_item_names_the_hook_that_failed_and_the_command() -> None:
+    stage = Stage(tenure=replace(TENURE, phase=Phase.STUCK), role=Role.STUCK)
+    then = "; see that nothing of it still acts, then run: consul-supervisor recover n"
+    before = "n is stuck: on_lose failed before this process began, as the log of that time tells"
+    assert stage.status.troubles() == [f"{before}{then}"]
+    hook = replace(HOOK, name="on_lose[0]")
+    stage.ends(stage.begins("lose", hook=hook), ok=False, detail="exit 1")
+    assert stage.status.troubles() == [f"n is stuck: on_lose[0] failed: exit 1{then}"]
+
+
+def test_the_reason_of_a_loss_is_that_which_became_known_last() -> None:
+    stage = Stage()
+    for reason in ("lock-gone", "session-invalidated"):
+        stage.becomes(Role.LOSING, reason)
+    assert [each["reason"] for each in stage.item["transitions"]] == ["session-invalidated"]
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,33 @@ def test_what_wants_a_look_is_told_in_its_row(
     assert browser.run(f"{row('activemq')}.dataset.mood") == "attention"
 
 
-def test_a_lease_that_is_not_confirmed_any_more_is_trouble(page: Browser, daemon: CannedDaemon) -> None:
-    said(daemon)["items"][0]["lease_left_s"] = 9.0
-    page.wait(f"{row('namenode')}.dataset.mood === 'trouble'")
-    assert "the lease runs out" in page.run(f"{row('namenode')}.innerText")
+def test_a_lease_that_runs_out_is_hatched_and_no_more_trouble_than_the_daemon_says(
+    page: Browser, daemon: CannedDaemon
+) -> None:
+    """Health is the daemon's to judge: the page, the command and /healthz tell the same."""
+    told = {"lease_left_s": 4.0, "lease_runs_out": True, "warnings": ["its lease runs out: see there"]}
+    said(daemon)["items"][0].update(told)
+    page.wait(f"{row('namenode')}.dataset.mood === 'attention'")
+    assert "its lease runs out" in page.run(f"{row('namenode')}.innerText")
+    assert page.run(f"{row('namenode')}.querySelector('[data-is=lease]').hasAttribute('data-low')")
+    assert page.run("document.title") == "✕ 1 trouble · vm7"  # that of another item
+
+
+def test_an_error_that_is_over_is_told_in_the_past_and_then_no_more(
+    page: Browser, daemon: CannedDaemon
+) -> None:
+    told = said(daemon)
+    began, over = (datetime.now(UTC) - timedelta(seconds=ago_s) for ago_s in (400, 10))
+    error = {"at": began.isoformat(), "text": "Consul did not answer: refused", "over_at": over.isoformat()}
+    told["items"][1]["last_error"] = error
+    summary = f"{row('activemq')}.querySelector('summary').innerText"
+    page.wait(f"{summary}.includes('Consul did not answer')")
+    told["items"][1]["last_error"] = {**error, "over_at": began.isoformat()}
+    page.wait(f"!{summary}.includes('Consul did not answer')")
+
+
+def test_the_command_that_a_stuck_item_wants_can_be_copied(page: Browser) -> None:
+    assert "consul-supervisor recover redis" in page.run(f"{row('redis')}.querySelector('summary').innerText")
 
 
 def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
