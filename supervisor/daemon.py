@@ -52,7 +52,7 @@ from supervisor.log import Log
 from supervisor.notify import Notify
 from supervisor.operations import Operator
 from supervisor.records import Records
-from supervisor.reload import CannotReload, read_again
+from supervisor.reload import CannotReload, Reloaded, changes_of, read_again
 from supervisor.token import TokenError
 
 EXIT_DONE = 0
@@ -283,15 +283,15 @@ class Daemon:
         with suppress(CannotReload):
             self._reload()
 
-    def _reload(self) -> Mapping[str, Fate]:
-        """What becomes of each item by the file as it is now. Raises CannotReload."""
+    def _reload(self) -> Reloaded:
+        """What has changed by the file as it is now. Raises CannotReload."""
         self._notify.reloading()
         try:
             return self._read_again()
         finally:
             self._notify.reloaded()
 
-    def _read_again(self) -> Mapping[str, Fate]:
+    def _read_again(self) -> Reloaded:
         try:
             if self._load is None or self._stopping:
                 raise CannotReload("cannot reload: the daemon is stopping", faulty=False)
@@ -306,7 +306,7 @@ class Daemon:
             raise CannotReload(f"cannot reload: {error}") from None
         return self._follow(config)
 
-    def _follow(self, config: Config) -> Mapping[str, Fate]:
+    def _follow(self, config: Config) -> Reloaded:
         node = self._driver.node
         wanted = {settings.name: settings for settings in config.items}
         fates = fates_of(node.contenders, node.waiting, wanted)
@@ -314,8 +314,9 @@ class Daemon:
         self._doors.metrics.reloaded(True)
         for warning in config.warnings:
             self._log.line("warning", "configuration", why=str(warning))
-        changed = {fate: [name for name in fates if fates[name] is fate] for fate in Fate}
-        self._log.line("info", "reloaded", **{str(fate): ", ".join(names) for fate, names in changed.items()})
+        reloaded = Reloaded(fates, tuple(changes_of(self._config, config)))
+        changed = {str(fate): ", ".join(name for name in fates if fates[name] is fate) for fate in Fate}
+        self._log.line("info", "reloaded", process="; ".join(reloaded.process), **changed)
         self._config = config
         self._records.follow(config)
         self._hooks.inherit(self._inherited())
@@ -326,7 +327,7 @@ class Daemon:
         self._exchanges.follow(config)
         going_on = [name for name, fate in fates.items() if fate in (Fate.UNCHANGED, Fate.CHANGES)]
         self.dispatch(FileLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
-        return fates
+        return reloaded
 
     def _inherited(self) -> dict[str, str]:
         """What hooks may see of our environment."""

@@ -5,7 +5,7 @@ asks for what takes its time is replied to when it is done: ``turn`` looks, behi
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from supervisor.control import Command, Outcome, Reply, Verb
 from supervisor.core.actions import Action, Role
@@ -13,7 +13,7 @@ from supervisor.core.contender import Contender
 from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
 from supervisor.core.node import Node
 from supervisor.core.reload import Fate
-from supervisor.reload import CannotReload
+from supervisor.reload import CannotReload, Reloaded
 from supervisor.stuck import remedy
 
 DONE = Reply(Outcome.DONE)
@@ -30,14 +30,14 @@ _EVENTS: dict[Verb, Callable[[str], Event]] = {
 class Operator:
     """Answers commands about the contenders of one node.
 
-    ``reload`` reads the file again and tells what becomes of each item; it raises CannotReload.
+    ``reload`` reads the file again and tells what has changed; it raises CannotReload.
     """
 
     def __init__(
         self,
         node: Node,
         dispatch: Callable[[Event], None],
-        reload: Callable[[], Mapping[str, Fate]],
+        reload: Callable[[], Reloaded],
     ) -> None:
         self._node = node
         self._dispatch = dispatch
@@ -137,13 +137,14 @@ class Operator:
 
     async def _reloaded(self) -> Reply:
         try:
-            fates = self._reload()
+            reloaded = self._reload()
         except CannotReload as error:
             outcome = Outcome.FAULTY if error.faulty else Outcome.IMPOSSIBLE
             return Reply(outcome, str(error), error.lines)
-        changed = {name: fate for name, fate in sorted(fates.items()) if fate is not Fate.UNCHANGED}
+        changed = {name: fate for name, fate in sorted(reloaded.fates.items()) if fate is not Fate.UNCHANGED}
         await self._until(lambda: not any(self._pending(*each) for each in changed.items()), IN_FORCE_S)
-        lines = [f"{name}: {fate}{self._pending(name, fate)}" for name, fate in changed.items()]
+        items = (f"{name}: {fate}{self._pending(name, fate)}" for name, fate in changed.items())
+        lines = [*reloaded.process, *items]
         return Reply(Outcome.DONE, "", tuple(lines) or ("nothing has changed",))
 
     def _pending(self, name: str, fate: Fate) -> str:

@@ -1,13 +1,15 @@
 """The file, read again while the daemon runs: checked whole before anything changes.
 
 Says what of it the running process cannot follow: what it was started with, and shares with whoever
-finds it by that. It changes nothing itself, and must never let a part of a file through.
+finds it by that; and which settings of the process, beside its items, the file has changed. It changes
+nothing itself, and must never let a part of a file through.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from supervisor.config import Config, ConfigError
+from supervisor.core.reload import Fate
 
 STATE_DIR = "state_dir"
 KILLED = "Restart it: killed with SIGKILL, it keeps what it holds (systemctl kill -s KILL)"
@@ -15,6 +17,14 @@ STOPPED = (
     "Restart it in order (systemctl restart), which gives up what it holds: a killed one would not be known "
     "in the new state_dir"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What became of each item, by name, and a line for each changed setting of the process."""
+
+    fates: Mapping[str, Fate]
+    process: tuple[str, ...]
 
 
 class CannotReload(Exception):
@@ -38,6 +48,21 @@ def read_again(load: Callable[[], Config], running: Config) -> Config:
         why = f"{', '.join(fixed)} changed, which the running process cannot follow"
         raise CannotReload(f"cannot reload: {why}; nothing changes. {remedy}")
     return config
+
+
+def changes_of(running: Config, config: Config) -> Iterator[str]:
+    """Name each changed setting of the process with its old and new value, but for secrets."""
+    shown = (
+        ("log.level", running.log.level, config.log.level),
+        ("log.format", running.log.format, config.log.format),
+        ("http.listen", running.http, config.http),
+        ("consul.token_file", running.consul.token_file, config.consul.token_file),
+    )
+    for name, before, after in shown:
+        if before != after:
+            yield f"{name}: {before or 'none'} -> {after or 'none'}"
+    if running.consul.token != config.consul.token:
+        yield "consul.token: changed"
 
 
 def _fixed(running: Config, config: Config) -> Iterator[str]:

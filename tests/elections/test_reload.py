@@ -7,6 +7,7 @@ import pytest
 
 from tests.elections.scene import Scene
 from tests.elections.test_operator import operate
+from tests.support.consul import free_ports
 from tests.support.supervisor import Supervisor, command, until
 
 
@@ -32,6 +33,19 @@ def test_nothing_has_changed(scene: Scene) -> None:
     a = scene.leader("a")
     assert reload(a) == (0, ["nothing has changed"])
     assert scene.calls("a") == ["acquire acquired"]
+
+
+def test_a_change_of_the_process_is_told_without_its_secrets(scene: Scene) -> None:
+    a = scene.leader("a")
+    port = free_ports(1)[0]
+    config = scene.config({scene.name: scene.item("a")}, {"token": "0b8a1c58-secret"})
+    config |= {"log": {"level": "info", "format": "json"}, "http": {"listen": f"127.0.0.1:{port}"}}
+    a.rewrite(config)
+    changed = ["log.level: debug -> info", f"http.listen: none -> 127.0.0.1:{port}", "consul.token: changed"]
+    assert reload(a) == (0, changed)
+    assert a.wait_line("reloaded")["process"] == "; ".join(changed)
+    assert "0b8a1c58" not in a.log_text and scene.calls("a") == ["acquire acquired"]
+    assert reload(a) == (0, ["nothing has changed"])
 
 
 def test_changed_hooks_keep_leadership_and_count_from_then_on(scene: Scene) -> None:
