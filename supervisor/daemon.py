@@ -105,6 +105,7 @@ class Daemon:
             report=self._ended_child,
             log_line=log.output,
             spawned=self._records.group_began,
+            delayed=log.delayed,
             environ=self._inherited(),
             clock=boottime,
         )

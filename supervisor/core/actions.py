@@ -9,6 +9,7 @@ which carry the action that they complete: an answer is matched by identity, not
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 
 from supervisor.core.settings import Hook, ItemSettings, Run, SessionSettings
 
@@ -257,11 +258,16 @@ class HookContext:
 
 @dataclass(frozen=True, slots=True)
 class StartHook:
-    """Run one attempt (1, 2, ...) of one hook; it ends within ``hook.attempt_s``."""
+    """Run one attempt (1, 2, ...) of one hook; it ends within ``hook.attempt_s``.
+
+    Where it cannot start for want of resources it is tried again within its timeout, but never begins
+    after ``begin_by``.
+    """
 
     hook: Hook
     attempt: int
     context: HookContext
+    begin_by: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +279,11 @@ class KillHook:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Start the child that lives while this node leads."""
+    """Start the child that lives while this node leads; it never begins after ``begin_by``."""
 
     run: Run
     context: HookContext
+    begin_by: float = inf
 
 
 @dataclass(frozen=True, slots=True)

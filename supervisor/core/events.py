@@ -265,19 +265,23 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class HookEnded:
-    """An attempt of a hook ended; nothing of its process group is left."""
+    """An attempt of a hook ended; nothing of its process group is left. ``began`` False: no process of
+    it was ever there."""
 
     started: StartHook
     ok: bool
     detail: str = ""
+    began: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run child ended, or could not be started; nothing of its process group is left."""
+    """The run child ended, or could not be started (``began`` False); nothing of its process group is
+    left."""
 
     started: StartRun
     detail: str = ""
+    began: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,12 @@ class Sequence:
         """Whether the next attempt may begin as far as this list is concerned."""
         return self.running is None and self.due_at <= now
 
-    def start(self, hooks: tuple[Hook, ...], context: HookContext) -> tuple["Sequence", StartHook]:
+    def start(
+        self, hooks: tuple[Hook, ...], context: HookContext, *, begin_by: float = NEVER
+    ) -> tuple["Sequence", StartHook]:
         """Begin the next attempt."""
         assert self.running is None and self.ended_ok is None
-        start = StartHook(hooks[self.index], self.attempts + 1, context)
+        start = StartHook(hooks[self.index], self.attempts + 1, context, begin_by)
         return replace(self, running=start, attempts=self.attempts + 1, due_at=-NEVER), start
 
     def ended(self, ok: bool) -> "Sequence":

@@ -9,8 +9,9 @@ ACQUIRING runs on_acquire and starts the run child; CLEARING kills what is left 
 runs on_lose, FAILING runs on_lose_failure. ADOPTING: the record of a process that crashed says that
 this node holds, and Consul has not said so to this process yet. Never two hooks at once; on_lose
 once for a tenure whose on_acquire began and for no other; nothing begins on stale news or before it
-is on record. A tenure knows nothing of keys, prefixes or sessions' lives: elections and semaphores
-share it, and they alone decide when it begins and why it ends.
+is on record. A hook begins with its process: one that could not be started has not begun. A tenure
+knows nothing of keys, prefixes or sessions' lives: elections and semaphores share it, and they alone
+decide when it begins and why it ends.
 """
 
 from dataclasses import dataclass
@@ -60,6 +61,8 @@ class Tenure:
     ``contact``: send time of the newest consistent answer that showed us as holder.
     ``taken_at``: since when a rival may hold for certain; None while Consul still guards the lock.
     ``reason_by``: on_lose waits until then for a better reason than the one at hand.
+    ``began``: on_acquire or the run child has begun, or is being started; ``began_before``: one of them
+    had begun before what was started last.
     ``recorded``: a crash of ours would not forget it; nothing begins before. ``fresh_from``: nothing
     begins on news older than this. ``renewed``: Consul has renewed the session since ADOPTING began;
     ``acquired``: on_acquire was done before that. ``holders``: of a semaphore, as last heard.
@@ -74,6 +77,7 @@ class Tenure:
     previous_leader: bytes | None
     phase: Phase = Phase.ACQUIRING
     began: bool = False
+    began_before: bool = False
     hooks: Sequence = Sequence()
     run: StartRun | None = None
     killing: bool = False
@@ -155,14 +159,17 @@ def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
     """An attempt of a hook came to its end."""
     if event.started != tenure.hooks.running:
         return tenure
-    return replace(tenure, hooks=tenure.hooks.ended(event.ok), killing=False)
+    tenure = replace(tenure, hooks=tenure.hooks.ended(event.ok), killing=False)
+    is_acquire = event.started.context.event == "acquire"
+    return tenure if event.began or not is_acquire else replace(tenure, began=tenure.began_before)
 
 
 def run_ended(tenure: Tenure, event: RunEnded, now: float) -> Tenure:
     """The run child is gone: a loss when it was not asked to go."""
     if event.started != tenure.run:
         return tenure
-    return replace(tenure, run=None, killing=False).lose(Reason.RUN_EXITED, now)
+    began = tenure.began if event.began else tenure.began_before
+    return replace(tenure, run=None, killing=False, began=began).lose(Reason.RUN_EXITED, now)
 
 
 def advance(
@@ -193,7 +200,7 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
     if not sequence.finished(settings.on_acquire):
         if not sequence.due(now):
             return tenure, ()
-        return _start(replace(tenure, began=True), settings, lease)
+        return _start(replace(tenure, began=True, began_before=tenure.began), settings, lease)
     return _hold(tenure, settings, lease, now)
 
 
@@ -217,16 +224,21 @@ def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
 
 
 def _hold(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
-    holding = replace(tenure, began=True, phase=Phase.HOLDING, held_at=now)
+    holding = replace(tenure, began=True, began_before=tenure.began, phase=Phase.HOLDING, held_at=now)
     if settings.run is None:
         return holding, ()
     context = replace(_context(tenure, settings, lease), transition=f"{tenure.session}-run")
-    run = StartRun(settings.run, context)
+    run = StartRun(settings.run, context, _begin_by(tenure, lease))
     return replace(holding, run=run), (run,)
 
 
 def _news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
     return tenure.contact >= tenure.fresh_from and now - tenure.contact <= lease.fresh_s
+
+
+def _begin_by(tenure: Tenure, lease: Lease) -> float:
+    """Until when the news at hand is fresh."""
+    return tenure.contact + lease.fresh_s
 
 
 def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
@@ -237,6 +249,8 @@ def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
         return replace(tenure, killing=True), (KillHook(tenure.hooks.running),)
     if tenure.run is not None:
         return replace(tenure, killing=True), (StopRun(tenure.run),)
+    if not tenure.began:
+        return replace(tenure, phase=Phase.LOST, hooks=Sequence()), ()
     if now < tenure.reason_by:
         return tenure, ()
     return replace(tenure, phase=Phase.LOSING, hooks=Sequence()), ()
@@ -295,7 +309,8 @@ def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> _Turn:
         Phase.LOSING: settings.on_lose,
         Phase.FAILING: settings.on_lose_failure,
     }[tenure.phase]
-    sequence, start = tenure.hooks.start(hooks, _context(tenure, settings, lease))
+    begin_by = _begin_by(tenure, lease) if tenure.phase is Phase.ACQUIRING else NEVER
+    sequence, start = tenure.hooks.start(hooks, _context(tenure, settings, lease), begin_by=begin_by)
     return replace(tenure, hooks=sequence), (start,)
 
 

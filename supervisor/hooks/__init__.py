@@ -9,6 +9,7 @@ loop and never out of the call that started or killed it.
     group.py       whether anything of a process group still runs
     privileges.py  as which user and group it runs
     spawn.py       a process, and its standard streams
+    shortage.py    what a start may lack for a moment, and what is kept back for on_lose
     output.py      what it writes, as bounded lines
     webhook.py     one HTTP request and its outcome
     signature.py   how a webhook proves where it comes from
@@ -17,30 +18,46 @@ loop and never out of the call that started or killed it.
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Literal
 
 from supervisor.core.actions import KillHook, StartHook, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, ItemSettings, Webhook
-from supervisor.hooks.command import Child, keep_exit_statuses
+from supervisor.hooks.command import Child, Unwatched, keep_exit_statuses
 from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
 from supervisor.hooks.output import Allowance, HookLine, Lines
 from supervisor.hooks.privileges import Privileges, Refused
+from supervisor.hooks.shortage import RETRY_PAUSE_S, Spare, is_passing, lacks_descriptors
 from supervisor.hooks.spawn import keep_descriptors
 from supervisor.hooks.webhook import Webhooks
 
 __all__ = ["HookLine", "Hooks"]
 
+LATE_S = 1.0  # a try that comes so late tells that we stood still: news that was fresh may be old
+LOSE_SIDE = ("lose", "lose-failure")
+
 Started = StartHook | StartRun
-UnderWay = Child | asyncio.Task[tuple[bool, str]] | None
+
+
+@dataclass(slots=True)
+class Postponed:
+    """A start that lacked something, and is tried again when the timer says."""
+
+    timer: asyncio.TimerHandle
+
+
+UnderWay = Child | asyncio.Task[tuple[bool, str]] | Postponed | None
 
 
 class Hooks:
     """All hooks and run children of this process.
 
     ``report`` gets each HookEnded and RunEnded, ``log_line`` what children write, ``spawned`` each
-    process group that has begun. ``environ`` is the daemon's own environment, ``clock`` the core's
+    process group that has begun, ``delayed`` each start that lacks something for now, and what.
+    ``environ`` is the daemon's own environment, ``clock`` the core's
     clock in seconds.
     """
 
@@ -51,6 +68,7 @@ class Hooks:
         report: Callable[[HookEnded | RunEnded], None],
         log_line: Callable[[HookLine], None],
         spawned: Callable[[Started, int], None] = lambda action, pgid: None,
+        delayed: Callable[[Started, str], None] = lambda action, why: None,
         environ: Mapping[str, str],
         clock: Callable[[], float],
     ) -> None:
@@ -60,10 +78,12 @@ class Hooks:
         self._report = report
         self._log_line = log_line
         self._spawned = spawned
+        self._delayed = delayed
         self._environ = base_environment(environ)
         self._privileges = Privileges(environ)
         self._clock = clock
         self._webhooks = Webhooks()
+        self._spare = Spare()
         # None: it could not be started, which is about to be reported.
         self._under_way: dict[Started, UnderWay] = {}
         self._idle = asyncio.Event()
@@ -86,13 +106,13 @@ class Hooks:
                 self._privileges.identity(command, dies_with_us=dies_with_us)
 
     def start(self, action: StartHook) -> None:
-        """Begin an attempt; a command is being executed when this returns."""
+        """Begin an attempt; a command is being executed when this returns, unless it cannot start yet."""
         assert action not in self._under_way, "an attempt is begun once"
         hook = action.hook
         if isinstance(hook.call, Webhook):
             self._send(action, hook.call)
-        elif child := self._spawn(action, hook.call, hook.name, action.attempt):
-            child.terminate_after(hook.timeout_s, _timed_out(hook.timeout_s), hook.kill_after_s)
+        else:
+            self._try(action, self._clock())
 
     def kill(self, action: KillHook) -> None:
         """End an attempt early: TERM, after kill_after KILL; nothing when it has ended."""
@@ -101,7 +121,7 @@ class Hooks:
     def start_run(self, action: StartRun) -> None:
         """Start a run child; it is killed should this process end before it."""
         assert action not in self._under_way, "a run child is started once"
-        self._spawn(action, action.run.command, "run", 1)
+        self._try(action, self._clock())
 
     def stop_run(self, action: StopRun) -> None:
         """End a run child: TERM, after stop_timeout KILL; nothing when it has ended."""
@@ -109,11 +129,11 @@ class Hooks:
 
     def kill_all(self) -> None:
         """End everything at once (KILL); each end is still reported."""
-        for under_way in self._under_way.values():
+        for started, under_way in self._under_way.items():
             if isinstance(under_way, Child):
                 under_way.kill("stopped")
-            elif under_way is not None:
-                under_way.cancel()
+            else:
+                self._call_off(started, under_way)
 
     async def close(self) -> None:
         """Kill what is under way and return when every end has been reported, which takes at most
@@ -123,29 +143,81 @@ class Hooks:
             self._idle.clear()
             await self._idle.wait()
         await self._webhooks.close()
+        self._spare.release()
 
-    def _spawn(self, action: Started, command: Command, name: str, attempt: int) -> Child | None:
-        """The child, or None when it cannot be started: then that is reported from the loop."""
-        ended = partial(self._end, action)
-        told = self._facts(action, attempt)
+    def _try(self, action: Started, asked_at: float) -> None:
+        """Start it; what it lacks may be there a moment later, and then that counts as its begin.
+        ``asked_at``: from when on its timeout counts."""
         try:
-            identity = self._privileges.identity(command, dies_with_us=isinstance(action, StartRun))
-            env = {**self._environ, **identity.env, **dict(command.env), **as_environment(told)}
-            child = Child(
-                command,
-                identity,
-                env=env,
-                stdin=as_json(told) + b"\n",
-                lines=self._lines(action, name),
-                ended=ended,
-            )
+            child = self._begun(action)
         except (Refused, OSError, ValueError) as error:
-            self._under_way[action] = None
-            asyncio.get_running_loop().call_soon(ended, False, f"cannot start: {_reason(error)}")
-            return None
+            self._cannot_start(action, asked_at, error)
+            return
+        if isinstance(action, StartHook):
+            hook = action.hook
+            left_s = asked_at + hook.timeout_s - self._clock()
+            child.terminate_after(max(0.0, left_s), _timed_out(hook.timeout_s), hook.kill_after_s)
+
+    def _begun(self, action: Started) -> Child:
+        """Where descriptors are short, those kept back are for the hooks that end a tenure."""
+        try:
+            return self._spawn(action)
+        except OSError as error:
+            if not lacks_descriptors(error) or action.context.event not in LOSE_SIDE:
+                raise
+        with self._spare.released():
+            return self._spawn(action)
+
+    def _spawn(self, action: Started) -> Child:
+        command, name, attempt = _what(action)
+        told = self._facts(action, attempt)
+        identity = self._privileges.identity(command, dies_with_us=isinstance(action, StartRun))
+        env = {**self._environ, **identity.env, **dict(command.env), **as_environment(told)}
+        child = Child(
+            command,
+            identity,
+            env=env,
+            stdin=as_json(told) + b"\n",
+            lines=self._lines(action, name),
+            ended=partial(self._end, action),
+        )
         self._under_way[action] = child
         self._spawned(action, child.pgid)
         return child
+
+    def _cannot_start(self, action: Started, asked_at: float, error: Refused | OSError | ValueError) -> None:
+        """Try again while there is time; else it is reported, from the loop."""
+        why, loop, now = _reason(error), asyncio.get_running_loop(), self._clock()
+        end_by = action.begin_by
+        if isinstance(action, StartHook):
+            end_by = min(end_by, asked_at + action.hook.timeout_s)
+        if is_passing(error) and not isinstance(error, Unwatched) and now + RETRY_PAUSE_S < end_by:
+            if action not in self._under_way:
+                self._delayed(action, why)
+            again = partial(self._try_again, action, asked_at, now + RETRY_PAUSE_S, why)
+            self._under_way[action] = Postponed(loop.call_later(RETRY_PAUSE_S, again))
+            return
+        self._under_way[action] = None
+        began = isinstance(error, Unwatched)
+        loop.call_soon(partial(self._end, action, False, f"cannot start: {why}", began=began))
+
+    def _try_again(self, action: Started, asked_at: float, due_at: float, why: str) -> None:
+        if action.begin_by < inf and self._clock() > due_at + LATE_S:
+            self._end(action, False, f"cannot start: {why}", began=False)
+            return
+        self._try(action, asked_at)
+
+    def _call_off(
+        self, action: Started, under_way: asyncio.Task[tuple[bool, str]] | Postponed | None
+    ) -> None:
+        """End what is no process. None: its end is about to be reported anyway."""
+        if isinstance(under_way, Postponed):
+            under_way.timer.cancel()
+            self._under_way[action] = None
+            ended = partial(self._end, action, False, "stopped before it could start", began=False)
+            asyncio.get_running_loop().call_soon(ended)
+        elif under_way is not None:
+            under_way.cancel()
 
     def _send(self, action: StartHook, webhook: Webhook) -> None:
         told = self._facts(action, action.attempt)
@@ -166,16 +238,18 @@ class Hooks:
         under_way = self._under_way.get(started)
         if isinstance(under_way, Child):
             under_way.terminate("stopped", kill_after_s)
-        elif under_way is not None:
-            under_way.cancel()
+        else:
+            self._call_off(started, under_way)
 
-    def _end(self, action: Started, ok: bool, detail: str) -> None:
+    def _end(self, action: Started, ok: bool, detail: str, *, began: bool = True) -> None:
         del self._under_way[action]
+        self._spare.fill()
         if not self._under_way:
             self._idle.set()
-        self._report(
-            HookEnded(action, ok, detail) if isinstance(action, StartHook) else RunEnded(action, detail)
-        )
+        if isinstance(action, StartHook):
+            self._report(HookEnded(action, ok, detail, began))
+        else:
+            self._report(RunEnded(action, detail, began))
 
     def _facts(self, action: Started, attempt: int) -> dict[str, Fact]:
         return facts(action.context, attempt=attempt, node=self._node, now=self._clock())
@@ -190,6 +264,14 @@ class Hooks:
             )
 
         return lines("stdout"), lines("stderr")
+
+
+def _what(action: Started) -> tuple[Command, str, int]:
+    """The command, its name in the log, and which attempt it is."""
+    if isinstance(action, StartRun):
+        return action.run.command, "run", 1
+    assert isinstance(action.hook.call, Command)
+    return action.hook.call, action.hook.name, action.attempt
 
 
 def _timed_out(timeout_s: float) -> str:

@@ -35,6 +35,10 @@ def keep_exit_statuses() -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
+class Unwatched(OSError):
+    """The process began, and was killed because nobody could have learnt of its end."""
+
+
 class Child:
     """A process group under way. Its end is told exactly once, by ``ended(ok, detail)``, from the
     loop: never out of the constructor, ``terminate`` or ``kill``."""
@@ -60,7 +64,11 @@ class Child:
         self._code: int | None = None  # set once the leader is reaped
         self._told = False
         self._escalation: asyncio.TimerHandle | None = None
-        spawned = spawn([*identity.prefix, *command.argv], command.cwd, env, stdin)
+        place = os.eventfd(0)  # kept for the pidfd, for a process that cannot be watched must not begin
+        try:
+            spawned = spawn([*identity.prefix, *command.argv], command.cwd, env, stdin)
+        finally:
+            os.close(place)
         self.pgid = spawned.pid  # the number of the group, which is that of its leader
         self._drains = (Drain(spawned.stdout, lines[0]), Drain(spawned.stderr, lines[1]))
         self._pidfd = self._watch()
@@ -95,12 +103,12 @@ class Child:
     def _watch(self) -> int:
         try:
             pidfd = os.pidfd_open(self.pgid)
-        except OSError:
+        except OSError as error:
             self._signal(signal.SIGKILL)
             os.waitpid(self.pgid, 0)
             for drain in self._drains:
                 drain.close()
-            raise
+            raise Unwatched(*error.args) from error
         self._loop.add_reader(pidfd, self._exit)
         return pidfd
 

@@ -111,6 +111,12 @@ class Log:
         for action in sorted(actions, key=_is_no_role):
             self._decided(action)
 
+    def delayed(self, started: StartHook | StartRun, why: str) -> None:
+        """It cannot start yet; what becomes of it is told when it ends."""
+        hook = started.hook.name if isinstance(started, StartHook) else "run"
+        remedy = "give this machine or service more of it; the start is tried again until its time is over"
+        self.line("warning", "hook-delayed", **_of_hook(started.context), hook=hook, why=why, remedy=remedy)
+
     def output(self, line: HookLine) -> None:
         """A line that a hook wrote."""
         level: Level = "debug" if line.hook == CHECK else "info"

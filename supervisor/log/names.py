@@ -34,6 +34,7 @@ Name = Literal[
     "not-eligible",
     # hooks and children
     "hook-started",
+    "hook-delayed",
     "hook-succeeded",
     "hook-failed",
     "hook-killed",

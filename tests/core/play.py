@@ -79,10 +79,10 @@ class Play:
         """The answer to the newest request of this kind."""
         return self.happens(now, e.Answered(self.pending(kind), outcome))
 
-    def ends(self, now: float, expected: str, *, ok: bool = True) -> None:
-        """The hook of the tenure that runs comes to its end."""
+    def ends(self, now: float, expected: str, *, ok: bool = True, began: bool = True) -> None:
+        """The hook of the tenure that runs comes to its end; not ``began``: it could not be started."""
         started = self.last(a.StartHook)
-        self._expect(self.happens(now, e.HookEnded(started, ok)), expected)
+        self._expect(self.happens(now, e.HookEnded(started, ok and began, began=began)), expected)
 
     def hears(self, now: float, event: e.Event, expected: str) -> None:
         """Any event, and what is done."""

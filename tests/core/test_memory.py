@@ -190,6 +190,14 @@ def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
     assert not play.times(a.StartHook)
 
 
+def test_what_could_not_be_started_for_an_adopted_tenure_calls_for_on_lose() -> None:
+    """The process before has run on_acquire."""
+    play = started(Step.HOLDING, run=RUN)
+    play.does(2.1, RENEW, e.Alive(), "")
+    play.does(2.2, READ, OURS, "start run, holding")
+    play.hears(2.3, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
+
+
 # --- the file has changed between the crash and the start -------------------------------------------
 
 

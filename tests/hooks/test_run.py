@@ -29,7 +29,8 @@ def test_a_run_child_that_ends_by_itself_is_reported_with_how_it_ended(command: 
     async def main() -> None:
         async with trial() as one:
             started = one.start_run(command)
-            assert await one.end(started) == RunEnded(started, detail)
+            began = not detail.startswith("cannot start")
+            assert await one.end(started) == RunEnded(started, detail, began)
 
     asyncio.run(main())
 

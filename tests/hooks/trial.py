@@ -39,11 +39,13 @@ class Trial:
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self.ends: list[HookEnded | RunEnded] = []
         self.lines: list[HookLine] = []
+        self.delayed: list[tuple[StartHook | StartRun, str]] = []
         self.inside_call = False  # an end that comes now came out of the call itself
         self.hooks = Hooks(
             node="node-1",
             report=self._report,
             log_line=self.lines.append,
+            delayed=lambda started, why: self.delayed.append((started, why)),
             environ=dict(os.environ) if environ is None else environ,
             clock=lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
         )
