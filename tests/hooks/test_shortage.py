@@ -77,8 +77,8 @@ def test_the_hooks_that_end_a_tenure_have_descriptors_of_their_own(event: str) -
     async def main() -> None:
         async with trial() as one:
             with no_descriptors():
-                for _ in range(2):
-                    assert await one.run("exit 0", event=event) == (True, "exit 0")
+                for number in (1, 2, 3):
+                    assert await one.run("exit 0", event=event, attempt=number) == (True, "exit 0")
             assert not one.delayed
 
     asyncio.run(main())
