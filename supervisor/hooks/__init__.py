@@ -221,9 +221,16 @@ class Hooks:
 
     def _send(self, action: StartHook, webhook: Webhook) -> None:
         told = self._facts(action, action.attempt)
-        task = asyncio.create_task(self._webhooks.send(webhook, told, action.hook.timeout_s))
+        lacks = partial(self._lacks, action)
+        task = asyncio.create_task(self._webhooks.send(webhook, told, action.hook.timeout_s, lacks))
         self._under_way[action] = task
         task.add_done_callback(partial(self._sent, action))
+
+    def _lacks(self, action: StartHook, error: OSError) -> None:
+        """Descriptors kept back are free for what ends a tenure; as that ends they are kept again."""
+        self._delayed(action, str(error.strerror))
+        if lacks_descriptors(error) and action.context.event in LOSE_SIDE:
+            self._spare.release()
 
     def _sent(self, action: StartHook, task: asyncio.Task[tuple[bool, str]]) -> None:
         if task.cancelled():

@@ -39,7 +39,7 @@ def read_secrets(path: str) -> tuple[bytes, ...]:
         with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
             content = file.read(SECRET_FILE_BYTES_MAX + 1) or b""
     except OSError as error:
-        raise SecretUnusable(f"cannot read secret_file: {error.strerror}: {path}") from None
+        raise SecretUnusable(f"cannot read secret_file: {error.strerror}: {path}") from error
     if len(content) > SECRET_FILE_BYTES_MAX:
         raise SecretUnusable(f"cannot use secret_file: more than {SECRET_FILE_BYTES_MAX} bytes: {path}")
     secrets = tuple(_secret(line.strip(), path) for line in content.splitlines() if line.strip())

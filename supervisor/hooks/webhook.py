@@ -4,9 +4,10 @@ An outcome is a short text for the log. No path, query or user of the URL, no he
 secret may ever be part of it: the path of a webhook's URL is often its password.
 """
 
+import asyncio
 import http
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import requests
 from requests.structures import CaseInsensitiveDict
@@ -15,6 +16,7 @@ from supervisor import __version__
 from supervisor.core.settings import Webhook
 from supervisor.hooks import signature
 from supervisor.hooks.context import Fact, as_json
+from supervisor.hooks.shortage import RETRY_PAUSE_S, is_passing
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 ANSWER_BYTES_MAX = 1 << 20  # nobody reads it; a receiver that sends more is not the one meant
@@ -27,23 +29,45 @@ class Webhooks:
     def __init__(self) -> None:
         self._transports: dict[Endpoint, Transport] = {}
 
-    async def send(self, webhook: Webhook, told: Mapping[str, Fact], timeout_s: float) -> tuple[bool, str]:
+    async def send(
+        self,
+        webhook: Webhook,
+        told: Mapping[str, Fact],
+        timeout_s: float,
+        lacks: Callable[[OSError], None] = lambda error: None,
+    ) -> tuple[bool, str]:
         """Send it once; whether it was accepted (any 2xx), and the status or why there is none.
 
-        All of it ends within ``timeout_s``. A redirect is not followed: it is a refusal.
+        All of it ends within ``timeout_s``. A redirect is not followed: it is a refusal. ``lacks`` is
+        told when this machine has no means for the first try; then others follow.
         """
+        loop = asyncio.get_running_loop()
+        end_by, first = loop.time() + timeout_s, True
+        while True:
+            outcome, error = await self._send(webhook, told, end_by - loop.time())
+            if error is None or not is_passing(error) or loop.time() + RETRY_PAUSE_S >= end_by:
+                return outcome
+            if first:
+                lacks(error)
+            first = False
+            await asyncio.sleep(RETRY_PAUSE_S)
+
+    async def _send(
+        self, webhook: Webhook, told: Mapping[str, Fact], timeout_s: float
+    ) -> tuple[tuple[bool, str], OSError | None]:
+        """The outcome, and the system's error with which it ended before anything was sent, if any."""
         try:
             request, transport = _prepared(webhook, told), self._transport(webhook)
         except signature.SecretUnusable as error:
-            return False, str(error)
+            return (False, str(error)), _cause(error)
         except (requests.RequestException, ValueError) as error:
             # The texts of these quote the URL or the header that they complain about.
-            return False, f"cannot send: its url or a header is unusable ({type(error).__name__})"
+            return (False, f"cannot send: its url or a header is unusable ({type(error).__name__})"), None
         try:
             response = await transport.exchange(request, timeout_s=timeout_s, fresh=True)
         except ExchangeFailed as error:
-            return False, str(error)
-        return 200 <= response.status_code < 300, _described(response.status_code)
+            return (False, str(error)), _cause(error)
+        return (200 <= response.status_code < 300, _described(response.status_code)), None
 
     async def close(self) -> None:
         """Close all connections; nothing may be under way."""
@@ -56,6 +80,10 @@ class Webhooks:
         if endpoint not in self._transports:
             self._transports[endpoint] = Transport(endpoint, body_bytes_max=ANSWER_BYTES_MAX)
         return self._transports[endpoint]
+
+
+def _cause(error: BaseException) -> OSError | None:
+    return error.__cause__ if isinstance(error.__cause__, OSError) else None
 
 
 def _prepared(webhook: Webhook, told: Mapping[str, Fact]) -> requests.PreparedRequest:

@@ -12,7 +12,8 @@ import pytest
 
 from supervisor.core.actions import StartHook, StartRun
 from supervisor.core.events import HookEnded, RunEnded
-from supervisor.core.settings import Command, Hook, Run
+from supervisor.core.settings import Command, Hook, Run, Webhook
+from tests.hooks.test_webhook import receiver
 from tests.hooks.trial import CONTEXT, Trial, shell, trial
 
 SHORT = "cannot start: Too many open files"
@@ -91,6 +92,18 @@ def test_several_hooks_that_end_tenures_run_side_by_side_on_the_descriptors_kept
                 started = [one.start("sleep 0.1", event="lose", attempt=number) for number in range(1, 6)]
                 assert [(await one.outcome(each))[0] for each in started] == [True] * 5
             assert not one.delayed
+
+    asyncio.run(main())
+
+
+def test_a_webhook_waits_for_descriptors_and_is_then_sent_once() -> None:
+    async def main() -> None:
+        async with receiver() as there, trial() as one:
+            with no_descriptors():
+                started = one.start(Webhook(f"{there.origin}/hook"))
+                await delayed(one)
+            assert await one.outcome(started) == (True, "204 No Content")
+            assert one.delayed == [(started, "Too many open files")] and len(there.received) == 1
 
     asyncio.run(main())
 
