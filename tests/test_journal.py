@@ -402,6 +402,35 @@ def test_sync_knows_our_way_of_calling_it(tmp_path: Path) -> None:
     subprocess.run(["sync", "--data", "--", tmp_path / "f"], check=True)
 
 
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_link(path: Path) -> None:
+    target = path.parent / "elsewhere"
+    target.write_bytes(whole())
+    path.symlink_to(target)
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_link, Path.mkdir])
+def test_what_is_no_file_is_read_as_damage_and_waits_for_nobody(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    (tmp_path / "state").mkdir()
+    make(tmp_path / "state/app.journal")
+    assert isinstance(again(tmp_path), Unreadable)
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_link])
+def test_a_file_takes_the_place_of_what_is_none(
+    journal: Journal, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "state/app.journal")
+    assert journal.remember(Remember("app", MEMORY, SETTINGS)) == ""
+    journal.close()
+    assert memory_of(again(tmp_path)) == MEMORY
+
+
 def test_the_record_of_one_election_is_not_that_of_another(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path), CONSUL, identity=HERE)
     journal.remember(Remember("app", MEMORY, SETTINGS))

@@ -13,6 +13,7 @@ with one journal would each believe the other's records. Nothing here knows what
 import fcntl
 import os
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -41,6 +42,7 @@ RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is on
 RESERVE_MIN_BYTES = 8 * 1024
 FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
 SUFFIX = ".journal"
+CAREFULLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW  # a pipe in its place would keep us waiting
 START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, in proc(5) the 22nd of all
 
 
@@ -177,7 +179,9 @@ class Journal:
 
     def _content(self, path: Path) -> bytes:
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=_carefully) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise Unreadable(f"{path} is no regular file")
                 content = file.read(FILE_BYTES_MAX + 1)
         except OSError as error:
             raise Unreadable(f"cannot read {path}: {error.strerror}") from error
@@ -279,8 +283,10 @@ class Journal:
     def _begin(self, file: _File) -> None:
         """What an earlier process left unfinished goes, or our first line would be part of it; the
         room that it kept stays."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        fd = os.open(file.path, flags, 0o600)
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.lstat(file.path).st_mode):
+                file.path.unlink()  # a link or a pipe, which was reported and wound up as damage
+        fd = os.open(file.path, os.O_RDWR | os.O_CREAT | CAREFULLY, 0o600)
         try:
             content = os.pread(fd, FILE_BYTES_MAX + 1, 0)
             whole = content.rfind(b"\n") + 1
@@ -314,6 +320,10 @@ class Journal:
         if file.fd >= 0:
             os.close(file.fd)
         file.fd, file.size, file.reserved = -1, 0, 0
+
+
+def _carefully(path: str, flags: int) -> int:
+    return os.open(path, flags | CAREFULLY)
 
 
 def _is_there(file: _File) -> bool:
