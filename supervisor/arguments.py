@@ -198,7 +198,7 @@ def _add_daemon_commands(commands: _Commands) -> None:
     _add_socket(recover)
     for name, summary in (
         ("pause", "stop contending until resume, over restarts too"),
-        ("resume", "contend again after pause"),
+        ("resume", "contend again, at once: end a pause, and a rest after step-down"),
     ):
         added = _command(commands, name, summary, f"{name} namenode")
         which = added.add_mutually_exclusive_group(required=True)

@@ -25,7 +25,14 @@ EXTENSION_S = 20.0  # two beats missed, then a release and a destroy without an 
 STATUS_CHARS_MAX = 300  # a line of `systemctl status`
 
 _LOSE_SIDE = (Phase.CLEARING, Phase.LOSING, Phase.FAILING)
-_TOLD = (Role.STUCK, Role.LOSING, Role.ACQUIRING, Role.INELIGIBLE, Role.PAUSED)  # the worst first
+_TOLD = (
+    Role.STUCK,
+    Role.LOSING,
+    Role.ACQUIRING,
+    Role.INELIGIBLE,
+    Role.PAUSED,
+    Role.RESTING,
+)  # the worst first
 
 
 class Notify:

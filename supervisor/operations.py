@@ -58,7 +58,8 @@ class Operator:
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
         names = contending if command.name is None else [command.name]
         replies = [self._one(command.verb, name) for name in names]
-        return next((reply for reply in replies if reply is not DONE), DONE)
+        done = Reply(Outcome.DONE, "", tuple(line for reply in replies for line in reply.lines))
+        return next((reply for reply in replies if reply.outcome is not Outcome.DONE), done)
 
     def turn(self, event: Event, actions: Sequence[Action]) -> None:
         """Something has happened: who waits for it is told."""
@@ -80,6 +81,8 @@ class Operator:
             return _cannot(
                 verb, name, "it is so now, but cannot be recorded: a restart forgets it (see the log)"
             )
+        if verb is Verb.RESUME and before.role is Role.RESTING:
+            return Reply(Outcome.DONE, "", (f"{name}: its rest after step-down has ended",))
         return DONE
 
     # --- what takes its time ---------------------------------------------------------------------
@@ -112,7 +115,17 @@ class Operator:
         if await self._until(lambda: bool(self._others(name) - holding), TAKEN_OVER_S):
             return DONE
         why = f"released, but nobody took over within {TAKEN_OVER_S:g} s"
-        return Reply(Outcome.IMPOSSIBLE, f"{name}: {why}; this node contends again {rest_s:g} s after that")
+        return Reply(Outcome.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, rest_s)}")
+
+    def _what_now(self, name: str, rest_s: float) -> str:
+        """What this node does where it has stepped down and nobody took over, and how to have it back."""
+        contender = self._node.contenders.get(name)
+        if contender is not None and contender.paused:
+            return f"this node is paused, `consul-supervisor resume {name}` has it contend at once"
+        if contender is not None and contender.role is Role.RESTING:
+            rests = f"this node rests for {rest_s:g} s after the release"
+            return f"{rests}, `consul-supervisor resume {name}` ends the rest"
+        return "this node contends again"
 
     def _has_given_up(self, name: str, session: str) -> bool:
         """Or cannot: then it is stuck."""

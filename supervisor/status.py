@@ -175,6 +175,9 @@ class Status:
             yield "is being wound up: the file does not have it as it is on record"
         if contender.next_settings is not None:
             yield "goes on by its former settings until Consul has confirmed that it holds, or it is wound up"
+        if contender.tenure is None and contender.rests_until > now and not contender.paused:
+            until, ends = when(self._wall() + contender.rests_until - now), "`consul-supervisor resume"
+            yield f"rests until {until} after step-down; {ends} {contender.settings.name}` ends the rest"
         if contender.tenure is None and contender.own_losses and contender.rejoin_at > now:
             at = when(self._wall() + contender.rejoin_at - now)
             yield f"does not contend before {at}, after a loss of its own making"

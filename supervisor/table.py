@@ -17,7 +17,14 @@ RECENT_S = 300.0  # an error that is over is news for this long
 _NOTE_COLUMNS_MIN = 20
 HOLDS, HOLDS_NOT = "*", " "
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
-_ROLE_COLOURS = {"stuck": RED, "losing": YELLOW, "acquiring": YELLOW, "paused": YELLOW, "ineligible": YELLOW}
+_ROLE_COLOURS = {
+    "stuck": RED,
+    "losing": YELLOW,
+    "acquiring": YELLOW,
+    "paused": YELLOW,
+    "resting": YELLOW,
+    "ineligible": YELLOW,
+}
 
 Item = Mapping[str, Any]
 Status = Mapping[str, Any]

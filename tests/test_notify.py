@@ -223,13 +223,17 @@ def test_the_status_line_names_what_is_held_and_the_worst_first() -> None:
     all_of_them = [
         contender("namenode", Role.HOLDING),
         contender("redis", Role.HOLDING),
+        contender("r", Role.RESTING),
         contender("p", Role.PAUSED),
         contender("s", Role.STUCK),
         contender("w"),
         contender("gone", Role.STOPPED),
         contender("o", Role.OBSERVER, contend=False),
     ]
-    assert status_line(all_of_them) == "holds 2 of 5: namenode, redis; observes 1; stuck: s; paused: p"
+    assert (
+        status_line(all_of_them)
+        == "holds 2 of 6: namenode, redis; observes 1; stuck: s; paused: p; resting: r"
+    )
 
 
 def test_the_status_line_has_an_end() -> None:

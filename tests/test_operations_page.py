@@ -5,6 +5,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ SHOWN = Shown(OPERATIONS)
 LOGS = ROOT / "docs" / "logs.md"
 UNIT = ROOT / "systemd" / "consul-supervisor.service"
 CONFIG, TOKEN = "/etc/consul-supervisor", "/etc/consul-supervisor/token"
+SOON_S = 30.0  # half of the rest after a step-down, so that its end is no success
 HOOK = {"exec": ["true"], "timeout": "2s"}
 # Those words of a cell that are the system's, systemd's or another program's.
 OF_OTHERS = (
@@ -51,10 +53,24 @@ class Nodes:
         self.nodes = [Supervisor(folder / name, self.config(name)) for name in ("node1", "node2")]
         self.first = self.nodes[0]
         self._where = {f"{CONFIG}/": f"{folder}/", CONFIG: str(self.first.config_path)}
-        self.shell = Shell(folder, folder, {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
-        place = f"--config {self.first.config_path}", f"--socket {self.first.folder}/control.sock"
+        self.shell = self._new_shell(self.first, folder)
+
+    @staticmethod
+    def _new_shell(node: Supervisor, folder: Path) -> Shell:
+        shell = Shell(folder, folder, {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
+        place = f"--config {node.config_path}", f"--socket {node.folder}/control.sock"
         chosen = f"$(case $1 in check) ;; leader|limit) echo {place[0]} ;; *) echo {place[1]} ;; esac)"
-        self.shell.provide("consul-supervisor", f'{sys.executable} -m supervisor "$@" {chosen}')
+        shell.provide("consul-supervisor", f'{sys.executable} -m supervisor "$@" {chosen}')
+        return shell
+
+    @contextmanager
+    def shell_of(self, node: Supervisor) -> Iterator[Shell]:
+        """A shell on this node, for a moment."""
+        shell = self._new_shell(node, node.folder)
+        try:
+            yield shell
+        finally:
+            shell.close()
 
     def config(self, node: str, **changes: Any) -> dict[str, Any]:
         """Its file; ``changes`` are of the election."""
@@ -125,15 +141,55 @@ def test_a_reload_says_what_is_shown(shown: str, nodes: Nodes) -> None:
     replay(nodes.shell, nodes.here(shown))
 
 
-@SHOWN.by(OPERATIONS, "Drain a node", "console")
-def test_a_drained_node_holds_nothing_and_the_other_leads(shown: str, nodes: Nodes) -> None:
+@SHOWN.by(OPERATIONS, "Drain a node", "sh", "look")
+@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+@SHOWN.by(OPERATIONS, "When the work is done", "sh", "done")
+def test_a_drained_node_holds_nothing_and_is_a_standby_again_at_once(
+    look: str, drain: str, done: str, nodes: Nodes
+) -> None:
+    """The drained node rests for 60 s and is not restarted: the resume alone has it contend again."""
     nodes.start()
-    replay(nodes.shell, shown)
+    second = nodes.nodes[1]
+    with nodes.shell_of(second) as elsewhere:
+        assert re.search(r"^ *app +election +waiting ", elsewhere.run(look), re.MULTILINE)
+    replay(nodes.shell, drain)
     assert nodes.shell.ended("consul-supervisor holds app")[0] == 1
+    second.wait_line("role", item="app", role="holding")
+    run_all(nodes, typed(done))
+    nodes.first.wait_line("role", item="app", role="waiting")
+    assert second.stop() == 0
+    until(
+        lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2,
+        "the drained one leads",
+        SOON_S,
+    )
+
+
+@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+@SHOWN.by(OPERATIONS, "When nobody takes over", "sh", "undo")
+def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str, nodes: Nodes) -> None:
+    """The step-down still waits for a successor while the resume is typed into another shell."""
+    nodes.start()
+    assert nodes.nodes[1].stop() == 0
+    pause, step_down, _ = (line.removeprefix("$ ") for line in drain.splitlines() if line.startswith("$ "))
+    run_all(nodes, [pause, f"{step_down} &"])
+    nodes.first.wait_line("role", item="app", role="paused")
+    run_all(nodes, typed(undo))
+    until(
+        lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2,
+        "this node leads again",
+        SOON_S,
+    )
+    assert nodes.shell.ended("consul-supervisor holds app")[0] == 0
+
+
+@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+def test_a_drained_node_stays_paused_over_a_restart(drain: str, nodes: Nodes) -> None:
+    nodes.start()
+    replay(nodes.shell, drain)
     assert nodes.first.stop() == 0
     nodes.first.start()
     until(lambda: len(nodes.first.lines("role", item="app", role="paused")) == 2, "it is paused still")
-    run_all(nodes, ["consul-supervisor resume --all"])
 
 
 @SHOWN.by(OPERATIONS, "Rotate a token", "sh")

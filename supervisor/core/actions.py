@@ -19,6 +19,7 @@ class Role(StrEnum):
 
     OBSERVER = "observer"
     WAITING = "waiting"
+    RESTING = "resting"
     INELIGIBLE = "ineligible"
     ACQUIRING = "acquiring"
     HOLDING = "holding"

@@ -40,8 +40,8 @@ class Contender:
     ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
     ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
-    put on record with the tenure not before ``offer_at``. ``rest_s``: after this tenure no session is
-    wanted for so long.
+    put on record with the tenure not before ``offer_at``. ``rest_s``: the rest that follows this tenure,
+    because it steps down; ``rests_until``: until then no session is wanted.
     ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last;
     ``told``: the role and its reason that log and status were told last.
     """
@@ -64,6 +64,7 @@ class Contender:
     next_settings: ItemSettings | None = None
     offer_at: float = -NEVER
     rest_s: float = 0.0
+    rests_until: float = -NEVER
     paused: bool = False
     ledger: Ledger = Ledger()
     noticed: str = ""
@@ -146,6 +147,8 @@ class Contender:
         if self.role is Role.STOPPED:
             return NEVER
         times = [self.session.deadline, self.claim.deadline, self.ledger.deadline, self.health.deadline]
+        if self.role is Role.RESTING:
+            times.append(self.rests_until)
         if not self.stopping:
             times.append(self.change.deadline)
         if self.tenure is not None:
@@ -211,13 +214,17 @@ def contender_of(
     contender = replace(contender, phase=wanted.phase)
     if not wanted.delay_s or memory.step is not Step.NONE:
         return contender
-    return resting(contender, paused=contender.paused, rejoin_at=now + wanted.delay_s)
+    return asks_anew(replace(contender, rejoin_at=now + wanted.delay_s))
 
 
-def resting(contender: Contender, *, paused: bool, rejoin_at: float) -> Contender:
-    """One that has not begun: what was said of the one before it, and its rest, goes for it, too."""
-    contender = replace(contender, paused=paused, rejoin_at=rejoin_at, session=Session())
-    return want_session(contender, -NEVER)
+def inherits(heir: Contender, *, paused: bool, rejoin_at: float, rests_until: float) -> Contender:
+    """An heir that has not begun keeps to what was said of the item before it: its pause and its rest."""
+    return asks_anew(replace(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until))
+
+
+def asks_anew(contender: Contender) -> Contender:
+    """Forget when a session was to be created: that follows from the contender as it is now."""
+    return want_session(replace(contender, session=Session(left=contender.session.left)), -NEVER)
 
 
 def _claim_of(settings: ItemSettings) -> Claim:
@@ -259,11 +266,21 @@ def step_down(contender: Contender, for_s: float, now: float) -> Contender:
     return replace(contender, tenure=tenure.lose(Reason.STEP_DOWN, now), rest_s=for_s)
 
 
+def resume(contender: Contender, now: float) -> Contender:
+    """Contend again, at once: a rest ends here, or does not follow a tenure that steps down."""
+    rests = now < contender.rests_until
+    contender = replace(contender, paused=False, rest_s=0.0, rests_until=-NEVER)
+    if not rests or contender.session.stage is not Stage.ABSENT:
+        return contender
+    return asks_anew(contender)
+
+
 def want_session(contender: Contender, at: float) -> Contender:
     """A session is to be created at that time, unless this node does not contend now."""
     if not contender.settings.contend or contender.paused:
         return contender
-    return replace(contender, session=contender.session.wanted(max(at, contender.rejoin_at)))
+    wanted_at = max(at, contender.rejoin_at, contender.rests_until)
+    return replace(contender, session=contender.session.wanted(wanted_at))
 
 
 def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
@@ -336,10 +353,11 @@ def give_back(contender: Contender, tenure: Tenure, now: float) -> Contender:
 def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     """The tenure is over and its hooks are done: now the lock may go."""
     own_losses, rejoin_at = min(contender.own_losses, OWN_LOSSES_MAX), contender.rejoin_at
+    rests_until = contender.rests_until
     if tenure.held_at is not None and now - tenure.held_at >= STEADY_S:
         own_losses = 0
     if tenure.reason is Reason.STEP_DOWN:
-        rejoin_at = max(rejoin_at, now + contender.rest_s)
+        rests_until = now + contender.rest_s
     elif tenure.reason in OUR_OWN_MAKING:
         delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
@@ -351,6 +369,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
         claim=contender.claim.given_up(failed=tenure.reason in OUR_OWN_MAKING),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
+        rests_until=rests_until,
     )
 
 

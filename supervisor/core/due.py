@@ -206,7 +206,8 @@ def _advance_role(contender: Contender, now: float) -> _Turn:
         role = Role.PAUSED
     else:
         fit = contender.health.fit and not contender.ineligible
-        role = Role.WAITING if fit else Role.INELIGIBLE
+        standby = Role.RESTING if now < contender.rests_until else Role.WAITING
+        role = standby if fit else Role.INELIGIBLE
     contender, actions = _tell_role(contender, role, now)
     if finished and actions:
         actions = (*actions, Finished(contender.settings.name, clean=tenure is None))

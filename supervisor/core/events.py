@@ -327,7 +327,7 @@ class PauseAsked:
 
 @dataclass(frozen=True, slots=True)
 class ResumeAsked:
-    """Contend again."""
+    """Contend again: a pause ends, and a rest after stepping down."""
 
     item: str
 

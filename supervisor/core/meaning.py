@@ -16,6 +16,7 @@ from supervisor.core.contender import (
     drop,
     follow_file,
     note,
+    resume,
     session_died,
     step_down,
     stop,
@@ -81,8 +82,10 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
             raise AssertionError("a file is the node's to read")
         case RecoverAsked():
             return _recover(contender)
-        case PauseAsked() | ResumeAsked():
-            return replace(contender, paused=isinstance(event, PauseAsked))
+        case PauseAsked():
+            return replace(contender, paused=True)
+        case ResumeAsked():
+            return resume(contender, now)
 
 
 def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from supervisor.core.actions import Action, Finished, Role
-from supervisor.core.contender import Contender, contender_of, resting
+from supervisor.core.contender import Contender, contender_of, inherits
 from supervisor.core.events import (
     Answered,
     Dropped,
@@ -131,10 +131,11 @@ class Node:
                 continue
             after = in_the_way(settings, leaving)
             former = [leaving[each] for each in after] + ([waiting[name]] if name in waiting else [])
-            contender = resting(
+            contender = inherits(
                 replace(contender_of(wanted, instance=event.instance, now=now), ledger=Ledger()),
                 paused=any(each.paused for each in former),
                 rejoin_at=now + wanted.delay_s,
+                rests_until=max((each.rests_until for each in former), default=-NEVER),
             )
             if after:
                 self._successors[name] = Successor(contender, after)
@@ -149,7 +150,9 @@ class Node:
             after, heir = successor.after - {past.settings.name}, successor.contender
             if past.settings.name in successor.after:
                 paused = past.paused if name == past.settings.name else heir.paused
-                heir = resting(heir, paused=paused, rejoin_at=max(heir.rejoin_at, past.rejoin_at))
+                rejoin_at = max(heir.rejoin_at, past.rejoin_at)
+                rests_until = max(heir.rests_until, past.rests_until)
+                heir = inherits(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until)
             self._successors[name] = Successor(heir, after)
             if not after:
                 self.contenders[name] = self._successors.pop(name).contender

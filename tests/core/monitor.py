@@ -107,6 +107,7 @@ def watch_step(
     for action in begun:
         monitor = _begun(monitor, after, action, now)
     monitor = _held_to_its_word(monitor, before, after, now)
+    _rests_until_resumed(event, after, begun, now)
     _matches(monitor, after)
     # What is due behind a record is due in the turn of its answer, which follows at once.
     waits = monitor.asked is not None
@@ -331,6 +332,17 @@ def _ends_belief_with_reason(
         ):
             reason = True
     assert believes or reason, "belief ended without a reason"
+
+
+def _rests_until_resumed(event: e.Event, after: Contender, begun: tuple[a.Action, ...], now: float) -> None:
+    """Nothing is contended for before the rest is over, and its role tells so; a resume ends both."""
+    rests = now < after.rests_until
+    created = any(isinstance(action, a.CreateSession) for action in begun)
+    assert not (rests and created), "a session is created during the rest"
+    assert rests or after.role is not a.Role.RESTING, "the role tells of a rest that is over"
+    assert not (rests and after.role is a.Role.WAITING), "the role hides the rest"
+    resumed = isinstance(event, e.ResumeAsked)
+    assert not (resumed and (rests or after.rest_s or after.paused)), "a resume left a rest or a pause"
 
 
 def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now: float) -> Monitor:

@@ -194,6 +194,7 @@ _HOW: dict[tuple[type, str], How] = {
     (a.Roster, "holders"): lambda holders, _, naming: tuple(map(naming.session, holders)),
     (Contender, "own_losses"): lambda losses, _, naming: min(losses, 1),
     (Contender, "rejoin_at"): _due,
+    (Contender, "rests_until"): _due,
     (Change, "instance"): _left_out,
     (Change, "told"): _told,
     (Change, "past_leader"): _left_out,

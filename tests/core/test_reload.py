@@ -91,7 +91,7 @@ def test_a_loss_that_has_begun_ends_by_what_it_began_with() -> None:
     assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 5.0)))
     play.happens(3.5, changed(play, on_lose=(NEW_DOWN, NEW_DOWN)))
     assert play.contender.settings.on_lose != (NEW_DOWN, NEW_DOWN)
-    play.ends(4.0, "release s, waiting")
+    play.ends(4.0, "release s, resting")
     assert play.contender.settings.on_lose == (NEW_DOWN, NEW_DOWN)
 
 
@@ -269,15 +269,84 @@ def test_a_value_that_was_never_changed_is_not_written_after_a_crash() -> None:
 # --- stepping down -----------------------------------------------------------------------------
 
 
-def test_who_steps_down_rests_after_the_release() -> None:
-    play = holder()
+def resting(**more: Any) -> Play:
+    """It has stepped down for 60 s, at 5.0; the destroy is done at 5.3."""
+    play = holder(**more)
     assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 60.0)))
+    play.ends(5.0, "release s, resting")
+    play.on(5.1, RELEASE, e.Done())
+    play.passes(6.0)
+    assert play.contender.session.id == ""
+    return play
+
+
+def test_who_steps_down_rests_after_the_release() -> None:
+    play = resting()
+    play.passes(64.9)
+    assert (play.contender.session.id, play.role) == ("", "resting")
+    assert play.says(play.happens(65.0, e.Tick())) == "create, waiting"
+
+
+def test_a_resume_ends_the_rest_at_once() -> None:
+    play = resting()
+    assert play.says(play.happens(7.0, e.ResumeAsked("n"))) == "create, waiting"
+    play.passes(20.0)
+    assert play.role == "acquiring"
+
+
+def test_a_resume_while_it_steps_down_leaves_no_rest() -> None:
+    play = holder()
+    play.happens(3.0, e.StepDownAsked("n", 60.0))
+    play.happens(4.0, e.ResumeAsked("n"))
     play.ends(5.0, "release s, waiting")
     play.on(5.1, RELEASE, e.Done())
-    play.passes(64.9)
-    assert play.contender.session.id == "" and play.contender.role is a.Role.WAITING
-    play.passes(66.0)
-    assert play.contender.session.id or play.contender.session.write.pending
+    play.passes(20.0)
+    assert play.role == "acquiring"
+
+
+def test_the_rest_that_a_resume_has_ended_does_not_follow_the_next_tenure() -> None:
+    """It ends by another reason than a step-down, which knows no rest."""
+    play = resting()
+    play.happens(7.0, e.ResumeAsked("n"))
+    play.passes(20.0)
+    assert play.contender.rest_s == 0.0 and play.contender.rests_until < 20.0
+
+
+def test_a_resume_ends_pause_and_rest() -> None:
+    """This is the order of a drain: pause, step down, resume."""
+    play = holder()
+    play.happens(2.9, e.PauseAsked("n"))
+    play.happens(3.0, e.StepDownAsked("n", 60.0))
+    play.ends(5.0, "release s, paused")
+    play.on(5.1, RELEASE, e.Done())
+    play.passes(7.0)
+    assert play.says(play.happens(7.0, e.ResumeAsked("n"))) == "create, waiting"
+
+
+def test_a_pause_hides_the_rest_and_does_not_end_it() -> None:
+    play = resting()
+    play.hears(7.0, e.PauseAsked("n"), "paused")
+    play.passes(70.0)
+    assert play.role == "paused"
+    play.happens(70.0, e.ResumeAsked("n"))
+    assert play.role == "waiting"
+
+
+def test_a_resume_is_no_short_cut_past_the_delay_after_a_loss_of_its_own_making() -> None:
+    play = holder(run=RUN, rejoin_delay_s=30.0)
+    play.happens(3.0, e.RunEnded(play.last(a.StartRun)))
+    play.ends(5.0, "release s, waiting")
+    play.on(5.1, RELEASE, e.Done())
+    play.passes(6.0)
+    play.hears(7.0, e.ResumeAsked("n"), "")
+    play.passes(34.9)
+    assert play.contender.session.id == ""
+
+
+def test_one_that_is_not_fit_is_not_called_resting() -> None:
+    play = resting()
+    play.contender = replace(play.contender, health=replace(play.contender.health, fit=False))
+    play.hears(7.0, e.Tick(), "ineligible")
 
 
 def test_who_does_not_hold_does_not_step_down() -> None:
@@ -421,8 +490,9 @@ def ended(made: Node, begun: list[a.Action], now: float) -> None:
         todo += more or (made.step(e.Tick(), now) if not todo else [])
 
 
+@pytest.mark.parametrize("resumed", [True, False])
 @pytest.mark.parametrize("stepping", [True, False])
-def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: bool) -> None:
+def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: bool, resumed: bool) -> None:
     """The file changes while on_lose runs, or when all has ended."""
     made = Node([holder().contender])
     settings = made.contenders["n"].settings
@@ -437,7 +507,35 @@ def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: b
     ended(made, made.step(e.Tick(), 8.0), 8.0)
     assert not made.waiting and made.contenders["n"].settings == another
     assert not any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 60.0))
+    roles = [made.contenders["n"].role]
+    resumed_at, event = (61.0, e.ResumeAsked("n")) if resumed else (68.0, e.Tick())
+    assert any(isinstance(each, a.CreateSession) for each in made.step(event, resumed_at))
+    assert [*roles, made.contenders["n"].role] == [a.Role.RESTING, a.Role.WAITING]
+
+
+def test_the_delay_after_a_loss_of_its_own_making_goes_on_under_another_session() -> None:
+    play = holder(run=RUN, rejoin_delay_s=60.0)
+    made, settings = Node([play.contender]), play.contender.settings
+    ended(made, made.step(e.RunEnded(play.last(a.StartRun)), 3.0), 4.0)
+    another = replace(settings, session=replace(settings.session, ttl_s=8.0))
+    ended(made, made.step(loaded(another), 6.0), 7.0)
+    ended(made, made.step(e.Tick(), 8.0), 8.0)
+    assert not made.waiting and made.contenders["n"].settings == another
+    assert not any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 60.0))
     assert any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 68.0))
+
+
+def test_a_successor_that_replaces_another_keeps_its_rest() -> None:
+    """It waits for another item to end, whose key it was to have; the item that rested has ended."""
+    settings = contender()
+    other = replace(holder().contender, settings=replace(settings, name="other", key="x"))
+    made = Node([resting().contender, other])
+    begun = made.step(loaded(replace(settings, key="x")), 7.0)
+    ended(made, [each for each in begun if not isinstance(each, a.StartHook)], 7.0)
+    assert list(made.contenders) == ["other"] and made.waiting["n"].rests_until == 65.0
+    made.step(loaded(replace(settings, key="y")), 8.0)
+    made.step(e.Tick(), 8.0)
+    assert made.contenders["n"].role is a.Role.RESTING
 
 
 def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:

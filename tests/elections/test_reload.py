@@ -1,5 +1,7 @@
 """The file changes while supervisors run: what goes on, what begins anew, what a bad file does."""
 
+import json
+import re
 import signal
 from typing import Any
 
@@ -27,6 +29,15 @@ def reload(node: Supervisor) -> tuple[int, list[str]]:
     """Exit code and what is said of each item."""
     done = command("reload", "--socket", str(node.folder / "control.sock"))
     return done.returncode, [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+def item(node: Supervisor) -> dict[str, Any]:
+    """The only election of this node, as its status tells it."""
+    told: dict[str, Any] = json.loads(
+        command("status", "--json", "--socket", str(node.folder / "control.sock")).stdout
+    )
+    (only,) = told["items"]
+    return dict(only)
 
 
 def test_nothing_has_changed(scene: Scene) -> None:
@@ -178,6 +189,31 @@ def test_step_down_hands_over_and_rests(scene: Scene) -> None:
 @pytest.mark.long
 def test_step_down_alone_says_that_nobody_took_over(scene: Scene) -> None:
     a = scene.leader("a")
-    code, why = operate(a, "step-down", scene.name, "--for", "1m")
-    assert code == 1 and "nobody took over within 10 s" in why and "60 s" in why
-    a.wait_line("role", role="waiting")
+    code, why = operate(a, "step-down", scene.name, "--for", "10m")
+    assert code == 1 and "nobody took over within 10 s; this node rests for 600 s after the release, " in why
+    assert f"`consul-supervisor resume {scene.name}` ends the rest" in why
+    told = item(a)
+    assert told["role"] == "resting"
+    (warning,) = told["warnings"]
+    assert re.fullmatch(
+        rf"rests until \S+Z after step-down; `consul-supervisor resume {scene.name}` ends the rest", warning
+    )
+    resumed = command("resume", scene.name, "--socket", str(a.folder / "control.sock"))
+    assert (resumed.returncode, resumed.stdout) == (0, f"{scene.name}: its rest after step-down has ended\n")
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads at once")
+
+
+def test_a_restart_ends_the_rest(scene: Scene) -> None:
+    """Only a pause goes on over restarts."""
+    scene.restarts = True
+    a = scene.leader("a")
+    b = scene.waiter("b")
+    assert operate(a, "step-down", scene.name, "--for", "10m") == (0, "")
+    assert item(a)["role"] == "resting"
+    a.kill()
+    a.start()
+    until(lambda: len(a.lines("started")) == 2, "the next process is there")
+    until(lambda: item(a)["role"] == "waiting" and item(a)["session"], "it contends again")
+    assert item(a)["warnings"] == []
+    assert b.stop() == 0
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads")

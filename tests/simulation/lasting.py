@@ -43,7 +43,8 @@ class AtTheEnd(Judge):
         supervisor = machine.supervisor
         if supervisor is None:
             return False
-        return supervisor.contender.rejoin_at < supervisor.now() - SOON_S
+        contender = supervisor.contender
+        return max(contender.rejoin_at, contender.rests_until) < supervisor.now() - SOON_S
 
 
 class OneHolderAtTheEnd(AtTheEnd):

@@ -361,7 +361,13 @@ def test_the_reason_of_a_loss_is_that_which_became_known_last() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"role": Role.WAITING}, {"role": Role.PAUSED, "paused": True}, {"role": Role.INELIGIBLE}, {}],
+    [
+        {"role": Role.WAITING},
+        {"role": Role.RESTING},
+        {"role": Role.PAUSED, "paused": True},
+        {"role": Role.INELIGIBLE},
+        {},
+    ],
     ids=str,
 )
 def test_who_waits_is_healthy(changes: dict[str, Any]) -> None:
@@ -376,6 +382,13 @@ def test_consul_is_heard_when_it_answers_anything() -> None:
     stage.answers(e.KeyView(5))
     stage.now += 1.5
     assert stage.told["consul"]["answered_s_ago"] == 1.5
+
+
+def test_who_rests_tells_until_when_and_what_ends_it() -> None:
+    told = "rests until 2027-01-15T08:01:50.000Z after step-down; `consul-supervisor resume n` ends the rest"
+    assert Stage(role=Role.RESTING, rests_until=110.0).item["warnings"] == [told]
+    assert Stage(rests_until=99.0).item["warnings"] == []
+    assert Stage(role=Role.PAUSED, paused=True, rests_until=110.0).item["warnings"] == []
 
 
 def test_after_a_loss_of_its_own_making_the_time_of_the_next_try_is_told() -> None:

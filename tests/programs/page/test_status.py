@@ -61,6 +61,7 @@ def test_a_trouble_of_no_item_is_told_above_all(page: Browser, daemon: CannedDae
         ({"warnings": ["the limit differs"]}, "the limit differs"),
         ({"paused": True, "role": "paused"}, "paused: does not contend"),
         ({"role": "ineligible"}, "not fit: does not contend"),
+        ({"role": "resting", "warnings": ["rests until noon"]}, "rests until noon"),
     ],
 )
 def test_what_wants_a_look_is_told_in_its_row(
