@@ -96,7 +96,7 @@ def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
 
 def test_a_tenure_whose_on_acquire_could_not_be_started_is_given_back_without_on_lose() -> None:
     play = acquiring()
-    play.ends(1.0, "release s, waiting", began=False)
+    play.ends(1.0, "losing, release s, waiting", began=False)
     assert play.records[-1].step is a.Step.SESSION
 
 
@@ -104,7 +104,7 @@ def test_retries_that_could_not_be_started_do_not_call_for_on_lose() -> None:
     play = acquiring(on_acquire=(hook("up", retries=1),))
     play.ends(1.0, "", began=False)
     play.does(2.0, "start up#2: acquired")
-    play.ends(2.5, "release s, waiting", began=False)
+    play.ends(2.5, "losing, release s, waiting", began=False)
 
 
 def test_on_lose_runs_when_an_earlier_attempt_of_on_acquire_began() -> None:
@@ -130,7 +130,7 @@ def test_a_run_child_that_could_not_be_started_calls_for_on_lose_only_behind_an_
     play = holding(run=RUN)
     play.hears(2.0, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
     alone = acquiring(on_acquire=(), run=RUN)
-    alone.hears(2.0, e.RunEnded(alone.last(a.StartRun), began=False), "release s, waiting")
+    alone.hears(2.0, e.RunEnded(alone.last(a.StartRun), began=False), "losing, release s, waiting")
 
 
 def test_on_acquire_and_run_begin_on_fresh_news_only_and_on_lose_whenever_it_can() -> None:
