@@ -21,5 +21,7 @@ def why_stuck(failure: str) -> str:
 
 def remedy(item: str, *, ended: bool = False) -> str:
     """Say what an operator is to do; ``ended``: the supervisor does not run any more."""
-    restart = "start the supervisor again, " if ended else ""
-    return f"see that nothing of it still acts, {restart}then run: consul-supervisor recover {item}"
+    first = "see that nothing of it still acts, then run"
+    if ended:
+        first = "see that nothing of it still acts, start the supervisor again, then run"
+    return f"{first}: consul-supervisor recover {item}"
