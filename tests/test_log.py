@@ -11,6 +11,9 @@ from typing import get_args
 
 import pytest
 
+from supervisor.core.actions import Became, Finished, HookContext, Noticed, ReadSlots, Reason, Role, StartHook
+from supervisor.core.events import HookEnded, Tick
+from supervisor.core.settings import Command, Hook
 from supervisor.hooks.output import HookLine
 from supervisor.log import Level, Log, Name
 from supervisor.log.troubles import KINDS
@@ -67,6 +70,66 @@ def test_another_file_may_change_level_and_form_and_the_journal_stays() -> None:
     written.log.line("info", "started")
     written.log.line("warning", "notice", why="so")
     assert re.fullmatch(r'<4>\{.*"why": "so"\}\n', written.text)
+
+
+def test_on_a_console_item_and_hook_come_first() -> None:
+    written = Written(form="console")
+    start = StartHook(LOSE, 1, CONTEXT)
+    written.log.turn(Tick(), [start])
+    said = " ".join(written.text.split())
+    assert "hook-started item=app hook=on_lose[0] event_kind=lose reason=step-down" in said
+
+
+# --- roles ---------------------------------------------------------------------------------------
+
+LOSE = Hook("on_lose[0]", Command(("true",)), 5.0)
+CONTEXT = HookContext("lose", "app", "k", Reason.STEP_DOWN, "s-lose", "s", fencing_token=7)
+
+
+@pytest.mark.parametrize("reason", list(Reason), ids=str)
+def test_a_loss_that_nobody_asked_for_is_a_warning(reason: Reason) -> None:
+    written = Written()
+    written.log.turn(Tick(), [Became("app", Role.LOSING, reason)])
+    asked_for = reason in ("step-down", "shutdown", "config-changed")
+    (line,) = written.lines()
+    assert (line["level"], line["reason"]) == ("info" if asked_for else "warning", reason)
+
+
+def test_a_hook_is_told_behind_the_role_that_it_belongs_to() -> None:
+    written = Written()
+    written.log.turn(Tick(), [StartHook(LOSE, 1, CONTEXT), Became("app", Role.LOSING, "step-down")])
+    assert written.events() == ["role", "hook-started"]
+
+
+def test_stuck_says_why_and_what_to_do() -> None:
+    written = Written()
+    stuck = Became("app", Role.STUCK, "step-down")
+    written.log.turn(HookEnded(StartHook(LOSE, 1, CONTEXT), ok=False, detail="exit 1"), [stuck])
+    line = written.lines()[-1]
+    remedy = "see that nothing of it still acts, then run: consul-supervisor recover app"
+    assert (line["level"], line["why"]) == ("error", "on_lose[0] failed: exit 1")
+    assert line["remedy"] == remedy
+    written.log.turn(Tick(), [Finished("app", clean=False)])
+    assert written.lines()[-1]["remedy"] == remedy.replace(", then", ", start the supervisor again, then")
+
+
+def test_kinds_of_requests_are_words() -> None:
+    written = Written()
+    written.log.turn(Tick(), [ReadSlots("app", 0.0, 1.0, "app")])
+    assert written.lines()[-1]["kind"] == "read slots"
+
+
+def test_a_notice_that_comes_and_goes_within_seconds_is_told_once() -> None:
+    written = Written()
+    comings = [(0.0, "odd"), (0.2, ""), (0.5, "odd"), (0.9, ""), (1.1, "odd"), (9.0, "odder"), (10.0, "")]
+    for now, notice in (*comings, (11.9, None)):
+        written.now = now
+        written.log.turn(Tick(), [] if notice is None else [Noticed("app", notice)])
+    told = [(line["event"], line.get("why")) for line in written.lines()]
+    assert told == [("notice", "odd"), ("notice", "odder")]
+    written.now = 12.0
+    written.log.turn(Tick(), [])
+    assert written.events()[2:] == ["notice-over"]
 
 
 # --- names ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
     names.py      the names of lines, which are a contract
     troubles.py   what goes wrong again and again, told once
+    notices.py    what an operator should know of an item, told once although it comes and goes
     form.py       how a line looks, and its priority in the journal
 
 Lines go to standard error. What repeats (an outage, a denied token) is bounded; so is what hooks write. No
@@ -49,6 +50,7 @@ from supervisor.hooks import HookLine
 from supervisor.hooks.output import Allowance
 from supervisor.log.form import PRIORITIES, logger, reaches_journal
 from supervisor.log.names import Level, Name
+from supervisor.log.notices import Notices
 from supervisor.log.troubles import Troubles
 from supervisor.outlet import Outlet
 from supervisor.stuck import LOSE_SIDE, failure_of, remedy, why_stuck
@@ -80,6 +82,7 @@ class Log:
         self._journal = journal
         self.adjust(level, form)
         self._troubles = Troubles(self._say, clock)
+        self._notices = Notices(self._say, clock)
         self._output = Allowance(clock, OUTPUT_LINES_MAX)
         self._begun_at: dict[StartHook | StartRun, float] = {}
         self._lose_failures: dict[str, str] = {}
@@ -105,6 +108,7 @@ class Log:
     def turn(self, event: Event, actions: Sequence[Action]) -> None:
         """What happened and what was decided, as far as it is worth a line."""
         self._troubles.look()
+        self._notices.look()
         if not self._output.exhausted:
             self._tell_dropped_output()
         self._happened(event)
@@ -214,12 +218,10 @@ class Log:
             case Became():
                 self._became(action)
             case Noticed(item, notice):
-                if notice:
-                    self.line("warning", "notice", item=item, why=notice)
-                else:
-                    self.line("info", "notice-over", item=item)
+                self._notices.noticed(item, notice)
             case Finished(item, clean=clean):
                 self._troubles.gone(item)
+                self._notices.gone(item)
                 if not clean:
                     self.line("error", "finished-stuck", item=item, remedy=remedy(item, ended=True))
             case Release() | Leave() | DestroySession():

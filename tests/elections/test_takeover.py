@@ -96,6 +96,8 @@ def test_a_key_that_an_operator_releases_is_free_for_the_others_at_once(scene: S
     assert (lost.reason, lost.session, lost.previous_leader) == ("released-by-operator", session, "a")
     next_leader(scene, session)
     assert scene.calls("a")[:2] == ["acquire acquired", "lose released-by-operator"]
+    told = scene.nodes["a"].lines("role", role="losing")
+    assert [(line["level"], line["reason"]) for line in told[:1]] == [("warning", "released-by-operator")]
 
 
 def test_a_key_that_an_operator_deletes_is_a_loss(scene: Scene) -> None:
