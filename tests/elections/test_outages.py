@@ -70,22 +70,6 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -
 
 
 @pytest.mark.long
-def test_a_session_that_ended_while_consul_was_frozen_was_released_by_nobody(own_scene: Scene) -> None:
-    """Consul's timers ran out before it could answer a renewal."""
-    scene = own_scene
-    a = scene.leader("a", session={"ttl": "1s", "lock_delay": "20s"}, on_acquire=None, on_lose=None)
-    session = scene.session_of("a")
-    scene.agent.freeze()
-    frozen_at = boottime()
-    until(lambda: boottime() > frozen_at + 2.5, "twice the ttl is over")
-    scene.agent.thaw()
-    a.wait_line("role", role="waiting")
-    lost = a.lines("role", role="losing", session=session)
-    assert {line["reason"] for line in lost} <= {"session-invalidated", "lock-gone"}
-    assert [line["level"] for line in lost] == ["warning"]
-
-
-@pytest.mark.long
 def test_without_a_ttl_silence_ends_belief_too_and_nobody_else_leads(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session={"ttl": "none"})

@@ -49,6 +49,23 @@ def test_a_holder_that_stood_still_beyond_its_room_runs_on_lose_before_anything_
 
 
 @pytest.mark.long
+def test_a_session_that_ended_while_consul_stood_still_was_released_by_nobody(own_scene: Scene) -> None:
+    """Both stand still, because a renewal that waits for Consul could keep the session alive."""
+    scene = own_scene
+    terms = {"ttl": "1s", "lock_delay": "20s"}
+    a = scene.leader("a", session=terms, on_acquire=None, on_lose=None)
+    session = scene.session_of("a")
+    with stopped(a):
+        scene.agent.freeze()
+        passes(2.1)
+        scene.agent.thaw()
+        until(lambda: session not in {one["ID"] for one in scene.sessions()}, "the session has ended")
+    a.wait_line("role", role="waiting")
+    told = [(line["level"], line["reason"]) for line in a.lines("role", role="losing")]
+    assert told in ([("warning", "session-invalidated")], [("warning", "lock-gone")])
+
+
+@pytest.mark.long
 def test_a_waiter_that_stood_still_takes_no_key_by_old_news(scene: Scene) -> None:
     """The key was free for a moment while it stood still, and is another's now."""
     a = scene.leader("a")
