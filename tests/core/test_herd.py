@@ -225,7 +225,7 @@ def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) ->
     play.ends(1.1, "holding" if ok else "start down#1: acquire-failed, losing", ok=ok)
     if ok:
         play.hears(1.2, e.StepDownAsked("n", 5.0), "start down#1: step-down, losing")
-    play.ends(1.3, "release s, resting" if ok else "release s, waiting")
+    play.ends(1.3, f"release s, {'resting' if ok else 'waiting'}")
     assert eagerness(play) == after
 
 

@@ -294,6 +294,24 @@ def test_a_resume_ends_the_rest_at_once() -> None:
     assert play.role == "acquiring"
 
 
+def test_the_rest_is_over_on_time_while_the_release_has_no_answer() -> None:
+    play = holder()
+    play.happens(3.0, e.StepDownAsked("n", 2.0))
+    play.ends(5.0, "release s, resting")
+    assert play.deadline <= 7.0
+    play.hears(7.0, e.Tick(), "waiting")
+
+
+def test_a_resume_while_the_release_is_under_way_lets_it_end() -> None:
+    play = holder()
+    play.happens(3.0, e.StepDownAsked("n", 60.0))
+    play.ends(5.0, "release s, resting")
+    play.hears(5.05, e.ResumeAsked("n"), "waiting")
+    play.on(5.1, RELEASE, e.Done())
+    play.passes(7.0)
+    assert play.times(a.DestroySession) and play.times(a.CreateSession)[-1] > 5.0
+
+
 def test_a_resume_while_it_steps_down_leaves_no_rest() -> None:
     play = holder()
     play.happens(3.0, e.StepDownAsked("n", 60.0))

@@ -31,6 +31,38 @@ def test_an_upgrade_by_kill_keeps_what_the_node_holds(node: Node) -> None:
     until(lambda: len(node.log("run-started")) == 2, "the run child is back", 10.0)
 
 
+def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -> None:
+    """An upgrade, a person and needrestart all type the same command."""
+    run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}
+    session, before = node.start_holding(app=node.election(run=run)), node.pid
+    node.machine.did(f"systemctl restart {UNIT}")
+    assert node.pid not in (0, before)
+    assert node.wait_holds() == session
+    assert node.events() == ["acquire acquired"]
+    until(lambda: len(node.log("run-started")) == 2, "the run child is back", 10.0)
+    assert node.machine.sh("pgrep -xc sleep").stdout.strip() == "1"
+    node.stop()
+    assert node.events() == ["acquire acquired", "lose shutdown"]
+    assert node.holder() == ""
+
+
+def test_a_restart_in_the_midst_of_a_hook_begins_that_hook_again(node: Node) -> None:
+    """What the killed hook left in the unit is gone before the next process begins."""
+    slow = {"shell": f"{record('begin')}; sleep 300; {record('end')}", "timeout": "310s"}
+    quick = {"shell": record("again")}
+    node.configure(app=node.election(on_acquire=[slow]))
+    node.start()
+    node.wait_event("begin acquired")
+    session = node.holder()
+    node.configure(app=node.election(on_acquire=[quick]))
+    node.machine.did(f"systemctl restart {UNIT}")
+    until(lambda: len(node.events()) > 1, f"a hook runs again\n{node.log_text()}", 30.0)
+    assert node.holder() == session, node.log_text()
+    print(node.events(), node.log_text())
+    assert not node.log("leftover")
+    assert "sleep 300" not in node.machine.sh("ps ax -o args").stdout.replace("ps ax", "")
+
+
 def test_a_frozen_supervisor_is_killed_and_goes_on_without_a_hook(node: Node) -> None:
     session, before = node.start_holding(), node.pid
     node.kill(signal.SIGSTOP)
