@@ -12,10 +12,10 @@ from supervisor.config import Config, ConfigError
 from supervisor.core.reload import Fate
 
 STATE_DIR = "state_dir"
-KILLED = "Restart it: killed with SIGKILL, it keeps what it holds (systemctl kill -s KILL)"
+KILLED = "Restart it: killed with SIGKILL, it keeps what it holds (systemctl restart)"
 STOPPED = (
-    "Restart it in order (systemctl restart), which gives up what it holds: a killed one would not be known "
-    "in the new state_dir"
+    "Stop it and start it (systemctl stop, then systemctl start), which gives up what it holds: the next "
+    "process looks for records in the new state_dir"
 )
 
 

@@ -469,7 +469,7 @@ def test_the_shown_upgrade_is_of_the_unit_and_its_place(shown: str) -> None:
     assert [line.split("#")[0].strip() for line in shown.splitlines()] == [
         f"{start[1]}/pip install --upgrade .",
         "systemctl daemon-reload",
-        f"systemctl kill -s KILL {unit.stem}",
+        f"systemctl restart {unit.stem}",
     ]
 
 

@@ -32,6 +32,7 @@ EXPECTED = {
         "RuntimeDirectory": ["consul-supervisor"],
         "RuntimeDirectoryPreserve": ["restart"],
         "KillMode": ["mixed"],
+        "RestartKillSignal": ["SIGKILL"],
         "TimeoutStopSec": ["90s"],
         "Restart": ["always"],
         "RestartSec": ["1"],

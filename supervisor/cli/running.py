@@ -6,17 +6,19 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supervisor import signals
 from supervisor.cli.terminal import awaited, fail, refuse
-from supervisor.exit_codes import CONFIGURATION, NEGATIVE
+from supervisor.exit_codes import CONFIGURATION, DONE, NEGATIVE
 
 if TYPE_CHECKING:
     from supervisor.config import Config
 
+NOTED = "state_dir"  # a file in the folder that systemd keeps over restarts, and removes at a stop
 COLLECTED_AT = (10_000, 20, 20)  # a few MB of what only the collector can free, at most
 
 
@@ -29,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
 
     read = partial(load, options.path, in_use=True)
     try:
-        return _daemon(read(), read, options.path)
+        config = read()
+        ended = _end_what_is_elsewhere(config.state_dir)
+        return ended if ended is not None else _daemon(config, read, options.path)
     except ConfigError as error:
         refuse(error)
     except (TokenError, ControlError) as error:
@@ -64,7 +68,28 @@ def _wind_up(path: Path) -> None:
             fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
-def _wind_up_records(directory: str) -> None:
+def _end_what_is_elsewhere(state_dir: str) -> int | None:
+    """The process before this one may have had another state_dir and been killed: then its records there
+    are wound up, because nobody else would look for them. The exit code, if there were any."""
+    folder = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    if not folder:
+        return None
+    note, ended = Path(folder) / NOTED, None
+    with suppress(OSError):
+        former = note.read_text(errors="replace")
+        ended = _wind_up_records(former) if former != state_dir else None
+    if ended not in (None, DONE):
+        return ended if ended == CONFIGURATION else fail(CONFIGURATION, f"see the records in {former}")
+    with suppress(OSError):
+        note.write_text(state_dir)
+    if ended is None:
+        return None
+    what = f"what was on record in {former}, the state_dir until now, is wound up"
+    return fail(NEGATIVE, f"{what}; the next start goes by {state_dir}")
+
+
+def _wind_up_records(directory: str) -> int | None:
+    """The exit code of the winding up; None where nothing is on record."""
     from dataclasses import replace
 
     from supervisor.journal import JournalError
@@ -74,15 +99,15 @@ def _wind_up_records(directory: str) -> None:
     try:
         config = config_of_records(directory, os.environ)
         if config is None:
-            return
+            return None
         print("winding up what an earlier run holds, by its records", file=sys.stderr)
         try:
-            _daemon(config, None)
+            return _daemon(config, None)
         except TokenError:  # then Consul refuses the release, but on_lose has run
             config = replace(config, consul=replace(config.consul, token_file=None))
-            _daemon(config, None)
+            return _daemon(config, None)
     except JournalError as error:
-        fail(CONFIGURATION, str(error))
+        return fail(CONFIGURATION, str(error))
 
 
 def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: Path | None = None) -> int:

@@ -34,6 +34,35 @@ def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, 
     assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
+def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene: Scene) -> None:
+    """The file got another one, and a kill came where a stop was meant, such as `systemctl restart`."""
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a")
+    crash(scene, "a")
+    refile(a, {**config, "state_dir": str(scene.folder / "elsewhere")})
+    a.start()
+    assert a.wait() == 1
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert not session_in_force(scene) and not state_of(a, scene.name)
+    assert f"what was on record in {a.state_dir}, the state_dir until now, is wound up" in a.log_text
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads by its new state_dir")
+    assert a.stop() == 0
+
+
+def test_what_is_stuck_in_the_state_dir_of_the_process_before_needs_a_person(scene: Scene) -> None:
+    scene.restarts = True
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "false")])
+    a.kill()
+    scene.excuse("a")
+    refile(a, {**config, "state_dir": str(scene.folder / "elsewhere")})
+    a.start()
+    assert a.wait() == 78
+    assert state_of(a, scene.name)
+    assert f"see the records in {a.state_dir}" in a.log_text
+
+
 @pytest.mark.long
 def test_a_loss_goes_by_the_hooks_on_record_until_the_tenure_is_adopted(scene: Scene) -> None:
     """The application was started by that file."""
