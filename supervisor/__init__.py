@@ -48,6 +48,8 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     operations.py  an operator's commands -> events, and what is replied
     reload.py      the file, read again: checked whole before anything changes
     recovery.py    the file and the records -> the contenders to begin with
+    mounts.py      which paths lie on disks of this machine, so that asking them never hangs
+    reading.py     a file is read by a child, because its file system may not answer
     leftovers.py   ends the hooks that a crashed process left running
     demo/          three supervisors and the embedded agent: a failover and a semaphore to watch
     devagent/      the embedded agent: a pure model of Consul and a server around it

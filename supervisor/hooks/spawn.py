@@ -4,6 +4,10 @@ By posix_spawn, which takes two thirds of the time of ``subprocess.Popen``, at a
 nobody holds the lock; where a folder is asked for, or a standard stream of ours is closed, by Popen,
 which alone can do it. It must never leave a descriptor of ours to a command: ours are closed by an
 exec, and what our parent left us is seen to at the start.
+
+Either waits until the kernel has opened the program and entered the folder. Where one of them may not lie
+on a disk of this machine, coreutils' ``env``, which does, is started in its place and goes on from there:
+a file system that does not answer then hangs that child, which the hook's timeout ends, and not us.
 """
 
 import errno
@@ -15,8 +19,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from supervisor.mounts import is_local
+
 MFD_NOEXEC_SEAL = 0x8  # Linux 6.3; with the sysctl vm.memfd_noexec=2 there is no file without it
 STANDARD = (0, 1, 2)
+LAUNCHER = "/usr/bin/env"
+EXACT_LAUNCHER = ("/usr/bin/nice", "-n", "0", "--")  # behind env, which takes A=B for no program
+HEAD_BYTES = 256  # of a script: BINPRM_BUF_SIZE, as far as the kernel looks for its interpreter
+INTERPRETERS_MAX = 5  # of interpreters that are scripts again; the kernel follows no more
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -44,8 +54,11 @@ def spawn(argv: list[str], cwd: str | None, env: Mapping[str, str], stdin: bytes
     """The command is being executed when this returns.
 
     Raises OSError or ValueError when it cannot be: no such file, not executable, a NUL byte in it,
-    too large, no descriptors left. The loop waits for execve, as for every vfork.
+    too large, no descriptors left. The loop waits for execve, as for every vfork. What only a child may
+    touch, because it may hang, is reported by the exit of that child: 125, 126 or 127.
     """
+    if not _surely_begins(argv[0], cwd, env):
+        argv, cwd = launched(argv, cwd), None
     fds: list[int] = []
     try:
         fds.append(_file_in_memory())
@@ -85,6 +98,56 @@ def _by_popen(argv: list[str], cwd: str | None, env: Mapping[str, str], ends: _E
     )
     process.returncode = 0  # whoever asked waits for it
     return process.pid
+
+
+def _surely_begins(name: str, cwd: str | None, env: Mapping[str, str]) -> bool:
+    """Whether nothing that the kernel touches until the program runs can hang."""
+    if cwd is not None and not is_local(cwd):
+        return False
+    if os.path.dirname(name):
+        return _is_near(os.path.join(cwd or "", name))
+    for folder in os.get_exec_path(env):
+        path = os.path.join(cwd or "", folder, name)
+        if not is_local(path):
+            return False
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return _is_near(path)
+    return True
+
+
+def _is_near(program: str) -> bool:
+    """Whether it lies on a local disk, and the interpreter that it names, if it is a script."""
+    for _ in range(INTERPRETERS_MAX):
+        if not is_local(program):
+            return False
+        mark, words = _head(program)
+        if mark != b"#!" or not words:
+            return True
+        program = os.fsdecode(words[0])
+    return True
+
+
+def _head(program: str) -> tuple[bytes, list[bytes]]:
+    """Its first two bytes and the words behind them; blank where it cannot be read: then the kernel says
+    what is wrong, or it is no script."""
+    try:
+        fd = os.open(program, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return b"", []
+    try:
+        head = os.pread(fd, HEAD_BYTES, 0)
+        return head[:2], head[2:].partition(b"\n")[0].split()
+    except OSError:
+        return b"", []
+    finally:
+        os.close(fd)
+
+
+def launched(argv: list[str], cwd: str | None) -> list[str]:
+    """The same behind a launcher, which enters the folder and opens the program in our place."""
+    folder = [] if cwd is None else [f"--chdir={cwd}"]
+    exactly = EXACT_LAUNCHER if "=" in argv[0] else ()
+    return [LAUNCHER, *folder, "--", *exactly, *argv]
 
 
 def _found(name: str, env: Mapping[str, str]) -> str:

@@ -1,0 +1,115 @@
+"""Whether a path lies on a disk of this machine, as far as the kernel's table of mounts tells.
+
+A file system whose server is gone hangs whatever asks it anything. Nothing here asks one: a path is
+followed piece by piece, and no further than the first mount that another machine or a program serves.
+"""
+
+import os
+import re
+import select
+from collections.abc import Iterable
+
+TABLE = "/proc/self/mountinfo"
+LINKS_MAX = 40  # of symlinks in one path; the kernel follows no more
+LOCAL = frozenset(
+    "bcachefs btrfs cgroup cgroup2 devpts devtmpfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs "
+    "mqueue ntfs3 overlay proc ramfs reiserfs rootfs securityfs squashfs sysfs tmpfs udf vfat xfs zfs".split()
+)
+CHANGED = select.POLLPRI | select.POLLERR  # proc(5): what poll says of the table after a mount or unmount
+
+
+class Mounts:
+    """The table of mounts, read again when the kernel says that it has changed."""
+
+    def __init__(self, table: str = TABLE) -> None:
+        """Without a table (no /proc) no path counts as local."""
+        self._remote: tuple[str, ...] = ("",)
+        self._poll = select.poll()
+        try:
+            self._fd = os.open(table, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = -1
+            return
+        self._poll.register(self._fd, CHANGED)
+        self._read()
+
+    def is_local(self, path: str) -> bool:
+        """Whether the path, and every symlink on the way, stays on local disks; never waits for a disk
+        that is none. What is not there counts as local where it would be."""
+        if self._fd >= 0 and self._poll.poll(0):
+            self._read()
+        if self._remote == ("",):
+            return False
+        return self._follow(os.path.abspath(path) if not path.startswith("/") else path)
+
+    def _follow(self, path: str) -> bool:
+        at, ahead, links = "", path.split("/")[::-1], 0
+        while ahead:
+            part = ahead.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                at = at.rpartition("/")[0]
+                continue
+            at = f"{at}/{part}"
+            if self._is_remote(at):
+                return False
+            target = _link(at)
+            if target is None:
+                continue
+            links += 1
+            if links > LINKS_MAX:
+                return True  # an error for whoever opens it, and no wait
+            at = "" if target.startswith("/") else at.rpartition("/")[0]
+            ahead += target.split("/")[::-1]
+        return True
+
+    def _is_remote(self, path: str) -> bool:
+        return any(path == point or path.startswith(f"{point}/") for point in self._remote)
+
+    def _read(self) -> None:
+        chunks, offset = [], 0
+        while chunk := os.pread(self._fd, 1 << 16, offset):
+            chunks.append(chunk)
+            offset += len(chunk)
+        self._remote = tuple(remote_points(os.fsdecode(b"".join(chunks)).splitlines()))
+
+    def close(self) -> None:
+        """Nothing is local any more."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._remote = -1, ("",)
+
+
+def remote_points(lines: Iterable[str]) -> Iterable[str]:
+    """Where a file system is mounted that may hang, of the lines of proc(5)'s mountinfo; "" is the root.
+
+    A local one below another machine's counts as that one, because its path leads through it.
+    """
+    for line in lines:
+        place, _, kind = line.partition(" - ")
+        if kind.partition(" ")[0] not in LOCAL:
+            yield _plain(place.split(" ")[4]).rstrip("/")
+
+
+def _plain(escaped: str) -> str:
+    """Blanks and backslashes stand there as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)
+
+
+def _link(path: str) -> str | None:
+    """Where this symlink leads; None when it is none."""
+    try:
+        return os.readlink(path)
+    except (OSError, ValueError):
+        return None
+
+
+_shared: list[Mounts] = []
+
+
+def is_local(path: str) -> bool:
+    """The same of this process's own table."""
+    if not _shared:
+        _shared.append(Mounts())
+    return _shared[0].is_local(path)

@@ -1,0 +1,127 @@
+"""Reads a file by a child with a time limit, because its file system may not answer.
+
+For what lies on no disk of this machine: the child hangs in our place. It is coreutils' ``head``, which
+writes into a file in memory, so that nobody has to read along. There is one child for each path at most,
+as long as its owner keeps one ``Reader`` for it.
+"""
+
+import asyncio
+import errno
+import os
+import re
+import select
+import signal
+from contextlib import suppress
+
+PROGRAM = "/usr/bin/head"
+WITHIN_S = 1.0  # a file system that works answers in milliseconds, another machine's in some ten
+ERROR_BYTES_MAX = 1000
+_CODES = {os.strerror(code): code for code in errno.errorcode}
+_unreaped: list[int] = []  # killed children that have not ended yet: their file system holds them
+
+
+class NoAnswer(OSError):
+    """The file system did not answer in time."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.ETIMEDOUT, f"its file system did not answer within {WITHIN_S:g} s", path)
+
+
+class Reader:
+    """A child that reads the first bytes of a file. ``pidfd`` can be read from when it has ended; then
+    ``content`` is due, and in any case ``close``."""
+
+    def __init__(self, path: str, bytes_max: int) -> None:
+        """Raises OSError when no child can be started."""
+        self._path, self._bytes_max = path, bytes_max
+        fds: list[int] = []
+        try:
+            fds += [os.memfd_create("content", os.MFD_CLOEXEC), os.memfd_create("error", os.MFD_CLOEXEC)]
+            fds.append(os.eventfd(0))  # the place of the pidfd: a child that begins can be watched
+            self._pid = _started(path, bytes_max, fds[0], fds[1])
+            os.close(fds.pop())
+            self.pidfd = os.pidfd_open(self._pid)  # has the place that was kept for it
+        except OSError:
+            for fd in fds:
+                os.close(fd)
+            raise
+        self._content, self._error = fds
+        self._ended = False
+
+    def content(self) -> bytes:
+        """What it has read. Raises OSError as reading the file here would."""
+        _, status = os.waitpid(self._pid, 0)
+        self._ended = True
+        if os.waitstatus_to_exitcode(status) == 0:
+            return os.pread(self._content, self._bytes_max, 0)
+        said = os.pread(self._error, ERROR_BYTES_MAX, 0).decode(errors="replace")
+        why = re.split(r": ", said.strip())[-1]
+        raise OSError(_CODES.get(why, errno.EIO), why or "it cannot be read", self._path)
+
+    def close(self) -> None:
+        """Nobody waits for it any more."""
+        if not self._ended:
+            os.kill(self._pid, signal.SIGKILL)
+            _unreaped.append(self._pid)
+        for fd in (self.pidfd, self._content, self._error):
+            os.close(fd)
+        _reap()
+
+
+def read_within(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
+    """The first bytes of the file; waits for them. Raises OSError, which is NoAnswer when time is up."""
+    reader = Reader(path, bytes_max)
+    try:
+        poll = select.poll()
+        poll.register(reader.pidfd, select.POLLIN)
+        if not poll.poll(within_s * 1000):
+            raise NoAnswer(path)
+        return reader.content()
+    finally:
+        reader.close()
+
+
+async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
+    """The same, while the loop goes on."""
+    reader, loop = Reader(path, bytes_max), asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(reader.pidfd, ended.set)
+    try:
+        async with asyncio.timeout(within_s):
+            await ended.wait()
+        return reader.content()
+    except TimeoutError:
+        raise NoAnswer(path) from None
+    finally:
+        loop.remove_reader(reader.pidfd)
+        reader.close()
+
+
+def answers(path: str) -> bool:
+    """Whether whatever is there, or not there, is known in time."""
+    try:
+        read_within(path, 1)
+    except NoAnswer:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _started(path: str, bytes_max: int, out: int, err: int) -> int:
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, out, 1),
+        (os.POSIX_SPAWN_DUP2, err, 2),
+    ]
+    argv = [PROGRAM, "-c", str(bytes_max), "--", path]
+    return os.posix_spawn(PROGRAM, argv, {"LC_ALL": "C"}, file_actions=actions, setpgroup=0)
+
+
+def _reap() -> None:
+    """Those that have ended by now."""
+    for pid in tuple(_unreaped):
+        with suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                continue
+        _unreaped.remove(pid)
