@@ -69,6 +69,7 @@ class Exchanges:
             config.consul,
             warn=lambda text: log.line("error", "token-file", why=text),
             renewed=lambda text: log.line("info", "token-renewed", why=text),
+            patient=True,
         )
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, self.token)
@@ -111,6 +112,7 @@ class Exchanges:
         for folder in self._folders.values():
             await folder.close()
         await self._transport.close()
+        self.token.close()
 
     # --- alone ------------------------------------------------------------------------------------
 

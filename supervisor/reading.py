@@ -46,12 +46,23 @@ class Reader:
                 os.close(fd)
             raise
         self._content, self._error = fds
-        self._ended = False
+        self._reaped = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the content is there, or the error."""
+        return self.within(0.0)
+
+    def within(self, seconds: float) -> bool:
+        """The same, and waits so long for it."""
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def content(self) -> bytes:
         """What it has read. Raises OSError as reading the file here would."""
         _, status = os.waitpid(self._pid, 0)
-        self._ended = True
+        self._reaped = True
         if os.waitstatus_to_exitcode(status) == 0:
             return os.pread(self._content, self._bytes_max, 0)
         said = os.pread(self._error, ERROR_BYTES_MAX, 0).decode(errors="replace")
@@ -60,7 +71,7 @@ class Reader:
 
     def close(self) -> None:
         """Nobody waits for it any more."""
-        if not self._ended:
+        if not self._reaped:
             os.kill(self._pid, signal.SIGKILL)
             _unreaped.append(self._pid)
         for fd in (self.pidfd, self._content, self._error):
@@ -72,9 +83,7 @@ def read_within(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
     """The first bytes of the file; waits for them. Raises OSError, which is NoAnswer when time is up."""
     reader = Reader(path, bytes_max)
     try:
-        poll = select.poll()
-        poll.register(reader.pidfd, select.POLLIN)
-        if not poll.poll(within_s * 1000):
+        if not reader.within(within_s):
             raise NoAnswer(path)
         return reader.content()
     finally:

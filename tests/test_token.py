@@ -1,12 +1,15 @@
 """The token as it is to be sent now: from a file that is replaced, vanishes, or is another file."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from supervisor.config import ConsulSettings
 from supervisor.token import TOKEN_BYTES_MAX, Token, TokenError
+from tests.support.hung import hung, needs_root
+from tests.support.supervisor import until
 
 
 class Warned(list[str]):
@@ -135,3 +138,39 @@ def test_no_text_about_a_token_holds_it(file: Path) -> None:
     assert current.value() == "s3cret"
     assert "s3cret" not in f"{current!r} {warned}"
     assert "s3cret" not in repr(ConsulSettings("http://h", token="s3cret"))
+
+
+# --- on a file system that does not answer ---------------------------------------------------------
+
+AT_ONCE_S = 0.5  # the daemon's loop goes on meanwhile: nobody waits for the file system
+
+
+@needs_root
+def test_the_last_token_stays_while_its_file_system_does_not_answer(file: Path) -> None:
+    warned = Warned()
+    current = token(file, warned)
+    with hung(file.parent):
+        began_at = time.monotonic()
+        assert [current.value() for _ in range(10)] == ["first"] * 10
+        assert time.monotonic() - began_at < AT_ONCE_S
+        until(lambda: current.value() == "first" and warned, "it is said")
+        assert len(warned) == 1 and "did not answer within" in warned[0]
+    replaced(file, "second")
+    until(lambda: current.value() == "second", "it is read again")
+    current.close()
+
+
+@needs_root
+def test_a_patient_start_goes_on_without_a_token_until_its_file_system_answers(file: Path) -> None:
+    warned, renewed = Warned(), Warned()
+    settings = ConsulSettings("http://h", token_file=str(file))
+    with hung(file.parent):
+        current = Token(settings, warned.append, renewed.append, patient=True)
+        assert current.value() is None and "until it does" in warned[0]
+        with pytest.raises(TokenError, match="did not answer within 1 s"):
+            Token(settings)
+        with pytest.raises(TokenError, match="did not answer within 1 s"):
+            current.change(settings)
+    until(lambda: current.value() == "first", "it is read")
+    assert len(renewed) == 1
+    current.close()
