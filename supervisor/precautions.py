@@ -2,7 +2,8 @@
 
 The files that a configuration names, and those that it consists of: their modes, their owners, and
 the folders through which they can be replaced. It looks and warns; it refuses nothing, changes
-nothing, and never shows what a file holds. Access lists beyond the mode (ACLs) are not looked at.
+nothing, and never shows what a file holds. Access lists beyond the mode (ACLs) are not looked at, nor is
+what lies on another machine's disk, because its file system may not answer.
 
 Trusted are root, the user that we run as, and a user's own group, whose number is the user's.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from supervisor.config import Config, Problem
 from supervisor.core.settings import Command, Tls, Webhook
+from supervisor.mounts import is_local
 
 ROOT = 0
 REPLACES = "replace what is in it"
@@ -60,6 +62,8 @@ class _Look:
 
     def secret(self, path: Path, setting: str) -> None:
         """A file that only we are to read."""
+        if not is_local(str(path)):
+            return
         try:
             status = path.stat()
         except PermissionError:
@@ -103,6 +107,8 @@ class _Look:
     def usable(self, tls: Tls, setting: str) -> None:
         """Else it would be met with the first connection, perhaps at night."""
         files = [Path(name) for name in (tls.ca_file, tls.cert_file, tls.key_file) if name is not None]
+        if not all(is_local(str(file)) for file in files):
+            return
         if not self._in_use and not all(os.access(file, os.R_OK) for file in files):
             return
         from supervisor.transport import ExchangeFailed
@@ -127,6 +133,8 @@ class _Look:
 
 
 def _status(path: Path) -> os.stat_result | None:
+    if not is_local(str(path)):
+        return None  # its file system may not answer
     try:
         return path.stat()
     except (OSError, ValueError):
@@ -144,6 +152,8 @@ def _folders_of(path: Path) -> Iterator[Path]:
     """All folders above it, as it is written and where its symlinks lead."""
     written = Path(os.path.abspath(path))
     yield from written.parents
+    if not is_local(str(written)):
+        return
     with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: symlinks in a circle
         yield from written.resolve().parents
 

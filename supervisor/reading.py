@@ -23,8 +23,8 @@ _unreaped: list[int] = []  # killed children that have not ended yet: their file
 class NoAnswer(OSError):
     """The file system did not answer in time."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(errno.ETIMEDOUT, f"its file system did not answer within {WITHIN_S:g} s", path)
+    def __init__(self, path: str, within_s: float = WITHIN_S) -> None:
+        super().__init__(errno.ETIMEDOUT, f"its file system did not answer within {within_s:g} s", path)
 
 
 class Reader:
@@ -84,7 +84,7 @@ def read_within(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
     reader = Reader(path, bytes_max)
     try:
         if not reader.within(within_s):
-            raise NoAnswer(path)
+            raise NoAnswer(path, within_s)
         return reader.content()
     finally:
         reader.close()
@@ -100,16 +100,16 @@ async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
             await ended.wait()
         return reader.content()
     except TimeoutError:
-        raise NoAnswer(path) from None
+        raise NoAnswer(path, within_s) from None
     finally:
         loop.remove_reader(reader.pidfd)
         reader.close()
 
 
-def answers(path: str) -> bool:
+def answers(path: str, within_s: float = WITHIN_S) -> bool:
     """Whether whatever is there, or not there, is known in time."""
     try:
-        read_within(path, 1)
+        read_within(path, 1, within_s)
     except NoAnswer:
         return False
     except OSError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from supervisor.config import Config, ConfigError
 from supervisor.core.reload import Fate
+from supervisor.reading import NoAnswer
 
 STATE_DIR = "state_dir"
 KILLED = "Restart it: killed with SIGKILL, it keeps what it holds (systemctl restart)"
@@ -40,6 +41,9 @@ def read_again(load: Callable[[], Config], running: Config) -> Config:
     """The configuration as it is now. Raises CannotReload."""
     try:
         config = load()
+    except NoAnswer as error:
+        why = f"cannot reload: {error.filename}: {error.strerror}; nothing changes"
+        raise CannotReload(why, faulty=False) from None
     except ConfigError as error:
         lines = tuple(str(error).splitlines())
         raise CannotReload("cannot reload: the configuration has faults, nothing changes", lines) from None

@@ -19,21 +19,28 @@ if TYPE_CHECKING:
     from supervisor.config import Config
 
 NOTED = "state_dir"  # a file in the folder that systemd keeps over restarts, and removes at a stop
+START_WITHIN_S = 3.0  # as long as another machine's file system may take to answer after a boot
+RELOAD_WITHIN_S = 0.25  # while the loop stands still; one that works answers in some ten milliseconds
 COLLECTED_AT = (10_000, 20, 20)  # a few MB of what only the collector can free, at most
 
 
 def run(options: argparse.Namespace) -> int:
     """Take part until a signal says stop."""
-    from supervisor.config import ConfigError
+    from supervisor.config import ConfigError, state_dir_without_file
     from supervisor.control import ControlError
     from supervisor.journal import JournalBusy, JournalError
+    from supervisor.reading import NoAnswer
     from supervisor.token import TokenError
 
-    read = partial(load, options.path, in_use=True)
+    reload = partial(_load_in_time, options.path, RELOAD_WITHIN_S)
     try:
-        config = read()
+        config = _load_in_time(options.path, START_WITHIN_S)
         ended = _end_what_is_elsewhere(config.state_dir)
-        return ended if ended is not None else _daemon(config, read, options.path)
+        return ended if ended is not None else _daemon(config, reload, options.path)
+    except NoAnswer as error:
+        fail(NEGATIVE, f"cannot read {options.path}: {error.strerror}")
+        _wind_up_in(state_dir_without_file(os.environ))
+        return NEGATIVE  # systemd tries again: the file system may be back by then
     except ConfigError as error:
         refuse(error)
     except (TokenError, ControlError) as error:
@@ -57,15 +64,29 @@ def load(path: Path, *, in_use: bool) -> "Config":
     return replace(config, warnings=(*config.warnings, *precautions(path, config, in_use=in_use)))
 
 
+def _load_in_time(path: Path, within_s: float) -> "Config":
+    """The same for the daemon. Raises NoAnswer, too, when the file system of the file does not answer."""
+    from supervisor.mounts import is_local
+    from supervisor.reading import NoAnswer, answers
+
+    if not is_local(str(path)) and not answers(str(path), within_s):
+        raise NoAnswer(str(path), within_s)
+    return load(path, in_use=True)
+
+
 def _wind_up(path: Path) -> None:
     """A file that cannot be loaded orphans nothing: what is on record is wound up before the end."""
     from supervisor.config import state_dirs_of
 
     for directory in state_dirs_of(path, os.environ):
-        try:
-            _wind_up_records(directory)
-        except OSError as error:
-            fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
+        _wind_up_in(directory)
+
+
+def _wind_up_in(directory: str) -> None:
+    try:
+        _wind_up_records(directory)
+    except OSError as error:
+        fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
 def _end_what_is_elsewhere(state_dir: str) -> int | None:

@@ -53,6 +53,7 @@ __all__ = [
     "load_for_question",
     "schema",
     "schema_text",
+    "state_dir_without_file",
     "state_dirs_of",
 ]
 
@@ -92,6 +93,13 @@ def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     from supervisor.config import loader
 
     return loader.state_dirs_of(path, environ, schema())
+
+
+def state_dir_without_file(environ: Mapping[str, str]) -> str:
+    """Where the records of a configuration are that does not say so."""
+    from supervisor.config import build
+
+    return build.state_dir({}, schema()["properties"]["state_dir"]["default"], environ)
 
 
 def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:

@@ -10,6 +10,9 @@ import hashlib
 import hmac
 import os
 
+from supervisor.mounts import is_local
+from supervisor.reading import read
+
 SECRET_FILE_BYTES_MAX = 65_536  # some hundred secrets; stops a wrong path (a device, a log) early
 SECRET_PREFIX = b"whsec_"
 
@@ -39,7 +42,26 @@ def read_secrets(path: str) -> tuple[bytes, ...]:
         with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
             content = file.read(SECRET_FILE_BYTES_MAX + 1) or b""
     except OSError as error:
-        raise SecretUnusable(f"cannot read secret_file: {error.strerror}: {path}") from error
+        raise _unreadable(path, error) from error
+    return _parsed(content, path)
+
+
+async def secrets_of(path: str, within_s: float) -> tuple[bytes, ...]:
+    """The same, while the loop goes on: what lies on no disk of this machine is read by a child."""
+    if is_local(path):
+        return read_secrets(path)
+    try:
+        content = await read(path, SECRET_FILE_BYTES_MAX + 1, within_s)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return _parsed(content, path)
+
+
+def _unreadable(path: str, error: OSError) -> SecretUnusable:
+    return SecretUnusable(f"cannot read secret_file: {error.strerror}: {path}")
+
+
+def _parsed(content: bytes, path: str) -> tuple[bytes, ...]:
     if len(content) > SECRET_FILE_BYTES_MAX:
         raise SecretUnusable(f"cannot use secret_file: more than {SECRET_FILE_BYTES_MAX} bytes: {path}")
     secrets = tuple(_secret(line.strip(), path) for line in content.splitlines() if line.strip())

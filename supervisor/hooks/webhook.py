@@ -17,6 +17,7 @@ from supervisor.core.settings import Webhook
 from supervisor.hooks import signature
 from supervisor.hooks.context import Fact, as_json
 from supervisor.hooks.shortage import RETRY_PAUSE_S, is_passing
+from supervisor.reading import WITHIN_S
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 ANSWER_BYTES_MAX = 1 << 20  # nobody reads it; a receiver that sends more is not the one meant
@@ -44,7 +45,7 @@ class Webhooks:
         loop = asyncio.get_running_loop()
         end_by, first = loop.time() + timeout_s, True
         while True:
-            outcome, error = await self._send(webhook, told, end_by - loop.time())
+            outcome, error = await self._send(webhook, told, end_by)
             if error is None or not is_passing(error) or loop.time() + RETRY_PAUSE_S >= end_by:
                 return outcome
             if first:
@@ -53,18 +54,20 @@ class Webhooks:
             await asyncio.sleep(RETRY_PAUSE_S)
 
     async def _send(
-        self, webhook: Webhook, told: Mapping[str, Fact], timeout_s: float
+        self, webhook: Webhook, told: Mapping[str, Fact], end_by: float
     ) -> tuple[tuple[bool, str], OSError | None]:
         """The outcome, and the system's error with which it ended before anything was sent, if any."""
+        clock = asyncio.get_running_loop().time
         try:
-            request, transport = _prepared(webhook, told), self._transport(webhook)
+            request = await _prepared(webhook, told, min(WITHIN_S, end_by - clock()))
+            transport = self._transport(webhook)
         except signature.SecretUnusable as error:
             return (False, str(error)), _cause(error)
         except (requests.RequestException, ValueError) as error:
             # The texts of these quote the URL or the header that they complain about.
             return (False, f"cannot send: its url or a header is unusable ({type(error).__name__})"), None
         try:
-            response = await transport.exchange(request, timeout_s=timeout_s, fresh=True)
+            response = await transport.exchange(request, timeout_s=end_by - clock(), fresh=True)
         except ExchangeFailed as error:
             return (False, str(error)), _cause(error)
         return (200 <= response.status_code < 300, _described(response.status_code)), None
@@ -86,14 +89,14 @@ def _cause(error: BaseException) -> OSError | None:
     return error.__cause__ if isinstance(error.__cause__, OSError) else None
 
 
-def _prepared(webhook: Webhook, told: Mapping[str, Fact]) -> requests.PreparedRequest:
+async def _prepared(webhook: Webhook, told: Mapping[str, Fact], within_s: float) -> requests.PreparedRequest:
     body = as_json(told) if webhook.body is None else webhook.body.encode()
     headers = CaseInsensitiveDict(
         {"User-Agent": f"consul-supervisor/{__version__}", "Content-Type": "application/json"}
     )
     headers.update(webhook.headers)
     if webhook.secret_file is not None:
-        secrets = signature.read_secrets(webhook.secret_file)
+        secrets = await signature.secrets_of(webhook.secret_file, within_s)
         headers.update(signature.headers(secrets, str(told["transition"]), int(time.time()), body))
     return requests.Request(webhook.method, webhook.url, headers=headers, data=body).prepare()
 
