@@ -1,5 +1,6 @@
 """What lies on a file system that does not answer harms no other election, and no start."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,7 @@ def beside(scene: Scene, far: Path) -> dict[str, object]:
     """The election of the scene, and beside it two that ask for what hangs again and again."""
     program = {"exec": [str(far / "hook")], **HANGS}
     folder = {"exec": ["/bin/true"], "cwd": str(far), **HANGS}
-    secret = {
-        "webhook": {"url": "http://127.0.0.1:9/", "secret_file": str(far / "secret")},
-        "timeout": "500ms",
-    }
+    secret = {"webhook": "http://127.0.0.1:9/", "secret_file": str(far / "secret"), "timeout": "500ms"}
     observer = {"key": f"{scene.name}-2/leader", "contend": False, "on_change": [program, folder, secret]}
     check = {**program, "interval": "1s"}
     unfit = scene.election(
@@ -55,3 +53,53 @@ def test_hooks_that_hang_delay_no_other_election(scene: Scene, far: Path) -> Non
         a.wait_line("hook-failed", item=f"{scene.name}-2")
         hand_over(scene, a)
         assert not a.lines("stood-still")
+
+
+def test_a_start_beside_what_hangs_winds_up_its_records(scene: Scene, far: Path) -> None:
+    """Killed, and lost meanwhile: on_lose is due at once, whatever else hangs."""
+    scene.restarts = True
+    a = scene.node("a", items=beside(scene, far), consul={"token_file": str(far / "token")})
+    a.wait_line("role", role="holding", item=scene.name)
+    session = scene.session_of("a")
+    with hung(far):
+        scene.kill("a")
+        scene.agent.session_destroy(session)
+        a.start()
+        scene.wait(node="a", event="lose", stage="end", name=scene.name)
+    until(lambda: len(a.lines("role", role="holding", item=scene.name)) > 1, "it leads again")
+
+
+def test_a_start_whose_configuration_hangs_winds_up_its_records_and_is_tried_again(
+    scene: Scene, tmp_path: Path
+) -> None:
+    scene.restarts = True
+    folder = tmp_path / "far"
+    a = scene.leader("a")
+    folder.mkdir()
+    (folder / "config.yaml").write_text(a.config_path.read_text())
+    a.config_path = folder / "config.yaml"
+    session = scene.session_of("a")
+    with hung(folder):
+        scene.kill("a")
+        scene.agent.session_destroy(session)
+        a.start()
+        scene.wait(node="a", event="lose", stage="end")
+        assert a.wait() == 1
+    assert "its file system did not answer within 3 s" in a.log_text
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) > 1, "it leads again")
+
+
+def test_a_reload_whose_configuration_hangs_is_refused_and_delays_nobody(
+    scene: Scene, tmp_path: Path
+) -> None:
+    (tmp_path / "far").mkdir()
+    a = Supervisor(scene.folder / "a", scene.config({scene.name: scene.item("a")}))
+    a.config_path = a.config_path.rename(tmp_path / "far/config.yaml")
+    scene.nodes["a"] = a
+    a.start()
+    a.wait_line("role", role="holding")
+    with hung(tmp_path / "far"):
+        a.signal(signal.SIGHUP)
+        assert "did not answer within 0.25 s" in a.wait_line("reload-refused")["why"]
+        hand_over(scene, a)
