@@ -45,6 +45,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     journal/       what survives a crash of ours: a file of records per item
     records.py     the journal in the daemon's hands: read at the start, written, complained about
     signals.py     the signals that the daemon hears, and the time in which they wait
+    hearing.py     signals in turns of the loop: however many come, none is lost
     operations.py  an operator's commands -> events, and what is replied
     reload.py      the file, read again: checked whole before anything changes
     recovery.py    the file and the records -> the contenders to begin with

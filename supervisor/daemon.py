@@ -46,6 +46,7 @@ from supervisor.core.reload import Fate, fates_of
 from supervisor.doors import Doors
 from supervisor.driver import Driver
 from supervisor.exchanges import Exchanges, wanted_of
+from supervisor.hearing import listen
 from supervisor.hooks import Hooks
 from supervisor.journal.flush import Flush
 from supervisor.log import Log
@@ -135,9 +136,8 @@ class Daemon:
         """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._bug)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
-        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        stop, again = self._stop, self._hang_up
+        listen(loop, {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: again})
         signals.let_through()
         try:
             await self._doors.open()

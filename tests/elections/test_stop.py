@@ -100,3 +100,15 @@ def test_a_stop_without_consul_is_bounded_and_in_order(own_scene: Scene, role: s
     back()
     scene.agent.wait_ready()
     until(lambda: not scene.sessions_of("a"), "the session is gone")
+
+
+def test_a_stop_among_thousands_of_reloads_is_heard(scene: Scene) -> None:
+    a = scene.leader("a")
+    for number in range(5000):
+        a.signal(signal.SIGTERM if number == 2500 else signal.SIGHUP)
+        if not a.running:
+            break
+    assert a.wait() == 0
+    a.assert_no_fault()
+    assert "wakeup" not in a.log_text
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]

@@ -1,0 +1,62 @@
+"""The signals that the daemon hears: none is lost, however many come before it can hear."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from supervisor.hearing import listen
+from supervisor.signals import HEARD
+
+BURST = 100_000  # more than any pipe or socket of the loop holds
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """The handlers that the tests themselves need."""
+    before = {number: signal.getsignal(number) for number in HEARD}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_burst_of_one_signal_loses_no_other(capfd: pytest.CaptureFixture[str]) -> None:
+    heard: list[str] = []
+
+    async def main() -> None:
+        stopped = asyncio.Event()
+        meanings = {signal.SIGTERM: stopped.set, signal.SIGHUP: lambda: heard.append("reload")}
+        listen(asyncio.get_running_loop(), meanings)
+        for _ in range(BURST):
+            os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(20):
+            await stopped.wait()
+
+    asyncio.run(main())
+    assert heard == ["reload"]
+    assert capfd.readouterr().err == ""
+
+
+def test_each_signal_that_comes_later_is_heard_again() -> None:
+    heard: list[int] = []
+
+    async def main() -> None:
+        loop, enough = asyncio.get_running_loop(), asyncio.Event()
+
+        def hear() -> None:
+            heard.append(1)
+            if len(heard) < 3:
+                os.kill(os.getpid(), signal.SIGHUP)
+            else:
+                enough.set()
+
+        listen(loop, {signal.SIGHUP: hear})
+        os.kill(os.getpid(), signal.SIGHUP)
+        async with asyncio.timeout(20):
+            await enough.wait()
+
+    asyncio.run(main())
+    assert len(heard) == 3
