@@ -10,8 +10,11 @@ HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def hold() -> None:
-    """They wait from now on."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+    """They wait from now on, and no other signal does, whatever our parent left blocked.
+
+    A signal that our parent left ignored, as nohup and shell scripts do, waits just the same.
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, HEARD)
 
 
 def let_through() -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.consul import Agent
+from tests.support.surroundings import make_our_own
+
+make_our_own()  # each worker imports this before it collects a test
 
 
 @pytest.fixture

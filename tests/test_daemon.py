@@ -17,6 +17,7 @@ from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, unti
 
 BUG = 70
 ELECTIONS = 20
+STANDARD_SIGNALS = (1 << 31) - 1  # the C library's own, 32 and 33, are nobody's to set
 
 
 @pytest.fixture
@@ -92,6 +93,54 @@ def test_a_signal_at_any_moment_of_the_start_ends_it_and_leaves_no_session(
             node.close()
         node.assert_no_fault()
         assert not [one for one in shared_agent.sessions() if one["Name"] == unique]
+
+
+DEAF = """
+import os, signal, sys
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1):
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP, signal.SIGTERM, signal.SIGALRM))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+class StartedDeaf(Supervisor):
+    """One whose parent ignores and blocks signals: nohup, or a shell script's background."""
+
+    def _argv(self) -> list[str]:
+        return [sys.executable, "-c", DEAF, "/usr/bin/env", *super()._argv()]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_signals_that_our_parent_ignored_are_heard_by_us_our_hooks_and_run(
+    shared_agent: Agent, unique: str, tmp_path: Path, stop: signal.Signals
+) -> None:
+    shown = "grep -E 'Sig(Ign|Blk)' /proc/self/status"
+    app = {
+        "key": unique,
+        "session": {"ttl": "2s", "lock_delay": "15s"},
+        "on_acquire": [
+            {"shell": f"{shown} >{tmp_path}/hook"},
+            {"shell": f"{shown} >{tmp_path}/in-folder", "cwd": "/"},
+        ],
+        "run": {"shell": f"{shown} >{tmp_path}/run.new; mv {tmp_path}/run.new {tmp_path}/run; sleep 60"},
+    }
+    config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": {"app": app}}
+    node = StartedDeaf(tmp_path / "node", config)
+    node.start()
+    try:
+        until(lambda: (tmp_path / "run").exists() or not node.running, "it runs")
+        assert node.running, node.log_tail()
+        for file in ("hook", "in-folder", "run"):
+            sets = [int(line.split()[1], 16) for line in (tmp_path / file).read_text().splitlines()]
+            assert [each & STANDARD_SIGNALS for each in sets] == [0, 0], file
+        node.signal(signal.SIGHUP)
+        node.wait_line("reloaded")
+        node.signal(stop)
+        assert node.wait() == 0
+    finally:
+        node.close()
+    node.assert_no_fault()
 
 
 def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from supervisor.mounts import is_local
@@ -27,7 +27,9 @@ LAUNCHER = "/usr/bin/env"
 EXACT_LAUNCHER = ("/usr/bin/nice", "-n", "0", "--")  # behind env, which takes A=B for no program
 HEAD_BYTES = 256  # of a script: BINPRM_BUF_SIZE, as far as the kernel looks for its interpreter
 INTERPRETERS_MAX = 5  # of interpreters that are scripts again; the kernel follows no more
-IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+# A shell script that starts us in the background, nohup and Python itself ignore some signals, and an
+# exec passes on what is ignored: a hook would never hear them.
+SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
 _Ends = tuple[int, int, int]
@@ -87,15 +89,17 @@ def _by_posix_spawn(argv: list[str], env: Mapping[str, str], ends: _Ends) -> int
         env,
         file_actions=[(os.POSIX_SPAWN_DUP2, end, number) for number, end in zip(STANDARD, ends, strict=True)],
         setpgroup=0,
-        setsigdef=IGNORED_BY_PYTHON,
+        setsigmask=(),
+        setsigdef=SIGNALS,
     )
 
 
 def _by_popen(argv: list[str], cwd: str | None, env: Mapping[str, str], ends: _Ends) -> int:
     stdin, stdout, stderr = ends
-    process = subprocess.Popen(
-        argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd, process_group=0
-    )
+    with _default_signals():
+        process = subprocess.Popen(
+            argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd, process_group=0
+        )
     process.returncode = 0  # whoever asked waits for it
     return process.pid
 
@@ -148,6 +152,24 @@ def launched(argv: list[str], cwd: str | None) -> list[str]:
     folder = [] if cwd is None else [f"--chdir={cwd}"]
     exactly = EXACT_LAUNCHER if "=" in argv[0] else ()
     return [LAUNCHER, *folder, "--", *exactly, *argv]
+
+
+@contextmanager
+def _default_signals() -> Iterator[None]:
+    """Let a program that starts meanwhile begin with default dispositions and no signal blocked.
+
+    What we ignore is caught meanwhile by a handler that does nothing: an exec resets what is caught.
+    """
+    ignored = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
+    blocked = signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    try:
+        yield
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _found(name: str, env: Mapping[str, str]) -> str:
