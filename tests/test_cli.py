@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.consul import Agent, free_ports
 from tests.support.examples import CONFIGURATIONS, VARIABLES, WARNED
+from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
 
 USAGE, UNREACHABLE, CONFIGURATION = 2, 69, 78
@@ -243,7 +244,7 @@ def test_a_consul_that_denies_is_69_and_its_words_are_there(tmp_path: Path) -> N
 @pytest.mark.parametrize("key", ["", "/a", "a//b", "..", "a/../b", "a\udcff", "ä", "a b", "a?x=y"])
 def test_a_key_that_is_none_is_a_usage_error(key: str) -> None:
     arguments = [sys.executable, "-m", "supervisor", "leader", "--key", key]
-    done = subprocess.run(arguments, capture_output=True, timeout=30)
+    done = subprocess.run(arguments, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 2 and b"Traceback" not in done.stderr
 
 
@@ -257,6 +258,8 @@ def test_closed_descriptors_are_no_bug(closed: str) -> None:
 
 def test_an_answer_that_cannot_be_written_is_said_in_one_line() -> None:
     command = '"$0" -m supervisor schema >/dev/full'
-    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["consul-supervisor: cannot write the answer: No space left on device"]

@@ -50,6 +50,7 @@ from supervisor.core.events import (
 from supervisor.core.settings import SessionSettings
 from supervisor.token import Token
 from tests.support.consul import Agent
+from tests.support.patience import PATIENCE_S
 
 NOBODY = "11111111-2222-3333-4444-555555555555"
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
@@ -100,7 +101,7 @@ def sent(request: requests.PreparedRequest) -> requests.Response:
     """Consul's answer, by the standard library's client."""
     assert request.url is not None and request.method is not None
     url = urlsplit(request.url)
-    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=20)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=PATIENCE_S)
     try:
         target = f"{url.path}?{url.query}" if url.query else url.path
         connection.request(request.method, target, request.body, dict(request.headers))

@@ -202,7 +202,7 @@ elections:
         time.sleep(6)  # longer than the session lives without renewals
         assert holder and shared_agent.kv_get(unique) == holder
         daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(timeout=20) == 0
+        assert daemon.wait(timeout=PATIENCE_S) == 0
     assert (tmp_path / "lost").exists()
     os.close(reader)
 
@@ -229,7 +229,7 @@ elections:
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environ) as daemon:
         until(told.exists, "on_acquire is done")
         daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(timeout=20) == 0
+        assert daemon.wait(timeout=PATIENCE_S) == 0
     assert "MY_OTHER=x" in told.read_text() and "secret" not in told.read_text()
 
 
@@ -255,11 +255,11 @@ elections:
         until(lambda: is_held(shared_agent, unique), "it holds")
         config.write_text(f'{consul}: "${{SECOND}}"}}{item}')
         asked = [*command[:-2], "reload", "--socket", str(tmp_path / "control.sock")]
-        subprocess.run(asked, check=True, capture_output=True, timeout=20)
+        subprocess.run(asked, check=True, capture_output=True, timeout=PATIENCE_S)
         (journal,) = (tmp_path / "state").glob("*.journal")
         until(lambda: b"SECOND" in journal.read_bytes(), "the record says so")
         daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(timeout=20) == 0
+        assert daemon.wait(timeout=PATIENCE_S) == 0
     assert "OTHER=x" in told.read_text() and "7b0f0e2c" not in told.read_text()
 
 

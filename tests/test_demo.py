@@ -53,7 +53,7 @@ def test_it_shows_an_election_a_failover_a_hand_over_and_a_semaphore_and_leaves_
 ) -> None:
     """One run, because it takes ten seconds; the checks are of its text."""
     done = subprocess.run(
-        COMMAND, env=environment(tmp_path), capture_output=True, text=True, timeout=2 * PATIENCE_S
+        COMMAND, env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert left_behind(tmp_path) == []

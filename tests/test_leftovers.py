@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from supervisor.leftovers import VARIABLE, Group, find_leftovers, kill_leftovers, started_at
+from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 
-WITHIN_S = 5.0
+WITHIN_S = PATIENCE_S
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 """What systemd is told, by a socket that plays it, and the decisions behind it."""
 
-import os
+import signal
 import socket
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from supervisor.core.actions import Became, ReadKey, Role
@@ -275,15 +277,18 @@ def test_the_daemon_tells_it_and_its_hooks_cannot(shared_agent: Agent, unique: s
 def test_a_frozen_daemon_gives_no_sign_of_life(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
     config = {"consul": {"address": shared_agent.url}, "elections": {"app": {"key": f"{unique}/k"}}}
     systemd = Systemd(str(tmp_path / "notify"))
-    environ = {"NOTIFY_SOCKET": systemd.address, "WATCHDOG_USEC": "3000000"}
+    environ = {"NOTIFY_SOCKET": systemd.address, "WATCHDOG_USEC": "1000000"}
     running = Supervisor(tmp_path / "node", config, environ)
     with systemd.socket:
         running.start()
         try:
             until(lambda: "READY=1" in systemd.told(), "it is up")
-            os.kill(running.pid, 19)
+            until(lambda: "WATCHDOG=1" in systemd.told(), "it gives signs of life")
+            running.signal(signal.SIGSTOP)
+            frozen = psutil.Process(running.pid)
+            until(lambda: frozen.status() == psutil.STATUS_STOPPED, "it stands still")
             systemd.told()
-            with pytest.raises(AssertionError):
-                until(systemd.told, "a sign of life", within_s=4.0)
+            time.sleep(1.2)  # longer than WATCHDOG_USEC
+            assert not systemd.told()
         finally:
             running.close()

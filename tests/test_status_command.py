@@ -12,6 +12,7 @@ import pytest
 
 from supervisor.control import fetch
 from tests.support.consul import Agent
+from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import ENVIRON, ROOT, Supervisor, command, until
 from tests.support.unix_peer import UnixPeer, answer_of
 
@@ -250,6 +251,6 @@ def test_holds_starts_fast_for_it_imports_nothing_heavy(folder: Path) -> None:
             text=True,
             cwd=ROOT,
             env=ENVIRON,
-            timeout=30,
+            timeout=PATIENCE_S,
         )
     assert (done.returncode, done.stdout, done.stderr) == (DONE, "[]\n", "")

@@ -12,6 +12,7 @@ from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
 from supervisor.driver import TURN_EVERY_S
 from supervisor.exit_codes import CONFIGURATION
 from supervisor.notify import BEATS_EACH
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
 UNIT = ROOT / "systemd" / "consul-supervisor.service"
@@ -96,7 +97,7 @@ def complaints(unit: str, folder: Path) -> str:
     if analyze is None:
         return unknown(unit)
     argv = [analyze, "verify", "--man=no", str(file)]
-    ran = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
     return ran.stdout + ran.stderr
 
 
@@ -145,7 +146,7 @@ def test_every_setting_has_its_reason_above_it() -> None:
 
 def test_a_configuration_that_cannot_be_used_is_not_started_again_and_again(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "supervisor", "run", str(tmp_path / "missing")]
-    ran = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    ran = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S)
     assert ran.returncode == CONFIGURATION
     assert settings(UNIT.read_text())["Service"]["RestartPreventExitStatus"] == [str(ran.returncode)]
 

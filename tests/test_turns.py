@@ -5,11 +5,12 @@ from collections.abc import Coroutine
 from typing import Any
 
 from supervisor.turns import Turns
+from tests.support.patience import PATIENCE_S
 
 
 def run(play: Coroutine[Any, Any, None]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(10.0):
+        async with asyncio.timeout(PATIENCE_S):
             await play
 
     asyncio.run(within())

@@ -16,6 +16,7 @@ from supervisor.config import schema
 from supervisor.config.conformance import conforms
 from supervisor.config.deviations import deviations
 from tests.support.examples import CONFIGURATIONS
+from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import ENVIRON, ROOT
 
 SCHEMA = schema()
@@ -157,7 +158,7 @@ def test_a_file_with_a_fault_is_refused_also_where_jsonschema_is_gone(tmp_path: 
     )
     argv = [sys.executable, "-c", code, str(file)]
     done = subprocess.run(
-        argv, capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=30, check=False
+        argv, capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S, check=False
     )
     assert (done.returncode, done.stdout) == (CONFIGURATION, "")
     assert done.stderr.startswith(f"{file}: cannot be used: it has faults, which cannot be told (")

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.consul import Client
+from tests.support.patience import PATIENCE_S
 from tests.support.staging import reported
 
-STOP_S = 10.0
+STOP_S = PATIENCE_S
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import asyncio
 from supervisor.devagent.agent import Settings, run
+from tests.support.patience import PATIENCE_S
 asyncio.run(run("127.0.0.1", 0, Settings(), lambda text: print(text, flush=True)))
 """
 

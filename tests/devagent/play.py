@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from supervisor.devagent.messages import Answer, Waiting
 from tests.devagent.sequences import Sequence, Step, deadlines, kept
 from tests.devagent.sides import ModelSide, RealSide, now
+from tests.support.patience import patient
 
 ANSWER_S = 5.0  # for a query that the model says is answered
 SLACK_S = 0.12  # a step this near to a deadline tells nothing
@@ -93,7 +94,7 @@ def _step(run: Run, real: RealSide, model: ModelSide) -> None:
         if isinstance(answer, Waiting):
             run.waits.append((number, answer, connection))
             return
-        met = real.over(connection, ANSWER_S) or Answer(0, b"waits")
+        met = real.over(connection, patient(ANSWER_S)) or Answer(0, b"waits")
     else:
         met = real.ask(requests[1])
     assert isinstance(answer, Answer), f"waits: {requests[0].target}"
@@ -110,7 +111,7 @@ def _collect(runs: Iterable[Run], real: RealSide, model: ModelSide) -> None:
             assert waiting is not None
             at = now()
             expected = model.over(waiting, at)
-            met = real.over(connection, ANSWER_S if expected and not run.parted else 0.0)
+            met = real.over(connection, patient(ANSWER_S) if expected and not run.parted else 0.0)
             if expected is None and met is None:
                 continue
             _doubt(run, model, at, now())

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from supervisor.devagent.api import Settings
 from supervisor.devagent.messages import Answer, Request, Waiting
 from supervisor.devagent.model import Model
+from tests.support.patience import PATIENCE_S
 
-ANSWER_S = 20.0  # shows that an answer never comes
+ANSWER_S = PATIENCE_S  # shows that an answer never comes
 HEADERS = (
     "Content-Type",
     "Allow",

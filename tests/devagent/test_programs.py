@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.consul import BINARY, Client
+from tests.support.patience import PATIENCE_S
 
-DONE_S = 30.0
+DONE_S = PATIENCE_S
 TURN_S = 0.05
 ROOT = Path(__file__).resolve().parents[2]
 

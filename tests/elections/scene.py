@@ -16,7 +16,7 @@ from tests.elections import records as judges
 from tests.elections.records import SCRIPT, Record, killed_line, read_records, shown
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
-from tests.support.supervisor import PATIENCE_S, Supervisor, processes_of, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, assert_none_left, processes_of, until
 
 TTL = "3s"  # Consul ends a session 6 s after its last renewal: a slow machine is no lost session
 LOCK_DELAY = "4s"  # room 2.4 s with the hooks below
@@ -258,8 +258,7 @@ class Scene:
         self.stop()
         for node in self.nodes.values():
             node.assert_no_fault()
-        left = [process.cmdline() for process in self.processes()]
-        assert not left, f"processes are left: {left}"
+        assert_none_left(self.processes)
         excused = {f"{self.name}-{node}" for node in self._excused}
         sessions = [session["Name"] for session in self.sessions() if session["Name"] not in excused]
         assert not sessions, f"sessions are left: {sessions}"

@@ -16,6 +16,7 @@ import pytest
 from supervisor.core.actions import Reason
 from supervisor.core.settings import Command
 from tests.hooks.trial import CONTEXT, Trial, alive, shell, trial
+from tests.support.patience import PATIENCE_S
 
 FACTS = {
     "event": "lose",
@@ -183,7 +184,7 @@ heard = os.read(spawned.stdout, 99) + os.read(spawned.stderr, 99)
 os._exit(0 if heard == b"asked said\\n" else 1)
 """
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(program)} {closed}"
-    assert subprocess.run(["sh", "-c", command], check=False, timeout=30).returncode == 0
+    assert subprocess.run(["sh", "-c", command], check=False, timeout=PATIENCE_S).returncode == 0
 
 
 def test_a_command_runs_in_its_folder(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from supervisor.core.events import RunEnded
 from supervisor.core.settings import Command
-from tests.hooks.trial import PATIENCE_S, alive, shell, trial
+from tests.hooks.trial import alive, shell, trial
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from supervisor.core.events import Event, HookEnded, RunEnded
 from supervisor.core.settings import Command, Hook, Run, Webhook
 from supervisor.hooks import HookLine, Hooks
 from supervisor.mounts import is_local
+from tests.support.patience import PATIENCE_S
 
 T = TypeVar("T")
-PATIENCE_S = 20.0  # generous: what takes this long hangs
 CONTEXT = HookContext(
     event="acquire",
     name="namenode",

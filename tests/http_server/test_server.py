@@ -12,12 +12,13 @@ import pytest
 
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
 from supervisor.http_server.server import ACCEPTS_MAX
+from tests.support.patience import PATIENCE_S
 
 SMALL = Limits(
     clients_max=4, head_bytes_max=2048, body_bytes_max=10_000, receive_s=0.5, send_s=0.5, idle_s=0.5
 )
 PATIENT = Limits(clients_max=4, head_bytes_max=2048, body_bytes_max=10_000)
-HANG_S = 20.0
+HANG_S = PATIENCE_S
 CROWD = 400
 AHEAD = 1000  # small requests, more than whose answers a unix socket holds
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

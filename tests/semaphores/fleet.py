@@ -14,7 +14,7 @@ import psutil
 import yaml
 
 from tests.support.consul import Agent
-from tests.support.supervisor import Supervisor, processes_of, until
+from tests.support.supervisor import Supervisor, assert_none_left, processes_of, until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -127,7 +127,7 @@ class Fleet:
         for node in self.nodes.values():
             node.assert_no_fault()
         assert not self.agent.sessions(), "sessions are left"
-        assert not self.processes(), f"processes are left: {self.processes()}"
+        assert_none_left(self.processes)
 
     def processes(self) -> list[psutil.Process]:
         """All of the nodes and of what they have started."""

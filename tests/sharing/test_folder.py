@@ -16,10 +16,10 @@ from supervisor.log import Log
 from supervisor.sharing import WATCHES_MAX
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
+from tests.support.patience import PATIENCE_S
 from tests.support.proxy import Proxy
 
 MANY = WATCHES_MAX + 10
-PATIENCE_S = 20.0
 QUIET_S = 0.3
 LAG_S, SLACK_S = 0.2, 0.05
 

@@ -22,10 +22,10 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from tests.support.consul import free_ports
+from tests.support.patience import PATIENCE_S
 
 HEAD_BYTES_MAX = 2**16
 PART_BYTES = 2**16
-PATIENCE_S = 20.0  # until a call of the test is told that what it waits for does not happen
 
 Stage = Literal["request", "answer"]
 

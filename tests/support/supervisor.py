@@ -19,12 +19,11 @@ import psutil
 import yaml
 
 from tests.support.log_lines import undocumented
+from tests.support.patience import PATIENCE_S as PATIENCE_S  # for tests of a supervisor
+from tests.support.patience import patient
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "supervisor")
-# Until a test is told that what it waits for does not happen, also where ten times too much is to be
-# done; no figure of the product.
-PATIENCE_S = 60.0
 POLL_S = (0.01, 0.05)  # at first, and at most: each look takes time from what we wait for
 POLL_SHARE = 0.02  # of the time waited so far
 TAIL_CHARS = 6000
@@ -35,8 +34,12 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], what: str, within_s: float = PATIENCE_S) -> T:
-    """The first true value of the condition; AssertionError with ``what`` when it does not come."""
+    """The first true value of the condition; AssertionError with ``what`` when it does not come.
+
+    ``within_s`` is of a quiet machine.
+    """
     began_at = time.monotonic()
+    within_s = patient(within_s)
     while not (value := condition()):
         waited_s = time.monotonic() - began_at
         assert waited_s < within_s, f"this did not happen within {within_s:g} s: {what}"
@@ -119,7 +122,7 @@ class Supervisor:
         """Its exit code, once it has ended; negative for a signal."""
         assert self._process is not None, "it was not started"
         try:
-            return self._process.wait(within_s)
+            return self._process.wait(patient(within_s))
         except subprocess.TimeoutExpired:
             raise AssertionError(f"it did not end within {within_s:g} s:\n{self.log_tail()}") from None
 
@@ -190,3 +193,20 @@ def processes_of(mark: str) -> list[psutil.Process]:
         if any(mark in word for word in words):
             found.append(process)
     return found
+
+
+def assert_none_left(processes: Callable[[], list[psutil.Process]]) -> None:
+    """No process is left of what these were, but a ``sync`` of a record, which is waited for.
+
+    A disk may take seconds for it, during which nobody can end it; the supervisor waits for none.
+    """
+    left = [process.cmdline() for process in processes() if not _is_sync(process)]
+    assert not left, f"processes are left: {left}"
+    until(lambda: not processes(), "a sync of a record has ended")
+
+
+def _is_sync(process: psutil.Process) -> bool:
+    try:
+        return "--data" in process.cmdline()
+    except psutil.Error:  # it has ended
+        return True

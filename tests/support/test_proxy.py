@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from tests.support.consul import Agent, Client
+from tests.support.patience import PATIENCE_S
 from tests.support.proxy import Proxy
 
 
@@ -30,7 +31,7 @@ def gives_up(client: Client, method: str, path: str, body: bytes | None = None) 
 
 def opened(proxy: Proxy) -> closing[http.client.HTTPConnection]:
     """A connection of its own through the proxy, for what Client does not do."""
-    return closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=10))
+    return closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE_S))
 
 
 def value(agent: Agent, key: str) -> bytes | None:

@@ -17,6 +17,7 @@ import requests
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 from supervisor.transport.dial import Dialer, Progress
+from tests.support.patience import PATIENCE_S
 from tests.transport import harness
 from tests.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.transport.peer import AGAIN, CLOSE, HOLD, READ, RESET, Peer, Step, answer, send
@@ -645,7 +646,7 @@ asyncio.run(main(sys.argv[1]))
 """
     with Peer(SERVES) as peer:
         command = [sys.executable, "-c", program, f"http://localhost:{peer.port}"]
-        ended = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        ended = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert json.loads(ended.stdout) == 1
 

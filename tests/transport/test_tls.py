@@ -13,6 +13,7 @@ import trustme
 
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
+from tests.support.patience import PATIENCE_S
 from tests.transport.conftest import Pki
 from tests.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.transport.peer import AGAIN, READ, Peer, TlsFiles, answer
@@ -193,7 +194,7 @@ except ExchangeFailed as failure:
             stdin=terminal,
             capture_output=True,
             start_new_session=True,
-            timeout=20,
+            timeout=PATIENCE_S,
             text=True,
             check=False,
         )
