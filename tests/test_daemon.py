@@ -1,6 +1,7 @@
 """The process itself: one thread, nothing that grows, and an end for every case."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,6 +141,41 @@ def test_signals_that_our_parent_ignored_are_heard_by_us_our_hooks_and_run(
         assert node.wait() == 0
     finally:
         node.close()
+    node.assert_no_fault()
+
+
+class OnASlowDisk(Supervisor):
+    """One for which ``sync`` is the program ``slow`` in its folder, in a mount namespace of its own."""
+
+    def _argv(self) -> list[str]:
+        slow = self.folder / "slow"
+        slow.write_text(f"#!/bin/sh\necho $$ >>{self.folder}/syncing\nexec sleep 600\n")
+        slow.chmod(0o755)
+        sync = os.path.realpath(shutil.which("sync", path=os.defpath) or "/bin/sync")
+        root = [] if os.geteuid() == 0 else ["--map-root-user"]
+        script = f'mount --bind {slow} {sync} && exec "$@"'
+        return ["unshare", "--mount", *root, "sh", "-c", script, "sh", *super()._argv()]
+
+
+def test_a_disk_that_takes_for_ever_delays_neither_hooks_nor_the_end(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    app = {"key": unique, "session": {"lock_delay": "20s"}, "on_lose": [{"shell": f"echo >{tmp_path}/lost"}]}
+    config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": {"app": app}}
+    node = OnASlowDisk(tmp_path / "node", config)
+    syncing = tmp_path / "node" / "syncing"
+    node.start()
+    try:
+        node.wait_line("role", role="holding")
+        until(lambda: syncing.exists() and syncing.read_text().endswith("\n"), "a record is being synced")
+        assert node.stop() == 0
+        assert (tmp_path / "lost").exists()
+        (pid,) = map(int, syncing.read_text().split())
+        assert psutil.pid_exists(pid), "one child, and nobody waits for it"
+    finally:
+        node.close()
+        for pid in map(int, syncing.read_text().split()):
+            os.kill(pid, signal.SIGKILL)
     node.assert_no_fault()
 
 

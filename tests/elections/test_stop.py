@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from tests.elections.scene import Scene
-from tests.support.supervisor import PATIENCE_S, until
+from tests.support.supervisor import PATIENCE_S, assert_none_left, until
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -71,7 +71,7 @@ def test_a_second_signal_kills_what_runs_and_exits_1(scene: Scene) -> None:
     a.signal(signal.SIGTERM)
     assert a.wait(within_s=3.0) == 1
     assert not scene.records(event="lose", stage="end")
-    assert not scene.processes()
+    assert_none_left(scene.processes)
     assert a.lines("interrupted") and a.lines("stopped", clean=False)
 
 

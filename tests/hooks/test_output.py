@@ -20,6 +20,7 @@ from supervisor.hooks.output import (
     Lines,
     printable,
 )
+from tests.support.patience import patient
 
 
 class Clock:
@@ -121,7 +122,7 @@ def test_a_flood_is_read_at_a_pace_and_not_as_fast_as_it_comes(flood: list[str])
             assert child.stdout is not None
             began_at = time.monotonic()
             drain = Drain(os.dup(child.stdout.fileno()), lines)
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(patient(0.3))
             paced = (time.monotonic() - began_at) / DRAIN_PAUSE_S
             assert 0 < lines.reads <= paced + LINES_MAX
             child.kill()

@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
 from supervisor.http_server.server import ACCEPTS_MAX
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, patient
 
 SMALL = Limits(
     clients_max=4, head_bytes_max=2048, body_bytes_max=10_000, receive_s=0.5, send_s=0.5, idle_s=0.5
@@ -370,11 +370,11 @@ def test_a_refusal_that_is_taken_late_ends_the_connection_once(tmp_path: Path) -
                 client.setblocking(False)
                 await loop.sock_connect(client, str(tmp_path / "s"))
             await loop.sock_sendall(greedy, request("/a") * AHEAD)
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(patient(0.2))
             fit = len(trial.handled) - 1  # the last one's answer waits for room
             assert 0 < fit < AHEAD - 1
             await loop.sock_sendall(wrong, request("/a") * fit + b"no request\r\n\r\n")
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(patient(0.2))
             assert len(trial.handled) == 2 * fit + 1
             said = b""
             while part := await loop.sock_recv(wrong, 1 << 20):

@@ -14,6 +14,7 @@ from tests.elections.scene import boottime
 from tests.semaphores.conftest import MakeScene
 from tests.semaphores.scene import PRUNE_DELAY_S, ROOM_S, SlotScene
 from tests.support.guarded import Guarded, below, deny, write
+from tests.support.patience import patient
 from tests.support.supervisor import until
 
 LONG_S = PRUNE_DELAY_S + 2.5  # what is wrongly taken for gone would be pruned by then
@@ -139,7 +140,7 @@ def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_repl
     guarded.change(made, may(guarded, write(scene.key)))
     lost = scene.wait(node="a", event="lose", stage="end")
     assert lost.reason == "lease-expired"
-    assert denied_at + ROOM_S - 1.5 < lost.at < denied_at + ROOM_S + 1.5
+    assert denied_at + ROOM_S - patient(1.5) < lost.at < denied_at + ROOM_S + patient(1.5)
     a.wait_line("exchange-failed", kind="leave")
     assert a.wait_line("consul-denied")["level"] == "error"
     began = scene.next_begin("d")

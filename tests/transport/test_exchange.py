@@ -17,7 +17,7 @@ import requests
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 from supervisor.transport.dial import Dialer, Progress
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, patient
 from tests.transport import harness
 from tests.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.transport.peer import AGAIN, CLOSE, HOLD, READ, RESET, Peer, Step, answer, send
@@ -501,7 +501,7 @@ def test_a_spare_whose_peer_left_or_spoke_is_not_used(script: list[Step]) -> Non
         async def scenario() -> requests.Response:
             async with transport(peer.url) as it:
                 it.prepare()
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(patient(0.2))
                 return await writes(peer.url)(it)
 
         assert asyncio.run(scenario()).content == b"one"
@@ -540,7 +540,7 @@ def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
         async def scenario() -> int:
             dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
             connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(patient(0.1))
             connection.begin(put(peer.url))
             response = await connection.answer()
             connection.abort()
@@ -556,13 +556,13 @@ def test_a_spare_grows_old_and_is_closed() -> None:
     with Peer(SERVES) as peer:
 
         async def scenario() -> None:
-            async with transport(peer.url, idle_age_max_s=0.2) as it:
+            async with transport(peer.url, idle_age_max_s=0.5) as it:
                 before = harness.descriptors()
                 it.prepare()
                 await ready(it)
                 await reads(peer.url)(it)
                 assert harness.descriptors() == before + 2
-                await asyncio.sleep(0.4)
+                await asyncio.sleep(0.5 + patient(0.2))
                 assert harness.descriptors() == before
                 assert not it.prepared
                 await writes(peer.url)(it)
@@ -582,7 +582,7 @@ def test_a_spare_of_half_its_age_is_replaced() -> None:
                 await ready(it)
                 await asyncio.sleep(1.1)
                 it.prepare()
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(min(patient(0.2), 0.8))
                 assert it.prepared and harness.descriptors() == before + 1
                 await writes(peer.url)(it)
 

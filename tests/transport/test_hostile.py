@@ -11,6 +11,7 @@ import requests
 
 from supervisor.core.settings import Tls
 from supervisor.transport import ExchangeFailed, FailureKind
+from tests.support.patience import patient
 from tests.transport import harness
 from tests.transport.conftest import Pki
 from tests.transport.harness import failure_of, get, transport
@@ -203,7 +204,7 @@ def test_a_cancelled_exchange_closes_its_connection() -> None:
             async with transport(peer.url) as it:
                 before = harness.descriptors()
                 task = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(patient(0.1))
                 assert harness.descriptors() == before + 1
                 task.cancel()
                 await asyncio.wait([task])
@@ -218,7 +219,7 @@ def test_the_watch_on_the_loop_sees_a_stall() -> None:
     """The measure of these tests itself: a loop that stands still is seen, one that waits is not."""
 
     async def stand_still() -> None:
-        time.sleep(0.1)
+        time.sleep(2 * harness.STALL_SEEN_S)
 
     async def wait() -> None:
         await asyncio.sleep(0.1)
@@ -239,5 +240,5 @@ def full_queue(host: str = "127.0.0.1") -> Iterator[int]:
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(listener.getsockname())
-        time.sleep(0.05)
+        time.sleep(patient(0.05))
         yield listener.getsockname()[1]
