@@ -235,7 +235,7 @@ elections:
         os.close(writer)
         until(lambda: (tmp_path / "acquired").exists(), "on_acquire is done")
         holder = shared_agent.kv_get(unique)
-        time.sleep(6)  # longer than the session lives without renewals
+        time.sleep(5)  # longer than the session lives without renewals
         assert holder and shared_agent.kv_get(unique) == holder
         daemon.send_signal(signal.SIGTERM)
         assert daemon.wait(timeout=PATIENCE_S) == 0
