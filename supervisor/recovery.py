@@ -91,10 +91,12 @@ def _departing_of(
 
 
 def _memory(record: Recorded | Unreadable, origin: Origin) -> Memory:
-    """Of a record that cannot be read the worst is taken for true: on_lose runs, once."""
+    """Of a record that cannot be read the worst is taken for true: on_lose runs, once. A pause that its
+    older lines tell of stays in force, because an operator can see and end it."""
     if isinstance(record, Unreadable):
         session = f"{UNKNOWN_SESSION}-{origin.instance}"
-        return Memory(Step.LOSING, session=session, reason=Reason.CRASHED, foreign=True)
+        paused = record.last is not None and record.last.memory.paused
+        return Memory(Step.LOSING, session=session, reason=Reason.CRASHED, paused=paused, foreign=True)
     memory = record.memory
     if memory.step is Step.NONE:
         return memory

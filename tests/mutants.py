@@ -22,7 +22,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(__file__).with_name("mutants.toml")
-TESTS = ("tests/core", "tests/test_driver.py", "tests/test_recovery.py", "tests/test_journal.py")
+TESTS = (
+    "tests/core",
+    "tests/test_driver.py",
+    "tests/test_recovery.py",
+    "tests/test_journal.py",
+    "tests/test_damaged_records.py",
+)
 SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
 COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")
 QUICK = "--quick"  # not the walks over every order: tells which mutants only those notice

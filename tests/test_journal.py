@@ -61,11 +61,16 @@ def whole(memory: Memory = MEMORY, groups: tuple[Group, ...] = ()) -> bytes:
     return settings_line(SETTINGS, CONSUL, ("MY_TOKEN",)) + state_line(memory, groups, HERE, "now")
 
 
+def found_in(lines: bytes) -> Recorded:
+    """What a file of these lines says, with the room behind them."""
+    return read(lines + RESERVE)
+
+
 # --- the format ------------------------------------------------------------------------------------
 
 
 def test_everything_comes_back_but_the_token() -> None:
-    record = read(whole(MEMORY, GROUPS))
+    record = found_in(whole(MEMORY, GROUPS))
     reached = replace(CONSUL, token=None)
     assert record == Recorded(SETTINGS, reached, MEMORY, HERE, GROUPS, ("MY_TOKEN",))
     assert b"hunter2" not in whole()
@@ -80,7 +85,7 @@ def test_what_cannot_be_read_tells_what_its_older_lines_said() -> None:
     """By its settings on_lose runs, and by its session what a crash left running is found."""
     data = whole() + b"00000000 {}\n"
     with pytest.raises(Unreadable) as told:
-        read(data)
+        found_in(data)
     assert told.value.settings == SETTINGS and told.value.withheld == ("MY_TOKEN",)
     assert told.value.last is not None and told.value.last.memory == MEMORY
 
@@ -88,30 +93,47 @@ def test_what_cannot_be_read_tells_what_its_older_lines_said() -> None:
 @pytest.mark.parametrize("text", [b"[]", b"null", b"{", b"[" * 100_000])
 def test_a_line_that_is_no_record_cannot_be_read_whatever_its_checksum_says(text: bytes) -> None:
     with pytest.raises(Unreadable):
-        read(whole() + b"%08x %s\n" % (zlib.crc32(text), text))
+        found_in(whole() + b"%08x %s\n" % (zlib.crc32(text), text))
 
 
 def test_the_newest_state_counts() -> None:
     lost = Memory(Step.SESSION, "k", "s")
-    record = read(whole() + state_line(lost, (), HERE, "later"))
-    assert record is not None and record.memory == lost
+    record = found_in(whole() + state_line(lost, (), HERE, "later"))
+    assert record.memory == lost
 
 
+@pytest.mark.parametrize("room", [b"", b"    ", b"\0" * 4, b"\0" * 4 + b"    "])
 @pytest.mark.parametrize("cut", range(1, 80, 7))
-def test_a_torn_last_line_does_not_count(cut: int) -> None:
+def test_a_line_without_its_end_is_damage(cut: int, room: bytes) -> None:
     later = state_line(Memory(Step.LOSING, "k", "s"), (), HERE, "later")
-    record = read(whole() + later[:-cut] + b"    ")
-    assert record is not None and record.memory == MEMORY
+    with pytest.raises(Unreadable, match="has no end"):
+        read(whole() + later[:-cut] + room)
 
 
-@pytest.mark.parametrize("content", [b"", b"1234", b" " * 9, b"\0" * 9, settings_line(SETTINGS, CONSUL, ())])
-def test_what_was_never_acknowledged_is_nothing(content: bytes) -> None:
-    assert read(content) is None
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is empty"),
+        (b" " * 9, "it is empty"),
+        (b"1234", "has no end"),
+        (b"\0" * 9, "has no end"),
+        (whole(), "spaces behind its last line are missing"),
+        (whole() + b"\0" * 9, "has no end"),
+        (settings_line(SETTINGS, CONSUL, ()) + b" ", "no state follows its newest settings"),
+        (whole() + settings_line(SETTINGS, CONSUL, ()) + b" ", "no state follows its newest settings"),
+    ],
+)
+def test_a_file_that_no_write_leaves_behind_is_damage(content: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read(content)
 
 
-def test_settings_that_no_state_follows_leave_what_stood_before_in_force() -> None:
-    record = read(whole() + settings_line(replace(SETTINGS, on_lose=()), CONSUL, ()))
-    assert record is not None and record.settings == SETTINGS
+def test_settings_alone_tell_by_what_to_wind_up_and_nothing_else() -> None:
+    with pytest.raises(Unreadable) as told:
+        read(settings_line(SETTINGS, CONSUL, ("MY_TOKEN",)))
+    assert told.value.settings == SETTINGS and told.value.withheld == ("MY_TOKEN",)
+    assert told.value.last is not None and told.value.last.memory == NOTHING
+    assert told.value.last.identity != HERE
 
 
 @pytest.mark.parametrize("line", [0, 1])
@@ -119,14 +141,14 @@ def test_a_damaged_line_that_counts_is_said(line: int) -> None:
     lines = whole().splitlines(keepends=True)
     lines[line] = lines[line].replace(b"service", b"sErvice", 1)
     with pytest.raises(Unreadable, match="checksum"):
-        read(b"".join(lines))
+        found_in(b"".join(lines))
 
 
 def test_a_damaged_line_that_a_newer_one_replaces_does_not_matter() -> None:
     lines = (whole() + state_line(MEMORY, (), HERE, "later")).splitlines(keepends=True)
     lines[1] = lines[1].replace(b"service", b"sErvice", 1)
-    record = read(b"".join(lines))
-    assert record is not None and record.memory == MEMORY
+    record = found_in(b"".join(lines))
+    assert record.memory == MEMORY
 
 
 def test_fields_of_another_version_are_passed_over_or_take_their_default() -> None:
@@ -139,8 +161,8 @@ def test_fields_of_another_version_are_passed_over_or_take_their_default() -> No
         content.pop("paused", None)
         text = json.dumps(content).encode()
         lines.append(b"%08x %s\n" % (zlib.crc32(text), text))
-    record = read(b"".join(lines))
-    assert record is not None and record.memory == MEMORY
+    record = found_in(b"".join(lines))
+    assert record.memory == MEMORY
 
 
 def test_a_step_that_nobody_knows_is_unreadable() -> None:
@@ -151,12 +173,12 @@ def test_a_step_that_nobody_knows_is_unreadable() -> None:
     content = json.loads(lines[1].partition(b" ")[2]) | {"step": "dancing"}
     text = json.dumps(content).encode()
     with pytest.raises(Unreadable, match="dancing"):
-        read(lines[0] + b"%08x %s\n" % (zlib.crc32(text), text))
+        found_in(lines[0] + b"%08x %s\n" % (zlib.crc32(text), text))
 
 
 def test_a_long_value_is_not_kept() -> None:
-    record = read(whole(replace(MEMORY, leader=b"x" * (LEADER_BYTES_MAX + 1))))
-    assert record is not None and record.memory.leader == b""
+    record = found_in(whole(replace(MEMORY, leader=b"x" * (LEADER_BYTES_MAX + 1))))
+    assert record.memory.leader == b""
 
 
 # --- the files -------------------------------------------------------------------------------------
@@ -225,7 +247,7 @@ def test_groups_are_on_record_while_they_run(journal: Journal, tmp_path: Path) -
     journal.group_began("app", GROUPS[0])
     content = (tmp_path / "state" / "app.journal").read_bytes()
     running = read(content)
-    assert running is not None and running.groups == GROUPS and running.memory == MEMORY
+    assert running.groups == GROUPS and running.memory == MEMORY
     journal.group_ended("app", GROUPS[0])
     assert not journal.is_settled("app")
     journal.settle("app")
@@ -247,10 +269,12 @@ def test_the_end_of_a_group_stands_in_the_next_record(journal: Journal, tmp_path
     assert isinstance(found, Recorded) and found.groups == () and found.memory.step is Step.LOSING
 
 
-def test_a_torn_end_is_cut_off_before_the_next_line(journal: Journal, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b" ", whole(), whole() + b"x" * 20_000, whole() + b"\0"])
+def test_the_next_record_replaces_what_is_damaged(journal: Journal, tmp_path: Path, content: bytes) -> None:
     journal.close()
     path = tmp_path / "state" / "app.journal"
-    path.write_bytes(whole() + b"x" * 20_000)  # longer than what comes next
+    path.write_bytes(content)
+    assert isinstance(again(tmp_path), Unreadable)
     following = Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
     assert keep(following, MEMORY) == ""
     following.close()
@@ -336,7 +360,7 @@ def test_a_disk_that_fills_up_has_room_for_the_loss_also_after_a_restart(tmp_pat
         kept = [at for at in range(100) if not keep(journal, replace(MEMORY, contact=float(at)))]
         assert 5 < len(kept) < 100  # contacts leave the last of the room alone
         record = read(path.read_bytes())
-        assert record is not None and record.memory.contact == kept[-1]
+        assert record.memory.contact == kept[-1]
         assert keep(journal, replace(MEMORY, step=Step.LOSING)) == ""
 
     in_a_child_without_room(body, tmp_path)

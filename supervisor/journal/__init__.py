@@ -6,7 +6,7 @@
 
 Written means handed to the kernel, which survives any crash of ours; only a loss of power can take
 it back, and that ends the application, too. A record is written before what depends on it, by one
-write(2); what could not be written whole is cut off again. The directory is locked: two processes
+write(2); what could not be written whole is overwritten again. The directory is locked: two processes
 with one journal would each believe the other's records. Nothing here knows what a record means.
 """
 
@@ -162,11 +162,11 @@ class Journal:
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
             item = path.name.removesuffix(SUFFIX)
             try:
-                if (found := read(self._content(path))) is not None:
-                    if found.settings.name != item:
-                        raise Unreadable(f"it is a copy of the record of {found.settings.name}")
-                    self._go_on(item, found)
-                    yield item, found
+                found = read(self._content(path))
+                if found.settings.name != item:
+                    raise Unreadable(f"it is a copy of the record of {found.settings.name}")
+                self._go_on(item, found)
+                yield item, found
             except Unreadable as unreadable:
                 yield item, unreadable
 
@@ -262,40 +262,44 @@ class Journal:
     def _append(self, file: _File, line: bytes, settings: ItemSettings, *, keeps_room: bool) -> None:
         """The line, behind settings if those on record are others. ``keeps_room``: without room for how
         it ends, what this line speaks of must not begin; an end takes the room that was kept."""
-        compacts = file.size > (COMPACT_BYTES if keeps_room else 2 * COMPACT_BYTES)
         if file.fd >= 0 and not _is_there(file):
             self._close(file)  # somebody has moved or cut it: the whole truth goes into a new one
             file.settings = None
-        if settings is not file.settings or file.outdated or compacts:
+        compacts = file.size > (COMPACT_BYTES if keeps_room else 2 * COMPACT_BYTES)
+        anew = compacts or (file.fd < 0 and not self._goes_on(file))
+        if settings is not file.settings or file.outdated or anew:
             line = settings_line(settings, self._consul, self._withheld) + line
-        if file.fd < 0:
-            self._begin(file)
-        if compacts:
+        if anew:
             self._rewrite(file, line + RESERVE)
         elif keeps_room and file.size + len(line) + RESERVE_MIN_BYTES > file.reserved:
             _write_whole(file.fd, line + RESERVE, file.size, file.reserved)
             file.reserved = file.size + len(line + RESERVE)
         else:
-            _write_whole(file.fd, line, file.size, file.reserved)
-        file.size = len(line) if compacts else file.size + len(line)
+            _write_whole(file.fd, line + b" ", file.size, file.reserved)
+        file.size = len(line) if anew else file.size + len(line)
+        file.reserved = max(file.reserved, file.size + 1)  # a line without a space behind it has been cut
         file.settings, file.outdated = settings, False
 
-    def _begin(self, file: _File) -> None:
-        """What an earlier process left unfinished goes, or our first line would be part of it; the
-        room that it kept stays."""
-        with suppress(FileNotFoundError):
+    def _goes_on(self, file: _File) -> bool:
+        """Whether an earlier process left a file that ends as it should: the room that it kept stays. What
+        is missing or damaged, a link or a pipe, is replaced as a whole, and says until then what it says."""
+        try:
             if not stat.S_ISREG(os.lstat(file.path).st_mode):
-                file.path.unlink()  # a link or a pipe, which was reported and wound up as damage
-        fd = os.open(file.path, os.O_RDWR | os.O_CREAT | CAREFULLY, 0o600)
+                return False
+            fd = os.open(file.path, os.O_RDWR | CAREFULLY)
+        except FileNotFoundError:
+            return False
         try:
             content = os.pread(fd, FILE_BYTES_MAX + 1, 0)
-            whole = content.rfind(b"\n") + 1
-            if content[whole:].strip(b" "):
-                os.pwrite(fd, b" " * (len(content) - whole), whole)
         except OSError:
             os.close(fd)
             raise
+        whole = len(content.rstrip(b" "))
+        if not content[:whole].endswith(b"\n") or whole == len(content) or len(content) > FILE_BYTES_MAX:
+            os.close(fd)
+            return False
         file.fd, file.size, file.reserved = fd, whole, len(content)
+        return True
 
     def _rewrite(self, file: _File, content: bytes) -> None:
         """The same truth in a new file, which takes the old one's place at once."""

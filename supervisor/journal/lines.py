@@ -3,11 +3,13 @@
     1f4e2a90 {"record":"settings","item":"namenode","settings":{...},"consul":{...}}
     77c01d35 {"record":"state","time":"2026-11-21T03:04:05Z","boot":"...","step":"holding",...}
 
-A state needs only the settings before it. A last line without its end was never acknowledged to
-anybody, so nothing was done that depended on it: it does not count, nor do the spaces at the end,
-which keep room (a power loss may leave NUL bytes for them). A complete line with a wrong checksum is
-another thing: if it is the newest, nobody knows what was held, and that is said and never taken for
-nothing. Pure functions of bytes; this module must never touch a file.
+A state needs only the settings before it. The newest line is a state, ends with its line feed, and has
+at least one space behind it: the spaces keep room for the next lines. A file that ends otherwise (in
+the middle of a line, right behind a line, with NUL bytes, with settings, without any line) has been cut
+or damaged, and so has one whose newest line has a wrong checksum. Nobody knows what was held then, and
+that is said and never taken for nothing: an on_lose too many is safe, a tenure forgotten is not. A kill
+of this program leaves no such file, because the kernel takes each line by one write, and a new file
+takes its place only when it is whole. Pure functions of bytes; this module must never touch a file.
 """
 
 import json
@@ -50,7 +52,8 @@ class Recorded:
 class Unreadable(Exception):
     """The newest record cannot be read: what was held is not known. The message says why.
 
-    ``last``: what the newest of its older lines that can be read tells, and what goes with it.
+    ``last``: what the newest of its older lines that can be read tells, and what goes with it; where
+    only settings can be read, nothing was begun, on no machine.
     """
 
     def __init__(self, why: str, last: Recorded | None = None) -> None:
@@ -78,28 +81,40 @@ def state_line(memory: Memory, groups: tuple[Group, ...], identity: Identity, ti
     return _line(content | {"groups": [to_plain(group) for group in groups]})
 
 
-def read(data: bytes) -> Recorded | None:
-    """What this file says; None when it says nothing. Raises Unreadable."""
-    contents = [_content(line) for line in data.rstrip(b" \0").split(b"\n")[:-1]]
+def read(data: bytes) -> Recorded:
+    """What this file says. Raises Unreadable."""
+    lines = data.rstrip(b" ")
+    contents = [_content(line) for line in lines.split(b"\n")[:-1]]
     try:
-        return _newest(list(contents))
+        _refuse_a_cut(data, lines)
+        return _newest(contents)
     except Unreadable as unreadable:
         raise Unreadable(str(unreadable), _last_readable(contents)) from unreadable
 
 
-def _newest(contents: list[dict[str, Any] | None]) -> Recorded | None:
-    if contents and contents[-1] is None:
+def _refuse_a_cut(data: bytes, lines: bytes) -> None:
+    if not lines:
+        raise Unreadable("it is empty: what stood there has been removed")
+    if not lines.endswith(b"\n"):
+        raise Unreadable("its last line has no end: it has been cut or damaged")
+    if lines == data:
+        raise Unreadable("the spaces behind its last line are missing: it has been cut")
+
+
+def _newest(contents: list[dict[str, Any] | None]) -> Recorded:
+    *before, state = contents
+    settings = next((each for each in reversed(before) if _is_settings(each)), None)
+    if state is None:
         raise Unreadable("the checksum of its newest line is wrong")
-    # Settings that no state follows were never acknowledged: what stood before them still holds.
-    while contents and contents[-1] is not None and contents[-1].get("record") == "settings":
-        contents.pop()
-    if not contents:
-        return None
-    state = contents.pop()
-    settings = next((each for each in reversed(contents) if each and each["record"] == "settings"), None)
-    if state is None or settings is None:
+    if _is_settings(state):
+        raise Unreadable("no state follows its newest settings: it has been cut or damaged")
+    if settings is None:
         raise Unreadable("the checksum of a line that counts is wrong")
     return _recorded(settings, state)
+
+
+def _is_settings(content: dict[str, Any] | None) -> bool:
+    return content is not None and content.get("record") == "settings"
 
 
 def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
@@ -117,15 +132,25 @@ def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
 
 
 def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
-    settings, last = None, None
+    """Settings without a readable state tell by what to wind up, and nothing else."""
+    settings: dict[str, Any] | None = None
+    last: Recorded | None = None
     for content in contents:
-        kind = content.get("record") if content is not None else None
-        if kind == "settings":
-            settings = content
-        elif kind == "state" and content is not None and settings is not None:
+        state = content
+        if _is_settings(content):
+            settings, state = content, _NO_STATE if last is None else None
+        if settings is not None and state is not None and state.get("record") == "state":
             with suppress(Unreadable):
-                last = _recorded(settings, content)
+                last = _recorded(settings, state)
     return last
+
+
+_NO_STATE: dict[str, Any] = {
+    "record": "state",
+    "groups": [],
+    **to_plain(NOTHING),
+    **to_plain(Identity("", "", "")),
+}
 
 
 def _line(content: dict[str, Any]) -> bytes:

@@ -43,14 +43,14 @@ def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
     *before, newest = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
     state = json.loads(newest.partition(b" ")[2]) | changes
     text = json.dumps(state).encode()
-    path.write_bytes(b"".join(before) + b"%08x %s\n" % (zlib.crc32(text), text))
+    path.write_bytes(b"".join(before) + b"%08x %s\n " % (zlib.crc32(text), text))
 
 
 def spoil(supervisor: Supervisor, name: str) -> None:
     """One byte of the newest line is another."""
     path = supervisor.state_dir / f"{name}.journal"
     content = path.read_bytes().rstrip(b" ")
-    path.write_bytes(content[:-10] + b"x" + content[-9:])
+    path.write_bytes(content[:-10] + b"x" + content[-9:] + b" ")
 
 
 def refile(supervisor: Supervisor, config: object) -> None:

@@ -215,27 +215,34 @@ def test_a_record_of_elsewhere_gets_its_on_lose_and_leaves_the_session_alone(
     until(lambda: session not in scene.sessions_of("a"), "its TTL ends it")
 
 
-def test_a_torn_last_line_never_counted(scene: Scene) -> None:
-    scene.lasting()
+@pytest.mark.parametrize("kept", ["in its settings", "in its newest line", "up to its newest line"])
+def test_a_record_that_was_cut_means_on_lose_before_anything_else(scene: Scene, kept: str) -> None:
+    """What a cut took may have been a tenure: its application may act."""
     a = scene.leader("a")
     crash(scene, "a")
+    scene.excuse("a")
+    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
     path = a.state_dir / f"{scene.name}.journal"
-    path.write_bytes(path.read_bytes().rstrip(b" ") + b'12345678 {"record":"state","st    ')
+    lines = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
+    cuts = {"in its settings": lines[0][:99], "in its newest line": b"".join(lines)[:-40]}
+    path.write_bytes(cuts.get(kept, b"".join(lines[:-1])))
     a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
-    assert scene.calls("a") == ["acquire acquired"]
-    until(lambda: b"12345678" not in path.read_bytes(), "what was torn is cut off")
+    scene.wait(node="a", hook="lose", stage="end")
+    a.wait_line("journal-unreadable", item=scene.name)
+    assert scene.calls("a") == ["acquire acquired", "lose crashed"]
 
 
-def test_an_empty_record_is_none(scene: Scene) -> None:
+def test_an_empty_record_means_on_lose_before_anything_else(scene: Scene) -> None:
     scene.restarts = True
     b = scene.node("b", items={scene.name: scene.election("b")})
     b.wait_line("role", role="holding")
     assert b.stop() == 0
+    scene.excuse("b")
+    scene.forgets = True
     (b.state_dir / f"{scene.name}.journal").touch()
     b.start()
     until(lambda: len(b.lines("role", role="holding")) == 2, "it leads")
-    assert scene.calls("b") == ["acquire acquired", "lose shutdown", "acquire acquired"]
+    assert scene.calls("b") == ["acquire acquired", "lose shutdown", "lose crashed", "acquire acquired"]
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ above it.
     trace.py       what happened, as a table
     holders.py     a witness of Consul's word: who holds, and whom it did not guard
     cluster.py     Consul: the model on virtual time
-    disk.py        a disk with the journal's bytes: full for a while, torn by a crash
+    disk.py        a disk with the journal's bytes: full for a while, left in a write by a crash
     application.py what hooks start and end: whether this node acts as holder
     children.py    processes of hooks: how long they take, how they end, who outlives a crash
     network.py     the way of a request to Consul and back

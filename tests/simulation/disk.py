@@ -1,7 +1,7 @@
 """A node's disk: the real journal in a real folder, which outlives the supervisors that write it.
 
-A disk without room is the kernel's own refusal to let a file grow; a crash in a write leaves the first
-bytes of what was being written.
+A disk without room is the kernel's own refusal to let a file grow; a crash in a write leaves the whole
+line or nothing of it, because the kernel takes it by one call.
 """
 
 import resource
@@ -55,16 +55,10 @@ class Disk:
         with self._room():
             return self._open_journal().remember(remember)
 
-    def tear(self, remember: Remember, share: float) -> None:
-        """The process dies in the write: only this share of its bytes is there, and nobody was told."""
-        before = self._content()
-        why_not = self.remember(remember)
-        written = self._content().rstrip(b" ")[len(before.rstrip(b" ")) :]
-        if not why_not and written:
-            with self._path.open("r+b") as file:
-                torn = file.seek(len(before.rstrip(b" ")) + int(share * len(written)))
-                file.write(b" " * max(0, len(before) - torn))
-                file.truncate()
+    def die_in(self, remember: Remember, *, after: bool) -> None:
+        """The process dies in the write: the kernel has the whole line or nothing, and nobody was told."""
+        if after:
+            self.remember(remember)
 
     def group_began(self, group: Group) -> None:
         """A hook's process group."""

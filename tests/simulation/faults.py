@@ -61,7 +61,7 @@ SELDOM = {
     "election": ("CreateSession", "ReadSession", "Acquire", "Release", *LOSING),
     "semaphore": ("CreateSession", "ReadKey", "Enroll", "TakeSlot", "Leave", *LOSING),
 }
-WITHIN = ("Remember", "StartHook", "StartRun")  # a torn record; a child whose group is not on record
+WITHIN = ("Remember", "StartHook", "StartRun")  # in a write; a child whose group is not on record
 
 
 class Faults:

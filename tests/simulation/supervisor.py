@@ -176,7 +176,7 @@ class Supervisor:
         """A line of the journal."""
         machine = self._machine
         if machine.doom == Doom(label_of(remember), "within"):
-            machine.disk.tear(remember, machine.dice.random())
+            machine.disk.die_in(remember, after=machine.dice.random() < 0.5)
             self._die(remember, "within")
         why_not: list[str] = []
         self._carry(remember, lambda remember: why_not.append(machine.disk.remember(remember)))
