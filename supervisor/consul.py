@@ -52,10 +52,9 @@ from supervisor.core.events import (
     Won,
 )
 from supervisor.core.settings import SessionSettings
-from supervisor.sharing import Listing, Question, listed, view_of
+from supervisor.sharing import LOCK_FLAGS, Listing, Question, listed, view_of
 from supervisor.token import Token
 
-LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
 _CONFIGURATION_FAULTS = (
     "Invalid Session TTL",
     "Session TTL",

@@ -15,9 +15,9 @@ from supervisor.answers import Unreadable, json_of, number, text, value_of
 from supervisor.core.actions import Enroll, Leave, Roster, SetRoster, TakeSlot
 from supervisor.core.events import ContenderKey, Indexes, LockKey, Seated, SlotsView
 from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.sharing import NO_FLAGS
 
 SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own client
-NO_FLAGS = 0  # the guide's requests name none, and an operator's `consul kv put` takes them away
 
 
 def operations(action: Enroll | TakeSlot | Leave | SetRoster) -> list[dict[str, object]]:

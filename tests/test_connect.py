@@ -92,6 +92,18 @@ def test_a_token_with_the_rights_that_are_needed_is_right(guarded: Guarded, tmp_
     assert secret not in check.done.stdout + check.done.stderr
 
 
+def test_a_key_with_another_program_s_data_is_named(guarded: Guarded, tmp_path: Path) -> None:
+    secret = token(guarded, NEEDED)
+    key = "/kv/service/app/leader"
+    assert guarded.call("PUT", key, b"precious", {"flags": 42}).status == 200
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
+    assert guarded.call("DELETE", key).status == 200
+    (error,) = check.errors()
+    assert error.startswith(
+        "app: service/app/leader belongs to another program: its flags are 42, not a lock's"
+    )
+
+
 @pytest.mark.parametrize(
     ("missing", "errors"),
     [

@@ -98,6 +98,8 @@ class KeyView:
     """A key as one answer shows it; ``session`` is blank when nobody holds it.
 
     An absent key has ``create_index`` 0 and no value. ``index`` is the answer's X-Consul-Index.
+    ``foreign_flags``: the key's flags where they are neither a lock's nor none, as of another program's
+    data; else 0.
     """
 
     index: int
@@ -106,6 +108,7 @@ class KeyView:
     create_index: int = 0
     modify_index: int = 0
     lock_index: int = 0
+    foreign_flags: int = 0
 
     @property
     def present(self) -> bool:

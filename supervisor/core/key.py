@@ -68,14 +68,32 @@ class Key(Claim):
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody holds it, as far as is known."""
-        return self.view is not None and not self.view.session
+        """Whether nobody holds it, as far as is known, and it is no other program's."""
+        return self.view is not None and not self.view.session and not self._is_foreign
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether its flags say that another program keeps its data there. A key that a session holds is a
+        lock, whatever its flags are, until that session is gone."""
+        return self.view is not None and not self.view.session and bool(self.view.foreign_flags)
+
+    @property
+    def notice(self) -> str:
+        """Another program's key is never tried for, so nobody leads until an operator has chosen."""
+        if self.view is None or not self._is_foreign:
+            return ""
+        whose = (
+            f"the key belongs to another program and is left alone: its flags are {self.view.foreign_flags}"
+        )
+        return f"{whose}, not a lock's; give the election another key, or delete this one if nobody needs it"
 
     def noted(self, news: News, our_session: str, now: float) -> Self:
         """The key as this news shows it."""
         view = news.view
         assert isinstance(view, KeyView)
         key = replace(self, view=view)
+        if key._is_foreign:
+            return key._taken()
         if not view.session and key.free_since != NEVER:
             return replace(key, free_at=max(news.fresh_at, key.free_at))
         if not view.session:
@@ -86,7 +104,10 @@ class Key(Claim):
         known = key.seen is not None and key.seen.session == view.session
         info = key.info if known or view.session == our_session else key.info.by(now)
         key = replace(key, holder=view.session, hold_index=view.modify_index, info=info)
-        return replace(key, free_at=-NEVER, free_since=NEVER, patience_s=None)
+        return key._taken()
+
+    def _taken(self) -> Self:
+        return replace(self, free_at=-NEVER, free_since=NEVER, patience_s=None)
 
     def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
         """Whose it is by this news."""

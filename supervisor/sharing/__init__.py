@@ -11,10 +11,12 @@ for that key alone.
 """
 
 from supervisor.sharing.folder import ALONE, READ_S, Folder, Question
-from supervisor.sharing.listing import Listing, listed, view_of
+from supervisor.sharing.listing import LOCK_FLAGS, NO_FLAGS, Listing, listed, view_of
 from supervisor.sharing.prefixes import WATCHES_MAX, prefixes_for, questions_of
 
 __all__ = [
+    "LOCK_FLAGS",
+    "NO_FLAGS",
     "ALONE",
     "READ_S",
     "WATCHES_MAX",

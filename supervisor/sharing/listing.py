@@ -9,6 +9,10 @@ import requests
 from supervisor.answers import Unreadable, index_of, json_of, number, text, value_of
 from supervisor.core.events import KeyView, Unknown
 
+LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
+NO_FLAGS = 0  # the guide's requests name none, and `consul kv put` takes them away
+OUR_FLAGS = (LOCK_FLAGS, NO_FLAGS)  # a key with any others is another program's data
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -43,6 +47,7 @@ def listed(response: requests.Response, prefix: str) -> Listing:
 
 def view_of(entry: Any, index: int) -> KeyView:
     """One key as Consul shows it."""
+    flags = number(entry, "Flags")
     return KeyView(
         index=index,
         session=text(entry, "Session", ""),
@@ -50,4 +55,5 @@ def view_of(entry: Any, index: int) -> KeyView:
         create_index=number(entry, "CreateIndex"),
         modify_index=number(entry, "ModifyIndex"),
         lock_index=number(entry, "LockIndex"),
+        foreign_flags=0 if flags in OUR_FLAGS else flags,
     )

@@ -32,6 +32,9 @@ from tests.core.play import (
 
 FREE_AGAIN = e.KeyView(12, "", b"them", 3, 12, 3)
 
+ABSENT_LATER = e.KeyView(14)
+FOREIGN = e.KeyView(12, "", b"data", 3, 12, 0, foreign_flags=42)
+
 # --- a free key --------------------------------------------------------------------------------------
 
 
@@ -52,6 +55,47 @@ def test_the_token_is_the_modify_index_and_the_contact_the_send_time_of_the_acqu
     assert (context.leader, context.rival_at) == (b"me", None)
     assert play.contender.tenure is not None
     assert play.contender.tenure.contact == 0.2
+
+
+NOTICE = "notice: the key belongs to another program and is left alone"
+
+
+def test_another_program_s_key_is_left_alone_until_it_is_gone() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, CREATE, e.Created("s"), "")
+    play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
+    play.does(5.0, WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
+    play.does(6.0, WATCH, ABSENT_LATER, "acquire s, watch 14, no notice")
+
+
+def test_a_free_key_that_becomes_another_program_s_before_the_session_is_made_is_left_alone() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, WATCH, FREE, "watch 5")
+    play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
+    play.does(0.3, CREATE, e.Created("s"), "")
+
+
+def test_a_read_that_shows_another_program_s_data_ends_the_tries() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, WATCH, FREE, "watch 5")
+    play.does(1.1, CREATE, e.Created("s"), "read")
+    play.does(1.2, READ, FOREIGN, NOTICE)
+
+
+def test_a_key_that_another_holds_is_a_lock_whatever_its_flags_are() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, WATCH, replace(FOREIGN, session="rival"), "watch 12, info rival")
+
+
+def test_a_holder_whose_key_gets_another_program_s_flags_goes_on() -> None:
+    """A plain PUT over the key changes what it says and not whose it is."""
+    play = holding()
+    play.does(3.0, WATCH, e.KeyView(9, "s", b"put", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
+    assert play.role == "holding" and not play.contender.noticed
 
 
 def test_news_of_a_free_key_waits_for_the_session() -> None:
