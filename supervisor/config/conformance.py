@@ -41,9 +41,12 @@ class _Compiler:
         return lambda value: all(check(value) for check in checks)
 
     def _checks(self, rule: dict[str, Any]) -> Iterator[Check]:
-        """Its type comes first: nothing else is then asked of a value of another type."""
+        """Its type comes first, then how many entries it has: nothing is then asked of a value of another
+        type, nor of each of too many entries."""
         if "type" in rule:
             yield _type(rule["type"])
+        if MOST & rule.keys():
+            yield lambda value: not has_too_many(value, rule)
         if _MEMBERS & rule.keys():
             yield self._members(rule)
         if "if" in rule:
@@ -97,7 +100,17 @@ class _Compiler:
 
 
 _MEMBERS = {"properties", "additionalProperties"}
-_TOGETHER = {"type", *_MEMBERS, "if", "then", *_SAY_NOTHING}
+MOST = {"maxItems", "maxProperties"}
+_TOGETHER = {"type", *MOST, *_MEMBERS, "if", "then", *_SAY_NOTHING}
+
+
+def has_too_many(value: Any, rule: dict[str, Any]) -> bool:
+    """Whether a list or mapping has more entries than ``rule`` allows."""
+    most = rule.get(_MOST_OF.get(type(value), ""))
+    return most is not None and len(value) > most
+
+
+_MOST_OF = {list: "maxItems", dict: "maxProperties"}
 
 
 # --- plain keywords: of which no rule is below ---------------------------------------------------
@@ -173,9 +186,7 @@ PLAIN_KEYWORDS: dict[str, Callable[[Any], Check]] = {
     "minLength": lambda least: _sized(str, lambda size: size >= least),
     "maxLength": lambda most: _sized(str, lambda size: size <= most),
     "minItems": lambda least: _sized(list, lambda size: size >= least),
-    "maxItems": lambda most: _sized(list, lambda size: size <= most),
     "minProperties": lambda least: _sized(dict, lambda size: size >= least),
-    "maxProperties": lambda most: _sized(dict, lambda size: size <= most),
     "minimum": lambda least: lambda value: not _is_number(value) or value >= least,
     "maximum": lambda most: lambda value: not _is_number(value) or value <= most,
     "required": lambda keys: lambda value: not isinstance(value, dict) or all(key in value for key in keys),

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from supervisor.config.conformance import PLAIN_KEYWORDS
+from supervisor.config.conformance import PLAIN_KEYWORDS, has_too_many
 from supervisor.config.sentences import Deviation
 
 _OURS = ("pattern", "durationMinimum", "durationMaximum")
+_OF_ENTRIES = ("properties", "additionalProperties", "propertyNames", "items", "uniqueItems")
 
 
 def deviations(data: Any, document: dict[str, Any]) -> Iterator[Deviation]:
@@ -39,8 +40,21 @@ def _validator() -> Any:
     from jsonschema.validators import Draft202012Validator, extend
 
     ours: dict[str, Any] = {keyword: _plain(keyword) for keyword in _OURS}
-    keywords = {**ours, "dependentRequired": _dependent_required}
+    known = Draft202012Validator.VALIDATORS
+    bounded = {keyword: _unless_too_many(known[keyword]) for keyword in _OF_ENTRIES}
+    keywords = {**ours, **bounded, "dependentRequired": _dependent_required}
     return extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]  # the stubs leave it out
+
+
+def _unless_too_many(keyword: Any) -> Any:
+    """Nothing is said of the entries where there are more than may be: a person takes some away first,
+    and a daemon that reads the file again must not stand still for seconds."""
+
+    def errors(validator: Any, demand: Any, instance: Any, rule: Any) -> Iterator[Any]:
+        if not has_too_many(instance, rule):
+            yield from keyword(validator, demand, instance, rule) or ()
+
+    return errors
 
 
 def _plain(keyword: str) -> Any:

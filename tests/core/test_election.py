@@ -66,7 +66,9 @@ def test_another_program_s_key_is_left_alone_until_it_is_gone() -> None:
     play.does(0.1, CREATE, e.Created("s"), "")
     play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
     play.does(5.0, WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
+    assert not play.contender.claim.is_free
     play.does(6.0, WATCH, ABSENT_LATER, "acquire s, watch 14, no notice")
+    assert play.contender.claim.free_since == 6.0, "all who wait begin to wait their turn now"
 
 
 def test_a_free_key_that_becomes_another_program_s_before_the_session_is_made_is_left_alone() -> None:
