@@ -106,11 +106,10 @@ _TOGETHER = {"type", *MOST, *_MEMBERS, "if", "then", *_SAY_NOTHING}
 
 def has_too_many(value: Any, rule: dict[str, Any]) -> bool:
     """Whether a list or mapping has more entries than ``rule`` allows."""
-    most = rule.get(_MOST_OF.get(type(value), ""))
+    if not isinstance(value, list | dict):
+        return False
+    most = rule.get("maxItems" if isinstance(value, list) else "maxProperties")
     return most is not None and len(value) > most
-
-
-_MOST_OF = {list: "maxItems", dict: "maxProperties"}
 
 
 # --- plain keywords: of which no rule is below ---------------------------------------------------

@@ -189,11 +189,16 @@ class SlotsView:
         """The contender key of this session, if it lives."""
         return next((each for each in self.contenders if each.name == session and each.is_alive), None)
 
+    def all_alive(self) -> dict[str, ContenderKey]:
+        """The contender keys that live, by their sessions: for those who look for many of them."""
+        return {each.name: each for each in self.contenders if each.is_alive}
+
     @property
     def holders(self) -> tuple[Holder, ...]:
         """Whoever has a slot and lives."""
         named = () if self.roster is None else self.roster.holders
-        keys = (self.alive(session) for session in named)
+        alive = self.all_alive()
+        keys = (alive.get(session) for session in named)
         return tuple(Holder(key.name, key.value) for key in keys if key is not None)
 
     def hold_of(self, session: str) -> Hold | None:

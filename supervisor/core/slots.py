@@ -9,6 +9,7 @@ lease counts on. An answer that shows less than there is (an ACL) must never fre
 missing counts as gone only when a read of that one key has said so.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -182,8 +183,8 @@ class Slots(Claim):
         """Where nothing is left at all, who has seen holders knows that they may still act."""
         if view.lock is None:
             return (LOCK,) if view.contenders or self._has_seen_holders else ()
-        named = () if view.roster is None else view.roster.holders
-        return tuple(session for session in named if view.alive(session) is None)
+        named, alive = () if view.roster is None else view.roster.holders, view.all_alive()
+        return tuple(session for session in named if session not in alive)
 
     @property
     def _has_seen_holders(self) -> bool:
@@ -217,17 +218,20 @@ class Slots(Claim):
         surplus = len(view.roster.holders) - self.effective_limit + 1
         if surplus <= 0:
             return now
-        times = sorted(self._prunable_at(session) for session in view.roster.holders)
+        times = sorted(self._prunable(view.roster.holders))
         return times[surplus - 1] if surplus <= len(times) else NEVER
 
     def _prunable_at(self, name: str) -> float:
         """From when on the slot of this holder is free, if it has vanished."""
-        missing = self._missing(name)
-        if missing is None or not missing.gone:
-            return NEVER
+        return next(self._prunable((name,)))
+
+    def _prunable(self, names: Iterable[str]) -> Iterator[float]:
+        """The same of many, in their order: a site that has lost its power leaves thousands of them."""
         roster = self._roster
         said_s = 0.0 if roster is None or roster.prune_delay_s is None else roster.prune_delay_s
-        return missing.since + max(self.prune_delay_s, said_s, self.longest_s)
+        delay_s = max(self.prune_delay_s, said_s, self.longest_s)
+        gone = {each.name: each.since + delay_s for each in self.missing if each.gone}
+        return (gone.get(name, NEVER) for name in names)
 
     def _turn_s(self) -> float:
         return min(self._rank() * RANK_S, RANKS_S_MAX)
@@ -249,7 +253,7 @@ class Slots(Claim):
     def _waiting(self) -> tuple[ContenderKey, ...]:
         view = self.view
         assert view is not None
-        holders = () if view.roster is None else view.roster.holders
+        holders = frozenset(() if view.roster is None else view.roster.holders)
         return tuple(key for key in view.contenders if key.is_alive and key.name not in holders)
 
     def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
@@ -301,9 +305,11 @@ class Slots(Claim):
         view = self.view
         assert view is not None
         roster = view.roster or Roster()
-        staying = tuple(each for each in roster.holders if self._prunable_at(each) > now)
+        leaving = zip(roster.holders, self._prunable(roster.holders), strict=True)
+        staying = tuple(each for each, at in leaving if at > now)
         assert len(staying) < self.effective_limit, f"no slot is free at {now}: {roster}"
-        keys = [view.alive(each) for each in staying]
+        alive = view.all_alive()
+        keys = [alive.get(each) for each in staying]
         delays = [self.prune_delay_s, *(key.prune_delay_s or 0.0 for key in keys if key is not None)]
         if None in keys and roster.prune_delay_s is not None:
             delays.append(roster.prune_delay_s)  # of one that vanished: its body is gone

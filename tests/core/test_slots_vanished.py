@@ -195,3 +195,33 @@ def test_a_record_of_somebody_else_is_left_alone(kind: str) -> None:
     assert told == "watch 60, notice: .lock is no semaphore's and is left alone"
     play.passes(20.0)
     assert not play.times(ENROLL)
+
+
+# --- many --------------------------------------------------------------------------------------------
+
+
+class Name(str):
+    """A session that counts how often it is compared with another."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def comparisons(count: int) -> int:
+    """What two answers cost: one that names so many holders without their keys, one about a single key."""
+    play, names = full(), tuple(Name(f"o{number}") for number in range(count))
+    Name.compared = 0
+    play.on(1.0, WATCH, view("s", at=lock(*names), index=70))
+    play.on(1.1, ASK, GONE)
+    return Name.compared
+
+
+def test_ten_times_as_many_that_vanished_cost_ten_times_as_much() -> None:
+    """A site that has lost its power leaves as many as a semaphore may have."""
+    assert comparisons(2000) < 15 * comparisons(200)
