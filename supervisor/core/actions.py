@@ -369,6 +369,25 @@ class Noticed:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """A hook that cannot start on this machine: why, and what mends it."""
+
+    hook: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class CannotStart:
+    """For the log: these hooks cannot start on this machine; blank: all can again. ``leads``: the item is
+    held all the same. Nothing is to be done."""
+
+    item: str
+    faults: tuple[Fault, ...]
+    leads: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The contender has wound up after a stop. ``clean`` False: stuck, an operator is needed."""
 
@@ -377,5 +396,15 @@ class Finished:
 
 
 Action = (
-    Request | Prepare | StartHook | KillHook | StartRun | StopRun | Remember | Became | Noticed | Finished
+    Request
+    | Prepare
+    | StartHook
+    | KillHook
+    | StartRun
+    | StopRun
+    | Remember
+    | Became
+    | Noticed
+    | CannotStart
+    | Finished
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from supervisor.core import health as healths
 from supervisor.core import memory as memories
 from supervisor.core import session as sessions
-from supervisor.core.actions import NOTHING, Memory, Reason, Role, Step
+from supervisor.core.actions import NOTHING, Fault, Memory, Reason, Role, Step
 from supervisor.core.change import Change
 from supervisor.core.claim import Claim, News
 from supervisor.core.events import View
@@ -44,6 +44,8 @@ class Contender:
     because it steps down; ``rests_until``: until then no session is wanted.
     ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last;
     ``told``: the role and its reason that log and status were told last.
+    ``faults``: the hooks that cannot start on this machine; None: that is not known yet.
+    ``told_faults``: those that the operator was told last.
     """
 
     settings: ItemSettings
@@ -69,6 +71,8 @@ class Contender:
     ledger: Ledger = Ledger()
     noticed: str = ""
     told: tuple[Role, str] = (Role.WAITING, "")
+    faults: tuple[Fault, ...] | None = ()
+    told_faults: tuple[Fault, ...] = ()
     phase: float | None = None
 
     @property
@@ -109,8 +113,8 @@ class Contender:
 
     @property
     def is_fit(self) -> bool:
-        """Whether this node may come to hold."""
-        return self.health.fit and not self.paused
+        """Whether this node may come to hold. A node that could not run on_lose must not take over."""
+        return self.health.fit and not self.paused and not self.faults
 
     @property
     def last_try(self) -> bool:
@@ -129,7 +133,7 @@ class Contender:
         """Whether this node may try for what is free, as soon as its news of that is young enough."""
         session = self.session
         ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        ready = ready and self.is_fit and self.ledger.has_session(session.id)
+        ready = ready and self.is_fit and self.faults is not None and self.ledger.has_session(session.id)
         return ready and self.claim.is_free and self.tenure is None and not self.stopping
 
     @property
@@ -211,7 +215,8 @@ def contender_of(
     contender = new_contender(
         wanted.settings, spread=wanted.spread, instance=instance, memory=memory, recorded=recorded, now=now
     )
-    contender = replace(contender, phase=wanted.phase)
+    faults = None if wanted.unchecked and wanted.settings.contend else ()
+    contender = replace(contender, phase=wanted.phase, faults=faults)
     if not wanted.delay_s or memory.step is not Step.NONE:
         return contender
     return asks_anew(replace(contender, rejoin_at=now + wanted.delay_s))
@@ -244,11 +249,15 @@ def stop(contender: Contender, reason: Reason, now: float) -> Contender:
     return replace(contender, stopping=True, departing=False, tenure=tenure and tenure.lose(reason, now))
 
 
-def change_settings(contender: Contender, settings: ItemSettings, now: float) -> Contender:
+def change_settings(
+    contender: Contender, settings: ItemSettings, now: float, *, unchecked: bool
+) -> Contender:
     """The file has others for it, by which it can go on: at once, unless a tenure has begun by those in
-    force."""
+    force. ``unchecked``: whether their hooks can start is not known yet."""
     next_settings = None if settings == contender.settings else settings
     contender = replace(contender, next_settings=next_settings, offer_at=-NEVER)
+    if unchecked and settings.contend:
+        contender = replace(contender, faults=None)
     return contender if contender.tenure is not None else follow_file(contender, now)
 
 

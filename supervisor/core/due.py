@@ -12,6 +12,7 @@ from supervisor.core import tenure as tenures
 from supervisor.core.actions import (
     Action,
     Became,
+    CannotStart,
     Finished,
     Memory,
     Noticed,
@@ -205,7 +206,7 @@ def _advance_role(contender: Contender, now: float) -> _Turn:
     elif contender.paused:
         role = Role.PAUSED
     else:
-        fit = contender.health.fit and not contender.ineligible
+        fit = contender.health.fit and not contender.ineligible and not contender.faults
         standby = Role.RESTING if now < contender.rests_until else Role.WAITING
         role = standby if fit else Role.INELIGIBLE
     contender, actions = _tell_role(contender, role, now)
@@ -246,6 +247,16 @@ def _advance_notice(contender: Contender, now: float) -> _Turn:
     return replace(contender, noticed=notice), (Noticed(contender.settings.name, notice),)
 
 
+def _advance_faults(contender: Contender, now: float) -> _Turn:
+    """The operator is told of hooks that cannot start, and when all of them can again."""
+    faults = contender.faults
+    if faults is None or faults == contender.told_faults:
+        return contender, ()
+    leads = contender.tenure is not None
+    told = CannotStart(contender.settings.name, faults, leads)
+    return replace(contender, told_faults=faults), (told,)
+
+
 _TURNS = (
     _advance_session,
     _advance_claim,
@@ -254,6 +265,7 @@ _TURNS = (
     _advance_memory,
     _advance_role,
     _advance_notice,
+    _advance_faults,
 )
 _ROLES = {
     Phase.ADOPTING: Role.ACQUIRING,

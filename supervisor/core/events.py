@@ -6,7 +6,7 @@ its own: a write without an answer may have been applied, now or seconds later.
 
 from dataclasses import dataclass
 
-from supervisor.core.actions import Holder, Reason, Remember, Request, Roster, StartHook, StartRun
+from supervisor.core.actions import Fault, Holder, Reason, Remember, Request, Roster, StartHook, StartRun
 from supervisor.core.settings import ItemSettings, Wanted
 
 # --- outcomes of a request -------------------------------------------------------------------
@@ -293,6 +293,15 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class HooksChecked:
+    """It was looked whether the hooks that a holder of this item needs can start on this machine.
+    ``faults``: those that cannot."""
+
+    item: str
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """Wind up in order: run on_lose where it is due, release, destroy, finish."""
 
@@ -359,10 +368,11 @@ class FileLoaded:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanged:
-    """An item that goes on has these settings in the file now."""
+    """An item that goes on has these settings in the file now. ``unchecked``: as in ``Wanted``."""
 
     item: str
     settings: ItemSettings
+    unchecked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +388,7 @@ Event = (
     | Answered
     | HookEnded
     | RunEnded
+    | HooksChecked
     | Remembered
     | Resumed
     | StopAsked

@@ -30,6 +30,7 @@ from supervisor.core.events import (
     Event,
     FileLoaded,
     HookEnded,
+    HooksChecked,
     Ineligible,
     LockDelayed,
     Outcome,
@@ -66,6 +67,8 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
             if contender.tenure is None:
                 return contender
             return replace(contender, tenure=tenures.run_ended(contender.tenure, event, now))
+        case HooksChecked(faults=faults):
+            return replace(contender, faults=faults) if contender.settings.contend else contender
         case Remembered():
             return _remembered(contender, event, now)
         case Resumed():
@@ -74,8 +77,8 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
             return stop(contender, reason, now)
         case StepDownAsked(for_s=for_s):
             return step_down(contender, for_s, now)
-        case SettingsChanged(settings=settings):
-            return change_settings(contender, settings, now)
+        case SettingsChanged(settings=settings, unchecked=unchecked):
+            return change_settings(contender, settings, now, unchecked=unchecked)
         case Dropped():
             return drop(contender, now)
         case FileLoaded():

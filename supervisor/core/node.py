@@ -16,6 +16,7 @@ from supervisor.core.events import (
     Event,
     FileLoaded,
     HookEnded,
+    HooksChecked,
     PauseAsked,
     RecoverAsked,
     Remembered,
@@ -91,9 +92,18 @@ class Node:
         actions: list[Action] = []
         if isinstance(event, StopAsked):
             self._successors.clear()
+        if isinstance(event, HooksChecked) and event.item in self._successors:
+            self._look_ahead(event)
+            return []
         for name in self._concerned(event, now):
             actions += self._step_one(name, event, now)
         return actions
+
+    def _look_ahead(self, event: HooksChecked) -> None:
+        """Of an item that has not begun yet: it is the one that the file has."""
+        successor = self._successors[event.item]
+        heir = replace(successor.contender, faults=event.faults)
+        self._successors[event.item] = Successor(heir, successor.after)
 
     def _step_one(self, name: str, event: Event, now: float) -> tuple[Action, ...]:
         contender, begun = step(self.contenders[name], event, now)
@@ -109,7 +119,11 @@ class Node:
 
     def _reload(self, event: FileLoaded, now: float) -> list[Action]:
         """Whoever begins is there before what is in the way ends, for that may be at once."""
-        wanted = {each.settings.name: each.settings for each in event.wanted}
+        changed = {
+            each.settings.name: SettingsChanged(each.settings.name, each.settings, each.unchecked)
+            for each in event.wanted
+        }
+        wanted = {name: change.settings for name, change in changed.items()}
         fates = fates_of(self.contenders, self.waiting, wanted)
         standing = {name: each for name, each in self.contenders.items() if not each.departing}
         staying = [name for name in standing if fates[name] in (Fate.UNCHANGED, Fate.CHANGES)]
@@ -120,7 +134,7 @@ class Node:
             if name not in staying:
                 actions += self._step_one(name, Dropped(name), now)
             elif fates[name] is Fate.CHANGES:
-                actions += self._step_one(name, SettingsChanged(name, wanted[name]), now)
+                actions += self._step_one(name, changed[name], now)
         return actions
 
     def _begin(self, event: FileLoaded, leaving: Mapping[str, Contender], now: float) -> None:
@@ -171,7 +185,7 @@ class Node:
                 return (remember.item,) if ours else ()  # else the one before has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name) | StepDownAsked(name):
                 return self._known(name)
-            case SettingsChanged(name) | Dropped(name):
+            case SettingsChanged(name) | Dropped(name) | HooksChecked(name):
                 return self._known(name)
             case FileLoaded():
                 raise AssertionError("a file concerns the node itself")

@@ -136,6 +136,11 @@ class ItemSettings:
         return "lock_delay"
 
     @property
+    def needed_hooks(self) -> tuple[Hook, ...]:
+        """Those without which a node cannot take over or give up, but the run child."""
+        return (*self.on_acquire, *self.on_lose, *self.on_lose_failure)
+
+    @property
     def hooks(self) -> tuple[Hook, ...]:
         """All that may ever be run, but the run child."""
         check = () if self.candidate_check is None else (self.candidate_check.hook,)
@@ -192,9 +197,11 @@ class Wanted:
     ``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step. ``phase``: at
     which part of each interval, in [0, 1), a holder reads: the same for all that are asked for
     together; None: by itself. ``delay_s``: no session before, so that a thousand do not begin at once.
+    ``unchecked``: nobody knows yet whether its hooks can start here, and ``HooksChecked`` will tell.
     """
 
     settings: ItemSettings
     spread: float
     phase: float | None = None
     delay_s: float = 0.0
+    unchecked: bool = False

@@ -22,6 +22,7 @@ RIVAL = e.KeyView(7, "rival", b"rival", 3, 6, 2)
 OURS = e.KeyView(7, "", b"me", 3, 7, 1)
 
 NOBODY: frozenset[type] = frozenset()
+FAULT = a.Fault("down", "no such program /down", "install it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,9 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         if operator in hostile:
             yield operator(name)
     yield from _another_file(world.contender, hostile)
+    if e.HooksChecked in hostile:
+        yield e.HooksChecked(name, ())
+        yield e.HooksChecked(name, (FAULT,))
     if e.StepDownAsked in hostile:
         yield e.StepDownAsked(name, 2.0)
     if e.Resumed in hostile:
@@ -128,6 +132,8 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
             outcome = e.Unknown("silence") if silent else sane_answer(world, request)
             if outcome is not None:
                 return e.Answered(request, outcome)
+    if world.contender.faults != () and e.HooksChecked not in hostile and not world.contender.stopping:
+        return e.HooksChecked(world.contender.settings.name, ())
     for running in (monitor.hook, monitor.change, monitor.check):
         if running is not None and a.StartHook not in hostile:
             assert isinstance(running.started, a.StartHook)

@@ -22,8 +22,9 @@ from supervisor.core import actions as a
 from supervisor.core import claim as rules
 from supervisor.core import events as e
 from supervisor.core import herd
-from supervisor.core.contender import new_contender
+from supervisor.core.contender import contender_of
 from supervisor.core.lane import NEVER
+from supervisor.core.settings import Wanted
 from supervisor.core.step import step
 from tests.core.adversary import NOBODY, World, every_answer, may_happen, settles
 from tests.core.monitor import monitor_of, watch_step
@@ -63,7 +64,8 @@ def explore(walk: Walk, enough: float = inf) -> Walked:
     """
     explorer = _Explorer(walk)
     steps = count() if walk.steps_max is None else range(walk.steps_max)
-    election = new_contender(walk.settings, spread=0.0, instance="i", memory=walk.memory)
+    wanted = Wanted(walk.settings, spread=0.0, unchecked=e.HooksChecked in walk.hostile)
+    election = contender_of(wanted, instance="i", memory=walk.memory, now=0.0)
     first = World(election, monitor_of(walk.memory))
     with _fewer_steps():
         frontier = list(explorer.begin(first))

@@ -296,6 +296,7 @@ def _asked(monitor: Monitor, after: Contender, request: a.Request, now: float) -
         assert rank > 1 or monitor.kept.session == request.session, "an acquire that is not on record"
         assert rank > 1 or not after.paused, "an acquire while paused"
         assert rank > 1 or after.health.fit, "an acquire while unfit"
+        assert rank > 1 or after.faults == (), "an acquire while a hook may be unable to start"
         monitor = replace(monitor, written=(request.session, rank))
     if isinstance(request, a.Rewrite):
         assert after.tenure is not None and after.tenure.believes, "a value is written without a tenure"

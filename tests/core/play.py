@@ -227,6 +227,9 @@ def text(action: a.Action) -> str:
             return str(role)
         case a.Noticed(notice=notice):
             return f"notice: {notice.partition(':')[0]}" if notice else "no notice"
+        case a.CannotStart(faults=faults, leads=leads):
+            hooks = ", ".join(fault.hook for fault in faults)
+            return (f"cannot start {hooks}" if faults else "all can start") + (" as holder" if leads else "")
         case a.Finished(clean=clean):
             return "finished" if clean else "finished, not clean"
         case _:
