@@ -6,6 +6,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     cli/           commands and exit codes: the only package that prints
     arguments.py   what an operator may type: commands, options, their values
     exit_codes.py  what a command's end says to whoever ran it
+    preflight/     can the hooks start on this machine? looked at by a process of its own
     precautions.py who else may read our secrets or change what we run: modes and owners
     check.py       what check prints: figures and findings, as text and as JSON
     connect.py     check --connect: questions to the real Consul that change nothing

@@ -94,7 +94,7 @@ def _add_check(commands: _Commands) -> None:
         nargs="+",
         metavar="PATH",
         help="configuration: a file or a directory. Several are checked each by itself, without figures and "
-        "other options; files that belong together are checked as their directory",
+        "other options but --here; files that belong together are checked as their directory",
     )
     check.add_argument(
         "--with",
@@ -115,6 +115,12 @@ def _add_check(commands: _Commands) -> None:
         "--connect",
         action="store_true",
         help="ask Consul, too: reachable, its leader, its agent, the token's rights; changes nothing",
+    )
+    check.add_argument(
+        "--here",
+        action="store_true",
+        help="the configuration is meant for this machine and the user who runs this: what cannot start here "
+        "is an error (a missing program, an unknown user, a secret that cannot be read), else a warning",
     )
     check.add_argument("--json", action="store_true", help="print one JSON document, also for errors")
 

@@ -52,6 +52,7 @@ from supervisor.journal.flush import Flush
 from supervisor.log import Log
 from supervisor.notify import Notify
 from supervisor.operations import Operator
+from supervisor.preflight.lookout import Lookout
 from supervisor.records import Records
 from supervisor.reload import CannotReload, Reloaded, changes_of, read_again
 from supervisor.token import TokenError
@@ -116,6 +117,7 @@ class Daemon:
         self._doors = Doors(
             config, self._driver.node, self._operator.ask, log, boottime, node_name=node_name, path=path
         )
+        self._lookout = Lookout(self.dispatch, log, environ, path)
         self._notify = Notify(self._driver.node, environ, boottime, self._warn_systemd)
         told = (log, self._doors.history, self._doors.metrics, self._operator, self._notify)
         self._listeners: tuple[Listens, ...] = told
@@ -149,12 +151,18 @@ class Daemon:
         asyncio.get_running_loop().call_soon(self._learn, 0)
         if self._only_wind_up:
             self.dispatch(StopAsked())
+        else:  # behind the first turn: no adoption waits for it
+            loop.call_soon(self._begin_to_look)
         await self._ended.wait()
         await self._close()
         clean = self._clean and not self._interrupted
         self._log.line("info", "stopped", clean=clean)
         self._log.finish()
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
+
+    def _begin_to_look(self) -> None:
+        if not self._stopping:
+            self._lookout.follow(self._config)
 
     def _learn(self, number: int) -> None:
         """One item's users after the other, with whatever else is due between them."""
@@ -248,6 +256,7 @@ class Daemon:
         if not self._stopping:
             self._stopping = self._hears_one_stop = True
             asyncio.get_running_loop().call_soon(self._hears_the_next)
+            self._lookout.close()
             self.dispatch(StopAsked())
             return
         if self._hears_one_stop:
@@ -266,6 +275,7 @@ class Daemon:
 
     async def _close(self) -> None:
         await self._doors.close()
+        self._lookout.close()
         if self._timer is not None:
             self._timer.cancel()
         for task in tuple(self._tasks):
@@ -328,6 +338,7 @@ class Daemon:
         self._exchanges.follow(config)
         going_on = [name for name, fate in fates.items() if fate in (Fate.UNCHANGED, Fate.CHANGES)]
         self.dispatch(FileLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
+        self._lookout.follow(config)
         return reloaded
 
     def _inherited(self) -> dict[str, str]:

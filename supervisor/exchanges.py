@@ -203,6 +203,7 @@ def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, .
             spread=random.random(),
             phase=phases.get(prefixes.get(settings.key, "")),
             delay_s=0.0 if settings.name in going_on else BEGIN_EVERY_S * next(turns),
+            unchecked=settings.contend,
         )
         for settings in config.items
     )

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from supervisor.core.actions import Action, Became, Reason, Role, StartHook, StartRun, StopRun
+from supervisor.core.actions import Action, Became, CannotStart, Reason, Role, StartHook, StartRun, StopRun
 from supervisor.core.events import (
     Answered,
     Denied,
@@ -31,6 +31,7 @@ DENIED_S = 90.0  # each request that is denied is repeated sooner: a watch last,
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
 CONSUL = "consul"  # what an answer of Consul ends, whatever was asked
 RECORD = "record"  # what a record that was written ends
+PREFLIGHT = "preflight"  # what a look that finds every hook able to start ends
 TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # while it goes on, and once it is over
     Unknown: ("Consul does not answer", "Consul did not answer"),
     Denied: ("Consul refuses the token", "Consul refused the token"),
@@ -170,6 +171,15 @@ class History:
                     self._running[started][1].asked_to_end = True
                 case Became():
                     self._became(action)
+                case CannotStart(item, (fault, *_)):
+                    how = f"{fault.why}: {fault.remedy}"
+                    present, past = (
+                        f"{fault.hook} cannot start: {how}",
+                        f"{fault.hook} could not start: {how}",
+                    )
+                    self._mishap(self._of(item), present, past, PREFLIGHT)
+                case CannotStart(item):
+                    self._over(self._of(item), PREFLIGHT)
 
     def _of(self, item: str) -> Story:
         if item not in self._stories:

@@ -13,7 +13,9 @@ import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from supervisor.config import Config, Problem
 from supervisor.core.settings import Command, Tls, Webhook
@@ -27,19 +29,38 @@ PROGRAMS_MAX = 1000  # of a configuration; each costs some calls of the kernel
 def precautions(path: Path, config: Config, *, in_use: bool) -> tuple[Problem, ...]:
     """What others may do, for the configuration at ``path`` and whatever it names. What we may not look
     at is passed over, and so is what is not there, unless the configuration is ``in_use`` here."""
-    look = _Look(os.geteuid(), in_use)
-    for file in _files_of(path):
+    return look(question(path, config, in_use=in_use))
+
+
+def question(path: Path, config: Config, *, in_use: bool) -> dict[str, Any]:
+    """What is to be looked at, as plain values that another process can be given. Looks at nothing."""
+    return {
+        "path": str(path),
+        "in_use": in_use,
+        "token": config.consul.token,
+        "programs": _programs(config),
+        "secrets": list(_secrets(config)),
+        "tls": [(setting, asdict(tls)) for setting, tls in _tls(config)],
+        "state_dir": config.state_dir,
+        "control": None if config.control is None else config.control.path,
+    }
+
+
+def look(question: dict[str, Any]) -> tuple[Problem, ...]:
+    """The answer to such a question. It may hang where a file system does."""
+    look = _Look(os.geteuid(), question["in_use"])
+    for file in _files_of(Path(question["path"])):
         look.runs(file)
-        look.holds_token(file, config.consul.token)
-    for program in _programs(config):
-        look.runs(program)
-    for setting, name in _secrets(config):
+        look.holds_token(file, question["token"])
+    for program in question["programs"]:
+        look.runs(Path(program))
+    for setting, name in question["secrets"]:
         look.secret(Path(name), setting)
-    for setting, tls in _tls(config):
-        look.usable(tls, setting)
-    look.state(Path(config.state_dir))
-    if config.control is not None:
-        look.folders(Path(config.control.path), "control_socket")
+    for setting, tls in question["tls"]:
+        look.usable(Tls(**tls), setting)
+    look.state(Path(question["state_dir"]))
+    if question["control"] is not None:
+        look.folders(Path(question["control"]), "control_socket")
     return tuple(look.problems)
 
 
@@ -171,12 +192,12 @@ def _hooks(config: Config) -> Iterator[tuple[str, Command | Webhook]]:
             yield f"{item.kind}s.{item.name}.{hook.name}", hook.call
 
 
-def _programs(config: Config) -> list[Path]:
+def _programs(config: Config) -> list[str]:
     """Those named by their path that run with our own rights."""
     calls = [call for _, call in _hooks(config) if isinstance(call, Command)]
     calls += [item.run.command for item in config.items if item.run is not None]
     own = (call.argv[0] for call in calls if call.user is None and call.argv[0].startswith("/"))
-    return [Path(name) for name in dict.fromkeys(own)][:PROGRAMS_MAX]
+    return list(dict.fromkeys(own))[:PROGRAMS_MAX]
 
 
 def _secrets(config: Config) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from supervisor.core.actions import Holder, Reason, Role
+from supervisor.core.actions import Fault, Holder, Reason, Role
 from supervisor.core.contender import Contender
 from supervisor.core.node import Node
 from supervisor.core.settings import SemaphoreSettings
@@ -167,6 +167,8 @@ class Status:
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
         if contender.noticed:
             yield contender.noticed
+        for fault in contender.faults or ():
+            yield _cannot_start(fault)
         if story.unrecorded:
             yield f"cannot be recorded: {story.unrecorded}"
         if after:
@@ -205,8 +207,14 @@ def _troubles(contender: Contender, story: Story, now: float) -> Iterator[str]:
     unheard = story.unheard and now - story.answered_at > contender.lease.room_s
     if expired or story.expired or unheard:
         yield "was given up: Consul could not be heard for as long as the lease allows"
+    if tenure is not None and tenure.believes and contender.faults:
+        yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
     if contender.ledger.refused is not None:
         yield f"cannot be recorded: {story.unrecorded or 'see the log'}"
+
+
+def _cannot_start(fault: Fault) -> str:
+    return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
 
 
 def _fields(contender: Contender) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from supervisor.cli.running import load
 from supervisor.cli.terminal import awaited, fail, refuse
 from supervisor.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 
@@ -37,7 +36,7 @@ def check(options: argparse.Namespace) -> int:
 def _each(options: argparse.Namespace) -> int:
     """Several configurations: which are right, and every fault of the others."""
     from supervisor.check import as_line
-    from supervisor.config import ConfigError
+    from supervisor.config import ConfigError, load
 
     of_one = {
         "--with": options.folder,
@@ -51,7 +50,8 @@ def _each(options: argparse.Namespace) -> int:
     code = DONE
     for path in options.paths:
         try:
-            print(as_line(path, load(path, in_use=False)), end="", flush=True)
+            config = _looked_at(load(path, os.environ, socket.gethostname()), options.here, path)
+            print(as_line(path, config), end="", flush=True)
         except ConfigError as error:
             code = refuse(error)
     return code
@@ -62,20 +62,39 @@ def _checked(path: "Path", options: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from supervisor.check import Checked, as_json, as_text
-    from supervisor.config import load_drop_in
+    from supervisor.config import load, load_drop_in
 
     hostname = socket.gethostname()
     if options.folder is None:
-        checked = Checked(load(path, in_use=False))
+        checked = Checked(_looked_at(load(path, os.environ, hostname), options.here, path))
     else:
         placed = load_drop_in(path, options.folder, options.name, os.environ, hostname)
-        checked = Checked(placed.config, placed.replaces, placed.standing)
+        config = placed.config and _looked_at(placed.config, options.here, path, alone=path)
+        checked = Checked(config, placed.replaces, placed.standing)
     code = DONE
     if options.connect:
         found, code = _connected(checked.config)
         checked = replace(checked, found=found)
     print(as_json(checked) if options.json else as_text(checked))
     return code
+
+
+def _looked_at(config: "Config", here: bool, path: "Path", *, alone: "Path | None" = None) -> "Config":
+    """With what is doubtful on this machine among its warnings. Raises ConfigError when the configuration
+    is meant for this machine (``here``) and something of it cannot start here. ``alone``: a drop-in, whose
+    folder may have such faults all the same."""
+    from dataclasses import replace
+
+    from supervisor.config import ConfigError
+    from supervisor.precautions import precautions
+    from supervisor.preflight.places import unstartable
+
+    found = unstartable(config, os.environ, here=here)
+    refused = tuple(one for one in found if here and (alone is None or one.file == str(alone)))
+    if refused:
+        raise ConfigError(refused)
+    careful = () if alone is not None else precautions(path, config, in_use=False)
+    return replace(config, warnings=(*config.warnings, *found, *careful))
 
 
 def _connected(config: "Config | None") -> tuple[list["Finding"], int]:

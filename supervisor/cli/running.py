@@ -53,15 +53,14 @@ def run(options: argparse.Namespace) -> int:
     return CONFIGURATION
 
 
-def load(path: Path, *, in_use: bool) -> "Config":
-    """With what others on this machine may do among its warnings. Raises ConfigError."""
+def load(path: Path) -> "Config":
+    """For the daemon, which looks at nothing that the file names before its records are wound up. Raises
+    ConfigError."""
     from dataclasses import replace
 
     from supervisor.config import load
-    from supervisor.precautions import precautions
 
-    config = load(path, os.environ, socket.gethostname())
-    return replace(config, warnings=(*config.warnings, *precautions(path, config, in_use=in_use)))
+    return replace(load(path, os.environ, socket.gethostname()), places=None)
 
 
 def _load_in_time(path: Path, within_s: float) -> "Config":
@@ -71,7 +70,7 @@ def _load_in_time(path: Path, within_s: float) -> "Config":
 
     if not is_local(str(path)) and not answers(str(path), within_s):
         raise NoAnswer(str(path), within_s)
-    return load(path, in_use=True)
+    return load(path)
 
 
 def _wind_up(path: Path) -> None:

@@ -75,6 +75,7 @@ def load(
         withheld=withheld,
         control=control_settings,
         http=http_settings,
+        places=report.places,
     )
 
 

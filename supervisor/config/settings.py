@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from supervisor.config.problems import Problem
+from supervisor.config.problems import Places, Problem
 from supervisor.core.settings import ItemSettings, Tls
 
 
@@ -61,6 +61,7 @@ class Config:
 
     ``withheld``: variables that hold secrets of ours, which hooks must not inherit. ``control``
     None: no commands are taken, for there is no file to say from whom. ``http`` None: no TCP listener.
+    ``places``: where everything stands; None: nobody needs that any more.
     """
 
     consul: ConsulSettings
@@ -71,3 +72,4 @@ class Config:
     withheld: frozenset[str] = frozenset()
     control: ControlSettings | None = None
     http: HttpSettings | None = None
+    places: Places | None = field(default=None, compare=False, repr=False)

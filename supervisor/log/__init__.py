@@ -17,6 +17,7 @@ from typing import Any
 from supervisor.core.actions import (
     Action,
     Became,
+    CannotStart,
     DestroySession,
     Finished,
     HookContext,
@@ -219,6 +220,8 @@ class Log:
                 self._became(action)
             case Noticed(item, notice):
                 self._notices.noticed(item, notice)
+            case CannotStart():
+                self._cannot_start(action)
             case Finished(item, clean=clean):
                 self._troubles.gone(item)
                 self._notices.gone(item)
@@ -241,6 +244,14 @@ class Log:
             self._lose_failures.pop(item, None)
         tenure = {"transition": became.transition, "session": became.session, "token": became.token or None}
         self.line(level, "role", **fields, **tenure)
+
+    def _cannot_start(self, found: CannotStart) -> None:
+        effect = "it goes on leading, but mend this before it loses" if found.leads else "it does not contend"
+        for fault in found.faults:
+            about = {"item": found.item, "hook": fault.hook, "why": fault.why, "remedy": fault.remedy}
+            self.line("error", "hook-cannot-start", **about, effect=effect)
+        if not found.faults:
+            self.line("info", "hooks-can-start", item=found.item)
 
     def _lasted_s(self, started: StartHook | StartRun) -> float | None:
         """Since its start was told, if it was."""

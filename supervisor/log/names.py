@@ -31,6 +31,9 @@ Name = Literal[
     "role",
     "notice",
     "notice-over",
+    "hook-cannot-start",
+    "hooks-can-start",
+    "look-failed",
     "not-eligible",
     # hooks and children
     "hook-started",

@@ -1,0 +1,107 @@
+"""One question to ``looker`` from the daemon's loop: its lines as they come, and its end, told once.
+
+Nothing here waits for the answer, and a process that takes too long is killed. It gets an empty
+environment, and the question on its standard input.
+"""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from supervisor.hooks.spawn import spawn
+from supervisor.preflight import ENDS_S, LOOK_S
+
+READ_BYTES = 65_536  # in one turn of the loop: what a pipe holds
+GOOD = (0, -signal.SIGKILL)  # it kills its own group where a worker hangs, once it has said so
+SAID_CHARS_MAX = 500  # of a trace, in a line of the log: its end
+
+
+class Inquiry:
+    """``line`` gets each value that the program writes, ``ended`` why the program could not go on; blank:
+    it ended by itself. Neither is called out of the constructor, nor after ``close``."""
+
+    def __init__(
+        self, argv: list[str], question: bytes, line: Callable[[Any], None], ended: Callable[[str], None]
+    ) -> None:
+        """Raises OSError when the program cannot be started."""
+        self._loop = asyncio.get_running_loop()
+        self._line = line
+        self._ended = ended
+        self._buffer = b""
+        self._over = False
+        spawned = spawn(argv, None, {}, question)
+        self._pid, self._out, self._err = spawned.pid, spawned.stdout, spawned.stderr
+        self._pidfd = self._watch()
+        for fd in (self._out, self._err):
+            os.set_blocking(fd, False)
+        self._loop.add_reader(self._out, self._read)
+        self._loop.add_reader(self._pidfd, self._exited)
+        self._limit = self._loop.call_later(LOOK_S + ENDS_S, self._too_late)
+
+    def close(self) -> None:
+        """Nobody wants the answer any more."""
+        if not self._over:
+            self._kill()
+            self._stop_reading()
+
+    def _watch(self) -> int:
+        try:
+            return os.pidfd_open(self._pid)
+        except OSError:
+            self._kill()
+            os.waitpid(self._pid, 0)
+            os.close(self._out)
+            os.close(self._err)
+            raise
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._pid, signal.SIGKILL)
+
+    def _read(self) -> bool:
+        """Whether something was there."""
+        try:
+            content = os.read(self._out, READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not content:
+            self._loop.remove_reader(self._out)
+            return False
+        *lines, self._buffer = (self._buffer + content).split(b"\n")
+        for line in lines:
+            self._line(json.loads(line))
+        return True
+
+    def _exited(self) -> None:
+        """What it wrote last is read before its end is told."""
+        while not self._over and self._read():
+            pass
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        _, status = os.waitpid(self._pid, 0)
+        if self._over:
+            return
+        code, said = os.waitstatus_to_exitcode(status), self._said()
+        self._stop_reading()
+        self._ended("" if code in GOOD else f"the process that looks ended with {code}: {said}")
+
+    def _said(self) -> str:
+        try:
+            return os.read(self._err, READ_BYTES).decode(errors="replace").strip()[-SAID_CHARS_MAX:]
+        except BlockingIOError:
+            return ""
+
+    def _too_late(self) -> None:
+        self.close()
+        self._ended(f"there was no answer within {LOOK_S + ENDS_S:g} s")
+
+    def _stop_reading(self) -> None:
+        self._over = True
+        self._limit.cancel()
+        self._loop.remove_reader(self._out)
+        os.close(self._out)
+        os.close(self._err)

@@ -1,0 +1,106 @@
+"""What the hooks of a configuration need in order to start, as looks for ``looker``.
+
+Pure: nothing is looked at here. Equal looks are one, because a thousand items may run the same
+program. The looks hold names of files, users and programs; they hold no secret.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from supervisor.config.problems import KeyPath
+from supervisor.core.settings import Command, ItemSettings, Tls, Webhook
+from supervisor.preflight import LOOK_S
+
+DEFAULT_PATH = "/bin:/usr/bin"  # of execvp, where no PATH is set
+NEEDED_LISTS = ("on_acquire", "on_lose", "on_lose_failure")
+Look = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A look that a hook needs. ``path``: of the hook in the file; ``needed``: a holder cannot do without."""
+
+    item: str
+    hook: str
+    path: KeyPath
+    look: int
+    needed: bool
+
+
+@dataclass(slots=True)
+class Question:
+    """The looks, each once, and who needs them."""
+
+    looks: list[Look] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+    _known: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def add(self, item: str, hook: str, path: KeyPath, look: Look, *, needed: bool) -> None:
+        """This hook needs this look."""
+        key = tuple(look.values())
+        index = self._known.setdefault(key, len(self.looks))
+        if index == len(self.looks):
+            self.looks.append(look)
+        self.needs.append(Need(item, hook, path, index, needed))
+
+    def asked(self, *, strict: bool) -> bytes:
+        """As ``looker`` reads it. ``strict``: see there."""
+        return json.dumps({"looks": self.looks, "within_s": LOOK_S, "strict": strict}).encode()
+
+
+def question_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> Question:
+    """Everything that the hooks of these items need, where hooks inherit this PATH."""
+    question, path = Question(), environ.get("PATH") or DEFAULT_PATH
+    for settings in items:
+        for hook, at, call, lives in _calls_of(settings):
+            needed = settings.contend and at[2] in (*NEEDED_LISTS, "run")
+            for look in _looks_of(call, path, lives=lives):
+                question.add(settings.name, hook, at, look, needed=needed)
+    return question
+
+
+def _calls_of(settings: ItemSettings) -> Iterator[tuple[str, KeyPath, Command | Webhook, bool]]:
+    """Name, path in the file, and call of every hook; last whether it lives as long as the tenure."""
+    path: KeyPath = (f"{settings.kind}s", settings.name)
+    for list_name in (*NEEDED_LISTS, "on_change"):
+        for index, hook in enumerate(getattr(settings, list_name)):
+            yield hook.name, (*path, list_name, index), hook.call, False
+    if settings.run is not None:
+        yield "run", (*path, "run"), settings.run.command, True
+    if settings.candidate_check is not None:
+        hook = settings.candidate_check.hook
+        yield hook.name, (*path, "candidate_check"), hook.call, False
+
+
+def _looks_of(call: Command | Webhook, path: str, *, lives: bool) -> Iterator[Look]:
+    if isinstance(call, Command):
+        yield _command(call, path, lives=lives)
+        return
+    if call.secret_file is not None:
+        yield file_look("secret_file", call.secret_file)
+    yield from tls_looks(call.tls)
+
+
+def _command(command: Command, path: str, *, lives: bool) -> Look:
+    return {
+        "program": command.argv[0],
+        "path": dict(command.env).get("PATH", path),
+        "cwd": command.cwd,
+        "user": command.user,
+        "group": command.group,
+        "setpriv": lives,
+    }
+
+
+def file_look(setting: str, name: str) -> Look:
+    """Whether this file can be read."""
+    return {"file": name, "setting": setting}
+
+
+def tls_looks(tls: Tls) -> Iterator[Look]:
+    """Whether the files of these settings can be read."""
+    for setting in ("ca_file", "cert_file", "key_file"):
+        if name := getattr(tls, setting):
+            yield file_look(f"tls.{setting}", name)
