@@ -16,7 +16,7 @@ import trustme
 from supervisor.config import load
 from supervisor.precautions import precautions
 from tests.support.consul import Agent
-from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor
+from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, until
 
 NOBODY = 65534
 SOMEBODY = 12345
@@ -311,6 +311,7 @@ def test_the_start_says_the_same_in_the_log(tmp_path: Path, shared_agent: Agent)
         one.config_path.chmod(0o666)
         one.start()
         one.wait_line("started")
+        until(lambda: len(one.lines("configuration")) >= 2, "both are told, behind the start")
         told = [line["why"] for line in one.lines("configuration")]
         assert told == [
             f"{one.config_path}: everybody can change what runs as {as_what()}: chmod go-w {one.config_path}",

@@ -22,6 +22,7 @@ from typing import Any
 
 STALL_S = 0.25  # a look takes microseconds; so there are at most twenty workers in five seconds
 FIRST_LINE_BYTES = 256  # the kernel reads no more of a script's first line
+ANSWERS = 1  # the descriptor: standard output
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HANGS = "see whether its file system or the directory of users answers"
 
@@ -43,7 +44,7 @@ def _precautions(question: dict[str, Any]) -> None:
     from supervisor.precautions import look
 
     for problem in look(question):
-        _write(1, [problem.file, problem.path, problem.message])
+        _write(ANSWERS, [problem.file, problem.path, problem.message])
 
 
 def _write(fd: int, value: object) -> None:
@@ -66,7 +67,7 @@ class Worker:
         self.pid = os.fork()
         if self.pid == 0:
             _hush()
-            _in_child(lambda: self._work(looks, theirs, strict))
+            in_child(lambda: self._work(looks, theirs, strict))
         os.close(theirs)
 
     def _work(self, looks: Sequence[Look], fd: int, strict: bool) -> None:
@@ -112,7 +113,7 @@ class Looks:
             self._look_after_front()
         for index in self._open:
             why = f"{_what(self._looks[index])} did not answer within {self._within_s:g} s"
-            _write(1, [index, [("", why, HANGS)]])
+            _write(ANSWERS, [index, [("", why, HANGS)]])
         if self._workers:
             os.killpg(0, signal.SIGKILL)  # what they have begun as another user, too
 
@@ -128,7 +129,7 @@ class Looks:
         for index, faults in answers or ():
             if index in self._open:
                 del self._open[index]
-                _write(1, [index, faults])
+                _write(ANSWERS, [index, faults])
         if answers is None or not worker.left or worker is not self._front:
             self._end(worker, died=answers is None and bool(worker.left))
 
@@ -140,7 +141,10 @@ class Looks:
             os.waitpid(worker.pid, os.WNOHANG)
         if died and worker.left[0] in self._open:
             del self._open[worker.left[0]]
-            _write(1, [worker.left[0], [("", f"cannot look at {_what(self._looks[worker.left[0]])}", HANGS)]])
+            _write(
+                ANSWERS,
+                [worker.left[0], [("", f"cannot look at {_what(self._looks[worker.left[0]])}", HANGS)]],
+            )
         if worker is self._front:
             self._go_on([index for index in worker.left if index in self._open])
 
@@ -157,11 +161,11 @@ class Looks:
 def _hush() -> None:
     """A worker that hangs keeps nobody waiting who reads what this program writes."""
     null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 1)
+    os.dup2(null, ANSWERS)
     os.dup2(null, 2)
 
 
-def _in_child(work: Callable[[], object]) -> None:
+def in_child(work: Callable[[], object]) -> None:
     """Never returns: what the parent goes on with is not the child's."""
     code = 1
     try:
@@ -298,7 +302,7 @@ def _as(identity: Identity | None, look: Callable[[], list[Fault]]) -> list[Faul
                 identity.take()
             _write(theirs, look())
 
-        _in_child(work)
+        in_child(work)
     os.close(theirs)
     content = b""
     while more := os.read(ours, 65536):

@@ -93,9 +93,14 @@ def test_a_run_child_that_ends_is_a_loss(scene: Scene) -> None:
     assert scene.calls("a")[-1] == "lose run-exited"
 
 
-def test_a_run_child_that_cannot_start_is_a_loss(scene: Scene) -> None:
-    run = {"exec": ["/nonexistent/daemon"], "stop_timeout": "600ms"}
-    scene.node("a", run=run, session=ROOM_FOR_RUN, rejoin_delay="1m")
+def test_a_run_child_that_cannot_start_is_a_loss(scene: Scene, tmp_path: Path) -> None:
+    """It could when it was looked at: its first hook takes the program away."""
+    daemon = tmp_path / "daemon"
+    daemon.write_text("#!/bin/sh\n")
+    daemon.chmod(0o755)
+    run = {"exec": [str(daemon)], "stop_timeout": "600ms"}
+    gone = scene.hook("a", "acquire", f"rm {daemon}")
+    scene.node("a", run=run, on_acquire=[gone], session=ROOM_FOR_RUN, rejoin_delay="1m")
     scene.wait(node="a", event="lose", stage="end")
     assert scene.calls("a") == ["acquire acquired", "lose run-exited"]
 
