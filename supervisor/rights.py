@@ -16,6 +16,7 @@ from supervisor.core.actions import (
     Release,
     RenewSession,
     Request,
+    Rewrite,
     SetRoster,
     TakeSlot,
     WatchKey,
@@ -45,7 +46,9 @@ def needed(request: Request) -> str:
             return _rule("session", "NAME-OF-THE-AGENTS-NODE", "write")
         case ReadSession():
             return _rule("session", "NAME-OF-THE-AGENTS-NODE", "read")
-        case Acquire(key=key) | Release(key=key):
+        case Rewrite(key=key, of_slot=True):
+            return _rule("key_prefix", f"{key.rpartition('/')[0]}/", "write")
+        case Acquire(key=key) | Release(key=key) | Rewrite(key=key):
             return _rule("key", key, "write")
         case ReadKey(key=key, prefix="") | WatchKey(key=key):
             return f'{_rule("key", key, "read")} ("write" to contend)'

@@ -8,6 +8,7 @@ import pytest
 
 from tests.elections.conftest import MakeScene
 from tests.elections.scene import Scene
+from tests.elections.test_reload import reload
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded, Made, write
 from tests.support.supervisor import Supervisor, until
@@ -157,6 +158,26 @@ def test_a_token_file_that_is_corrected_is_used_without_a_restart(
     a.wait_line("exchange-failed", kind="create session")
     file.write_text(contender(guarded, scene).secret)
     a.wait_line("role", role="holding")
+
+
+def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """A right to write is taken away from a leader whose file then gets another value."""
+    scene.restarts = True
+    made = contender(guarded, scene)
+    file.write_text(made.secret)
+    token = {"token_file": str(file)}
+    a = scene.leader("a", consul=token, session=ROOMY)
+    session = scene.session_of("a")
+    guarded.change(made, f'key "{scene.key}" {{ policy = "read" }}\n' + guarded.sessions_rule())
+    a.rewrite(scene.config({scene.name: scene.item("a", value="another", session=ROOMY)}, token))
+    assert reload(a) == (0, [f"{scene.name}: changed"])
+    a.wait_line("exchange-failed", kind="Rewrite")
+    assert f'needs key "{scene.key}" {{ policy = "write" }}' in a.wait_line("consul-denied")["why"]
+    guarded.change(made, write(scene.key) + guarded.sessions_rule())
+    until(lambda: (guarded.kv_get(scene.key) or {})["Value"] == b"another", "the new value stands")
+    assert_kept(a, scene, session)
 
 
 def test_a_unix_socket(make_scene: MakeScene, tmp_path: Path) -> None:
