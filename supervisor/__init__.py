@@ -20,6 +20,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       values.py      replace, for frozen values: quick, and no copy of what is the same
       actions.py     everything that can be decided, and the order that binds it
       lane.py        exchanges of one kind, one at a time
+      throttle.py    how long what does not hurry waits while Consul takes no more requests
       pace.py        when what is asked regularly is asked next, so that a fleet drifts apart
       session.py     one Consul session: create, renew, acquire, release, destroy; forward only
       sequence.py    a list of hooks, one attempt at a time
@@ -56,10 +57,14 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     demo/          three supervisors and the embedded agent: a failover and a semaphore to watch
     devagent/      the embedded agent: a pure model of Consul and a server around it
     token.py       Consul's token, read again when its file changes
-    consul.py      an action as a request, a response as an outcome: knows the API, not sockets
-    consul_slots.py  the same, of semaphores
-    rights.py      what a refused token lacks, as a rule of a policy
-    answers.py     what a response says, piece by piece
+    consul.py      a request of the core as an HTTP message, a response as an outcome; knows no sockets
+    endpoints.py   all that is known of each class of request, one row a class
+    consul_sessions.py  Consul's API for sessions: how they are asked for, what is answered
+    consul_keys.py      the same, for the key of an election
+    consul_slots.py     the same, for semaphores
+    calls.py       a request without address, scope and token
+    rights.py      what would mend a 403: a rule of a policy, or the agent's own configuration
+    answers.py     what a response says, piece by piece; an error without what agents put before it
     roster.py      the value of a semaphore's .lock
     transport/     requests' messages over asyncio: knows sockets, not Consul
     http_server/   the other side: a bounded HTTP/1.1 server, knows no request's meaning

@@ -1,13 +1,25 @@
-"""What a response says, piece by piece; whatever is not what Consul answers is Unreadable."""
+"""What a response says, piece by piece; whatever is not what Consul answers is Unreadable.
+
+A client agent puts ``rpc error making call: `` before a server's error, once for each hop, and newer
+servers put ``apply failed: `` before that. So a text of Consul must be compared as ``said`` gives it, and
+nowhere else; an operator is shown the whole text, as ``why`` gives it.
+"""
 
 import base64
 import json
+import re
 from binascii import Error as Base64Error
 from typing import Any
 
 import requests
 
+from supervisor.core.events import Failed, Throttled, Unknown
+
 WHY_CHARS_MAX = 200  # an error text goes into log lines and status
+RATE_LIMIT = "rate limit exceeded"
+CONNECTION_LIMIT = "too many concurrent connections"
+MORE_CONNECTIONS = "raise limits.http_max_conns_per_client in the agent's configuration"
+_HOPS = re.compile(r"^(?:(?:rpc error making call|rpc error|apply failed): (?:code = \w+ desc = )?)+")
 
 
 class Unreadable(Exception):
@@ -60,12 +72,34 @@ def index_of(response: requests.Response) -> int:
     return int(index_text)
 
 
-def head_of(response: requests.Response) -> str:
-    """The head of the body; requests' own ``text`` would guess a charset, at great length."""
-    return response.content[: 4 * WHY_CHARS_MAX].decode("utf-8", "replace")
-
-
 def why(response: requests.Response) -> str:
-    """Status and body, as the reason of a failure."""
-    words = " ".join(head_of(response).split())[:WHY_CHARS_MAX]
+    """Status and body, as the reason of a failure that an operator is shown."""
+    words = " ".join(_words(response).split())[:WHY_CHARS_MAX]
     return f"{response.status_code} {words}".rstrip()
+
+
+def said(response: requests.Response) -> str:
+    """The words of an error as the server wrote them, without what agents have put before them."""
+    return _HOPS.sub("", _words(response))
+
+
+def failed(response: requests.Response) -> Unknown:
+    """An error that says nothing of what was asked for: nobody knows whether a write was applied."""
+    words, status = said(response), response.status_code
+    if status == 429 and CONNECTION_LIMIT in words:
+        return Failed(f"{why(response)}: {MORE_CONNECTIONS}")
+    if status == 429 or (status >= 500 and RATE_LIMIT in words.lower()):
+        return Throttled(why(response))
+    return Failed(why(response))
+
+
+def _words(response: requests.Response) -> str:
+    """The errors of a transaction, else the head of the body; requests' own ``text`` would guess a
+    charset, at great length."""
+    if response.status_code == 409:
+        try:
+            errors = json.loads(response.content)["Errors"]
+            return "; ".join(str(error["What"]) for error in errors)
+        except (ValueError, RecursionError, TypeError, KeyError):
+            pass
+    return response.content[: 4 * WHY_CHARS_MAX].decode("utf-8", "replace")

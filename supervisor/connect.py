@@ -7,7 +7,6 @@ the agent's node, and without Consul's internal API. One deadline covers all.
 """
 
 import asyncio
-import json
 import socket
 from dataclasses import replace
 from ipaddress import ip_address
@@ -16,8 +15,8 @@ from uuid import uuid4
 
 import requests
 
-from supervisor import findings
-from supervisor.answers import Unreadable, json_of, why
+from supervisor import findings, rights
+from supervisor.answers import Unreadable, json_of, said, why
 from supervisor.config import Config, ConsulSettings
 from supervisor.consul import Consul
 from supervisor.core.actions import CreateSession, DestroySession, ReadKey, Request
@@ -102,7 +101,7 @@ class _Examination:
         self, hostname: str, items: tuple[ItemSettings, ...]
     ) -> tuple[AgentFacts | None, list[Finding]]:
         response = await self._asked(self._consul.question("agent/self"))
-        if response.status_code == 403 and "ACL not found" in why(response):
+        if response.status_code == 403 and rights.UNKNOWN_TOKEN in said(response):
             return None, [findings.of_token(why(response))]
         try:
             if response.status_code != 200:
@@ -121,7 +120,7 @@ class _Examination:
             found.append(findings.of_read(settings, shown, read))
             if settings.contend:
                 response = await self._asked(self._consul.question("txn", _impossible_write(key)))
-                found.append(findings.of_write(settings, shown, _why_of_txn(response)))
+                found.append(findings.of_write(settings, shown, why(response)))
         if settings.contend:
             found.append(await self._session(settings, node))
         return found
@@ -158,15 +157,6 @@ def _keys_of(settings: ItemSettings) -> dict[str, str]:
 
 def _impossible_write(key: str) -> list[dict[str, object]]:
     return [{"KV": {"Verb": "cas", "Key": key, "Value": "", "Index": NO_INDEX}}]
-
-
-def _why_of_txn(response: requests.Response) -> str:
-    """Status and the reason that a transaction's answer gives, else the answer's head."""
-    try:
-        (error,) = json.loads(response.content)["Errors"]
-        return f"{response.status_code} {error['What']}"
-    except (ValueError, RecursionError, TypeError, KeyError):
-        return why(response)
 
 
 def _is_local(address: str) -> bool:

@@ -11,31 +11,48 @@ from urllib.parse import quote
 import requests
 
 from supervisor import roster as rosters
-from supervisor.answers import Unreadable, json_of, number, text, value_of
-from supervisor.core.actions import Enroll, Leave, Roster, SetRoster, TakeSlot
-from supervisor.core.events import ContenderKey, Indexes, LockKey, Seated, SlotsView
+from supervisor.answers import Unreadable, index_of, json_of, number, said, text, value_of, why
+from supervisor.calls import Call, get, transaction, waiting
+from supervisor.core.actions import Enroll, Leave, ReadSlots, Roster, SetRoster, TakeSlot, WatchSlots
+from supervisor.core.events import (
+    ContenderKey,
+    Dead,
+    Denied,
+    Done,
+    Indexes,
+    LockKey,
+    Outcome,
+    Raced,
+    Seated,
+    SlotsView,
+)
 from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.rights import PERMISSION_DENIED
 from supervisor.sharing import NO_FLAGS
 
 SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own client
 
 
-def operations(action: Enroll | TakeSlot | Leave | SetRoster) -> list[dict[str, object]]:
+def step(action: Enroll | TakeSlot | Leave | SetRoster) -> Call:
     """The transaction of this step."""
+    return transaction(_operations(action))
+
+
+def _operations(action: Enroll | TakeSlot | Leave | SetRoster) -> list[dict[str, object]]:
     if isinstance(action, SetRoster):
-        return [{"KV": _lock_operation(action.prefix, action.roster, action.index)}]
+        return [_lock_operation(action.prefix, action.roster, action.index)]
     key = f"{action.prefix}/{action.session}"
     match action:
         case Enroll(session=session, value=value):
             first = {"Verb": "lock", "Key": key, "Session": session, "Flags": SEMAPHORE_FLAGS}
-            steps = [first | {"Value": base64.b64encode(value).decode()}]
+            steps: list[dict[str, object]] = [first | {"Value": base64.b64encode(value).decode()}]
         case TakeSlot(session=session):
             steps = [{"Verb": "check-session", "Key": key, "Session": session}]
         case Leave():
             steps = [{"Verb": "delete", "Key": key}]
     if action.roster is not None:
         steps.append(_lock_operation(action.prefix, action.roster, action.index))
-    return [{"KV": step} for step in steps]
+    return steps
 
 
 def _lock_operation(prefix: str, roster: Roster, index: int) -> dict[str, object]:
@@ -57,6 +74,23 @@ def seated(action: Enroll | TakeSlot, response: requests.Response) -> Seated:
     if action.roster is not None and lock is None:
         raise Unreadable("a transaction without all of its results")
     return Seated(_indexes(ours), None if lock is None else _indexes(lock))
+
+
+def stepped(action: Leave | SetRoster, response: requests.Response) -> Outcome:
+    """The transaction wrote what it was to write."""
+    if not isinstance(json_of(response, dict).get("Results", ""), list | None):
+        raise Unreadable("a transaction without its results")
+    return Done()
+
+
+def not_stepped(action: Enroll | TakeSlot | Leave | SetRoster, response: requests.Response) -> Outcome:
+    """A check-and-set was lost, our contender key is not ours any more, or our session is gone."""
+    words = said(response)
+    if "invalid session" in words:
+        return Dead()
+    if PERMISSION_DENIED in words:
+        return Denied(why(response))
+    return Raced()
 
 
 def _indexes(entry: Any) -> Indexes:
@@ -118,6 +152,28 @@ def _contender_key(name: str, entry: Any) -> ContenderKey:
     )
 
 
-def path_of(prefix: str) -> str:
+def read(request: ReadSlots) -> Call:
+    """A consistent list of all below the prefix."""
+    return get(_path_of(request.prefix), {"recurse": "", "consistent": ""})
+
+
+def watch(request: WatchSlots) -> Call:
+    """A blocking query on all below the prefix."""
+    return get(_path_of(request.prefix), {"recurse": "", **waiting(request)})
+
+
+def _path_of(prefix: str) -> str:
     """Of the list of all below it: with the / at its end, or a longer name would be below it, too."""
     return f"kv/{quote(prefix)}/"
+
+
+def shown(request: ReadSlots | WatchSlots, response: requests.Response) -> Outcome:
+    """All below the prefix as Consul shows it; a 404 without an index is another program's."""
+    if len(_readers) > READERS_MAX:
+        _readers.clear()
+    reader = _readers.setdefault(request.prefix, Reader(request.prefix))
+    return reader.view(index_of(response), response)
+
+
+READERS_MAX = 1000  # prefixes of which the last answer is kept: more than one file has semaphores
+_readers: dict[str, Reader] = {}  # only saves work: whatever differs from the last answer is read anew

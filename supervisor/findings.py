@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from supervisor import rights
 from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome, Refused
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.sharing.prefixes import questions_of
@@ -95,8 +96,8 @@ def of_agent(
 def unknown_agent(why: str, denied: bool) -> list[Finding]:
     """The agent does not say what it is."""
     text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
-    remedy = f'to be told, let the token read it: agent "{SOME_NODE}" {{ policy = "read" }}' if denied else ""
-    return [Finding("agent", Level.UNTOLD, text, remedy)]
+    rule = f'to be told, let the token read it: agent "{SOME_NODE}" {{ policy = "read" }}' if denied else ""
+    return [Finding("agent", Level.UNTOLD, text, rights.by_agent(why) or rule)]
 
 
 def _of_version(facts: AgentFacts) -> Finding:
@@ -162,8 +163,9 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
     if isinstance(outcome, KeyView):
         return _right(settings, Level.OK, f"may read {key}")
     if isinstance(outcome, Denied):
-        text = f"may not read {key}: Consul answers {_said(outcome)}"
-        return _right(settings, Level.ERROR, text, _key_rule(settings))
+        said = _said(outcome)
+        text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings)
+        return _right(settings, Level.ERROR, text, rights.by_agent(said) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
 
 
@@ -175,10 +177,9 @@ def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
     """Of a check-and-set of ``key`` that cannot succeed; ``why``: status and reason that Consul answers."""
     if why.startswith("409") and "index is stale" in why:
         return _right(settings, Level.OK, f"may write {key}")
-    if why.startswith(("403", "409")) and "Permission denied" in why:
-        return _right(
-            settings, Level.ERROR, f"may not write {key}: Consul answers {why}", _key_rule(settings)
-        )
+    if why.startswith("403") or (why.startswith("409") and rights.PERMISSION_DENIED in why):
+        text, rule = f"may not write {key}: Consul answers {why}", _key_rule(settings)
+        return _right(settings, Level.ERROR, text, rights.by_agent(why) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
 
 
@@ -189,7 +190,8 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
         return _right(settings, Level.OK, "may make its session")
     if isinstance(outcome, Denied):
         rule = f'give the token: session "{node or SOME_NODE}" {{ policy = "write" }}'
-        return _right(settings, Level.ERROR, f"may not make its session: Consul answers {said}", rule)
+        text = f"may not make its session: Consul answers {said}"
+        return _right(settings, Level.ERROR, text, rights.by_agent(said) or rule)
     if isinstance(outcome, Refused):
         remedy = "change ttl or the checks of its session, or session_ttl_min of Consul's servers"
         return _right(settings, Level.ERROR, f"cannot make its session: Consul answers {said}", remedy)

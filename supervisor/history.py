@@ -15,12 +15,14 @@ from supervisor.core.events import (
     Answered,
     Denied,
     Event,
+    Failed,
     HookEnded,
     Ineligible,
     Outcome,
     Refused,
     Remembered,
     RunEnded,
+    Throttled,
     Unknown,
 )
 from supervisor.stuck import LOSE_SIDE, failure_of
@@ -33,10 +35,15 @@ CONSUL = "consul"  # what an answer of Consul ends, whatever was asked
 RECORD = "record"  # what a record that was written ends
 PREFLIGHT = "preflight"  # what a look that finds every hook able to start ends
 TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # while it goes on, and once it is over
-    Unknown: ("Consul does not answer", "Consul did not answer"),
-    Denied: ("Consul refuses the token", "Consul refused the token"),
-    Refused: ("Consul refuses what the file asks for", "Consul refused what the file asked for"),
-    Ineligible: ("not eligible", "was not eligible"),
+    Unknown: ("Consul does not answer: ", "Consul did not answer: "),
+    Failed: ("Consul answers ", "Consul answered "),
+    Throttled: (
+        "Consul takes no more requests for now: ",
+        "Consul took no more requests for some time: ",
+    ),
+    Denied: ("Consul refuses the token: ", "Consul refused the token: "),
+    Refused: ("Consul refuses what the file asks for: ", "Consul refused what the file asked for: "),
+    Ineligible: ("not eligible: ", "was not eligible: "),
 }
 
 
@@ -200,7 +207,7 @@ class History:
             story.denied[kind] = now
         if isinstance(outcome, Unknown | Denied | Refused | Ineligible):
             ended_by = CONSUL if isinstance(outcome, Unknown) else kind
-            present, past = (f"{said}: {outcome.why}" for said in TROUBLES[type(outcome)])
+            present, past = (f"{said}{outcome.why}" for said in TROUBLES[type(outcome)])
             self._mishap(story, present, past, ended_by)
         else:
             self._over(story, kind)

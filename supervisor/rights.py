@@ -1,37 +1,33 @@
-"""What a refused token lacks, in the words of Consul's policies.
+"""What would mend a refusal with 403: a right that the token lacks, or the agent's own configuration.
 
 Consul 1.8 says "Permission denied" and no more. This names the rule that the request needed, to be
-pasted into a policy, or whose token Consul did not know. It must never show a token.
+pasted into a policy, or whose token Consul did not know. Newer versions name the permission, and then
+their words are enough. It must never show a token.
 """
 
-from supervisor.core.actions import (
-    Acquire,
-    CreateSession,
-    DestroySession,
-    Enroll,
-    Leave,
-    ReadKey,
-    ReadSession,
-    ReadSlots,
-    Release,
-    RenewSession,
-    Request,
-    Rewrite,
-    SetRoster,
-    TakeSlot,
-    WatchKey,
-    WatchSlots,
-)
-from supervisor.core.settings import LOCK_SUFFIX
-
 UNKNOWN_TOKEN = "ACL not found"  # Consul's words for a token that was deleted, or never was
+PERMISSION_DENIED = "Permission denied"  # Consul's words for a right that the token lacks
+NAMES_PERMISSION = "lacks permission '"  # Consul's words since 1.12
+_BY_AGENT = {
+    "Access is restricted": "the agent takes writes from some networks only: add the address that this "
+    "machine asks from to http_config.allow_write_http_from in the agent's configuration",
+    "Endpoint is blocked by agent configuration": "the agent answers nothing below some paths: take what "
+    "the supervisor needs (/v1/session, /v1/kv, /v1/txn) out of http_config.block_endpoints in the agent's "
+    "configuration",
+}
 
 
-def remedy(token: str, request: Request, said: str) -> str:
-    """What would mend the refusal ``said`` of this request; ``token`` is what it is called."""
-    if UNKNOWN_TOKEN in said:
-        return unknown(token)
-    return f"{token} needs {needed(request)}"
+def explained(said: str, token: str, rule: str) -> str:
+    """Consul's words, and what would mend them where they do not say so. ``token`` is what the token is
+    called, ``rule`` the rule of a policy that the request needs."""
+    if NAMES_PERMISSION in said:
+        return said
+    return f"{said}: {by_agent(said) or _by_token(said, token, rule)}"
+
+
+def by_agent(said: str) -> str:
+    """The remedy where the agent's own configuration refuses, whatever the token may do; else blank."""
+    return next((remedy for words, remedy in _BY_AGENT.items() if words in said), "")
 
 
 def unknown(token: str) -> str:
@@ -39,27 +35,5 @@ def unknown(token: str) -> str:
     return f"Consul does not know {token}: it was deleted or mistyped"
 
 
-def needed(request: Request) -> str:
-    """The rule of a policy without which Consul refuses this request."""
-    match request:
-        case CreateSession() | RenewSession() | DestroySession():
-            return _rule("session", "NAME-OF-THE-AGENTS-NODE", "write")
-        case ReadSession():
-            return _rule("session", "NAME-OF-THE-AGENTS-NODE", "read")
-        case Rewrite(key=key, of_slot=True):
-            return _rule("key_prefix", f"{key.rpartition('/')[0]}/", "write")
-        case Acquire(key=key) | Release(key=key) | Rewrite(key=key):
-            return _rule("key", key, "write")
-        case ReadKey(key=key, prefix="") | WatchKey(key=key):
-            return f'{_rule("key", key, "read")} ("write" to contend)'
-        case ReadKey(prefix=prefix) | ReadSlots(prefix=prefix) | WatchSlots(prefix=prefix):
-            return f'{_rule("key_prefix", f"{prefix}/", "read")} ("write" to contend)'
-        case Enroll(prefix=prefix) | TakeSlot(prefix=prefix) | Leave(prefix=prefix):
-            return _rule("key_prefix", f"{prefix}/", "write")
-        case SetRoster(prefix=prefix):
-            return _rule("key", f"{prefix}{LOCK_SUFFIX}", "write")
-    raise AssertionError(f"no such request: {type(request).__name__}")
-
-
-def _rule(resource: str, name: str, policy: str) -> str:
-    return f'{resource} "{name}" {{ policy = "{policy}" }}'
+def _by_token(said: str, token: str, rule: str) -> str:
+    return unknown(token) if UNKNOWN_TOKEN in said else f"{token} needs {rule}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.actions import ReadKey, ReadSlots
-from supervisor.rights import needed
+from supervisor.endpoints import endpoint_of
 from tests.support.consul import Client
 from tests.support.guarded import Guarded
 from tests.support.pages import DOCS, SECURITY, Shown
@@ -113,7 +113,8 @@ def test_contending_for_a_semaphore(shown: str, guarded: Guarded, unique: str, t
 
 def test_a_single_key_of_a_semaphore_needs_the_rule_of_all_of_it() -> None:
     """Which of its requests is refused first must not decide what the operator is told."""
-    assert needed(ReadKey("app", 0.0, 1.0, "app/.lock", "app")) == needed(ReadSlots("app", 0.0, 1.0, "app"))
+    key, all_of_it = ReadKey("app", 0.0, 1.0, "app/.lock", "app"), ReadSlots("app", 0.0, 1.0, "app")
+    assert endpoint_of(key).rule(key) == endpoint_of(all_of_it).rule(all_of_it)
 
 
 @SHOWN.by(SECURITY, "To observe a semaphore", "hcl")

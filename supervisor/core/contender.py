@@ -25,6 +25,7 @@ from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
 from supervisor.core.slots import Slots
 from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
+from supervisor.core.throttle import Throttle
 from supervisor.core.values import replace
 
 REJOIN_DELAY_MAX_S = 300.0
@@ -42,6 +43,7 @@ class Contender:
     ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
     put on record with the tenure not before ``offer_at``. ``rest_s``: the rest that follows this tenure,
     because it steps down; ``rests_until``: until then no session is wanted.
+    ``throttle``: how far Consul's rate limits hold us off.
     ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last;
     ``told``: the role and its reason that log and status were told last.
     ``faults``: the hooks that cannot start on this machine; None: that is not known yet.
@@ -74,17 +76,26 @@ class Contender:
     faults: tuple[Fault, ...] | None = ()
     told_faults: tuple[Fault, ...] = ()
     phase: float | None = None
+    throttle: Throttle = Throttle()
 
     @property
     def terms(self) -> Terms:
         """What every exchange of this contender has in common."""
         settings = self.settings
         exchange_s = self.lease.exchange_s
-        return Terms(settings.name, settings.key, settings.session, exchange_s, self.retry_s, self.spread)
+        urgent_s, hurries = self.urgent_retry_s, self.session.stage is Stage.RELEASING
+        retry_s = urgent_s if hurries or self.tenure is not None else self.retry_s
+        session, spread = settings.session, self.spread
+        return Terms(settings.name, settings.key, session, exchange_s, retry_s, urgent_s, spread)
 
     @property
     def retry_s(self) -> float:
-        """The pause after an exchange without an answer."""
+        """The pause after an exchange without an answer: longer while Consul takes no more requests."""
+        return self.urgent_retry_s + self.throttle.pause_s(self.spread)
+
+    @property
+    def urgent_retry_s(self) -> float:
+        """The same for what keeps or gives back the lock: no rate limit makes it longer."""
         return RETRY_MIN_S + RETRY_SPREAD_S * self.spread
 
     @property

@@ -14,9 +14,21 @@ from supervisor.core.settings import ItemSettings, Wanted
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """No answer, or none that tells: refused, reset, timed out, 5xx, 429."""
+    """No answer at all: refused, reset, timed out. A write may have been applied all the same."""
 
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Unknown):
+    """An answer that does not tell: Consul, or something before it, says that it failed (5xx), or what
+    came is none of Consul's answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled(Unknown):
+    """Consul takes no more requests for now: a rate limit (429, 503). What does not hurry is asked
+    for less and less often (``core.throttle``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +251,8 @@ class SessionInfo:
 
 Outcome = (
     Unknown
+    | Failed
+    | Throttled
     | Denied
     | Refused
     | Ineligible

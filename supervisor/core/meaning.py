@@ -145,6 +145,9 @@ def _recover(contender: Contender) -> Contender:
 
 def _answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     """Of a request that is not under way: a renewal of a session that is dead or given up meanwhile."""
+    throttle = contender.throttle.heard(request, outcome, holds=contender.tenure is not None)
+    if throttle is not contender.throttle:
+        contender = replace(contender, throttle=throttle)
     session = contender.session
     if contender.claim.has_asked(request):
         return _claim_answered(contender, request, outcome, now)

@@ -47,14 +47,15 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What every exchange of one contender has in common. ``retry_s``: pause after no answer.
-    ``spread``: the contender's own number in [0, 1)."""
+    """What every exchange of one contender has in common. ``retry_s``: pause after no answer, and
+    ``urgent_retry_s`` that of renewals. ``spread``: the contender's own number in [0, 1)."""
 
     item: str
     key: str
     settings: SessionSettings
     exchange_s: float
     retry_s: float
+    urgent_retry_s: float
     spread: float
 
 
@@ -198,7 +199,7 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
     """The answer to a renewal; what it means when the session is dead is its owner's to judge."""
     assert session.renew.pending is not None
     alive = isinstance(outcome, Alive)
-    due_at = renew_at if alive else now + terms.retry_s
+    due_at = renew_at if alive else now + terms.urgent_retry_s
     return replace(session, renew=session.renew.end(max(due_at, now)))
 
 

@@ -18,13 +18,10 @@ from supervisor.core.actions import (
     Action,
     Became,
     CannotStart,
-    DestroySession,
     Finished,
     HookContext,
     KillHook,
-    Leave,
     Noticed,
-    Release,
     Request,
     Role,
     StartHook,
@@ -35,6 +32,7 @@ from supervisor.core.events import (
     Answered,
     Denied,
     Event,
+    Failed,
     HookEnded,
     Ineligible,
     LockDelayed,
@@ -44,9 +42,11 @@ from supervisor.core.events import (
     Resumed,
     RunEnded,
     StopAsked,
+    Throttled,
     Unknown,
 )
 from supervisor.core.tenure import ORDERED
+from supervisor.endpoints import endpoint_of
 from supervisor.hooks import HookLine
 from supervisor.hooks.output import Allowance
 from supervisor.log.form import PRIORITIES, logger, reaches_journal
@@ -191,8 +191,8 @@ class Log:
         trouble = _TROUBLE.get(type(outcome))
         for name in _TROUBLE.values():
             if name != trouble:
-                for works in (kind, *_SHOWN_BY.get(kind, ())):
-                    self._troubles.works(name, item, works, since=request.at)
+                for works in (type(request), *endpoint_of(request).shows):
+                    self._troubles.works(name, item, in_words(works.__name__), since=request.at)
         match outcome:
             case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why):
                 self.line("debug", "exchange-failed", item=item, kind=kind, why=why)
@@ -227,11 +227,10 @@ class Log:
                 self._notices.gone(item)
                 if not clean:
                     self.line("error", "finished-stuck", item=item, remedy=remedy(item, ended=True))
-            case Release() | Leave() | DestroySession():
-                name: Name = "destroying" if isinstance(action, DestroySession) else "releasing"
-                self.line("debug", name, item=action.item, session=action.session)
             case Request():
-                self.line("debug", "request", item=action.item, kind=in_words(type(action).__name__))
+                line, kind = endpoint_of(action).line, in_words(type(action).__name__)
+                about = {"kind": kind} if line == "request" else {"session": getattr(action, "session", None)}
+                self.line("debug", line, item=action.item, **about)
 
     def _became(self, became: Became) -> None:
         item, stuck = became.item, became.role is Role.STUCK
@@ -262,12 +261,12 @@ class Log:
 _NOTHING: tuple[object, ...] = (None, "", [])
 _TROUBLE: dict[type[Outcome], Name] = {
     Unknown: "consul-silent",
+    Failed: "consul-fails",
+    Throttled: "consul-throttled",
     Denied: "consul-denied",
     Refused: "consul-refused",
     Ineligible: "not-eligible",
 }
-# A watch that works is silent for half a minute: a read of the same key says sooner that it may.
-_SHOWN_BY = {"read key": ("watch key",), "read slots": ("watch slots",)}
 
 
 @cache

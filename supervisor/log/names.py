@@ -50,6 +50,8 @@ Name = Literal[
     "check-succeeds",
     # Consul
     "consul-silent",
+    "consul-fails",
+    "consul-throttled",
     "consul-denied",
     "consul-refused",
     "consul-answers",

@@ -33,6 +33,8 @@ class Kind:
 
 KINDS: dict[Name, Kind] = {
     "consul-silent": Kind("warning", "consul-answers", FORGET_S),
+    "consul-fails": Kind("warning", "consul-answers", FORGET_S),
+    "consul-throttled": Kind("warning", "consul-answers", FORGET_S),
     "consul-denied": Kind("error", "consul-answers", FORGET_S),
     "consul-refused": Kind("error", "consul-answers", FORGET_S),
     "not-eligible": Kind("warning", "consul-answers", FORGET_S),

@@ -15,26 +15,37 @@ from supervisor.core.actions import (
     Action,
     Became,
     KillHook,
-    ReadKey,
-    ReadSession,
-    ReadSlots,
-    RenewSession,
     Request,
     Role,
     StartHook,
-    WatchKey,
-    WatchSlots,
 )
 from supervisor.core.contender import Contender
-from supervisor.core.events import Answered, Denied, Event, HookEnded, Outcome, Refused, Unknown
+from supervisor.core.events import (
+    Answered,
+    Denied,
+    Event,
+    Failed,
+    HookEnded,
+    Outcome,
+    Refused,
+    Throttled,
+    Unknown,
+)
 from supervisor.core.settings import ItemSettings
+from supervisor.endpoints import endpoint_of
 from supervisor.metrics.gauges import ITEM, PREFIX, Labels, labels_of
 
 HAS_LOCK = (Role.ACQUIRING, Role.HOLDING)
 TRANSITIONS = ("acquire", "lose")
 WATCH = "watch"
 TIMED = ("read", "renew", "write")  # a watch lasts until something changes
-ERRORS: dict[type[Outcome], str] = {Unknown: "no-answer", Denied: "denied", Refused: "refused"}
+ERRORS: dict[type[Outcome], str] = {
+    Unknown: "no-answer",
+    Failed: "failed",
+    Throttled: "throttled",
+    Denied: "denied",
+    Refused: "refused",
+}
 HOOK_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)  # 5 s and 30 s: default timeouts
 CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)  # none lasts longer
 
@@ -72,7 +83,7 @@ class Totals:
                     self._became(item, role)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
-        operation = _operation(request)
+        operation = endpoint_of(request).operation
         if (error := ERRORS.get(type(outcome))) is not None:
             self._errors[operation, error] += 1
         if operation != WATCH and not isinstance(outcome, Unknown):
@@ -135,7 +146,7 @@ class Totals:
         for operation, exchanges in self._exchanges.items():
             exchanges.add_to(durations, (operation,))
         yield durations
-        meaning = "Requests to Consul without an answer (no-answer), denied or refused."
+        meaning = "Requests to Consul without an answer (no-answer), or with one that says no."
         errors = CounterMetricFamily(f"{PREFIX}_consul_errors", meaning, labels=("operation", "error"))
         for operation in (*TIMED, WATCH):
             for error in ERRORS.values():
@@ -181,15 +192,3 @@ def _hook_events(settings: ItemSettings) -> Iterator[str]:
     yield from (event for event, hooks in lists.items() if hooks)
     if settings.candidate_check is not None:
         yield "check"
-
-
-def _operation(request: Request) -> str:
-    match request:
-        case WatchKey() | WatchSlots():
-            return WATCH
-        case RenewSession():
-            return "renew"
-        case ReadKey() | ReadSlots() | ReadSession():
-            return "read"
-        case _:
-            return "write"

@@ -4,7 +4,6 @@ Contender keys have plain names (``c1`` of session ``s1``): ids are random on ea
 their order in a list and the shape of Consul's tree.
 """
 
-import json
 import random
 
 from supervisor import consul_slots
@@ -80,6 +79,5 @@ def transaction(source: random.Random, who: str, index: str) -> str:
         SetRoster(*where, roster, 1): 1,
     }
     action = source.choices(list(made), list(made.values()))[0]
-    steps = consul_slots.operations(action)
-    encoded = json.dumps(steps, separators=(",", ":")).replace('"Index":1', f'"Index":{index}')
+    encoded = (consul_slots.step(action).body or b"").decode().replace('"Index":1', f'"Index":{index}')
     return encoded.replace(f"$Kp/{session}", f"$Kp/c{who}")

@@ -1,0 +1,46 @@
+"""How long the next request waits while Consul takes no more of them (its rate limits).
+
+Consul counts reads and writes apart, so each have a level of their own: it rises with each request that
+is refused and falls to 0 with the first that is answered. The pause is that of the higher level. Three
+kinds of request neither wait nor count, because delay would cost leadership or keep others out of what
+is free: renewals, the questions of a holder, and releases.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from supervisor.core.actions import Leave, Release, RenewSession, Request, Write
+from supervisor.core.events import Outcome, Throttled, Unknown
+from supervisor.core.values import replace
+
+THROTTLED_S = 1.0  # the pause after the first refusal; it doubles with each further one
+THROTTLED_S_MAX = 16.0  # a failover is late by that much, and half of it, at the worst
+LEVEL_MAX = 5  # the pause has long been at its maximum
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """``reads``, ``writes``: how many were refused since one of them was answered."""
+
+    reads: int = 0
+    writes: int = 0
+
+    def heard(self, request: Request, outcome: Outcome, *, holds: bool) -> Self:
+        """A request of ours came to its end; ``holds``: while this node has the lock."""
+        is_write = isinstance(request, Write)
+        if isinstance(request, RenewSession | Release | Leave) or (holds and not is_write):
+            return self
+        if isinstance(outcome, Throttled):
+            return self._at(is_write, min((self.writes if is_write else self.reads) + 1, LEVEL_MAX))
+        return self if isinstance(outcome, Unknown) else self._at(is_write, 0)
+
+    def _at(self, is_write: bool, level: int) -> Self:
+        if level == (self.writes if is_write else self.reads):
+            return self
+        return replace(self, writes=level) if is_write else replace(self, reads=level)
+
+    def pause_s(self, spread: float) -> float:
+        """How long to wait beyond what is usual; 0 while Consul takes requests. ``spread``: the
+        contender's own number in [0, 1), so that a fleet does not come back in step."""
+        level = max(self.reads, self.writes)
+        return min(THROTTLED_S * 2 ** (level - 1), THROTTLED_S_MAX) * (0.5 + spread) if level else 0.0
