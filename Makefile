@@ -14,7 +14,7 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
@@ -31,6 +31,7 @@ help:
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
 	@echo "make lint      style and types only"
+	@echo "make answers   print what each answer of Consul is taken for, by request"
 	@echo "make mutants   break each rule of the core once: its tests must notice"
 	@echo "make bench     measure on this machine: one table, every figure with its limit"
 	@echo "make setup     .venv and a Consul for the tests, nothing else"
@@ -101,6 +102,9 @@ simulate: setup
 
 demo: venv
 	@.venv/bin/consul-supervisor demo
+
+answers: venv
+	@.venv/bin/python -m tests.answers
 
 mutants: setup
 	.venv/bin/python -m tests.mutants

@@ -15,7 +15,7 @@ from supervisor.core.events import Dead, Denied, Done, KeyView, LockDelayed, Out
 from supervisor.rights import PERMISSION_DENIED
 from supervisor.sharing import LOCK_FLAGS, view_of
 
-#  --- locks ---------------------------------------------------------------------------------------
+# --- locks ---------------------------------------------------------------------------------------
 
 
 def acquire(request: Acquire) -> Call:

@@ -32,6 +32,21 @@ def shared_agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def shared_client(shared_agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """A client agent of it, as users run one on each machine: what it answers is not all its own."""
+    with Agent(tmp_path_factory.mktemp("client") / "consul", servers=shared_agent) as running:
+        yield running
+
+
+@pytest.fixture(params=["server", "client agent"])
+def either_agent(request: pytest.FixtureRequest) -> Agent:
+    """The test runs twice: against a server, and through a client agent of that server."""
+    name = "shared_agent" if request.param == "server" else "shared_client"
+    agent: Agent = request.getfixturevalue(name)
+    return agent
+
+
 @pytest.fixture
 def unique(tmp_path: Path) -> str:
     """A name for this test's keys and sessions on ``shared_agent``; it suits an election, too."""

@@ -3,7 +3,8 @@
 import json
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +66,15 @@ class Check:
 # --- rights --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """An agent that denies by default."""
-    with Guarded(tmp_path_factory.mktemp("guarded")) as agent:
-        yield agent
+@pytest.fixture(scope="module", params=["server", "client agent"])
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """An agent that denies by default: a server, and then a client agent of one."""
+    with Guarded(tmp_path_factory.mktemp("guarded")) as server:
+        if request.param == "server":
+            yield server
+            return
+        with Guarded(tmp_path_factory.mktemp("client"), servers=server) as client:
+            yield client
 
 
 def token(agent: Guarded, rules: str) -> str:
@@ -210,7 +215,25 @@ def test_what_is_reckoned_for_connections_is_what_the_daemon_keeps_to() -> None:
     assert WATCHES_MAX + OTHERS_MAX == 120  # docs/configuration.md, "Limits"
 
 
-def test_a_ttl_and_a_check_that_consul_refuses(tmp_path: Path) -> None:
+@contextmanager
+def itself(server: Agent) -> Iterator[Agent]:
+    """The server is asked."""
+    yield server
+
+
+@contextmanager
+def by_client(server: Agent) -> Iterator[Agent]:
+    """A client agent of it is asked."""
+    with Agent(server.folder.with_name("client"), servers=server) as client:
+        yield client
+
+
+Way = Callable[[Agent], AbstractContextManager[Agent]]
+EITHER_WAY = pytest.mark.parametrize("way", [itself, by_client])
+
+
+@EITHER_WAY
+def test_a_ttl_and_a_check_that_consul_refuses(tmp_path: Path, way: Way) -> None:
     session = "{session: {ttl: TTL, node_checks: [CHECK]}}"
     items = "elections: {short: SHORT, unknown: UNKNOWN, fine: FINE}"
     for name, ttl, bound in (
@@ -219,7 +242,7 @@ def test_a_ttl_and_a_check_that_consul_refuses(tmp_path: Path) -> None:
         ("FINE", "10s", "serfHealth"),
     ):
         items = items.replace(name, session.replace("TTL", ttl).replace("CHECK", bound))
-    with Agent(tmp_path / "usual", config={"session_ttl_min": "10s"}) as agent:
+    with Agent(tmp_path / "usual", config={"session_ttl_min": "10s"}) as server, way(server) as agent:
         check = Check(tmp_path, f"address: '{agent.url}'", items)
     assert check.code == CONFIGURATION
     assert "Invalid Session TTL" in check.of("rights", "short", "error")["text"]
@@ -227,10 +250,12 @@ def test_a_ttl_and_a_check_that_consul_refuses(tmp_path: Path) -> None:
     assert check.of("rights", "fine")["level"] == "ok"
 
 
-def test_a_check_that_fails_now_is_a_warning(tmp_path: Path) -> None:
-    with Agent(tmp_path / "sick") as agent:
+@EITHER_WAY
+def test_a_check_that_fails_now_is_a_warning(tmp_path: Path, way: Way) -> None:
+    with Agent(tmp_path / "sick") as server, way(server) as agent:
         bound = {"Name": "fit", "TTL": "60s", "Status": "critical"}
         assert agent.call("PUT", "/agent/check/register", bound).status == 200
+        agent.wait_check("fit")
         check = Check(
             tmp_path, f"address: '{agent.url}'", "elections: {app: {session: {node_checks: [fit]}}}"
         )
@@ -295,6 +320,7 @@ def test_text_says_the_same_with_each_remedy_below(guarded: Guarded, tmp_path: P
     done = command("check", str(file), "--connect")
     assert done.returncode == CONFIGURATION and done.stderr == ""
     assert (
-        "  error        rights app: may not read service/app/leader: Consul answers 403 Permission denied\n"
+        "  error        rights app: may not read service/app/leader: Consul answers 403 "
+        f"{'rpc error making call: ' if guarded.is_client else ''}Permission denied\n"
         '               give the token: key "service/app/leader" { policy = "read" }\n'
     ) in done.stdout

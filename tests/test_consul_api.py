@@ -50,6 +50,7 @@ from supervisor.core.events import (
 from supervisor.core.settings import SessionSettings
 from supervisor.token import Token
 from tests.support.consul import Agent
+from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S
 
 NOBODY = "11111111-2222-3333-4444-555555555555"
@@ -120,8 +121,8 @@ def response(status: int, body: bytes = b"", headers: dict[str, str] | None = No
 
 
 @pytest.fixture
-def asker(shared_agent: Agent, unique: str) -> Asker:
-    return Asker(shared_agent, unique)
+def asker(either_agent: Agent, unique: str) -> Asker:
+    return Asker(either_agent, unique)
 
 
 # --- sessions ------------------------------------------------------------------------------------
@@ -147,6 +148,7 @@ def test_a_check_of_a_service_can_be_asked_for(asker: Asker) -> None:
     check = {"TTL": "60s", "Status": "passing", "CheckID": f"{asker.key}-check"}
     service = {"Name": asker.key, "Check": check}
     assert asker.agent.call("PUT", "/agent/service/register", service).status == 200
+    asker.agent.wait_check(f"{asker.key}-check")
     session = asker.session(service_checks=(f"{asker.key}-check",))
     made = next(one for one in asker.agent.sessions() if one["ID"] == session)
     assert [one["ID"] for one in made["ServiceChecks"]] == [f"{asker.key}-check"]
@@ -160,13 +162,16 @@ def test_what_consul_will_not_take_as_configured_is_refused(
 ) -> None:
     outcome = asker.create(**settings)
     assert isinstance(outcome, Refused) and outcome.why.startswith("500 "), outcome
+    assert ("rpc error making call: " in outcome.why) is asker.agent.is_client
 
 
 def test_a_critical_check_makes_ineligible(asker: Asker) -> None:
     check = {"Name": asker.key, "ID": asker.key, "TTL": "60s", "Status": "critical"}
     assert asker.agent.call("PUT", "/agent/check/register", check).status == 200
+    asker.agent.wait_check(asker.key)
     outcome = asker.create(node_checks=(asker.key,))
     assert isinstance(outcome, Ineligible) and "critical" in outcome.why
+    assert ("rpc error making call: " in outcome.why) is asker.agent.is_client
 
 
 def test_a_renewal_says_alive_or_dead(asker: Asker) -> None:
@@ -282,12 +287,14 @@ def test_a_watch_waits_for_its_index_and_no_longer_than_asked(asker: Asker, cons
 # --- access --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[Agent]:
-    master = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
-    acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": master, "agent": master}}
-    with Agent(tmp_path / "guarded", config={"acl": acl}, token=master) as agent:
-        yield agent
+@pytest.fixture(params=["server", "client agent"])
+def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Agent]:
+    with Guarded(tmp_path / "guarded") as server:
+        if request.param == "server":
+            yield server
+            return
+        with Guarded(tmp_path / "client", servers=server) as client:
+            yield client
 
 
 def test_whoever_has_no_right_is_denied_and_never_dead(guarded: Agent) -> None:

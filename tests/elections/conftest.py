@@ -29,6 +29,13 @@ def scene(shared_agent: Agent, make_scene: MakeScene) -> Iterator[Scene]:
 
 
 @pytest.fixture
+def either_scene(either_agent: Agent, make_scene: MakeScene) -> Iterator[Scene]:
+    """Supervisors on the shared agent, and then on a client agent of it."""
+    with make_scene(either_agent) as made:
+        yield made
+
+
+@pytest.fixture
 def own_scene(persistent_agent: Agent, make_scene: MakeScene) -> Iterator[Scene]:
     """Supervisors on an agent that this test may stop, kill and freeze, and that keeps its state."""
     with make_scene(persistent_agent) as made:

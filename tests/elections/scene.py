@@ -234,6 +234,7 @@ class Scene:
         """A check of the agent's node that passes until ``set_check`` says otherwise."""
         wanted = {"Name": check, "ID": check, "TTL": "600s", "Status": "passing"}
         self._put("/agent/check/register", wanted)
+        self.agent.wait_check(check)
 
     def set_check(self, check: str, status: str) -> None:
         """``pass``, ``warn`` or ``fail`` the check."""

@@ -16,10 +16,17 @@ from tests.support.supervisor import Supervisor, until
 ROOMY = {"lock_delay": "20s", "ttl": "5s"}
 
 
+EITHER_WAY = pytest.mark.parametrize("guarded", ["server", "client agent"], indirect=True)
+
+
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[Guarded]:
-    with Guarded(tmp_path / "guarded") as agent:
-        yield agent
+def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
+    with Guarded(tmp_path / "guarded") as server:
+        if getattr(request, "param", "server") == "server":
+            yield server
+            return
+        with Guarded(tmp_path / "client", servers=server) as client:
+            yield client
 
 
 @pytest.fixture
@@ -114,6 +121,7 @@ def test_a_rotation_to_a_bad_file_keeps_the_last_good_token(
 
 
 @pytest.mark.long
+@EITHER_WAY
 def test_a_token_that_was_deleted_too_early_costs_no_leadership(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:
@@ -160,6 +168,7 @@ def test_a_token_file_that_is_corrected_is_used_without_a_restart(
     a.wait_line("role", role="holding")
 
 
+@EITHER_WAY
 def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:
@@ -178,6 +187,25 @@ def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
     guarded.change(made, write(scene.key) + guarded.sessions_rule())
     until(lambda: (guarded.kv_get(scene.key) or {})["Value"] == b"another", "the new value stands")
     assert_kept(a, scene, session)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "words", "remedy"),
+    [
+        ({"allow_write_http_from": ["10.99.0.0/16"]}, "Access is restricted", "allow_write_http_from"),
+        ({"block_endpoints": ["/v1/session/"]}, "Endpoint is blocked", "block_endpoints"),
+    ],
+)
+def test_a_refusal_by_the_agents_own_configuration_names_that(
+    tmp_path: Path, make_scene: MakeScene, blocks: dict[str, list[str]], words: str, remedy: str
+) -> None:
+    """No right of a token is missing. What is written for its own sake is allowed from elsewhere."""
+    with Agent(tmp_path / "server") as server:
+        agent = Agent(tmp_path / "closed", servers=server, config={"http_config": blocks})
+        with agent, make_scene(server) as scene:
+            a = scene.node("a", consul={"address": agent.url})
+            why = a.wait_line("consul-denied")["why"]
+            assert words in why and f"http_config.{remedy}" in why and "policy" not in why
 
 
 def test_a_unix_socket(make_scene: MakeScene, tmp_path: Path) -> None:

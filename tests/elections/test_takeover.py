@@ -129,14 +129,17 @@ def test_a_plain_put_over_the_key_is_a_change_and_no_loss(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passes(scene: Scene) -> None:
-    check = scene.name
+def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passes(
+    either_scene: Scene,
+) -> None:
+    scene, check = either_scene, either_scene.name
     scene.register_check(check)
     a = scene.leader("a", session={"node_checks": [check]})
     session = scene.session_of("a")
     scene.set_check(check, "fail")
     scene.wait(node="a", event="lose", stage="end")
     a.wait_line("role", role="ineligible")
+    assert "critical" in a.wait_line("not-eligible")["why"] and not a.lines("consul-fails")
     scene.set_check(check, "pass")
     began = next_leader(scene, session)
     assert scene.calls("a") == ["acquire acquired", "lose session-invalidated", "acquire acquired"]
@@ -144,7 +147,8 @@ def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passe
 
 
 @pytest.mark.long
-def test_a_check_that_consul_does_not_know_is_said_aloud_and_waited_for(scene: Scene) -> None:
+def test_a_check_that_consul_does_not_know_is_said_aloud_and_waited_for(either_scene: Scene) -> None:
+    scene = either_scene
     a = scene.node("a", session={"node_checks": [scene.name]})
     line = a.wait_line("consul-refused", kinds=["create session"])
     assert "Missing check" in line["why"] and line["level"] == "error"

@@ -143,9 +143,10 @@ class Client:
 
 
 class Agent(Client):
-    """One Consul agent: ``-dev`` (in memory), or with ``persistent`` a server that keeps its data.
+    """One Consul agent: ``-dev`` (in memory), with ``persistent`` a server that keeps its data, or with
+    ``servers`` a client agent of that one, as users run it on each machine.
 
-    Both allow sessions of one second (``session_ttl_min``) and listen on free loopback ports;
+    All allow sessions of one second (``session_ttl_min``) and listen on free loopback ports;
     ``config`` is merged over ours, as Consul's JSON configuration. Once started it answers writes.
     """
 
@@ -154,13 +155,15 @@ class Agent(Client):
         folder: Path,
         *,
         persistent: bool = False,
+        servers: "Agent | None" = None,
         leave_on_terminate: bool = False,
         config: Mapping[str, object] | None = None,
         token: str | None = None,
     ) -> None:
         super().__init__(HOST, 0, token)
         self.folder = folder
-        self._dev = not persistent
+        self._dev = not persistent and servers is None
+        self.serf_port = 0
         self._config: dict[str, object] = {
             "bind_addr": HOST,
             "node_name": f"test-{uuid.uuid4().hex[:12]}",
@@ -173,6 +176,9 @@ class Agent(Client):
         }
         if persistent:
             self._config |= {"server": True, "bootstrap_expect": 1, "data_dir": str(folder / "data")}
+        if servers is not None:
+            joins = {"retry_join": [f"{HOST}:{servers.serf_port}"], "retry_interval": "100ms"}
+            self._config |= {"data_dir": str(folder / "data"), **joins}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -199,6 +205,21 @@ class Agent(Client):
         """The process id of the running agent."""
         assert self._process is not None, "the agent is not running"
         return self._process.pid
+
+    @property
+    def is_client(self) -> bool:
+        """Whether it hands what it is asked on to a server."""
+        return "retry_join" in self._config
+
+    def wait_check(self, check: str) -> None:
+        """Return when the servers know this check of the agent's node: an agent tells them a little later."""
+        give_up_at = time.monotonic() + READY_S
+        while time.monotonic() < give_up_at:
+            known = _expect(self.call("GET", f"/health/node/{self._config['node_name']}")).json()
+            if any(one["CheckID"] == check for one in known):
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"the servers have not heard of the check {check}")
 
     def start(self) -> None:
         """Start it, and return when a leader exists and writes are answered.
@@ -236,6 +257,12 @@ class Agent(Client):
         self.stop()
         self.start()
 
+    def adjust(self, **config: object) -> None:
+        """It reads these settings over its own, without a restart: Consul can change a few so."""
+        path = self.folder / "consul.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
+        os.kill(self.pid, signal.SIGHUP)
+
     def freeze(self) -> None:
         """SIGSTOP: connections are accepted by the kernel, and nothing is ever answered.
 
@@ -254,7 +281,7 @@ class Agent(Client):
         wanted = self._config.get("ports", {})
         assert isinstance(wanted, Mapping), "ports is a mapping"
         ports = {**chosen, "serf_wan": -1, "dns": -1, "grpc": -1, **wanted}
-        self.port = int(ports["http"])
+        self.port, self.serf_port = int(ports["http"]), int(ports["serf_lan"])
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "consul.json").write_text(json.dumps({**self._config, "ports": ports}))
 
@@ -294,7 +321,7 @@ class Agent(Client):
             if made.status == 200:
                 self.session_destroy(made.json()["ID"])
                 return True
-            if made.status == 403:  # access control is on: whoever set it makes its tokens next
+            if made.status == 403:  # access control is on, or this agent takes no writes
                 return True
             time.sleep(0.01)
         return False

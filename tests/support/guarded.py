@@ -19,15 +19,25 @@ class Made(NamedTuple):
 class Guarded(Agent):
     """An agent on which only what a policy says is allowed; the test itself uses its master token."""
 
-    def __init__(self, folder: Path, *, key_list_policy: bool = False, **config: object) -> None:
-        """``key_list_policy``: lists of keys need a right of their own."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        key_list_policy: bool = False,
+        servers: "Guarded | None" = None,
+        **config: object,
+    ) -> None:
+        """``key_list_policy``: lists of keys need a right of their own. ``servers``: it is a client agent
+        of that one, which makes the tokens."""
         acl = {
             "enabled": True,
             "default_policy": "deny",
             "enable_key_list_policy": key_list_policy,
             "tokens": {"master": MASTER, "agent": MASTER},
+            "policy_ttl": "100ms",  # a client agent keeps what it knows of a token so long; else 30 s
+            "token_ttl": "100ms",
         }
-        super().__init__(folder, config={"acl": acl, **config}, token=MASTER)
+        super().__init__(folder, config={"acl": acl, **config}, token=MASTER, servers=servers)
 
     @property
     def node_name(self) -> str:

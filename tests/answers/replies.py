@@ -1,0 +1,182 @@
+"""Answers that Consul, or something before it, may give to any request."""
+
+import base64
+import json
+from dataclasses import dataclass, field
+
+import requests
+
+from supervisor.config import ConsulSettings
+from supervisor.consul import Consul
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.actions import Request
+from supervisor.core.settings import SessionSettings
+from supervisor.endpoints import ENDPOINTS
+from supervisor.token import Token
+
+HOPS = ("rpc error making call: ", "rpc error making call: rpc error making call: ", "apply failed: ")
+BOTH = "rpc error making call: rpc error: apply failed: "
+_SETTINGS = ConsulSettings("http://h")
+CONSUL = Consul(_SETTINGS, "http://h", Token(_SETTINGS))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def response(self) -> requests.Response:
+        """As the transport hands it on."""
+        made = requests.Response()
+        made.status_code = self.status
+        made._content = self.body
+        made.headers.update(self.headers)
+        return made
+
+    def behind(self, hop: str) -> "Reply":
+        """The same error as an agent hands it on that puts this before it."""
+        return Reply(self.status, hop.encode() + self.body, self.headers)
+
+
+def refusal(what: str) -> Reply:
+    """Of a transaction."""
+    return Reply(409, json.dumps({"Results": None, "Errors": [{"OpIndex": 0, "What": what}]}).encode())
+
+
+LACKS = "Permission denied: token with AccessorID '00000000-0000-0000-0000-000000000002' lacks permission "
+REPLIES: dict[str, Reply] = {
+    "200 with nothing": Reply(200),
+    "200 of a captive portal": Reply(200, b"<html>log in</html>"),
+    "200 null": Reply(200, b"null"),
+    "200 []": Reply(200, b"[]"),
+    "200 {}": Reply(200, b"{}"),
+    "200 true": Reply(200, b"true"),
+    "200 false": Reply(200, b"false"),
+    "200 of another session": Reply(200, b'[{"ID": "another", "LockDelay": 0}]'),
+    "200 of another key": Reply(
+        200, b'{"Results": [{"KV": {"Key": "another", "Session": "another", "CreateIndex": 1}}]}'
+    ),
+    "301": Reply(301),
+    "400": Reply(400, b"Request decode failed: json: cannot unmarshal number"),
+    "403 Permission denied": Reply(403, b"Permission denied"),
+    "403 that names the permission": Reply(403, f"{LACKS}'key:write' on \"k\"".encode()),
+    "403 ACL not found": Reply(403, b"ACL not found"),
+    "403 by a client agent": Reply(403, b"rpc error making call: Permission denied"),
+    "403 Access is restricted": Reply(403, b"Access is restricted"),
+    "403 Endpoint is blocked": Reply(403, b"Endpoint is blocked by agent configuration"),
+    "404 of a proxy": Reply(404, b"<html>not found</html>"),
+    "404 with an index": Reply(404, b"", {"X-Consul-Index": "7"}),
+    "404 of the session": Reply(404, b"Session id 's' not found"),
+    "409 of a proxy": Reply(409, b"conflict"),
+    "409 lock delay": refusal('failed to lock key "k" due to lock delay'),
+    "409 lock held": refusal('failed to lock key "k", lock is already held'),
+    "409 not held": refusal('failed to unlock key "k", lock isn\'t held, or is held by another session'),
+    "409 invalid session": refusal('invalid session "s"'),
+    "409 session check": refusal('failed session check for key "k", current session "" != "s"'),
+    "409 index is stale": refusal('failed to set key "p/.lock", index is stale'),
+    "409 Permission denied": refusal("Permission denied"),
+    "413": Reply(413, b"Request body(600000 bytes) too large, max size: 524288 bytes."),
+    "429 with nothing": Reply(429),
+    "429 rate limit": Reply(429, b"rate limit exceeded, try again later or against a different server"),
+    "429 connections": Reply(429, b"Your IP is issuing too many concurrent connections"),
+    "500 No cluster leader": Reply(500, b"No cluster leader"),
+    "500 EOF": Reply(500, b"rpc error making call: EOF"),
+    "500 Invalid Session TTL": Reply(500, b"Invalid Session TTL '3000000000', must be between [10s=24h0m0s]"),
+    "500 Missing check": Reply(500, b"Missing check 'none' registration"),
+    "500 Missing node": Reply(500, b"Missing node registration"),
+    "500 critical check": Reply(500, b"Check 'chk' is in critical state"),
+    "500 invalid session": Reply(500, b'invalid session "s"'),
+    "500 rate limit": Reply(500, b"rpc error making call: rate limit exceeded, try again later"),
+    "502": Reply(502, b"<html>bad gateway</html>"),
+    "503 rate limit": Reply(
+        503, b"rate limit exceeded for operation that can only be performed by the leader, try again later"
+    ),
+}
+SILENCE: dict[str, e.Outcome] = {"no answer": e.Unknown("cannot reach 127.0.0.1:8500: timed out")}
+
+
+def good(request: Request) -> dict[str, Reply]:
+    """What Consul answers to this request when all is well, in each form."""
+    match request:
+        case a.CreateSession():
+            return {"it is made": _json({"ID": "s"})}
+        case a.RenewSession(session=session):
+            return {"it lives": _json([{"ID": session}])}
+        case a.ReadSession(session=session):
+            return {"it lives": _json([{"ID": session, "LockDelay": 15 * 10**9, "Name": "ours"}])}
+        case a.DestroySession():
+            return {"done": Reply(200, b"true")}
+        case a.Release(value=b"") | a.Leave() | a.SetRoster():
+            return {"done": _written(getattr(request, "key", "k"), "")}
+        case a.Release():
+            return {"done": Reply(200, b"true"), "not held": Reply(200, b"false")}
+        case a.Acquire(key=key, session=session) | a.Rewrite(key=key, session=session):
+            return {"ours": _written(key, session)}
+        case a.Enroll(prefix=prefix, session=session) | a.TakeSlot(prefix=prefix, session=session):
+            entries = [_entry(f"{prefix}/{session}", session, 50), _entry(f"{prefix}/.lock", "", 61)]
+            return {"seated": _json({"Results": [{"KV": entry} for entry in entries]})}
+        case a.ReadKey(key=key) | a.WatchKey(key=key):
+            whose = {"ours": "s", "a rival's": "rival", "free": ""}
+            return {how: _shown([_entry(key, session, 9)]) for how, session in whose.items()}
+        case a.ReadSlots(prefix=prefix) | a.WatchSlots(prefix=prefix):
+            lists = {"ours": ["s"], "others'": ["o1", "o2", "o3"], "nobody's": []}
+            return {how: _shown(_semaphore(prefix, holders)) for how, holders in lists.items()}
+    raise AssertionError(request)
+
+
+def _json(value: object) -> Reply:
+    return Reply(200, json.dumps(value).encode())
+
+
+def _shown(entries: list[dict[str, object]]) -> Reply:
+    return Reply(200, json.dumps(entries).encode(), {"X-Consul-Index": "90"})
+
+
+def _written(key: str, session: str) -> Reply:
+    return _json({"Results": [{"KV": _entry(key, session, 7)}]})
+
+
+def _entry(key: str, session: str, index: int, value: bytes = b"me", flags: int = 0) -> dict[str, object]:
+    entry: dict[str, object] = {"Key": key, "Value": base64.b64encode(value).decode(), "Flags": flags}
+    indexes = {"CreateIndex": min(3, index), "ModifyIndex": index, "LockIndex": 2}
+    return {**entry, **indexes, **({"Session": session} if session else {})}
+
+
+def _semaphore(prefix: str, holders: list[str]) -> list[dict[str, object]]:
+    record = json.dumps({"Limit": 3, "Holders": dict.fromkeys(holders, True)}).encode()
+    keys = [_entry(f"{prefix}/{session}", session, 50, b"{}") for session in holders]
+    return [*keys, _entry(f"{prefix}/.lock", "", 80, record)]
+
+
+def outcomes(request: Request) -> dict[str, e.Outcome]:
+    """By its name, what each answer to this request is taken for."""
+    replies = {f"200 {name}": reply for name, reply in good(request).items()} | REPLIES
+    told = {name: CONSUL.decode(request, reply.response) for name, reply in replies.items()}
+    return SILENCE | told
+
+
+_WHO, _ROSTER = ("n", 0.0, 1.0), a.Roster(3, ("s",), 30.0)
+REQUESTS: tuple[Request, ...] = (
+    a.CreateSession(*_WHO, SessionSettings("ours")),
+    a.RenewSession(*_WHO, "s"),
+    a.ReadSession(*_WHO, "s"),
+    a.DestroySession(*_WHO, "s"),
+    a.Acquire(*_WHO, "k", "s", b"me"),
+    a.Rewrite(*_WHO, "k", "s", b"new"),
+    a.Release(*_WHO, "k", "s", b"me"),
+    a.Release(*_WHO, "k", "s", b""),
+    a.ReadKey(*_WHO, "k"),
+    a.WatchKey(*_WHO, "k", 5, 30.0, True),
+    a.Enroll(*_WHO, "p", "s", b"me", _ROSTER, 0),
+    a.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
+    a.Leave(*_WHO, "p", "s"),
+    a.SetRoster(*_WHO, "p", _ROSTER, 60),
+    a.ReadSlots(*_WHO, "p"),
+    a.WatchSlots(*_WHO, "p", 5, 30.0, True),
+)
+assert {type(request) for request in REQUESTS} == {*ENDPOINTS}
