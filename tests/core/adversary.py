@@ -171,6 +171,7 @@ def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
     match request:
         case a.CreateSession():
             yield from (e.Created(f"s{world.sessions}"), e.Refused(""), e.Ineligible(""), e.Denied(""))
+            yield e.Throttled("")
         case a.RenewSession():
             yield from (e.Alive(), e.Dead(), e.Denied(""))
         case a.Acquire():

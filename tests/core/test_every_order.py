@@ -14,10 +14,11 @@ from tests.core.walks import LONG, REQUESTS, WALKS, Walk
 
 def test_everything_that_can_happen_or_be_decided_occurs_in_some_walk() -> None:
     """Each walk is held to what it shows (below), and so is each scene of semaphores; together they show
-    every class there is, but for what only an operator's command sends and a file, which is the node's."""
+    every class there is, but for what only an operator's command sends, a file, which is the node's, and
+    an answer with an error, which the core takes for none."""
     there_is = {*get_args(e.Event), *get_args(e.Outcome), *get_args(a.Action), *REQUESTS, *a.Role}
     shown = {kind for each in (*WALKS, *SCENES) for kind in each.shows}
-    assert shown == there_is - {a.Request, a.SlotRequest, a.SetRoster, e.FileLoaded}
+    assert shown == there_is - {a.Request, a.SlotRequest, a.SetRoster, e.FileLoaded, e.Failed}
 
 
 def test_names_of_walks_are_unique() -> None:
