@@ -218,24 +218,42 @@ def test_a_dead_session_cannot_acquire(asker: Asker) -> None:
     assert asker.acquire(NOBODY) == Dead()
 
 
-def test_a_release_keeps_value_and_flags_and_may_be_repeated(asker: Asker) -> None:
+EITHER_FORM = pytest.mark.parametrize("value", [b"left", b""])
+
+
+@EITHER_FORM
+def test_a_release_keeps_value_and_flags_and_may_be_repeated(asker: Asker, value: bytes) -> None:
     session = asker.session()
-    asker.acquire(session)
-    assert asker.release(session, b"left") == Done()
+    won = asker.acquire(session)
+    assert asker.release(session, value) == Done()
     entry = asker.agent.kv_get(asker.key)
-    assert entry is not None
-    assert (entry["Session"], entry["Value"], entry["Flags"]) == ("", b"left", LOCK_FLAGS)
-    assert asker.release(session) == Done()
+    assert entry is not None and isinstance(won, Won)
+    assert (entry["Session"], entry["Value"], entry["Flags"]) == ("", value, LOCK_FLAGS)
+    assert (entry["CreateIndex"], entry["LockIndex"]) == (won.create_index, won.lock_index)
+    assert entry["ModifyIndex"] > won.modify_index
+    assert asker.release(session, value) == Done()
+    assert isinstance(asker.acquire(asker.session()), Won), "no lock-delay follows a release"
 
 
-def test_releasing_what_another_holds_or_nobody_made_is_done(asker: Asker) -> None:
+@EITHER_FORM
+def test_releasing_what_another_holds_or_nobody_made_is_done(asker: Asker, value: bytes) -> None:
     """There is nothing to release: whoever repeats a release may stop."""
     first, second = asker.session(), asker.session()
-    assert asker.release(first) == Done()
+    assert asker.release(first, value) == Done()
+    assert asker.agent.kv_get(asker.key) is None
     asker.acquire(first)
-    assert asker.release(second) == Done()
+    assert asker.release(second, value) == Done()
     entry = asker.agent.kv_get(asker.key)
     assert entry is not None and entry["Session"] == first
+    asker.agent.session_destroy(second)
+    assert asker.release(second, value) == Done(), "of a session that is gone"
+
+
+@EITHER_FORM
+def test_no_value_is_sent_without_a_body(asker: Asker, value: bytes) -> None:
+    """Newer versions may refuse a PUT of a key that has none."""
+    sent_by = asker.consul.encode(Release("e", 0.0, 1.0, "k", NOBODY, value))
+    assert sent_by.body and (f"/v1/{'kv/k' if value else 'txn'}" in str(sent_by.url))
 
 
 @pytest.mark.parametrize("value", [b"", b"\x00\xff\xfe", '{"Node": "é"}'.encode(), b"x" * 65_536])
