@@ -266,6 +266,11 @@ def _add_dev_agent(commands: _Commands) -> None:
         metavar="DURATION",
         help="the shortest TTL that it allows (default: %(default)s; a real Consul's is 10s)",
     )
+    agent.add_argument(
+        "--client-agent",
+        action="store_true",
+        help="answer as a client agent does: errors of its servers begin with words of its own",
+    )
 
 
 # --- values --------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ def dev_agent(options: argparse.Namespace) -> int:
     from supervisor.devagent.agent import run
     from supervisor.devagent.api import Settings
 
-    settings = Settings(session_ttl_min_s=options.session_ttl_min)
+    settings = Settings(session_ttl_min_s=options.session_ttl_min, client_agent=options.client_agent)
     try:
         awaited(run("127.0.0.1", options.port, settings, say))
     except OSError as error:

@@ -11,7 +11,7 @@ handed in. That Consul may apply one long after its client gave up is for the ca
 from dataclasses import dataclass, replace
 
 from supervisor.devagent.api import Ask, NoLeader, Settings, respond
-from supervisor.devagent.api.call import JSON, text
+from supervisor.devagent.api.call import JSON, refusal, text
 from supervisor.devagent.catalog import CRITICAL, PASSING, SERF_HEALTH
 from supervisor.devagent.gotext import dump_json
 from supervisor.devagent.messages import Answer, Headers, Request, Waiting
@@ -20,7 +20,7 @@ from supervisor.devagent.store import NEVER, Store
 
 JITTER_SHARE = 1 / 16  # a wait is longer by up to this, so that not all return at once
 HOLD_S = 7.0  # rpc_hold_timeout: a request that finds no leader is kept for one
-NO_LEADER = text(500, "No cluster leader")
+NO_LEADER = "No cluster leader"
 RAW: Headers = (
     ("Content-Type", "text/plain"),
     ("Content-Security-Policy", "sandbox"),
@@ -47,6 +47,7 @@ class Model:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.store = Store(self.settings.node, self.settings.seed)
+        self._no_leader = refusal(self.settings, NO_LEADER)
         self.has_leader = True
         self._pending: dict[int, _Pending] = {}
         self._answered: list[tuple[Waiting, Answer]] = []
@@ -161,13 +162,13 @@ class Model:
         try:
             response = respond(request, self.store, self.settings, now, self.has_leader)
         except NoLeader:
-            return self._wait(_Pending(self._promise(request, now + HOLD_S), NO_LEADER))
+            return self._wait(_Pending(self._promise(request, now + HOLD_S), self._no_leader))
         if isinstance(response, Answer):
             return response
         if response.index and self._index(response) <= response.index:
             jitter_s = self.store.source.random() * response.wait_s * JITTER_SHARE
             promise = self._promise(request, now + response.wait_s + jitter_s)
-            return self._wait(self._look(_Pending(promise, NO_LEADER, response)))
+            return self._wait(self._look(_Pending(promise, self._no_leader, response)))
         return self._result(response)
 
     def _promise(self, request: Request, until: float) -> Waiting:

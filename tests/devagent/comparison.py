@@ -156,12 +156,18 @@ def main() -> int:
 
 
 def against(
-    host: str, port: int, node: str, sequences: list[Sequence], settles_s: tuple[float, ...] = SETTLE_S
+    host: str,
+    port: int,
+    node: str,
+    sequences: list[Sequence],
+    settles_s: tuple[float, ...] = SETTLE_S,
+    *,
+    client_agent: bool = False,
 ) -> Result:
-    """Compare with the agent at this address."""
+    """Compare with the agent at this address; ``client_agent``: it is one."""
     real = RealSide(host, port)
     try:
-        return compare(sequences, real, ModelSide(node), settles_s)
+        return compare(sequences, real, ModelSide(node, client_agent=client_agent), settles_s)
     finally:
         real.close()
 

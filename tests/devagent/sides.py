@@ -29,8 +29,8 @@ HEADERS = (
 class ModelSide:
     """The model, at the times at which the real one is asked."""
 
-    def __init__(self, node: str) -> None:
-        self.model = Model(Settings(node=node))
+    def __init__(self, node: str, *, client_agent: bool = False) -> None:
+        self.model = Model(Settings(node=node, client_agent=client_agent))
         self._over: dict[int, Answer] = {}
 
     def ask(self, request: Request, now: float) -> Answer | Waiting:

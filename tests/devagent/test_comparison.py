@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.devagent.comparison import against, chosen, fresh_agent, node_of, report
+from tests.devagent.comparison import SETTLE_S, against, chosen, fresh_agent, node_of, report
 from tests.support.consul import Agent
 
 QUICK, TIMED, SEED = 160, 40, 1
+CLIENT_QUICK = 20
 ROOT = Path(__file__).resolve().parents[2]
 RUN_S = 120.0
 
@@ -33,6 +34,17 @@ def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest
     assert not result.faults, "\n".join([told, *result.faults[:5]])
     assert result.sequences >= 239 and result.woken >= 250
     assert result.cut_short < result.sequences / 4, told
+
+
+def test_asked_as_a_client_agent_it_agrees_with_one(fresh: Agent, tmp_path: Path) -> None:
+    """And not with one that is a server: the errors of its servers come with words before them."""
+    sequences = [sequence for sequence in chosen(CLIENT_QUICK, 0, SEED) if not sequence.timed]
+    limits = {"limits": {"http_max_conns_per_client": 5000}}
+    with Agent(tmp_path / "client", servers=fresh, config=limits) as client:
+        where = (client.host, client.port, node_of(client))
+        result = against(*where, sequences, client_agent=True)
+        assert not result.faults, "\n".join(result.faults[:5])
+        assert against(*where, sequences[:CLIENT_QUICK], SETTLE_S[:1]).faults
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def this(call: Call) -> Answer:
         "NodeName": call.node,
         "NodeID": NODE_ID,
         "Revision": "",
-        "Server": True,
+        "Server": not call.settings.client_agent,
         "Version": VERSION,
     }
     member = {"Name": call.node, "Addr": "127.0.0.1", "Port": 8301, "Status": 1}

@@ -15,6 +15,7 @@ from supervisor.devagent.store import Store
 
 TEXT = ("Content-Type", "text/plain; charset=utf-8")
 JSON = ("Content-Type", "application/json")
+HOP = "rpc error making call: "
 WAIT_DEFAULT_S = 300.0
 WAIT_MAX_S = 600.0
 VALUE_BYTES_MAX = 524_288  # kv_max_value_size, and txn_max_req_len
@@ -23,12 +24,13 @@ ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an agent is started with."""
+    """What an agent is started with. ``client_agent``: it answers as a client agent of its server does."""
 
     node: str = "dev-agent"
     datacenter: str = "dc1"
     session_ttl_min_s: float = 1.0
     seed: int = 0
+    client_agent: bool = False
 
 
 class NoLeader(Exception):
@@ -83,7 +85,7 @@ class Call:
     def to_server(self, *, stale: bool = False) -> None:
         """From here on the agent asks a server. Raises Answered, NoLeader."""
         if self.parameters.get("dc", "") not in ("", self.settings.datacenter):
-            raise Answered(text(500, "No path to datacenter"))
+            raise Answered(refusal(self.settings, "No path to datacenter"))
         if not self.has_leader and not stale:
             raise NoLeader
 
@@ -142,6 +144,11 @@ class Call:
 def text(status: int, words: str, *, close: bool = False) -> Answer:
     """An answer in words."""
     return Answer(status, words.encode(), (TEXT,), close)
+
+
+def refusal(settings: Settings, words: str) -> Answer:
+    """An error of the server's. A client agent hands it on with words of its own before it."""
+    return text(500, f"{HOP}{words}" if settings.client_agent else words)
 
 
 def too_large(body: bytes, option: str) -> Answer:

@@ -7,7 +7,7 @@ from html import escape
 from urllib.parse import quote, unquote_to_bytes
 
 from supervisor.devagent.api import agent, kv, sessions, txn
-from supervisor.devagent.api.call import ESCAPE, Answered, Ask, Call, Settings, read_parameters, text
+from supervisor.devagent.api.call import ESCAPE, Answered, Ask, Call, Settings, read_parameters, refusal, text
 from supervisor.devagent.messages import Answer, Refused, Request
 from supervisor.devagent.store import Store
 
@@ -80,7 +80,7 @@ def respond(request: Request, store: Store, settings: Settings, now: float, has_
     try:
         return route.handler(call)
     except Refused as refused:
-        return text(500, str(refused))
+        return refusal(settings, str(refused))
     except Answered as answered:
         return answered.answer
 

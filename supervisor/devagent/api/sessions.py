@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from supervisor.devagent.api.bodies import Fields
-from supervisor.devagent.api.call import Answered, Ask, Call, Settings, text
+from supervisor.devagent.api.call import Answered, Ask, Call, Settings, refusal, text
 from supervisor.devagent.catalog import SERF_HEALTH
 from supervisor.devagent.gotext import (
     SECOND_NS,
@@ -64,7 +64,7 @@ def info(call: Call) -> Answer | Ask:
     try:
         look_up(call.rest)
     except Refused as refused:
-        bad = text(500, str(refused))
+        bad = refusal(call.settings, str(refused))
         return Answer(bad.status, bad.body, (*bad.headers, *BAD_ID_HEADERS))
     return call.ask(SessionQuery(call.rest))
 
