@@ -19,6 +19,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
       events.py      everything that can happen
       values.py      replace, for frozen values: quick, and no copy of what is the same
       actions.py     everything that can be decided, and the order that binds it
+      asked.py       whether Consul has the session that was asked for
       lane.py        exchanges of one kind, one at a time
       throttle.py    how long what does not hurry waits while Consul takes no more requests
       pace.py        when what is asked regularly is asked next, so that a fleet drifts apart
@@ -60,6 +61,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     consul.py      a request of the core as an HTTP message, a response as an outcome; knows no sockets
     endpoints.py   all that is known of each class of request, one row a class
     consul_sessions.py  Consul's API for sessions: how they are asked for, what is answered
+    consul_session.py   a session as answers show it, compared with what was asked for
     consul_keys.py      the same, for the key of an election
     consul_slots.py     the same, for semaphores
     calls.py       a request without address, scope and token

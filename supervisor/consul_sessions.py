@@ -9,8 +9,9 @@ import requests
 
 from supervisor.answers import Unreadable, failed, json_of, number, said, text, why
 from supervisor.calls import Call, put
+from supervisor.consul_session import as_asked, new_id
 from supervisor.core.actions import CreateSession, DestroySession, ReadSession, RenewSession
-from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Refused, SessionInfo
+from supervisor.core.events import Created, Dead, Done, Ineligible, Outcome, Refused, SessionInfo
 
 _CONFIGURATION_FAULTS = (
     "Invalid Session TTL",
@@ -45,7 +46,7 @@ def _go_duration(seconds: float) -> str:
 
 def created(request: CreateSession, response: requests.Response) -> Outcome:
     """Consul has made the session."""
-    return Created(text(json_of(response, dict), "ID"))
+    return Created(new_id(json_of(response, dict)))
 
 
 def refused(request: CreateSession, response: requests.Response) -> Outcome:
@@ -68,7 +69,7 @@ def renewed(request: RenewSession, response: requests.Response) -> Outcome:
     sessions = json_of(response, list)
     if not sessions or text(sessions[0], "ID") != request.session:
         raise Unreadable("a renewal of another session")
-    return Alive()
+    return as_asked(sessions[0], request.asked)
 
 
 def not_renewed(request: RenewSession, response: requests.Response) -> Outcome:

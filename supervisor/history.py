@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from supervisor.core.actions import Action, Became, CannotStart, Reason, Role, StartHook, StartRun, StopRun
 from supervisor.core.events import (
+    Altered,
     Answered,
     Denied,
     Event,
@@ -31,6 +32,7 @@ TRANSITIONS_MAX = 20  # an item: what a page shows; older ones are in the log
 ATTEMPTS_MAX = 20  # a transition: the newest tell whether retries help
 DENIED_S = 90.0  # each request that is denied is repeated sooner: a watch last, after its wait
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
+ALTERED = "session-altered: Consul has made another session than this node asked for"
 CONSUL = "consul"  # what an answer of Consul ends, whatever was asked
 RECORD = "record"  # what a record that was written ends
 PREFLIGHT = "preflight"  # what a look that finds every hook able to start ends
@@ -43,6 +45,7 @@ TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # while it goes on, and once
     ),
     Denied: ("Consul refuses the token: ", "Consul refused the token: "),
     Refused: ("Consul refuses what the file asks for: ", "Consul refused what the file asked for: "),
+    Altered: (f"{ALTERED}: ", f"{ALTERED}: "),
     Ineligible: ("not eligible: ", "was not eligible: "),
 }
 
@@ -205,7 +208,7 @@ class History:
             self._over(story, CONSUL)
         if isinstance(outcome, Denied):
             story.denied[kind] = now
-        if isinstance(outcome, Unknown | Denied | Refused | Ineligible):
+        if isinstance(outcome, Unknown | Denied | Refused | Ineligible | Altered):
             ended_by = CONSUL if isinstance(outcome, Unknown) else kind
             present, past = (f"{said}{outcome.why}" for said in TROUBLES[type(outcome)])
             self._mishap(story, present, past, ended_by)

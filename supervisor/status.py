@@ -18,7 +18,7 @@ from supervisor.core.node import Node
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.core.slots import Slots
 from supervisor.core.tenure import Phase
-from supervisor.history import Attempt, History, Mishap, Story, Transition
+from supervisor.history import ALTERED, Attempt, History, Mishap, Story, Transition
 from supervisor.stuck import remedy, why_stuck
 
 VERSION = 1  # of the status; fields may be added to it, none changes its meaning or goes
@@ -169,6 +169,8 @@ class Status:
             yield contender.noticed
         for fault in contender.faults or ():
             yield _cannot_start(fault)
+        if contender.altered:
+            yield f"{ALTERED}: {contender.altered}"
         if story.unrecorded:
             yield f"cannot be recorded: {story.unrecorded}"
         if after:

@@ -33,6 +33,7 @@ from supervisor.core.actions import (
 )
 from supervisor.core.events import (
     Alive,
+    Altered,
     Created,
     Dead,
     Denied,
@@ -54,10 +55,11 @@ from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S
 
 NOBODY = "11111111-2222-3333-4444-555555555555"
+ASKED = SessionSettings("n", ttl_s=60.0, lock_delay_s=0.0)  # what Asker.create asks for
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
 EVERY_REQUEST = [
     CreateSession("e", 0.0, 1.0, SessionSettings("n")),
-    RenewSession("e", 0.0, 1.0, NOBODY),
+    RenewSession("e", 0.0, 1.0, NOBODY, ASKED),
     DestroySession("e", 0.0, 1.0, NOBODY),
     ReadSession("e", 0.0, 1.0, NOBODY),
     Acquire("e", 0.0, 1.0, "key", NOBODY, b""),
@@ -176,10 +178,91 @@ def test_a_critical_check_makes_ineligible(asker: Asker) -> None:
 
 def test_a_renewal_says_alive_or_dead(asker: Asker) -> None:
     session = asker.session()
-    assert asker.ask(RenewSession("e", 0.0, 1.0, session)) == Alive()
+    assert asker.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == Alive()
     assert asker.ask(DestroySession("e", 0.0, 1.0, session)) == Done()
-    assert asker.ask(RenewSession("e", 0.0, 1.0, session)) == Dead()
+    assert asker.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == Dead()
     assert asker.ask(DestroySession("e", 0.0, 1.0, session)) == Done()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        SessionSettings("n", 1.5, 2.5, "delete", ("serfHealth",)),
+        SessionSettings("n", 60.0, 90.0),
+        SessionSettings("n", None, 0.0),
+        SessionSettings("n", 86_400.0, 0.0004),
+    ],
+)
+def test_a_session_that_consul_made_as_asked_is_alive(asker: Asker, asked: SessionSettings) -> None:
+    """Without a TTL, too; what Consul writes otherwise (1m0s, null, nanoseconds) is the same."""
+    made = asker.ask(CreateSession("e", 0.0, 1.0, asked))
+    assert isinstance(made, Created)
+    assert asker.ask(RenewSession("e", 0.0, 1.0, made.session, asked)) == Alive()
+    assert asker.ask(DestroySession("e", 0.0, 1.0, made.session)) == Done()
+
+
+@pytest.mark.parametrize("body", [None, {"TTL": "60s"}, {"LockDelay": "0s", "TTL": "60s", "NodeChecks": []}])
+def test_a_session_that_consul_made_by_its_defaults_is_altered(asker: Asker, body: object) -> None:
+    """Without a body all of it, without a field that part; the last one has all that was asked for."""
+    made = json.loads(asker.agent.call("PUT", "/session/create", body).text)["ID"]
+    outcome = asker.ask(RenewSession("e", 0.0, 1.0, made, ASKED))
+    if body is not None and "LockDelay" in body:  # type: ignore[operator]
+        assert outcome == Alive()
+    else:
+        assert isinstance(outcome, Altered)
+        said = "lock-delay 15 s instead of 0 s" + ("" if body else ", TTL none instead of 60 s")
+        assert outcome.why.startswith(f"{said}, node checks serfHealth instead of none; a proxy")
+    asker.agent.session_destroy(made)
+
+
+def renewal(**changes: object) -> bytes:
+    """A renewal's answer, as Consul 1.8.7 words it, of a session as ASKED."""
+    session = {"ID": NOBODY, "Name": "n", "Node": "n1", "LockDelay": 0, "Behavior": "release", "TTL": "60s"}
+    return json.dumps([{**session, "NodeChecks": [], "ServiceChecks": None, **changes}]).encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Alive),
+        ({"TTL": "1m0s"}, Alive),
+        ({"TTL": "60.0s"}, Alive),
+        ({"TTL": "60000ms", "NodeChecks": None}, Alive),
+        ({"ServiceChecks": [{"ID": "web", "Namespace": ""}]}, Altered),
+        ({"Checks": ["serfHealth"]}, Altered),
+        ({"LockDelay": 15_000_000_000}, Altered),
+        ({"LockDelay": "0s"}, Failed),
+        ({"LockDelay": None}, Failed),
+        ({"TTL": "soon"}, Failed),
+        ({"TTL": 60}, Failed),
+        ({"Behavior": "keep"}, Failed),
+        ({"NodeChecks": "serfHealth"}, Failed),
+        ({"NodeChecks": [7]}, Failed),
+        ({"ServiceChecks": ["web"]}, Failed),
+        ({"ID": "another"}, Failed),
+    ],
+)
+def test_a_renewal_is_compared_with_what_was_asked_for(
+    changes: dict[str, object], expected: type[Outcome]
+) -> None:
+    """Durations by their length; what is not as Consul shows it tells nothing."""
+    settings = ConsulSettings("http://h")
+    consul = Consul(settings, "http://h", Token(settings))
+    outcome = consul.decode(EVERY_REQUEST[1], response(200, renewal(**changes)))
+    assert type(outcome) is expected, outcome
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["", "s", "11111111-2222-3333-4444-55555555555", f"{NOBODY}\n", "../../kv/x", "x" * 100_000, "\ud800",
+     NOBODY.replace("1", "g")],
+)  # fmt: skip
+def test_an_id_that_is_no_uuid_is_no_session(made: str) -> None:
+    """It would stand in paths, in records and in the environment of hooks."""
+    settings = ConsulSettings("http://h")
+    consul = Consul(settings, "http://h", Token(settings))
+    outcome = consul.decode(EVERY_REQUEST[0], response(200, json.dumps({"ID": made}).encode()))
+    assert isinstance(outcome, Unknown) and "no UUID" in outcome.why
 
 
 def test_a_session_tells_its_lock_delay_and_one_that_is_gone_nothing(asker: Asker) -> None:
@@ -324,7 +407,7 @@ def test_whoever_has_no_right_is_denied_and_never_dead(guarded: Agent) -> None:
         stranger = Asker(guarded, "key", token)
         outcomes = [
             stranger.create(),
-            stranger.ask(RenewSession("e", 0.0, 1.0, session)),
+            stranger.ask(RenewSession("e", 0.0, 1.0, session, ASKED)),
             stranger.ask(DestroySession("e", 0.0, 1.0, session)),
             stranger.acquire(session),
             stranger.release(session),
@@ -332,7 +415,7 @@ def test_whoever_has_no_right_is_denied_and_never_dead(guarded: Agent) -> None:
             stranger.ask(WatchKey("e", 0.0, 1.0, "key", 0, 30.0, True)),
         ]
         assert all(isinstance(outcome, Denied) for outcome in outcomes), outcomes
-    assert owner.ask(RenewSession("e", 0.0, 1.0, session)) == Alive()
+    assert owner.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == Alive()
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -387,7 +470,7 @@ def test_a_write_that_was_made_ready_is_sent_as_it_is_unless_the_token_changed(t
 # --- what is no answer ---------------------------------------------------------------------------
 
 _SESSION = [{"ID": NOBODY, "LockDelay": 0}]
-_ENTRY = {"Key": "key", "Value": None, "CreateIndex": 1, "ModifyIndex": 1, "LockIndex": 0}
+_ENTRY = {"Key": "key", "Value": None, "CreateIndex": 1, "ModifyIndex": 1, "LockIndex": 0, "Flags": 0}
 
 
 @pytest.mark.parametrize("action", EVERY_REQUEST, ids=lambda action: type(action).__name__)

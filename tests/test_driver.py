@@ -53,6 +53,7 @@ def driven() -> tuple[Driver, Stage]:
     driver = Driver(Node([new_contender(contender(), spread=0.0, instance="i")]), stage)
     driver.dispatch(e.Tick())
     driver.dispatch(e.Answered(stage.last(a.CreateSession), e.Created("s")))
+    driver.dispatch(e.Answered(stage.last(a.RenewSession), e.Alive()))
     driver.dispatch(e.Answered(stage.last(a.WatchKey), FREE))
     return driver, stage
 
@@ -78,7 +79,7 @@ def test_a_record_that_is_refused_is_answered_in_the_same_turn() -> None:
 
 def test_what_was_decided_is_told_with_its_event() -> None:
     driver, stage = driven()
-    assert [type(event) for event in stage.told] == [e.Tick, e.Answered, e.Remembered, e.Answered]
+    assert [type(event) for event in stage.told] == [e.Tick, e.Answered, e.Remembered, e.Answered, e.Answered]
 
 
 def test_it_is_woken_at_the_deadline_and_each_second_at_the_latest() -> None:

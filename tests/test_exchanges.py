@@ -46,7 +46,7 @@ def test_an_exchange_is_told_once_whatever_becomes_of_it_after_its_answer() -> N
         raise ExchangeFailed(FailureKind.TIMEOUT, "too late")
 
     told: list[Answered] = []
-    request = RenewSession("e", 0.0, 1.0, "s")
+    request = RenewSession("e", 0.0, 1.0, "s", SessionSettings("n"))
     answer = Answer(request, told.append, lambda response: Alive())
     answer.heard(requests.Response())
     asyncio.run(answer.of(fails()))

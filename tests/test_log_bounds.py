@@ -41,6 +41,7 @@ from supervisor.core.events import (
     Won,
 )
 from supervisor.core.node import Node
+from supervisor.core.settings import SessionSettings
 from supervisor.driver import Driver
 from supervisor.hooks import HookLine
 from supervisor.log import OUTPUT_LINES_MAX
@@ -67,7 +68,7 @@ def read(item: str = "app") -> ReadKey:
 
 
 def renewal(item: str = "app") -> RenewSession:
-    return RenewSession(item, 0.0, 1.0, "session")
+    return RenewSession(item, 0.0, 1.0, "session", SessionSettings("n"))
 
 
 def answered(written: Written, request: Request, outcome: Outcome) -> None:

@@ -76,13 +76,18 @@ class Scene:
         self.under_way.remove(request)
         self.happens(e.Answered(request, outcome))
 
+    def has_session(self) -> None:
+        """The session is there, as it was asked for."""
+        self.answer(a.CreateSession, e.Created("s"))
+        self.answer(a.RenewSession, e.Alive())
+
     def hook_ends(self, *, ok: bool = True) -> None:
         """The hook that began last."""
         self.happens(e.HookEnded(self.started.pop(), ok))
 
     def acquires(self) -> None:
         """The lock is won: on_acquire is under way, if there is one."""
-        self.answer(a.CreateSession, e.Created("s"))
+        self.has_session()
         self.answer(a.WatchKey, FREE)
         self.answer(a.Acquire, WON)
 
@@ -277,13 +282,13 @@ def test_a_hook_that_we_ended_has_not_failed_but_the_next_one_may() -> None:
 def test_answers_are_timed_but_for_watches() -> None:
     scene = Scene(contender())
     scene.now = 0.2
-    scene.answer(a.CreateSession, e.Created("s"))
+    scene.has_session()
     scene.now = 25.0
     scene.answer(a.WatchKey, RIVAL)
     assert scene.value("consul_request_duration_seconds_count", operation="write") == 1
     assert scene.value("consul_request_duration_seconds_sum", operation="write") == 0.2
     assert scene.value("consul_request_duration_seconds_count", operation="read") == 0
-    assert scene.value("consul_request_duration_seconds_count", operation="renew") == 0
+    assert scene.value("consul_request_duration_seconds_count", operation="renew") == 1
     assert scene.value("consul_request_duration_seconds_count", operation="watch") is None
     assert scene.value("consul_answered_timestamp_seconds") == WALL + 25.0
     scene.now = 40.0
@@ -311,13 +316,13 @@ def test_a_refused_token_is_told_until_it_is_taken() -> None:
     assert scene.value("consul_errors_total", operation="write", error="denied") == 1
     scene.now = 1.0
     scene.happens(e.Tick())
-    scene.answer(a.CreateSession, e.Created("s"))
+    scene.has_session()
     assert (scene.value("token_refused"), scene.value("healthy")) == (0, 1)
 
 
 def test_reads_renewals_and_writes_are_told_apart() -> None:
     scene = Scene(contender())
-    read, renew = a.ReadSlots("n", 0.0, 1.0, "p"), a.RenewSession("n", 0.0, 1.0, "s")
+    read, renew = a.ReadSlots("n", 0.0, 1.0, "p"), a.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
     scene.metrics.turn(e.Answered(read, OURS), [])
     scene.metrics.turn(e.Answered(a.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
     scene.metrics.turn(e.Answered(a.ReadSession("n", 0.0, 1.0, "s"), e.SessionInfo(None)), [])

@@ -37,6 +37,7 @@ class Reason(StrEnum):
     LOCK_GONE = "lock-gone"
     RELEASED_BY_OPERATOR = "released-by-operator"
     SESSION_INVALIDATED = "session-invalidated"
+    SESSION_ALTERED = "session-altered"
     KEY_DELETED = "key-deleted"
     LEASE_EXPIRED = "lease-expired"
     UNHEALTHY = "unhealthy"
@@ -75,9 +76,10 @@ class CreateSession(Request):
 
 @dataclass(frozen=True, slots=True)
 class RenewSession(Request):
-    """``PUT /v1/session/renew/ID``."""
+    """``PUT /v1/session/renew/ID``; the answer is compared with ``asked``."""
 
     session: str
+    asked: SessionSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ class Contender:
     """``spread`` and ``phase`` are those of ``Wanted``: its own, so that neither a fleet nor one process
     asks in step.
 
-    ``silent``: the last renewal had no answer. ``own_losses``: losses of our own making in a row;
+    ``silent``: the last renewal had no answer. ``altered``: in what the last session differed from the one
+    that was asked for; blank: in nothing. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
     ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
     put on record with the tenure not before ``offer_at``. ``rest_s``: the rest that follows this tenure,
@@ -60,6 +61,7 @@ class Contender:
     tenure: Tenure | None = None
     ineligible: bool = False
     silent: bool = False
+    altered: str = ""
     own_losses: int = 0
     rejoin_at: float = -NEVER
     role: Role = Role.WAITING
@@ -144,7 +146,8 @@ class Contender:
         """Whether this node may try for what is free, as soon as its news of that is young enough."""
         session = self.session
         ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        ready = ready and self.is_fit and self.faults is not None and self.ledger.has_session(session.id)
+        ready = ready and session.verified and self.is_fit and self.faults is not None
+        ready = ready and self.ledger.has_session(session.id)
         return ready and self.claim.is_free and self.tenure is None and not self.stopping
 
     @property
@@ -359,6 +362,16 @@ def session_died(contender: Contender, now: float) -> Contender:
     return replace(contender, session=session, tenure=tenure, rejoin_at=rejoin_at)
 
 
+def session_altered(contender: Contender, why: str, now: float) -> Contender:
+    """Consul has another session than was asked for, so its lock-delay may be shorter than the lease counts
+    on: this node never holds with it, and a tenure that already has it is given up in order, at once."""
+    rejoin_at = max(contender.rejoin_at, now + sessions.ALTERED_RETRY_S)
+    contender = replace(contender, altered=why, rejoin_at=rejoin_at)
+    if contender.tenure is not None:
+        return replace(contender, tenure=contender.tenure.lose(Reason.SESSION_ALTERED, now))
+    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
+
+
 def give_back(contender: Contender, tenure: Tenure, now: float) -> Contender:
     """Not before it is on record that nothing of the tenure is left to do: a release that is applied
     late must not meet a process that has adopted the tenure."""
@@ -421,6 +434,7 @@ def follow_file(contender: Contender, now: float) -> Contender:
 
 
 def decline(contender: Contender, now: float) -> Contender:
-    """Won, but paused or found unfit since the try was sent."""
-    assert not contender.claim.queues, "who may not hold has left the line at once"
+    """Won, but paused or found unfit since the try was sent; or shown as the holder without any try."""
+    unfit_in_line = contender.claim.queues and contender.session.verified
+    assert not unfit_in_line, "a contender that may not hold has left the line at once"
     return replace(contender, session=contender.session.end(now, last_try=contender.last_try))

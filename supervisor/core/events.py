@@ -63,7 +63,14 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """The session was renewed."""
+    """The session was renewed, and it is the one that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """The session was renewed, and it is another one than was asked for; ``why`` says in what."""
+
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +265,7 @@ Outcome = (
     | Ineligible
     | Created
     | Alive
+    | Altered
     | Dead
     | Won
     | LockDelayed

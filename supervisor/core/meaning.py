@@ -17,12 +17,14 @@ from supervisor.core.contender import (
     follow_file,
     note,
     resume,
+    session_altered,
     session_died,
     step_down,
     stop,
 )
 from supervisor.core.events import (
     Alive,
+    Altered,
     Answered,
     Dead,
     Done,
@@ -157,8 +159,7 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
         return contender
     match request:
         case CreateSession():
-            renew_at = contender.renew_after(now, first=True)
-            session = sessions.created(session, contender.terms, outcome, now, renew_at)
+            session = sessions.created(session, contender.terms, outcome, now)
             ineligible = isinstance(outcome, Ineligible) or (contender.ineligible and not session.id)
             return replace(contender, session=session, ineligible=ineligible)
         case DestroySession():
@@ -186,8 +187,9 @@ def _claim_answered(contender: Contender, request: Request, outcome: Outcome, no
 
 
 def _renew_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    alive, dead, old = isinstance(outcome, Alive), isinstance(outcome, Dead), contender.session.renew.old
-    renew_at = contender.renew_after(request.at)
+    alive, dead = isinstance(outcome, Alive | Altered), isinstance(outcome, Dead)
+    old = contender.session.renew.old
+    renew_at = contender.renew_after(request.at, first=not contender.session.verified)
     session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
     if dead and (not contender.holds or _has_lost(contender)):
         return session_died(replace(contender, session=session), now)
@@ -199,7 +201,10 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     tenure = contender.tenure
     if tenure is not None and alive and not old:
         tenure = replace(tenure.outlived(), renewed=True)
-    return replace(contender, session=session, claim=claim, silent=not alive, tenure=tenure)
+    contender = replace(contender, session=session, claim=claim, silent=not alive, tenure=tenure)
+    if isinstance(outcome, Altered):
+        return session_altered(contender, outcome.why, now)
+    return replace(contender, altered="") if alive else contender
 
 
 def _has_lost(contender: Contender) -> bool:
@@ -299,7 +304,7 @@ def _hear_waiting(contender: Contender, news: News, now: float) -> Contender:
         return note(contender, news, now)
     if session.stage is not Stage.LIVE or session.ending:
         return contender
-    if not contender.is_fit:
+    if not contender.is_fit or not session.verified:
         return decline(contender, now)
     if not news.consistent:
         return replace(contender, claim=contender.claim.read_by(now))

@@ -1,7 +1,7 @@
 """One Consul session, which serves one tenure: its writes only go forward.
 
     ABSENT -> CREATING -> LIVE -> RELEASING -> DESTROYING -> ABSENT
-                           |  (acquire, any number of times, only here)
+                           |  (acquire, any number of times, only here, once it is verified)
 
 Consul may apply a write seconds after its client gave up on it. So an acquire is never sent
 after a release or a destroy, each write is repeated until it is answered, and the destroy, which
@@ -21,7 +21,18 @@ from supervisor.core.actions import (
     Request,
     Rewrite,
 )
-from supervisor.core.events import Alive, Created, Dead, Done, Ineligible, Outcome, Raced, Refused, Unknown
+from supervisor.core.events import (
+    Alive,
+    Altered,
+    Created,
+    Dead,
+    Done,
+    Ineligible,
+    Outcome,
+    Raced,
+    Refused,
+    Unknown,
+)
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.settings import SessionSettings
 from supervisor.core.values import replace
@@ -30,6 +41,7 @@ from supervisor.core.values import replace
 # learns that the key was released (core.key): so long after the release that news and question have come.
 DESTROY_PAUSE_S = 0.25
 REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
+ALTERED_RETRY_S = 2.0  # three requests each time: few enough for Consul, and soon after the proxy is mended
 CREATE_WITHOUT_TTL_RETRY_S = 10.0
 CREATE_SPACING_S = 1.0  # sessions that die at once (a flapping check) are not made in a tight loop
 RENEW_WITHOUT_TTL_S = 10.0  # not to keep it alive, but to learn that it is dead
@@ -65,6 +77,9 @@ class Session:
     value that it gave the key with that, or has given it since; ``rewrite_at``: when it is to be given
     one once more, for nobody knows what became of the last.
 
+    ``verified``: a renewal has shown that Consul has the session that was asked for; nothing is tried with
+    it before. The first renewal therefore follows the create at once, while this node waits anyway.
+
     ``prepared``: its next acquire has been made ready. ``dead``: Consul said so; it is destroyed all
     the same, for a server that has just restarted may say so of a living one. ``ending``: wanted
     gone as soon as it is there, since ``ending_since``. ``last_try``: at the end of this process one
@@ -76,6 +91,7 @@ class Session:
     id: str = ""
     write: Lane = Lane()
     renew: Lane = Lane()
+    verified: bool = False
     tried: bool = False
     wrote: bytes | None = None
     rewrite_at: float = -NEVER
@@ -124,6 +140,7 @@ class Session:
     def attempt(self, request: Request) -> "Session":
         """A try is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
+        assert self.verified, f"a try with a session that nobody has looked at: {request}"
         wrote = request.value if isinstance(request, Acquire | Enroll) else self.wrote
         return replace(self, write=self.write.begin(request), tried=True, prepared=False, wrote=wrote)
 
@@ -176,14 +193,14 @@ def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, 
     """The next renewal if it is due. A session that is dead or being given up is not renewed."""
     if session.stage is not Stage.LIVE or not session.renew.ready(now):
         return session, None
-    renewal = RenewSession(terms.item, now, terms.exchange_s, session.id)
+    renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, terms.settings)
     return replace(session, renew=session.renew.begin(renewal)), renewal
 
 
-def created(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
-    """The answer to a create."""
+def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
+    """The answer to a create, which tells the session's ID alone."""
     if isinstance(outcome, Created):
-        renew = Lane(due_at=renew_at)
+        renew = Lane(due_at=now)
         live = replace(session, stage=Stage.LIVE, id=outcome.session, write=session.write.end(), renew=renew)
         return _toward_end(live, now) if session.ending else live
     if session.ending:
@@ -198,9 +215,9 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
 def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
     """The answer to a renewal; what it means when the session is dead is its owner's to judge."""
     assert session.renew.pending is not None
-    alive = isinstance(outcome, Alive)
-    due_at = renew_at if alive else now + terms.urgent_retry_s
-    return replace(session, renew=session.renew.end(max(due_at, now)))
+    due_at = renew_at if isinstance(outcome, Alive | Altered) else now + terms.urgent_retry_s
+    verified = session.verified or isinstance(outcome, Alive)
+    return replace(session, renew=session.renew.end(max(due_at, now)), verified=verified)
 
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:

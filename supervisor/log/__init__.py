@@ -29,6 +29,7 @@ from supervisor.core.actions import (
     StopRun,
 )
 from supervisor.core.events import (
+    Altered,
     Answered,
     Denied,
     Event,
@@ -194,7 +195,7 @@ class Log:
                 for works in (type(request), *endpoint_of(request).shows):
                     self._troubles.works(name, item, in_words(works.__name__), since=request.at)
         match outcome:
-            case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why):
+            case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why) | Altered(why):
                 self.line("debug", "exchange-failed", item=item, kind=kind, why=why)
                 self._troubles.failed(_TROUBLE[type(outcome)], item, why, kind)
             case LockDelayed() | Raced():
@@ -266,6 +267,7 @@ _TROUBLE: dict[type[Outcome], Name] = {
     Denied: "consul-denied",
     Refused: "consul-refused",
     Ineligible: "not-eligible",
+    Altered: "session-altered",
 }
 
 

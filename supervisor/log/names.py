@@ -54,6 +54,7 @@ Name = Literal[
     "consul-throttled",
     "consul-denied",
     "consul-refused",
+    "session-altered",
     "consul-answers",
     "request",
     "exchange-failed",

@@ -38,6 +38,7 @@ KINDS: dict[Name, Kind] = {
     "consul-denied": Kind("error", "consul-answers", FORGET_S),
     "consul-refused": Kind("error", "consul-answers", FORGET_S),
     "not-eligible": Kind("warning", "consul-answers", FORGET_S),
+    "session-altered": Kind("error", "consul-answers", FORGET_S),
     "check-failed": Kind("warning", "check-succeeds"),
     "journal-failed": Kind("error", "journal-works"),
 }

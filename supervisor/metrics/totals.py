@@ -21,6 +21,7 @@ from supervisor.core.actions import (
 )
 from supervisor.core.contender import Contender
 from supervisor.core.events import (
+    Altered,
     Answered,
     Denied,
     Event,
@@ -45,6 +46,7 @@ ERRORS: dict[type[Outcome], str] = {
     Throttled: "throttled",
     Denied: "denied",
     Refused: "refused",
+    Altered: "altered",
 }
 HOOK_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)  # 5 s and 30 s: default timeouts
 CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)  # none lasts longer

@@ -61,6 +61,7 @@ REPLIES: dict[str, Reply] = {
     "200 of another key": Reply(
         200, b'{"Results": [{"KV": {"Key": "another", "Session": "another", "CreateIndex": 1}}]}'
     ),
+    "200 of an altered session": Reply(200, b'[{"ID": "s", "LockDelay": 1, "Behavior": "release"}]'),
     "301": Reply(301),
     "400": Reply(400, b"Request decode failed: json: cannot unmarshal number"),
     "403 Permission denied": Reply(403, b"Permission denied"),
@@ -104,9 +105,9 @@ def good(request: Request) -> dict[str, Reply]:
     """What Consul answers to this request when all is well, in each form."""
     match request:
         case a.CreateSession():
-            return {"it is made": _json({"ID": "s"})}
+            return {"it is made": _json({"ID": "11111111-2222-3333-4444-555555555555"})}
         case a.RenewSession(session=session):
-            return {"it lives": _json([{"ID": session}])}
+            return {"it lives": _json([{"ID": session, "LockDelay": 30 * 10**9, **_AS_ASKED}])}
         case a.ReadSession(session=session):
             return {"it lives": _json([{"ID": session, "LockDelay": 15 * 10**9, "Name": "ours"}])}
         case a.DestroySession():
@@ -160,10 +161,11 @@ def outcomes(request: Request) -> dict[str, e.Outcome]:
     return SILENCE | told
 
 
+_AS_ASKED = {"Name": "ours", "Behavior": "release", "NodeChecks": [], "TTL": "10s"}
 _WHO, _ROSTER = ("n", 0.0, 1.0), a.Roster(3, ("s",), 30.0)
 REQUESTS: tuple[Request, ...] = (
     a.CreateSession(*_WHO, SessionSettings("ours")),
-    a.RenewSession(*_WHO, "s"),
+    a.RenewSession(*_WHO, "s", SessionSettings("ours")),
     a.ReadSession(*_WHO, "s"),
     a.DestroySession(*_WHO, "s"),
     a.Acquire(*_WHO, "k", "s", b"me"),

@@ -37,7 +37,7 @@ def test_every_answer_has_an_outcome(request_: a.Request) -> None:
             told.turn(e.Answered(request_, outcome), (request_,))
         if isinstance(outcome, SAYS_NOTHING):
             last = history.story("n").last_error
-            assert last is not None and last.text == f"{TROUBLES[type(outcome)]}{outcome.why}"
+            assert last is not None and last.text == f"{TROUBLES[type(outcome)][0]}{outcome.why}"
             assert outcome.why.strip() and type(outcome) in {*ERRORS, e.Ineligible}, name
 
 
@@ -66,6 +66,7 @@ def test_each_kind_of_trouble_is_told_from_the_others() -> None:
     assert isinstance(create["429 connections"], e.Failed)
     assert "http_max_conns_per_client" in create["429 connections"].why
     assert type(create["no answer"]) is e.Unknown
+    assert isinstance(renewal["200 of an altered session"], e.Altered)
 
 
 def test_a_refusal_says_what_would_mend_it() -> None:

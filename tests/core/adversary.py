@@ -57,6 +57,7 @@ class World:
             monitor.asked is not None,
             max(monitor.resumed_at - now, -self.contender.lease.fresh_s - GRID_S),
             monitor.stop_writes,
+            monitor.verified == self.contender.session.id,
         )
         return key_of(self.contender, now, onlooker)
 
@@ -173,7 +174,7 @@ def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
             yield from (e.Created(f"s{world.sessions}"), e.Refused(""), e.Ineligible(""), e.Denied(""))
             yield e.Throttled("")
         case a.RenewSession():
-            yield from (e.Alive(), e.Dead(), e.Denied(""))
+            yield from (e.Alive(), e.Altered("lock-delay"), e.Dead(), e.Denied(""))
         case a.Acquire():
             yield from (e.Won(3, 7, 1), e.LockDelayed(), e.Raced(), e.Dead(), e.Denied(""))
         case a.Rewrite():

@@ -44,7 +44,8 @@ class Scene:
     then be applied late; ``ends`` of a session by itself; ``cuts`` of a node from Consul; ``crashes``;
     ``deletes`` by an operator, of the record or of a contender's key. ``stops``: who may be asked to.
     ``limits``: those of the files, where they differ; ``limit`` is the highest. ``files``: so often a node
-    reads another file, whose limit and prune delay are those of ``other``. ``shows``: classes of events,
+    reads another file, whose limit and prune delay are those of ``other``. ``alters``: so often a proxy
+    changes the request for a session. ``shows``: classes of events,
     outcomes and actions that must occur."""
 
     name: str
@@ -60,6 +61,7 @@ class Scene:
     limits: tuple[int, ...] = ()
     files: int = 0
     other: tuple[int, float] = (1, PRUNE_DELAY_S)
+    alters: int = 0
     shows: frozenset[type] = frozenset()
 
     def settings(self, node: int, other: bool = False) -> SemaphoreSettings:
@@ -90,6 +92,7 @@ class Consul:
     lock: e.LockKey | None = None
     keys: tuple[tuple[str, int, float], ...] = ()
     alive: frozenset[str] = frozenset()
+    altered: frozenset[str] = frozenset()
 
     @property
     def view(self) -> e.SlotsView:
@@ -105,7 +108,7 @@ class Consul:
 
     def without(self, session: str) -> "Consul":
         """The session has ended, and its key with it."""
-        ended = replace(self, alive=self.alive - {session})
+        ended = replace(self, alive=self.alive - {session}, altered=self.altered - {session})
         return ended.deleted(session) if self.has_key(session) else ended
 
     def deleted(self, session: str) -> "Consul":
@@ -116,7 +119,9 @@ class Consul:
         """What it does and says when this request reaches it."""
         match request:
             case a.RenewSession(session=session):
-                return self, e.Alive() if session in self.alive else e.Dead()
+                if session not in self.alive:
+                    return self, e.Dead()
+                return self, e.Altered("behavior") if session in self.altered else e.Alive()
             case a.DestroySession(session=session):
                 return self.without(session), e.Done()
             case a.ReadSlots() | a.WatchSlots():
@@ -195,7 +200,7 @@ class World:
     consul: Consul = Consul()
     now: float = 0.0
     late: tuple[Write, ...] = ()
-    left: tuple[int, ...] = ()  # losses, ends, cuts, crashes, deletes, stops, files
+    left: tuple[int, ...] = ()  # losses, ends, cuts, crashes, deletes, stops, files, alters
 
     def with_node(self, number: int, node: Node) -> "World":
         nodes = (*self.nodes[:number], node, *self.nodes[number + 1 :])
@@ -232,7 +237,7 @@ class World:
             )
             for write in self.late
         )
-        whole = (tuple(parts), lock, keys, ("#", consul.index), tuple(sorted(consul.alive)), late, self.left)
+        whole = (tuple(parts), lock, keys, ("#", consul.index), _lives(consul), late, self.left)
         return _ranked(whole)
 
     def _request(self, request: a.Request, naming: "Naming | None") -> Any:
@@ -246,6 +251,10 @@ class _OwnNames(Naming):
 
     def session(self, name: str) -> str:
         return name
+
+
+def _lives(consul: Consul) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(sorted(consul.alive)), tuple(sorted(consul.altered))
 
 
 def _ranked(key: Any) -> tuple[Any, ...]:
@@ -275,7 +284,7 @@ def _ranked(key: Any) -> tuple[Any, ...]:
     return whole
 
 
-LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES = range(7)
+LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES, ALTERS = range(8)
 Link = tuple[str, "Link"] | None
 
 
@@ -307,6 +316,7 @@ class Crowd:
             self.scene.deletes,
             self.scene.stops,
             self.scene.files,
+            self.scene.alters,
         )
         nodes = tuple(
             Node(new_contender(self.scene.settings(number), spread=0.0, instance=str(number)))
@@ -383,6 +393,11 @@ class Crowd:
                 f"{who} session {name}",
                 self._turn(replace(answered, consul=consul), number, e.Answered(request, e.Created(name))),
             )
+            if world.left[ALTERS]:
+                consul = replace(consul, altered=consul.altered | {name})
+                altered = _spent(replace(answered, consul=consul), ALTERS)
+                created = e.Answered(request, e.Created(name))
+                yield f"{who} session {name}, altered", self._turn(altered, number, created)
             return
         consul, outcome = world.consul.applied(request)
         if isinstance(request, a.Enroll) and isinstance(outcome, e.Raced):
@@ -601,6 +616,7 @@ SCENES = (
     Scene("one: lost answers, ends", 1, 1, losses=2, ends=1, shows=ALONE),
     Scene("one: crashes, deletes", 1, 1, crashes=1, deletes=1, ends=1),
     Scene("two for one: ends", 2, 1, ends=2, shows=frozenset({a.TakeSlot})),
+    Scene("two for one: altered sessions", 2, 1, alters=2, ends=1, shows=frozenset({e.Altered})),
     Scene("two for one: lost answers", 2, 1, losses=1, ends=1),
     Scene("two for one: cut off", 2, 1, cuts=1, ends=1),
     Scene("two for one: crashes", 2, 1, crashes=1, ends=1),

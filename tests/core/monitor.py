@@ -36,6 +36,7 @@ class Monitor:
     ``written``: the last kind of write of the session. ``stop_writes``: those since the stop.
     ``asked``: a record that waits for its answer, and nothing happens before; ``kept``: the newest
     that is written. ``resumed_at``: time passed unseen until then.
+    ``verified``, ``altered``: the session that a renewal showed last, where it was as asked and where not.
     ``overtaken``: what was asked before the tenure began, or before the watch told of a change;
     the answer can confirm but not contradict.
     """
@@ -58,6 +59,8 @@ class Monitor:
     asked: a.Remember | None = None
     kept: a.Memory = NOTHING
     resumed_at: float = -inf
+    verified: str = ""
+    altered: str = ""
 
     @property
     def running(self) -> tuple[Running, ...]:
@@ -122,6 +125,7 @@ def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
     match event:
         case e.Answered(request, outcome):
             pending = tuple(other for other in monitor.pending if other != request)
+            monitor = _shown(monitor, request, outcome)
             assert len(pending) == len(monitor.pending) - 1, "an answer to a question that nobody asked"
             monitor = _news(replace(monitor, pending=pending), before, request, outcome)
             # A later question of the same instant is equal to it, and not overtaken.
@@ -137,6 +141,15 @@ def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
         case e.Remembered(remember):
             assert remember == monitor.asked, "an answer to a record that nobody asked for"
             return replace(monitor, asked=None, kept=remember.memory if event.ok else monitor.kept)
+    return monitor
+
+
+def _shown(monitor: Monitor, request: a.Request, outcome: e.Outcome) -> Monitor:
+    match request, outcome:
+        case a.RenewSession(session=session), e.Alive():
+            return replace(monitor, verified=session, altered="")
+        case a.RenewSession(session=session), e.Altered():
+            return replace(monitor, verified="", altered=session)
     return monitor
 
 
@@ -294,6 +307,7 @@ def _asked(monitor: Monitor, after: Contender, request: a.Request, now: float) -
         assert rank == 1 or (monitor.hook is None and monitor.run is None), "released under a hook"
         assert rank > 1 or after.tenure is None, "an acquire during a tenure"
         assert rank > 1 or monitor.kept.session == request.session, "an acquire that is not on record"
+        assert rank > 1 or monitor.verified == request.session, "an acquire with a session not looked at"
         assert rank > 1 or not after.paused, "an acquire while paused"
         assert rank > 1 or after.health.fit, "an acquire while unfit"
         assert rank > 1 or after.faults == (), "an acquire while a hook may be unable to start"
@@ -329,7 +343,7 @@ def _ends_belief_with_reason(
             | e.RunEnded()
             | e.Remembered(why_not="full")
             | e.HookEnded(ok=False)
-            | e.Answered(outcome=e.Dead())
+            | e.Answered(outcome=e.Dead() | e.Altered())
         ):
             reason = True
     assert believes or reason, "belief ended without a reason"
@@ -352,6 +366,7 @@ def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now
         assert now < monitor.contact_at + after.lease.room_s, "belief outlives the room"
         assert not after.stopping, "belief after a stop was asked for"
         assert not monitor.exposed, "belief against Consul's word"
+        assert tenure.session != monitor.altered, "belief with a session that is not what was asked for"
     acts = monitor.hook is not None or monitor.run is not None
     if acts and not after.settings.accept_overlap:
         assert now <= _rival_at(monitor, after), "a hook or child of ours in a rival's time"

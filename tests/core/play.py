@@ -47,7 +47,8 @@ def contender(
 
 class Play:
     """An election on the stage. ``log``: every action ever begun, with its time, but what is only
-    made ready (``prepared``) and what was to be kept (``records``, unless ``disk_full``)."""
+    made ready (``prepared``), what was to be kept (``records``, unless ``disk_full``), and the renewal that
+    shows a new session, which is answered at once (unless ``verifies`` is False)."""
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Play:
             settings, spread=0.0, instance="i", memory=memory, recorded=recorded, now=now
         )
         self.records: list[a.Memory] = []
+        self.verifies = True
         self.disk_full = False
         self.refused = 0
         self.log: list[tuple[float, a.Action]] = []
@@ -92,7 +94,7 @@ class Play:
         """Any event; gives what is begun."""
         assert now >= self.now, "time runs backwards"
         self.now = now
-        begun = self._turn(event, now)
+        begun = self._verified(event, self._turn(event, now), now)
         if isinstance(event, e.Answered):
             self.under_way.remove(event.request)
         self.under_way += [action for action in begun if isinstance(action, a.Request)]
@@ -100,6 +102,15 @@ class Play:
         done: list[a.Action] = [action for action in begun if not isinstance(action, a.Prepare)]
         self.log += [(now, action) for action in done]
         return done
+
+    def _verified(self, event: e.Event, begun: list[a.Action], now: float) -> list[a.Action]:
+        """A session that was just made is as it was asked for."""
+        created = isinstance(event, e.Answered) and isinstance(event.outcome, e.Created)
+        shows = [action for action in begun if isinstance(action, a.RenewSession)]
+        if not created or not shows or not self.verifies:
+            return begun
+        rest = [action for action in begun if action not in shows]
+        return rest + self._turn(e.Answered(shows[0], e.Alive()), now)
 
     def _turn(self, event: e.Event, now: float) -> list[a.Action]:
         """What is to be kept is kept at once, as the driver does it, and is not part of the lines."""

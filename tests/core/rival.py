@@ -44,7 +44,8 @@ class Scene:
     often we are killed, and a record cannot be written. ``takes``: how often the rival takes the key; the
     last time it keeps it. ``departs``: a restart finds that the file
     has no such election any more. ``stop``: a stop may be asked for. ``files``: so often the file changes
-    and is read again, and then has another value and another room."""
+    and is read again, and then has another value and another room. ``alters``: so often a proxy changes
+    the request for a session, which Consul then makes without a lock-delay."""
 
     name: str
     settings: ElectionSettings
@@ -56,6 +57,7 @@ class Scene:
     stop: bool = False
     departs: bool = False
     files: int = 0
+    alters: int = 0
     takes: int = 1
     steps_max: int | None = None
     shows: frozenset[object] = frozenset()
@@ -91,6 +93,7 @@ class World:
     holder: str = ""
     delay_until: float = -inf
     alive: frozenset[str] = frozenset()
+    altered: frozenset[str] = frozenset()
     pending: tuple[Pending, ...] = ()
     late: tuple[Write, ...] = ()
     hook: tuple[a.StartHook, float] | None = None
@@ -105,6 +108,7 @@ class World:
     refusals: int = 0
     takes: int = 0
     files: int = 0
+    alters: int = 0
     recorded: ElectionSettings | None = None
     value: bytes = b""
 
@@ -125,13 +129,14 @@ class World:
             self.holder,
             max(self.delay_until - self.now, 0.0),
             tuple(sorted(self.alive)),
+            tuple(sorted(self.altered)),
             tuple((part(p.request, naming), part(p.answer, naming)) for p in self.pending),
             tuple((type(write).__name__, write.session, getattr(write, "value", b"")) for write in self.late),
             self.hook and (self.hook[0].context.event, self.hook[1] - self.now),
             self.run and self.run[1] - self.now,
             (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.stopped),
             (self.losses, self.ends, self.crashes, self.refusals, self.takes),
-            (self.files, self.recorded and self.recorded.value, self.value, memory.leader),
+            (self.alters, self.files, self.recorded and self.recorded.value, self.value, memory.leader),
         )
 
     @staticmethod
@@ -229,9 +234,16 @@ class _Explorer:
                 if wakes and a.WatchKey not in self.scene.slow:
                     return self._answers(world, pending, world.view)
             elif type(pending.request) not in self.scene.slow:
-                applied, answer = self._applied(world, pending.request)
-                return self._answers(applied, pending, answer)
+                return self._answered(world, pending)
         return None
+
+    def _answered(self, world: World, pending: Pending) -> Iterator[tuple[str, World]]:
+        applied, answer = self._applied(world, pending.request)
+        yield from self._answers(applied, pending, answer)
+        if isinstance(answer, e.Created) and world.alters < self.scene.alters:
+            altered = replace(applied, altered=applied.altered | {answer.session}, alters=world.alters + 1)
+            for told, moved in self._answers(altered, pending, answer):
+                yield f"altered: {told}", moved
 
     def _all_that_may_happen(self, world: World) -> Iterator[tuple[str, World]]:
         yield from self._consul(world)
@@ -450,7 +462,9 @@ class _Explorer:
                 name = next(name for name in NAMES if name not in known)
                 return replace(world, alive=world.alive | {name}), e.Created(name)
             case a.RenewSession(session=session):
-                return world, e.Alive() if session in world.alive else e.Dead()
+                if session not in world.alive:
+                    return world, e.Dead()
+                return world, e.Altered("lock-delay") if session in world.altered else e.Alive()
             case a.ReadSession():
                 return world, e.SessionInfo(2.0)
             case a.Acquire(session=session, value=value):
@@ -477,10 +491,11 @@ class _Explorer:
     def _without(self, world: World, session: str) -> World:
         if session not in world.alive:
             return world
-        world = replace(world, alive=world.alive - {session})
+        guarded = session not in world.altered
+        world = replace(world, alive=world.alive - {session}, altered=world.altered - {session})
         if world.holder != session:
             return world
-        delay_s = self.scene.settings.session.lock_delay_s
+        delay_s = self.scene.settings.session.lock_delay_s if guarded else 0.0
         return replace(world, holder="", delay_until=world.now + delay_s)
 
 
@@ -530,13 +545,26 @@ def _short(value: object) -> str:
 
 
 def scene(name: str, *slow: type, shows: tuple[object, ...] = (), **more: Any) -> Scene:
-    powers = ("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "takes", "steps_max")
+    powers = (
+        "losses",
+        "ends",
+        "crashes",
+        "refusals",
+        "stop",
+        "departs",
+        "files",
+        "alters",
+        "takes",
+        "steps_max",
+    )
     given = {power: more.pop(power) for power in powers if power in more}
     return Scene(name, election(**{**HOOKS, **more}), slow, shows=frozenset(shows), **given)
 
 
 SCENES = (
     scene("sessions end", ends=2, stop=True),
+    scene("altered sessions", ends=1, crashes=1, alters=1),
+    scene("altered sessions, late acquire", a.Acquire, losses=1, ends=1, alters=1),
     scene("late acquire", a.Acquire, losses=2, ends=1),
     scene("late acquire, crash", a.Acquire, losses=1, crashes=1),
     scene("late release and destroy", a.Release, a.DestroySession, losses=2, stop=True),

@@ -91,7 +91,7 @@ WALKS = (
          shows=(a.WatchKey, a.KillHook, e.Tick, Role.OBSERVER)),
     walk("sessions", a.CreateSession, a.RenewSession,
          shows=(a.CreateSession, a.RenewSession, e.Created, e.Refused, e.Ineligible, e.Throttled, e.Alive,
-                e.Dead, Role.INELIGIBLE)),
+                e.Altered, e.Dead, Role.INELIGIBLE)),
     walk("tries", a.Acquire, a.ReadKey,
          shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.Raced, e.Unknown, e.Denied, Role.WAITING)),
     walk("delays", a.Acquire, a.ReadKey, a.ReadSession, stop=False, shows=(a.ReadSession, e.SessionInfo)),

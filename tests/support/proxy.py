@@ -15,7 +15,7 @@ import asyncio
 import socket
 import struct
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -27,7 +27,7 @@ from tests.support.patience import PATIENCE_S
 HEAD_BYTES_MAX = 2**16
 PART_BYTES = 2**16
 
-Stage = Literal["request", "answer"]
+Stage = Literal["request", "answer", "body"]  # body: a request whose body is changed on its way
 
 
 @dataclass(eq=False)
@@ -52,6 +52,7 @@ class Rule:
     times: int | None
     reset: bool = False
     reply: bytes = b""
+    edit: Callable[[bytes], bytes] | None = None
     for_s: float | None = None
     released: asyncio.Event = field(default_factory=asyncio.Event)
     _caught: list[Exchange] = field(default_factory=list)
@@ -168,6 +169,12 @@ class Proxy:
         reply = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
         return self._add(Rule(self, "request", method, path, b"", times, reply=reply))
 
+    def change(
+        self, edit: Callable[[bytes], bytes], method: str = "", path: str = "", times: int | None = None
+    ) -> Rule:
+        """Send matching requests on with the body that ``edit`` makes of theirs."""
+        return self._add(Rule(self, "body", method, path, b"", times, edit=edit))
+
     @contextmanager
     def silence(self) -> Iterator[None]:
         """Nothing comes through either way, and nothing is refused: a black hole; later all goes on."""
@@ -280,8 +287,20 @@ class Proxy:
                 writer.write(reply)
                 await writer.drain()
                 continue
-            up_writer.write(head + exchange.body)
+            up_writer.write(self._sent_on(head, exchange))
             await up_writer.drain()
+
+    def _sent_on(self, head: bytes, exchange: Exchange) -> bytes:
+        """The request as Consul gets it: as it came, unless a rule changes its body."""
+        body = exchange.body
+        for rule in tuple(self.rules):
+            if rule.edit is not None and rule.catches("body", exchange):
+                body = rule.edit(body)
+        lines = head.split(b"\r\n")
+        named = [i for i, line in enumerate(lines) if line.lower().startswith(b"content-length:")]
+        for i in named:
+            lines[i] = f"Content-Length: {len(body)}".encode()
+        return b"\r\n".join(lines) + body
 
     async def _pass_answers(
         self, up_reader: asyncio.StreamReader, writer: asyncio.StreamWriter, exchanges: list[Exchange]

@@ -14,7 +14,7 @@ from supervisor.core.actions import HookContext, Reason, Role, StartHook
 from supervisor.core.contender import new_contender
 from supervisor.core.lease import lease_of
 from supervisor.core.node import Node
-from supervisor.core.settings import Command, Hook, Run, Webhook
+from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
 from supervisor.core.tenure import Phase, Tenure
 from supervisor.history import ATTEMPTS_MAX, DENIED_S, TRANSITIONS_MAX, History
 from supervisor.http_server import HttpRequest
@@ -256,7 +256,9 @@ def test_consul_did_not_answer_once_it_does() -> None:
 def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
     stage = Stage()
     stage.answers(e.Denied("Permission denied"))
-    stage.history.turn(e.Answered(a.RenewSession("n", stage.now, 3.0, "s"), e.Alive()), [])
+    stage.history.turn(
+        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), e.Alive()), []
+    )
     assert stage.item["last_error"]["text"] == "Consul refuses the token: Permission denied"
     stage.answers(e.KeyView(5))
     assert stage.item["last_error"]["text"] == "Consul refused the token: Permission denied"
@@ -300,7 +302,9 @@ def test_a_refused_token_is_red_until_it_is_taken_or_nobody_asks_any_more() -> N
 def test_one_key_that_is_denied_beside_others_that_are_not_stays_red() -> None:
     stage = Stage()
     stage.answers(e.Denied("Permission denied"))
-    stage.history.turn(e.Answered(a.RenewSession("n", stage.now, 3.0, "s"), e.Alive()), [])
+    stage.history.turn(
+        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("n")), e.Alive()), []
+    )
     assert stage.code("/healthz") == 503
 
 

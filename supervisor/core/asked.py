@@ -1,0 +1,38 @@
+"""Whether Consul has the session that was asked for, because the lease counts on its lock-delay.
+
+A session is fixed once it is made. Where Consul shows another one than the file asks for, a proxy between
+this node and Consul changed the request: without its body Consul makes a session with a lock-delay of 15 s,
+no TTL and the check serfHealth, and a rival may hold before this node has stopped.
+"""
+
+from supervisor.core.lease import LOCK_DELAY_MAX_S
+from supervisor.core.settings import SessionSettings
+
+SAME_S = 0.001  # durations are sent in whole milliseconds
+
+
+def differences(asked: SessionSettings, has: SessionSettings) -> str:
+    """Name each part of the session that Consul has otherwise than it was asked for; blank: none."""
+    pairs = (
+        ("lock-delay", _guard(asked.lock_delay_s), _guard(has.lock_delay_s)),
+        ("TTL", _time(asked.ttl_s), _time(has.ttl_s)),
+        ("behavior", asked.behavior, has.behavior),
+        ("node checks", _names(asked.node_checks), _names(has.node_checks)),
+        ("service checks", _names(asked.service_checks), _names(has.service_checks)),
+    )
+    return ", ".join(
+        f"{name} {there} instead of {wanted}" for name, wanted, there in pairs if there != wanted
+    )
+
+
+def _guard(lock_delay_s: float) -> str:
+    """Consul applies no longer lock-delay, whatever it stores."""
+    return _time(min(lock_delay_s, LOCK_DELAY_MAX_S))
+
+
+def _time(length_s: float | None) -> str:
+    return "none" if length_s is None else f"{round(length_s / SAME_S) * SAME_S:g} s"
+
+
+def _names(checks: tuple[str, ...]) -> str:
+    return " and ".join(sorted(set(checks))) or "none"
