@@ -38,6 +38,7 @@ from supervisor.core.events import (
     Dead,
     Denied,
     Done,
+    Failed,
     Ineligible,
     KeyView,
     LockDelayed,

@@ -102,6 +102,26 @@ def test_the_newest_state_counts() -> None:
     assert record.memory == lost
 
 
+BAD_IDS = ["a\nb", "../../kv/x", "x" * 100_000, "\ud800", " "]
+
+
+@pytest.mark.parametrize("session", BAD_IDS, ids=lambda each: ascii(each[:9]))
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_session_with_an_id_that_consul_cannot_have_made_is_forgotten(session: str, paused: bool) -> None:
+    """An earlier version took whatever a broken proxy called an ID; nothing was begun with it."""
+    record = found_in(whole(Memory(Step.SESSION, "k", session, paused=paused)))
+    assert record.memory == Memory(paused=paused)
+
+
+@pytest.mark.parametrize("session", BAD_IDS, ids=lambda each: ascii(each[:9]))
+def test_a_tenure_with_such_an_id_is_damage(session: str) -> None:
+    """So its on_lose runs; what an older line says still leads to the processes of a crash."""
+    for step in (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK):
+        with pytest.raises(Unreadable, match="no ID of Consul") as told:
+            read(whole() + state_line(replace(MEMORY, step=step, session=session), (), HERE, "later") + b" ")
+        assert told.value.last is not None and told.value.last.memory == MEMORY
+
+
 @pytest.mark.parametrize("room", [b"", b"    ", b"\0" * 4, b"\0" * 4 + b"    "])
 @pytest.mark.parametrize("cut", range(1, 80, 7))
 def test_a_line_without_its_end_is_damage(cut: int, room: bytes) -> None:

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import NOTHING, Memory
+from supervisor.core.actions import NOTHING, Memory, Step
 from supervisor.core.settings import ItemSettings, Settings
 from supervisor.journal.values import from_plain, to_plain
 from supervisor.leftovers import Group
+from supervisor.roster import SESSION
 
 LEADER_BYTES_MAX = 4096  # a longer value is not kept: hooks are told nothing, reads bring it back
 
@@ -122,13 +123,25 @@ def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
         return Recorded(
             settings=from_plain(Settings, settings["settings"]),
             consul=from_plain(ConsulSettings, settings["consul"]),
-            memory=from_plain(Memory, state),
+            memory=_memory(state),
             identity=from_plain(Identity, state),
             groups=from_plain(tuple[Group, ...], state["groups"]),
             withheld=from_plain(tuple[str, ...], settings["withheld"]),
         )
     except (KeyError, ValueError, TypeError, AttributeError, StopIteration) as error:
         raise Unreadable(f"it is not a record of this program: {error}") from error
+
+
+def _memory(state: dict[str, Any]) -> Memory:
+    """Read what is on record. Forget a session whose ID Consul cannot have made, because a broken peer once
+    told it and nothing is there to be ended. Raises ValueError where a tenure is said to have had one."""
+    memory = from_plain(Memory, state)
+    assert isinstance(memory, Memory)
+    if memory.session and not SESSION.fullmatch(memory.session):
+        if memory.step is not Step.SESSION:
+            raise ValueError("the session of its tenure has no ID of Consul")
+        return Memory(paused=memory.paused)
+    return memory
 
 
 def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
