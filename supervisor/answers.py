@@ -72,6 +72,11 @@ def index_of(response: requests.Response) -> int:
     return int(index_text)
 
 
+def is_filtered(response: requests.Response) -> bool:
+    """Whether Consul left out of this list what the token may not read; it says so since 1.11."""
+    return response.headers.get("X-Consul-Results-Filtered-By-ACLs", "").lower() == "true"
+
+
 def why(response: requests.Response) -> str:
     """Status and body, as the reason of a failure that an operator is shown."""
     words = " ".join(_words(response).split())[:WHY_CHARS_MAX]

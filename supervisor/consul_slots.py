@@ -11,7 +11,7 @@ from urllib.parse import quote
 import requests
 
 from supervisor import roster as rosters
-from supervisor.answers import Unreadable, index_of, json_of, number, said, text, value_of, why
+from supervisor.answers import Unreadable, index_of, is_filtered, json_of, number, said, text, value_of, why
 from supervisor.calls import Call, get, transaction, waiting
 from supervisor.core.actions import Enroll, Leave, ReadSlots, Roster, SetRoster, TakeSlot, WatchSlots
 from supervisor.core.events import (
@@ -108,7 +108,7 @@ class Reader:
     def view(self, index: int, response: requests.Response) -> SlotsView:
         """All below the prefix; keys that are no contenders' are passed over. Raises Unreadable."""
         if response.status_code == 404:
-            return SlotsView(index)
+            return SlotsView(index, filtered=is_filtered(response))
         lock: LockKey | None = None
         read: dict[str, tuple[object, ContenderKey]] = {}
         for entry in json_of(response, list):
@@ -125,7 +125,8 @@ class Reader:
             elif text(entry, "Session", "") == name or number(entry, "Flags") == SEMAPHORE_FLAGS:
                 read[name] = (entry, _contender_key(name, entry))
         self._last = read
-        return SlotsView(index, lock, tuple(key for _, key in read.values()))
+        contenders = tuple(key for _, key in read.values())
+        return SlotsView(index, lock, contenders, is_filtered(response))
 
 
 def _lock_key(entry: Any) -> LockKey:

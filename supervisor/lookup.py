@@ -40,6 +40,11 @@ async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
     outcome = await _asked(settings, ReadSlots("", 0.0, LOOKUP_S, prefix))
     if not isinstance(outcome, SlotsView):
         raise LookupFailed(f"cannot read {prefix}/: Consul answers {_said(outcome)}")
+    if outcome.hides:
+        rule = f'give the token: key_prefix "{prefix}/" {{ policy = "read" }}'
+        raise LookupFailed(
+            f"cannot tell: Consul leaves out below {prefix}/ what the token may not read; {rule}"
+        )
     return outcome
 
 
@@ -114,6 +119,8 @@ async def why_no_slot(
         key = f"{prefix}/{session}"
         if (await key_now(settings, key)).present:
             raise LookupFailed(f"cannot tell: the list does not show {key}; may the token read all of it?")
+    if hold is None and view.filtered:
+        raise LookupFailed(f"cannot tell: Consul leaves out below {prefix}/ what the token may not read")
     if hold is None:
         alive = view.alive(session) is not None
         return "the session has no slot" if alive else "the session has no contender key"

@@ -183,11 +183,13 @@ class ContenderKey:
 
 @dataclass(frozen=True, slots=True)
 class SlotsView:
-    """All below a semaphore's prefix as one answer shows it; an absent ``.lock`` is None."""
+    """All below a semaphore's prefix as one answer shows it; an absent ``.lock`` is None. ``filtered``:
+    Consul says that it left out what the token may not read."""
 
     index: int
     lock: LockKey | None = None
     contenders: tuple[ContenderKey, ...] = ()
+    filtered: bool = False
 
     @property
     def roster(self) -> Roster | None:
@@ -203,6 +205,12 @@ class SlotsView:
     def lock_index(self) -> int:
         """Nobody locks the record of the slots."""
         return 0
+
+    @property
+    def hides(self) -> bool:
+        """Whether Consul has left out what would say who has a slot."""
+        named = () if self.roster is None else self.roster.holders
+        return self.filtered and (self.lock is None or any(self.alive(each) is None for each in named))
 
     def alive(self, session: str) -> ContenderKey | None:
         """The contender key of this session, if it lives."""

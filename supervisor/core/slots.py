@@ -116,6 +116,10 @@ class Slots(Claim):
         view = self.view
         if view is None:
             return ""
+        if view.hides and not self.is_sure:
+            return (
+                "Consul leaves out of the list below the prefix what the token may not read: let it read all"
+            )
         if any(missing.hidden for missing in self.missing):
             names = ", ".join(missing.name for missing in self.missing if missing.hidden)
             return f"the list below the prefix does not show {names}: may the token read all of it?"
@@ -180,9 +184,10 @@ class Slots(Claim):
         return slots if slots._unsure_of() is None else replace(slots, info=self.info.by(now))
 
     def _names_missing_from(self, view: SlotsView) -> tuple[str, ...]:
-        """Where nothing is left at all, who has seen holders knows that they may still act."""
+        """Where nothing is left at all, who has seen holders knows that they may still act; and who is told
+        that something was left out, that it may be the record."""
         if view.lock is None:
-            return (LOCK,) if view.contenders or self._has_seen_holders else ()
+            return (LOCK,) if view.contenders or view.filtered or self._has_seen_holders else ()
         named, alive = () if view.roster is None else view.roster.holders, view.all_alive()
         return tuple(session for session in named if session not in alive)
 

@@ -111,3 +111,36 @@ def test_who_tells_nobody_does_not_ask_for_what_its_try_will_say() -> None:
     play.on(0.05, CREATE, e.Created("s"))
     play.on(0.1, WATCH, EMPTY)
     assert not play.times(ASK)
+
+
+# --- lists of which Consul says that it left something out -----------------------------------------
+
+FILTERED = replace(EMPTY, filtered=True)
+
+
+def test_a_filtered_list_without_the_record_is_never_told_of_as_empty() -> None:
+    play = observer()
+    assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("watch 5, ask p/.lock, notice: Consul leaves")
+    play.on(0.2, ASK, FORBIDDEN)
+    assert not told(play) and "may not read" in play.contender.noticed
+    play.on(0.3, WATCH, view("o1", at=lock("o1")))
+    assert told(play) == [("o1",)] and not play.contender.noticed
+
+
+def test_what_was_left_out_may_be_of_no_concern() -> None:
+    """A read of the record decides, and a list with all holders is all that matters."""
+    play = observer()
+    play.on(0.1, WATCH, FILTERED)
+    play.on(0.2, ASK, GONE)
+    play.on(0.3, READ, FILTERED)
+    assert told(play) == [()] and not play.contender.noticed
+    play = observer()
+    play.on(0.1, WATCH, replace(view("o1", at=lock("o1")), filtered=True))
+    assert told(play) == [("o1",)] and not play.contender.noticed
+
+
+def test_who_contends_makes_no_record_beside_one_that_may_be_hidden() -> None:
+    play = Play(semaphore())
+    play.happens(0.0, e.Tick())
+    play.on(0.05, CREATE, e.Created("s"))
+    assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("enroll s, watch 5, ask p/.lock, notice")
