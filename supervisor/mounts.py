@@ -4,9 +4,11 @@ A file system whose server is gone hangs whatever asks it anything. Nothing here
 followed piece by piece, and no further than the first mount that another machine or a program serves.
 """
 
+import errno
 import os
 import re
 import select
+import shutil
 from collections.abc import Iterable
 
 TABLE = "/proc/self/mountinfo"
@@ -103,6 +105,21 @@ def _link(path: str) -> str | None:
         return os.readlink(path)
     except (OSError, ValueError):
         return None
+
+
+def which(name: str, search: str) -> str | None:
+    """The program of this name in one of these folders (``PATH``), of which those that may hang are left
+    out."""
+    near = (folder for folder in search.split(os.pathsep) if is_local(os.path.join(folder, name)))
+    return shutil.which(name, path=os.pathsep.join(near))
+
+
+def program_of(name: str, search: str) -> str:
+    """The same; raises FileNotFoundError where there is none."""
+    program = which(name, search)
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return program
 
 
 _shared: list[Mounts] = []

@@ -13,6 +13,8 @@ import select
 import signal
 from contextlib import suppress
 
+from supervisor.mounts import is_local
+
 PROGRAM = "/usr/bin/head"
 WITHIN_S = 1.0  # a file system that works answers in milliseconds, another machine's in some ten
 ERROR_BYTES_MAX = 1000
@@ -74,6 +76,7 @@ class Reader:
         if not self._reaped:
             os.kill(self._pid, signal.SIGKILL)
             _unreaped.append(self._pid)
+            self._reaped = True
         for fd in (self.pidfd, self._content, self._error):
             os.close(fd)
         _reap()
@@ -104,6 +107,33 @@ async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
     finally:
         loop.remove_reader(reader.pidfd)
         reader.close()
+
+
+class Pulse:
+    """Whether the file system of a path answers: asked by a child, of which there is one at most, unless
+    it is a disk of this machine."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._reader: Reader | None = None
+
+    def check(self, within_s: float) -> None:
+        """Raises NoAnswer: after this time, or at once while an earlier question has no answer yet. Raises
+        another OSError when nobody can be asked."""
+        if self._reader is None:
+            if is_local(self._path):
+                return
+            self._reader = Reader(self._path, 1)
+            self._reader.within(within_s)
+        if not self._reader.ended:
+            raise NoAnswer(self._path, within_s)
+        self.close()
+
+    def close(self) -> None:
+        """Nobody waits for its answer any more."""
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
 
 
 def answers(path: str, within_s: float = WITHIN_S) -> bool:

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.mounts import is_local
 from tests.support.consul import Agent
 from tests.support.surroundings import make_our_own
 
 make_our_own()  # each worker imports this before it collects a test
+
+is_local("/")  # its table stays open from the first question on, which is no leak of a test's
 
 
 @pytest.fixture

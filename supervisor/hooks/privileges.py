@@ -7,12 +7,12 @@ rights than the file asks for: what cannot be done is refused.
 
 import os
 import pwd
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from supervisor.core.settings import Command
+from supervisor.mounts import program_of, which
 
 LOOKUP_S = 1.0
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -57,10 +57,10 @@ class Privileges:
         return Identity(prefix, {} if entry is None else _login(entry))
 
     def _setpriv(self) -> str:
-        found = shutil.which("setpriv", path=self._path) or shutil.which("setpriv", path=SYSTEM_PATH)
-        if found is None:
+        program = which("setpriv", self._path) or which("setpriv", SYSTEM_PATH)
+        if program is None:
             raise Refused("setpriv is not installed, and run, user and group need it: install util-linux")
-        return found
+        return program
 
 
 def _ids(entry: pwd.struct_passwd | None, gid: int | None) -> list[str]:
@@ -87,14 +87,15 @@ def _group(name: str) -> int:
 
 def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
     """By a child: a lookup inside this process could not be given up."""
+    search = os.environ.get("PATH", SYSTEM_PATH)
     try:
         done = subprocess.run(
-            ["getent", database, "--", name],
+            [program_of("getent", search), database, "--", name],
             capture_output=True,
             text=True,
             timeout=LOOKUP_S,
             check=False,
-            env={"PATH": os.environ.get("PATH", SYSTEM_PATH)},  # no secret of ours
+            env={"PATH": search},  # no secret of ours
         )
     except subprocess.TimeoutExpired:
         raise Refused(f"the directory of {what}s did not tell {name!r} within {LOOKUP_S:g} s") from None

@@ -33,6 +33,7 @@ from supervisor.journal.lines import (
     state_line,
 )
 from supervisor.leftovers import Group
+from supervisor.reading import NoAnswer, Pulse
 
 __all__ = ["Identity", "Journal", "JournalError", "Recorded", "Unreadable", "identity_here"]
 
@@ -42,6 +43,9 @@ RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is on
 RESERVE_MIN_BYTES = 8 * 1024
 FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
 SUFFIX = ".journal"
+# Of a file system that is no disk of this machine; one that works answers in some ten milliseconds.
+START_WITHIN_S = 3.0
+WRITE_WITHIN_S = 0.25  # while the loop stands still, once; then each write is refused until it answers
 CAREFULLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW  # a pipe in its place would keep us waiting
 START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, in proc(5) the 22nd of all
 
@@ -106,6 +110,7 @@ class Journal:
     ) -> None:
         """Makes and locks the directory. Raises JournalError when that cannot be."""
         self._directory = Path(directory)
+        self._pulse = Pulse(directory)
         self._consul = consul
         self._withheld = tuple(sorted(withheld))
         self.identity = identity_here() if identity is None else identity
@@ -115,6 +120,14 @@ class Journal:
 
     def _open(self) -> int:
         remedy = "set state_dir to a directory that this user may write to, or $STATE_DIRECTORY"
+        try:
+            self._pulse.check(START_WITHIN_S)
+        except NoAnswer as error:
+            self._pulse.close()
+            text = f"cannot use state_dir {self._directory}: {error.strerror}"
+            raise JournalBusy(f"{text}; it belongs on a disk of this machine") from None
+        except OSError:
+            pass  # nobody can be asked now: then it is as it was before anybody asked
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = self._open_lock()
@@ -154,6 +167,7 @@ class Journal:
         for file in self._files.values():
             self._close(file)
         os.close(self._lock)
+        self._pulse.close()
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -248,6 +262,7 @@ class Journal:
 
     def _write(self, file: _File, memory: Memory, settings: ItemSettings) -> str:
         try:
+            self._pulse.check(WRITE_WITHIN_S)
             if is_at_rest(memory, file.groups):
                 self._remove(file)
             else:

@@ -10,6 +10,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from supervisor.mounts import is_local
+
 DELAY_S = 0.05  # behind the hook that waits for the record, and one child for several records
 PROGRAM = "sync"  # of coreutils
 
@@ -38,7 +40,7 @@ class Flush:
 
     def _begin(self) -> None:
         self._timer = None
-        paths = [path for path in self._wanted if path.exists()]
+        paths = [path for path in self._wanted if is_local(str(path)) and path.exists()]
         self._wanted.clear()
         if not paths:
             return

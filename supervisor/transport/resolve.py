@@ -11,6 +11,7 @@ import socket
 import subprocess
 from typing import Any
 
+from supervisor.mounts import program_of
 from supervisor.transport.failure import ExchangeFailed, FailureKind, os_reason
 
 Address = tuple[int, tuple[Any, ...]]  # family and what connect() takes
@@ -100,7 +101,7 @@ class Resolver:
         environment = {name: os.environ[name] for name in GETENT_ENVIRONMENT if name in os.environ}
         try:
             child = subprocess.Popen(
-                ["getent", "ahosts", self._host],
+                [program_of("getent", environment.get("PATH", os.defpath)), "ahosts", self._host],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -103,3 +103,25 @@ def test_a_reload_whose_configuration_hangs_is_refused_and_delays_nobody(
         a.signal(signal.SIGHUP)
         assert "did not answer within 0.25 s" in a.wait_line("reload-refused")["why"]
         hand_over(scene, a)
+
+
+def test_a_state_dir_that_hangs_delays_no_on_lose(scene: Scene) -> None:
+    a = scene.leader("a")
+    with hung(a.state_dir):
+        scene.agent.session_destroy(scene.session_of("a"))
+        scene.wait(node="a", event="lose", stage="end")
+        assert "did not answer within 0.25 s" in a.wait_line("journal-failed")["why"]
+    a.wait_line("journal-works")
+
+
+def test_a_start_whose_state_dir_hangs_ends_and_winds_up_when_it_is_back(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a")
+    scene.kill("a")
+    with hung(a.state_dir):
+        a.start()
+        assert a.wait() == 1
+        assert "did not answer within 3 s; it belongs on a disk of this machine" in a.log_text
+    scene.agent.session_destroy(scene.session_of("a"))
+    a.start()
+    scene.wait(node="a", event="lose", stage="end")

@@ -64,6 +64,17 @@ def test_what_hangs_before_the_program_runs_hangs_its_own_child_alone(
     asyncio.run(main())
 
 
+def test_what_becomes_another_user_is_not_looked_for_where_it_may_hang(far: Path) -> None:
+    async def main() -> None:
+        async with trial({"PATH": f"{far}:/usr/bin:/bin"}) as one:
+            with hung(far):
+                began_at = time.monotonic()
+                assert await one.run(shell("exit 0", user="nobody", group="nogroup")) == (True, "exit 0")
+                assert time.monotonic() - began_at < AT_ONCE_S
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("name", ["hook", "a=b"])
 def test_a_launched_program_runs_as_if_it_had_been_started_directly(name: str, tmp_path: Path) -> None:
     program = tmp_path / name

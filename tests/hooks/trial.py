@@ -16,7 +16,6 @@ from supervisor.core.actions import HookContext, KillHook, Reason, StartHook, St
 from supervisor.core.events import Event, HookEnded, RunEnded
 from supervisor.core.settings import Command, Hook, Run, Webhook
 from supervisor.hooks import HookLine, Hooks
-from supervisor.mounts import is_local
 from tests.support.patience import PATIENCE_S
 
 T = TypeVar("T")
@@ -122,7 +121,6 @@ class Trial:
 async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial]:
     """A Trial, closed at the end; then nothing of it may be left."""
     gc.collect()  # what earlier tests left to it would otherwise go meanwhile
-    is_local("/")  # whose table of mounts stays open from the first question on
     before = _possessions()
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: raised.append(what))
