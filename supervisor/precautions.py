@@ -22,6 +22,10 @@ from supervisor.core.settings import Command, Tls, Webhook
 from supervisor.mounts import is_local
 
 ROOT = 0
+FAR_STATE = (
+    "it lies on no disk of this machine: while its file system does not answer, nothing can be recorded, and "
+    "a restart winds up nothing: choose a local folder"
+)
 REPLACES = "replace what is in it"
 PROGRAMS_MAX = 1000  # of a configuration; each costs some calls of the kernel
 
@@ -109,6 +113,8 @@ class _Look:
 
     def state(self, path: Path) -> None:
         """What is on record decides what runs, and may hold secrets of hooks."""
+        if not is_local(str(path)):
+            self._say(path, "state_dir", FAR_STATE)
         status = _status(path)
         if status is not None:
             self._changeable(path, status, "state_dir", self._runs)

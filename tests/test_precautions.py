@@ -14,8 +14,9 @@ import pytest
 import trustme
 
 from supervisor.config import load
-from supervisor.precautions import precautions
+from supervisor.precautions import FAR_STATE, precautions
 from tests.support.consul import Agent
+from tests.support.hung import hung
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, until
 
 NOBODY = 65534
@@ -320,3 +321,9 @@ def test_the_start_says_the_same_in_the_log(tmp_path: Path, shared_agent: Agent)
         assert one.stop() == 0
     finally:
         one.close()
+
+
+@as_root
+def test_what_does_not_answer_is_not_looked_at_and_state_dir_must_not_lie_there(node: Node) -> None:
+    with hung(node.state):
+        assert node.warnings() == [f"{node.state}: state_dir: {FAR_STATE}"]

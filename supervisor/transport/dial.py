@@ -64,6 +64,8 @@ class Dialer:
 
     async def close(self) -> None:
         """Kill a look-up that is under way."""
+        if self._tls is not None:
+            self._tls.close()
         if self._resolver is not None:
             await self._resolver.close()
 

@@ -10,8 +10,10 @@ import ssl
 from collections.abc import Callable
 
 from supervisor.core.settings import Tls
+from supervisor.reading import Pulse
 from supervisor.transport.failure import ExchangeFailed, FailureKind, tls_reason
 
+PULSE_S = 0.25  # the loop stands still for so long, once, where a file's file system does not answer
 Signature = tuple[tuple[int, int, int], ...]
 
 
@@ -27,6 +29,13 @@ class TlsContext:
         self._context: ssl.SSLContext | None = None
         self._signature: Signature = ()
         self._fault = ""
+        paths = (path for path in (tls.ca_file, tls.cert_file, tls.key_file) if path is not None)
+        self._pulses = {path: Pulse(path) for path in paths}
+
+    def close(self) -> None:
+        """Nobody waits for a file system any more."""
+        for pulse in self._pulses.values():
+            pulse.close()
 
     def current(self) -> ssl.SSLContext:
         """The context of the files as they are now, or of the last that were good.
@@ -56,6 +65,7 @@ class TlsContext:
             path = getattr(self._tls, setting)
             if path is not None:
                 try:
+                    self._pulses[path].check(PULSE_S)
                     stat = os.stat(path)
                 except OSError as exc:
                     raise _unusable(setting, path, exc) from exc

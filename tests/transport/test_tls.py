@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ import trustme
 
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
+from supervisor.transport.tls import PULSE_S, TlsContext
+from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S
+from tests.support.supervisor import until
 from tests.transport.conftest import Pki
 from tests.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.transport.peer import AGAIN, READ, Peer, TlsFiles, answer
@@ -264,6 +268,27 @@ def test_files_that_turn_bad_leave_the_last_good_ones_in_use_and_are_told_of_onc
                 assert len(warned) == 2
 
         asyncio.run(scenario())
+
+
+@needs_root
+def test_files_whose_file_system_does_not_answer_leave_the_last_good_ones_in_use(tmp_path: Path) -> None:
+    folder = tmp_path / "far"
+    folder.mkdir()
+    trustme.CA().cert_pem.write_to_path(folder / "ca.pem")
+    warned: list[str] = []
+    tls = TlsContext(Tls(ca_file=str(folder / "ca.pem")), warned.append)
+    good = tls.current()
+    with hung(folder):
+        began_at = time.monotonic()
+        assert [tls.current() for _ in range(5)] == [good] * 5
+        assert time.monotonic() - began_at < 5 * PULSE_S
+        assert len(warned) == 1 and "did not answer" in warned[0] and "last good" in warned[0]
+        fresh = TlsContext(Tls(ca_file=str(folder / "ca.pem")))
+        with pytest.raises(ExchangeFailed, match="did not answer"):
+            fresh.current()
+        fresh.close()
+    until(lambda: tls.current() is good, "it answers again")
+    tls.close()
 
 
 def test_a_server_name_that_is_no_name_is_refused_at_once() -> None:
