@@ -37,7 +37,7 @@ _BOTH = """\
 """
 _TELL = (
     'echo "{node}|$CONSUL_SUPERVISOR_EVENT|$CONSUL_SUPERVISOR_REASON|$CONSUL_SUPERVISOR_FENCING_TOKEN'
-    '|$CONSUL_SUPERVISOR_LEADER|$CONSUL_SUPERVISOR_HOLDERS" >{fifo}'
+    '|$CONSUL_SUPERVISOR_LEADER|$CONSUL_SUPERVISOR_HOLDERS" >"$DEMO_FIFO"'
 )
 
 
@@ -52,9 +52,9 @@ class Act:
     gives_back: str
     does: tuple[str, str]
 
-    def file(self, node: str, *, agent: str, webhook: str, fifo: str) -> str:
+    def file(self, node: str, *, agent: str, webhook: str) -> str:
         """The configuration of a node."""
-        tell = _TELL.format(node=node, fifo=fifo)
+        tell = _TELL.format(node=node)
         return self.template.format(agent=agent, node=node, tell=tell, webhook=webhook)
 
     def told_of(self, holders: frozenset[str]) -> str:

@@ -21,7 +21,7 @@ from supervisor.devagent.agent import DevAgent
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
 
 HOST = "127.0.0.1"
-PATIENCE_S = 20.0  # for any one thing to happen; the longest, a failover, takes six seconds
+PATIENCE_S = 60.0  # for any one thing to happen; a failover takes six seconds on an idle machine
 STOP_S = 5.0  # for a supervisor to end in order
 PACKAGE_PARENT = Path(__file__).parents[2]
 
@@ -91,9 +91,8 @@ class Cast:
         """Start the supervisor of a node."""
         assert self._act is not None, "begun"
         config = self._folder / f"{name}.yaml"
-        fifo = str(self._folder / "hooks")
-        config.write_text(self._act.file(name, agent=self.agent_url, webhook=self._webhook_url, fifo=fifo))
-        own = str(self._folder / f"{name}.state")
+        config.write_text(self._act.file(name, agent=self.agent_url, webhook=self._webhook_url))
+        own, fifo = str(self._folder / f"{name}.state"), str(self._folder / "hooks")
         setpriv = shutil.which("setpriv")
         prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
         with (self._folder / f"{name}.log").open("wb") as log:
@@ -102,7 +101,7 @@ class Cast:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**self._environ, "STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own},
+                env={**self._environ, "STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own, "DEMO_FIFO": fifo},
             )
         self.story.line(name, "its supervisor starts")
 

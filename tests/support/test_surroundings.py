@@ -1,6 +1,7 @@
 """What tests stand on wherever they are started: their surroundings, their patience, what may be left."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ def left(tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def test_what_started_the_tests_changes_nothing_of_what_they_start() -> None:
     """As nohup, a script's background job and a login with variables and a umask of its own do."""
-    script = f"trap '' INT QUIT HUP USR1 CHLD; umask 077; exec {sys.executable} -c \"$0\""
+    script = f"trap '' INT QUIT HUP USR1 CHLD; umask 077; exec {shlex.quote(sys.executable)} -c \"$0\""
     foreign = {"CONSUL_HTTP_ADDR": "http://192.0.2.1:1", "CONSUL_HTTP_TOKEN": "x", "XDG_STATE_HOME": "/x"}
     told = subprocess.run(
         ["sh", "-c", script, OURS + SHOW],
@@ -65,9 +66,7 @@ def test_a_sync_may_be_left_for_a_while_and_nothing_else(
     def processes() -> list[psutil.Process]:
         return processes_of(str(tmp_path))
 
-    left.append(
-        subprocess.Popen(["sh", "-c", "sleep 0.3; :", "sync", "--data", "--", tmp_path / "a.journal"])
-    )
+    left.append(subprocess.Popen(["sh", "-c", "sleep 2; :", "sync", "--data", "--", tmp_path / "a.journal"]))
     assert processes()
     assert_none_left(processes)
     assert not processes()
