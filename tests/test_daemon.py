@@ -121,10 +121,10 @@ def test_signals_that_our_parent_ignored_are_heard_by_us_our_hooks_and_run(
         "key": unique,
         "session": {"ttl": "2s", "lock_delay": "15s"},
         "on_acquire": [
-            {"shell": f"{shown} >{tmp_path}/hook"},
-            {"shell": f"{shown} >{tmp_path}/in-folder", "cwd": "/"},
+            {"shell": f"{shown} >'{tmp_path}/hook'"},
+            {"shell": f"{shown} >'{tmp_path}/in-folder'", "cwd": "/"},
         ],
-        "run": {"shell": f"{shown} >{tmp_path}/run.new; mv {tmp_path}/run.new {tmp_path}/run; sleep 60"},
+        "run": {"shell": f"cd '{tmp_path}' && {shown} >run.new; mv run.new run; sleep 60"},
     }
     config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": {"app": app}}
     node = StartedDeaf(tmp_path / "node", config)
@@ -149,18 +149,22 @@ class OnASlowDisk(Supervisor):
 
     def _argv(self) -> list[str]:
         slow = self.folder / "slow"
-        slow.write_text(f"#!/bin/sh\necho $$ >>{self.folder}/syncing\nexec sleep 600\n")
+        slow.write_text(f"#!/bin/sh\necho $$ >>'{self.folder}/syncing'\nexec sleep 600\n")
         slow.chmod(0o755)
         sync = os.path.realpath(shutil.which("sync", path=os.defpath) or "/bin/sync")
         root = [] if os.geteuid() == 0 else ["--map-root-user"]
-        script = f'mount --bind {slow} {sync} && exec "$@"'
-        return ["unshare", "--mount", *root, "sh", "-c", script, "sh", *super()._argv()]
+        script = 'mount --bind "$0" "$1" && shift && exec "$@"'
+        return ["unshare", "--mount", *root, "sh", "-c", script, str(slow), sync, *super()._argv()]
 
 
 def test_a_disk_that_takes_for_ever_delays_neither_hooks_nor_the_end(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
-    app = {"key": unique, "session": {"lock_delay": "20s"}, "on_lose": [{"shell": f"echo >{tmp_path}/lost"}]}
+    app = {
+        "key": unique,
+        "session": {"lock_delay": "20s"},
+        "on_lose": [{"shell": f"echo >'{tmp_path}/lost'"}],
+    }
     config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": {"app": app}}
     node = OnASlowDisk(tmp_path / "node", config)
     syncing = tmp_path / "node" / "syncing"

@@ -424,9 +424,13 @@ assert memory_of(again(folder)).step is Step.STUCK
 def test_on_a_full_disk_a_loss_is_on_record_all_the_same(tmp_path: Path) -> None:
     """In a mount namespace, with a file system of 128 KiB: room for it is kept from the beginning."""
     namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
-    mount = f'mount -t tmpfs -o size=128k none {tmp_path} && exec {sys.executable} -c "$0" {tmp_path}'
+    mount = 'mount -t tmpfs -o size=128k none "$1" && exec "$2" -c "$0" "$1"'
     done = subprocess.run(
-        [*namespace, "sh", "-c", mount, FULL_DISK], check=False, capture_output=True, text=True, cwd=ROOT
+        [*namespace, "sh", "-c", mount, FULL_DISK, tmp_path, sys.executable],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
 

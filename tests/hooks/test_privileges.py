@@ -4,6 +4,7 @@ import asyncio
 import grp
 import os
 import pwd
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSet
 from supervisor.hooks.privileges import Privileges, Refused
 from tests.hooks.trial import shell, trial
 
-NOBODY = pwd.getpwnam("nobody")
+# Another user than we are, also where somebody runs these tests as nobody.
+NOBODY = next(each for each in map(pwd.getpwnam, ("nobody", "daemon")) if each.pw_uid != os.geteuid())
 DAEMON = grp.getgrnam("daemon")
 IS_ROOT = os.geteuid() == 0
 REFUSAL = "cannot start: only root may run a hook as another user or group"
@@ -23,8 +25,8 @@ REFUSAL = "cannot start: only root may run a hook as another user or group"
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"user": "nobody"}, [NOBODY.pw_uid, NOBODY.pw_gid, NOBODY.pw_gid]),
-        ({"user": "nobody", "group": "daemon"}, [NOBODY.pw_uid, DAEMON.gr_gid, NOBODY.pw_gid]),
+        ({"user": NOBODY.pw_name}, [NOBODY.pw_uid, NOBODY.pw_gid, NOBODY.pw_gid]),
+        ({"user": NOBODY.pw_name, "group": "daemon"}, [NOBODY.pw_uid, DAEMON.gr_gid, NOBODY.pw_gid]),
         ({"group": "daemon"}, [0, DAEMON.gr_gid]),
     ],
 )
@@ -46,13 +48,13 @@ def test_a_hook_runs_as_its_user_and_group_or_not_at_all(
 
 
 def test_a_hook_with_a_user_sees_that_users_home_and_may_read_its_input() -> None:
-    call = shell('echo "$USER $LOGNAME $HOME $SHELL"; wc -c < /dev/stdin', user="nobody")
+    call = shell('echo "$USER $LOGNAME $HOME $SHELL"; wc -c < /dev/stdin', user=NOBODY.pw_name)
 
     async def main() -> None:
         async with trial() as one:
             ok, detail = await one.run(call)
         if IS_ROOT:
-            assert one.text()[0] == f"nobody nobody {NOBODY.pw_dir} {NOBODY.pw_shell}"
+            assert one.text()[0] == f"{NOBODY.pw_name} {NOBODY.pw_name} {NOBODY.pw_dir} {NOBODY.pw_shell}"
             assert int(one.text()[1]) > 100
         else:
             assert not ok and detail.startswith(REFUSAL)
@@ -124,7 +126,9 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of users (the peer behind ``getent``) that tells, and hangs once ``hang`` is there."""
     program = tmp_path / "getent"
     hang = tmp_path / "hang"
-    program.write_text(f'#!/bin/sh\ntest -e {hang} && exec sleep 60\nexec /usr/bin/getent "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\ntest -e {shlex.quote(str(hang))} && exec sleep 60\nexec /usr/bin/getent "$@"\n'
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return hang
@@ -137,7 +141,7 @@ def with_user(name: str) -> ElectionSettings:
 
 def test_users_are_looked_up_when_they_are_learnt_and_not_when_on_lose_is_due(directory: Path) -> None:
     """The directory may not answer in the very outage that ends a lease."""
-    settings = with_user("nobody")
+    settings = with_user(NOBODY.pw_name)
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
@@ -151,7 +155,7 @@ def test_users_are_looked_up_when_they_are_learnt_and_not_when_on_lose_is_due(di
 
 def test_a_directory_of_users_that_hangs_fails_the_hook_and_stops_nothing_for_long(directory: Path) -> None:
     directory.touch()
-    settings = with_user("nobody")
+    settings = with_user(NOBODY.pw_name)
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
@@ -159,7 +163,7 @@ def test_a_directory_of_users_that_hangs_fails_the_hook_and_stops_nothing_for_lo
             return await one.run(settings.on_lose[0].call)
 
     ok, detail = asyncio.run(main())
-    assert not ok and "did not tell 'nobody' within 1 s" in detail
+    assert not ok and f"did not tell '{NOBODY.pw_name}' within 1 s" in detail
 
 
 def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
