@@ -198,7 +198,7 @@ def test_what_the_process_cannot_follow_is_what_the_page_names(
     names = [f"consul.{name}" for name in value] if key == "consul" else [key]
     assert all(name in str(refused.value) for name in names)
     remedies = {name: does for keys, does in rows(PAGE, "key | what to do") for name in codes(keys)}
-    restart = "systemctl restart" if key == "state_dir" else "systemctl kill -s KILL"
+    restart = "systemctl stop" if key == "state_dir" else "systemctl restart"
     assert restart in str(refused.value)
     assert all(restart in remedies[name] or remedies[name].startswith("the same") for name in names)
 

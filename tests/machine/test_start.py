@@ -1,11 +1,14 @@
 """Start, status line, stop and reboot, as systemd sees them."""
 
+import shutil
 import signal
 
-from tests.machine.node import CONFIG, UNIT, Node, record
+from tests.machine.node import CONFIG, ROOT, UNIT, Node, record
+from tests.support.pages import fenced
 from tests.support.supervisor import until
 
 USEC = 1_000_000
+NIGHTLY = "/etc/consul-supervisor/nightly.yaml"
 
 
 def test_it_is_up_when_consul_has_answered_and_its_status_says_what_it_holds(node: Node) -> None:
@@ -66,6 +69,30 @@ def test_a_start_waits_for_what_a_crash_left_to_be_wound_up(node: Node) -> None:
     assert node.events()[1:] == ["begin config-changed", "end config-changed"]
     assert node.show("Result", "ExecMainStatus", "NRestarts") == ["exit-code", "78", "1"]
     assert node.holder() == ""
+
+
+def test_a_recipe_comes_changes_and_goes_beside_another_election(node: Node) -> None:
+    """By the commands of its README, in a checkout on the node; the other election has no part in it."""
+    page = ROOT / "examples" / "cron" / "README.md"
+    blocks = {block.section: block.text for block in fenced(page) if block.language == "sh"}
+    come, go = blocks["Set it up"], blocks["Take it away"]
+    reload = f"systemctl reload-or-restart {UNIT}"
+    assert reload in come and reload in go and f"`{reload}`" in page.read_text()
+    shutil.copytree(page.parent, node.machine.root / "srv" / "checkout" / "examples" / "cron")
+    node.machine.did("mkdir -p /etc/cron.d")
+    session, before = node.start_holding(), node.pid
+
+    node.machine.did(f"cd /srv/checkout; set +e; {come}")  # `holds` says 1 at first
+    until(lambda: node.status == "holds 2 of 2: app, nightly", f"it holds both\n{node.log_text()}", 30.0)
+    nightly = node.machine.read(NIGHTLY)
+    assert "timeout: 5s" in nightly
+    node.machine.write(NIGHTLY, nightly.replace("timeout: 5s", "timeout: 4s"))
+    node.machine.did(reload)
+    assert node.log("reloaded")[-1]["changed"] == "nightly"
+    node.machine.did(f"cd /srv/checkout; {go}")
+    until(lambda: node.status == "holds 1 of 1: app", f"it holds one\n{node.log_text()}", 30.0)
+
+    assert (node.pid, node.holder(), node.events()) == (before, session, ["acquire acquired"])
 
 
 def test_a_bad_file_is_78_and_is_not_started_again(node: Node) -> None:
