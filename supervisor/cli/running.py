@@ -5,7 +5,7 @@ import gc
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         return ended if ended is not None else _daemon(config, reload, options.path)
     except NoAnswer as error:
         fail(NEGATIVE, f"cannot read {options.path}: {error.strerror}")
-        _wind_up_in(state_dir_without_file(os.environ))
+        _wind_up_each([state_dir_without_file(os.environ)])
         return NEGATIVE  # systemd tries again: the file system may be back by then
     except ConfigError as error:
         refuse(error)
@@ -77,27 +77,28 @@ def _wind_up(path: Path) -> None:
     """A file that cannot be loaded orphans nothing: what is on record is wound up before the end."""
     from supervisor.config import state_dirs_of
 
-    for directory in state_dirs_of(path, os.environ):
-        _wind_up_in(directory)
+    _wind_up_each(state_dirs_of(path, os.environ))
 
 
-def _wind_up_in(directory: str) -> None:
-    try:
-        _wind_up_records(directory)
-    except OSError as error:
-        fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
+def _wind_up_each(directories: Iterable[str]) -> None:
+    """Wind up these state_dirs, and the one that the process before this one had."""
+    note = _note()
+    before = () if note is None or not (former := _noted(note)) else (former,)
+    for directory in dict.fromkeys((*directories, *before)):
+        try:
+            _wind_up_records(directory)
+        except OSError as error:
+            fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
 def _end_what_is_elsewhere(state_dir: str) -> int | None:
     """The process before this one may have had another state_dir and been killed: then its records there
     are wound up, because nobody else would look for them. The exit code, if there were any."""
-    folder = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
-    if not folder:
+    note = _note()
+    if note is None:
         return None
-    note, ended = Path(folder) / NOTED, None
-    with suppress(OSError):
-        former = note.read_text(errors="replace")
-        ended = _wind_up_records(former) if former != state_dir else None
+    former = _noted(note)
+    ended = _wind_up_records(former) if former not in ("", state_dir) else None
     if ended not in (None, DONE):
         return ended if ended == CONFIGURATION else fail(CONFIGURATION, f"see the records in {former}")
     with suppress(OSError):
@@ -106,6 +107,20 @@ def _end_what_is_elsewhere(state_dir: str) -> int | None:
         return None
     what = f"what was on record in {former}, the state_dir until now, is wound up"
     return fail(NEGATIVE, f"{what}; the next start goes by {state_dir}")
+
+
+def _note() -> Path | None:
+    """Where a process tells the next one its state_dir; None where systemd gives no folder for that."""
+    folder = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    return Path(folder) / NOTED if folder else None
+
+
+def _noted(note: Path) -> str:
+    """The state_dir of the process before this one; blank where it has told none."""
+    try:
+        return note.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _wind_up_records(directory: str) -> int | None:

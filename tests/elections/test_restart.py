@@ -50,6 +50,18 @@ def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene
     assert a.stop() == 0
 
 
+def test_records_in_the_state_dir_of_the_process_before_are_wound_up_where_the_file_is_bad(
+    scene: Scene,
+) -> None:
+    a = scene.leader("a")
+    crash(scene, "a")
+    a.config_path.write_text(f"state_dir: {scene.folder / 'elsewhere'}\nelections: twice\n")
+    a.start()
+    assert a.wait() == 78
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert not session_in_force(scene) and not state_of(a, scene.name)
+
+
 def test_what_is_stuck_in_the_state_dir_of_the_process_before_needs_a_person(scene: Scene) -> None:
     scene.restarts = True
     config = scene.config({scene.name: scene.election("a")})
