@@ -40,6 +40,23 @@ def test_every_folder_of_the_examples_is_a_recipe() -> None:
     assert linked == folders
 
 
+RECIPES_PAGES = sorted((ROOT / "examples").glob("*/README.md"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in RECIPES_PAGES if page.parent.name != "ansible"],
+    ids=lambda page: page.parent.name,
+)
+def test_a_recipe_goes_away_without_touching_other_elections(page: Path) -> None:
+    """What a reload does not touch is tried on a booted machine: tests/machine/test_start.py."""
+    _, heading, gone = re.split(
+        r"^## (Undo|Take it away|Go back|Recover, undo)$", page.read_text(), flags=re.M
+    )
+    assert "systemctl reload-or-restart consul-supervisor" in gone, heading
+    assert not re.search(r"systemctl (stop|restart) consul-supervisor", gone), heading
+
+
 @SHOWN.by(WHY, "", "yaml")
 def test_the_first_file_is_the_minimal_one(shown: str) -> None:
     assert yaml.safe_load(shown) == yaml.safe_load(MINIMAL.read_text())
