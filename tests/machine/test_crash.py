@@ -2,7 +2,7 @@
 
 import signal
 
-from tests.machine.node import UNIT, Node, record
+from tests.machine.node import CONFIG, UNIT, Node, record
 from tests.support.supervisor import until
 
 FROZEN_S = 40.0  # WatchdogSec and RestartSec pass, and a start; the rest is patience
@@ -44,6 +44,16 @@ def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -
     node.stop()
     assert node.events() == ["acquire acquired", "lose shutdown"]
     assert node.holder() == ""
+
+
+def test_a_restart_by_another_state_dir_winds_up_what_is_on_record_in_the_former(node: Node) -> None:
+    """A stop was meant: what the killed process held is given up by on_lose, then it begins anew."""
+    session = node.start_holding()
+    node.machine.write(CONFIG, f"state_dir: /var/lib/{UNIT}/other\n{node.machine.read(CONFIG)}")
+    node.machine.run("systemctl", "restart", UNIT)
+    until(lambda: len(node.events()) == 3, f"it leads again: {node.events()}\n{node.log_text()}", 60.0)
+    assert node.wait_holds() != session
+    assert node.events() == ["acquire acquired", "lose config-changed", "acquire acquired"]
 
 
 def test_a_restart_in_the_midst_of_a_hook_begins_that_hook_again(node: Node) -> None:
