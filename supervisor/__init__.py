@@ -43,6 +43,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     daemon.py      that world: the loop, exchanges, children, files; signals and stop
     exchanges.py   exchanges with Consul: a request of the core in, what was answered out
     sharing/       one question for many keys, where each cannot have a connection of its own
+    spacing.py     a question that is asked at each change: not more often than so many times a second
     turns.py       so many at a time, the others in the order in which they came
     doors.py       the control socket and http.listen: opened, moved, closed, and what is told there
     journal/       what survives a crash of ours: a file of records per item

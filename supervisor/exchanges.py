@@ -21,6 +21,7 @@ from supervisor.core.events import Answered, Denied, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.log import Log
 from supervisor.sharing import ALONE, READ_S, Folder, Listing, Question, prefixes_for, questions_of
+from supervisor.spacing import Spacing
 from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 from supervisor.turns import Turns
@@ -75,6 +76,7 @@ class Exchanges:
         self._consul = Consul(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
         self._turns = Turns(BRIEF_MAX)
+        self._spacings: dict[str, Spacing] = {}  # of the watches, by item
         self._released_at: dict[str, float] = {}  # of items whose release has no answer yet
         self._folders: dict[str, Folder] = {}  # by prefix
         self._folder_of: dict[str, Folder] = {}  # by key
@@ -88,6 +90,8 @@ class Exchanges:
             busy[prefix] = Folder(prefix, self._list, self._clock)
         self._folders = busy
         self._folder_of = {key: self._folders[prefix] for key, prefix in prefixes.items()}
+        names = {settings.name for settings in config.items}
+        self._spacings = {name: spacing for name, spacing in self._spacings.items() if name in names}
 
     def prepare(self, prepare: Prepare) -> None:
         """A connection is opened ahead, and the bytes are laid ready."""
@@ -102,7 +106,8 @@ class Exchanges:
             if folder is not None and folder.is_shared:
                 return self._together(request, folder, tell)
         if isinstance(request, Watch):
-            return self._send(request, tell)
+            wait_s = self._spacings.setdefault(request.item, Spacing()).wait_s(self._clock())
+            return self._send_after(wait_s, request, tell) if wait_s else self._send(request, tell)
         if self._turns.take():
             return self._briefly(request, self._send(request, tell))
         return self._in_turn(request, tell)
@@ -115,6 +120,11 @@ class Exchanges:
         self.token.close()
 
     # --- alone ------------------------------------------------------------------------------------
+
+    async def _send_after(self, wait_s: float, request: Watch, tell: Tell) -> None:
+        """Sent later than the core believes: a lease counts from before it, so it ends no later."""
+        await asyncio.sleep(wait_s)
+        await self._send(request, tell)
 
     def _send(self, request: Request, tell: Tell) -> Coroutine[Any, Any, None]:
         answer = Answer(request, tell, partial(self._consul.decode, request))

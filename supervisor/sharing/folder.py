@@ -17,6 +17,7 @@ from supervisor.core.actions import ReadKey, WatchKey
 from supervisor.core.claim import WAIT_S, WATCH_S
 from supervisor.core.events import Denied, KeyView, Outcome, Unknown
 from supervisor.sharing.listing import Listing
+from supervisor.spacing import Spacing
 
 REARM_S = 0.002  # those who were answered ask again meanwhile, and are aboard of the next query
 IDLE_WAKES_MAX = 5  # answers in a row of which nobody here had any news
@@ -65,6 +66,7 @@ class Folder:
         self._shown: Mapping[str, int] = {}  # the indexes of the newest listing
         self._absent: dict[str, int] = {}  # the index of each answer by which a key was not there
         self._idle_wakes = 0
+        self._spacing = Spacing()
         self._watching: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._alone_until = float("-inf")
@@ -124,7 +126,8 @@ class Folder:
 
     async def _go_on_watching(self) -> None:
         while self._watchers:
-            await asyncio.sleep(IDLE_PAUSE_S if self._idle_wakes > IDLE_WAKES_MAX else REARM_S)
+            pause_s = IDLE_PAUSE_S if self._idle_wakes > IDLE_WAKES_MAX else REARM_S
+            await asyncio.sleep(max(pause_s, self._spacing.wait_s(self._clock())))
             aboard = frozenset(self._watchers)
             if not aboard:
                 return

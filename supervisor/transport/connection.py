@@ -21,6 +21,8 @@ from supervisor.transport.failure import ExchangeFailed, FailureKind, lost_failu
 
 HEAD_BYTES_MAX = 32768  # twice h11's default; parsed in 8 ms at worst (8000 headers without a value)
 RECEIVE_BYTES_MAX = 8192  # one turn's; parsed in 8 ms at worst (1400 chunks of one byte)
+PIECE_BYTES_MIN = 64  # of a body, on average: each piece costs as much as some hundred bytes
+PIECES_FREE = 1000  # an honest answer may trickle, or come in some small chunks
 INFORMATIONAL_MAX = 8  # 100 and 103 come once or twice; a peer may not keep us busy with more
 TURNS_TO_READ = 2  # of the loop: one to see that a socket is readable, one to read it
 NOTHING = memoryview(b"")
@@ -274,22 +276,29 @@ class Connection(asyncio.BufferedProtocol):
     def _take(self, exchange: "_Exchange", event: object) -> None:
         match event:
             case h11.Data():
-                exchange.body_bytes += len(event.data)
-                if exchange.body_bytes > self._body_bytes_max:
-                    raise self._too_large(f"its body has more than {self._body_bytes_max} bytes")
-                exchange.body.append(event.data)
+                self._refuse_body(len(exchange.body) + len(event.data))
+                exchange.body += event.data
+                exchange.pieces += 1
+                if exchange.pieces > PIECES_FREE + len(exchange.body) / PIECE_BYTES_MIN:
+                    why = f"its body comes in pieces of less than {PIECE_BYTES_MIN} bytes"
+                    raise self._too_large(f"{why}, more than {PIECES_FREE} of them")
             case h11.EndOfMessage():
                 assert exchange.head is not None
-                body = b"".join(exchange.body)
-                exchange.answer.set_result(messages.decode(exchange.request, exchange.head, body))
+                answer = messages.decode(exchange.request, exchange.head, bytes(exchange.body))
+                exchange.answer.set_result(answer)
             case h11.Response():
                 exchange.head = event
+                self._refuse_body(messages.content_length(event))
             case h11.InformationalResponse():
                 exchange.informational += 1
                 if exchange.informational > INFORMATIONAL_MAX:
                     raise self._too_large(f"more than {INFORMATIONAL_MAX} interim answers before it")
             case _:
                 raise AssertionError(f"h11 read {type(event).__name__} in an answer")
+
+    def _refuse_body(self, size: int) -> None:
+        if size > self._body_bytes_max:
+            raise self._too_large(f"its body has more than {self._body_bytes_max} bytes")
 
     def _unreadable(self, exc: h11.RemoteProtocolError) -> ExchangeFailed:
         if exc.error_status_hint == HTTP_TOO_LARGE:
@@ -337,8 +346,8 @@ class _Exchange:
     heard: Heard
     unsent: bytes = b""
     head: h11.Response | None = None
-    body: list[bytes] = field(default_factory=list)
-    body_bytes: int = 0
+    body: bytearray = field(default_factory=bytearray)  # a list's entry for each byte would be 40 bytes
+    pieces: int = 0
     informational: int = 0
 
     @property

@@ -49,6 +49,12 @@ def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -
     return response
 
 
+def content_length(head: h11.Response) -> int:
+    """How long its body will be, as it says; 0 when it does not."""
+    length = dict(head.headers).get(b"content-length", b"0")
+    return int(length) if length.isdigit() else 0
+
+
 def _headers(request: requests.PreparedRequest) -> list[tuple[str, str]]:
     headers = [(name, _text(value)) for name, value in request.headers.items()]
     if "Host" not in request.headers:

@@ -14,6 +14,7 @@ from supervisor.daemon import boottime
 from supervisor.exchanges import Exchanges, shared_prefixes
 from supervisor.log import Log
 from supervisor.sharing import WATCHES_MAX
+from supervisor.spacing import BURST, EVERY_S
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S
@@ -286,3 +287,22 @@ def test_where_lists_are_forbidden_each_asks_alone(tmp_path: Path, unique: str) 
             assert (await task).value == b"1"  # type: ignore[union-attr]
 
         played(play, config(unique, guarded.url, token))
+
+
+def test_a_key_that_changes_without_pause_wakes_all_some_times_a_second(
+    shared_agent: Agent, proxy: Proxy, unique: str
+) -> None:
+    key = key_of(unique, 0)
+
+    async def play(asker: Asker) -> None:
+        shared_agent.kv_put(key, b"first")
+        index, began_at = (await asker.view(key)).modify_index, boottime()
+        for number in range(3 * BURST):
+            shared_agent.kv_put(key, str(number).encode())
+            answer = await asker.watch(key, index)
+            assert isinstance(answer, KeyView)
+            index = answer.modify_index
+        asked, took_s = len(targets(proxy, "index=")), boottime() - began_at
+        assert asked < BURST + took_s / EVERY_S + 5, f"{asked} in {took_s:.1f} s"
+
+    played(play, config(unique, proxy.url))
