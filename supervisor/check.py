@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from supervisor.findings import Finding
 
 _LABEL_WIDTH = 11
+_WHILE_IT_CHANGES = " are surely ridden out while Consul changes its leader"
 JSON_VERSION = 1  # of the shape; a field that is added leaves it as it is
 
 
@@ -160,16 +161,18 @@ def _room(guard: str, lease: Lease) -> str:
 
 
 def _silence(lease: Lease) -> str:
+    """A new leader of Consul begins every TTL anew; one that stays, or stands still, counts on."""
     silence_s, interval = words(max(0.0, lease.silence_s)), words(lease.interval_s)
-    return f"{silence_s} of Consul's silence are surely ridden out: room - 2 x interval {interval}"
+    when = " of Consul's silence are surely ridden out" if lease.ttl_s is None else _WHILE_IT_CHANGES
+    return f"{silence_s}{when}: room - 2 x interval {interval}"
 
 
 def _cut_off(lease: Lease, ttl_s: float) -> str:
     cut_off_s = words(max(0.0, lease.cut_off_s))
     if lease.cut_off_s == lease.silence_s:
-        return f"{cut_off_s} are, too, when this node alone does not reach Consul"
+        return f"{cut_off_s} are, too, while it keeps its leader (a cut, a freeze)"
     terms = f"2 x ttl - ttl/3 - exchange {words(lease.exchange_s)} - {words(RETRY_MAX_S)}"
-    return f"{cut_off_s} are when this node alone does not reach Consul: {terms}"
+    return f"{cut_off_s} are while it keeps its leader (a cut, a freeze): {terms}"
 
 
 def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:

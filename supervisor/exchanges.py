@@ -16,7 +16,17 @@ import requests
 
 from supervisor.config import Config
 from supervisor.consul import Consul
-from supervisor.core.actions import Prepare, ReadKey, Release, Request, Watch, WatchKey, Write
+from supervisor.core.actions import (
+    Prepare,
+    ReadKey,
+    ReadSlots,
+    Release,
+    Request,
+    Watch,
+    WatchKey,
+    WatchSlots,
+    Write,
+)
 from supervisor.core.events import Answered, Denied, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.log import Log
@@ -52,7 +62,7 @@ class Answer:
         try:
             await under_way
         except ExchangeFailed as failure:
-            self._end(Unknown(str(failure)))
+            self._end(Unknown(_words(failure, self._request)))
 
     def _end(self, outcome: Outcome) -> None:
         tell, self._tell = self._tell, None
@@ -199,6 +209,14 @@ class Exchanges:
         except ExchangeFailed as failure:
             return None if failure.kind is FailureKind.TOO_LARGE else Unknown(str(failure))
         return self._consul.list_answer(asked, response)
+
+
+def _words(failure: ExchangeFailed, request: Request) -> str:
+    """What has failed, and what an operator can do who alone can end it."""
+    if failure.kind is not FailureKind.TOO_LARGE or not isinstance(request, ReadSlots | WatchSlots):
+        return str(failure)
+    what = f"the keys below {request.prefix}/ are too large to be read: holders lose when their room is over"
+    return f"{what}; delete what is neither .lock nor the key of a session ({failure})"
 
 
 def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:

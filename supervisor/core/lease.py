@@ -51,8 +51,8 @@ class Lease:
 
     @property
     def cut_off_s(self) -> float:
-        """What is surely ridden out when this node alone does not reach Consul, which goes on counting
-        the session's TTL: a renewal falls due, fails, and is repeated after the cut."""
+        """What is surely ridden out while Consul keeps its leader, which goes on counting the session's TTL
+        whoever is silent: a renewal falls due, fails, and is repeated after the cut."""
         if self.ttl_s is None:
             return self.silence_s
         return min(self.silence_s, 2 * self.ttl_s - self.ttl_s / 3 - self.exchange_s - RETRY_MAX_S)
