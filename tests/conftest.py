@@ -1,6 +1,9 @@
 """Fixtures that every test may use. What only some tests need stands beside them."""
 
-from collections.abc import Iterator
+import fcntl
+import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,22 @@ def either_agent(request: pytest.FixtureRequest) -> Agent:
 def unique(tmp_path: Path) -> str:
     """A name for this test's keys and sessions on ``shared_agent``; it suits an election, too."""
     return tmp_path.name.lower()
+
+
+@pytest.fixture
+def hangs() -> Iterator[Callable[[Path], None]]:
+    """Makes a script that hangs whoever opens it, as on a file system that does not answer: the kernel
+    waits until the holder of a lease gives it up, or for some 45 s."""
+    former = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    held: list[int] = []
+
+    def make(path: Path) -> None:
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        held.append(os.open(path, os.O_RDWR))
+        fcntl.fcntl(held[-1], fcntl.F_SETLEASE, fcntl.F_WRLCK)
+
+    yield make
+    for fd in held:
+        os.close(fd)
+    signal.signal(signal.SIGIO, former)

@@ -236,3 +236,88 @@ def test_what_speaks_of_one_configuration_does_not_take_several(option: str, tmp
         f"consul-supervisor: cannot use {option.partition('=')[0]} with several PATHs: "
         "it is about one configuration\n"
     )
+
+
+# --- what cannot start on this machine ---------------------------------------------------------------
+
+UNSTARTABLE = """\
+elections:
+  web:
+    session: {lock_delay: 45s}
+    on_acquire:
+      - exec: [/nonexistent/promotte]
+      - {exec: ["true"], user: no-such-user}
+    on_lose:
+      - shell: ":"
+        cwd: /nonexistent
+      - webhook: https://h.example/
+        secret_file: /nonexistent/key
+    on_change: [{exec: [/etc/passwd]}]
+    candidate_check:
+      exec: [no-such-check]
+    run: {exec: [/etc]}
+consul: {token_file: /nonexistent/token, address: "https://127.0.0.1", tls: {ca_file: /nonexistent/ca}}
+"""
+PLACES = [
+    (5, 9, "elections.web.on_acquire[0].exec", "cannot start here: no such program: /nonexistent/promotte"),
+    (6, 26, "elections.web.on_acquire[1].user", "cannot start here: unknown user 'no-such-user'"),
+    (9, 9, "elections.web.on_lose[0].cwd", "cannot start here: cannot enter /nonexistent: No such file"),
+    (
+        11,
+        9,
+        "elections.web.on_lose[1].secret_file",
+        "cannot start here: cannot read /nonexistent/key: No such",
+    ),
+    (12, 18, "elections.web.on_change[0].exec", "cannot start here: user "),
+    (14, 7, "elections.web.candidate_check.exec", "cannot start here: no such program: no-such-check is in"),
+    (15, 11, "elections.web.run.exec", "cannot start here: /etc is no program"),
+    (16, 10, "consul.token_file", "cannot read /nonexistent/token: No such file or directory"),
+    (16, 78, "consul.tls.ca_file", "cannot read /nonexistent/ca: No such file or directory"),
+]
+
+
+def assert_places(problems: list[dict[str, Any]]) -> None:
+    about = [each for each in problems if "cannot start here" in each["message"] or "read" in each["message"]]
+    for problem, (line, column, path, message) in zip(about, PLACES, strict=True):
+        assert (problem["line"], problem["column"], problem["path"]) == (line, column, path)
+        assert problem["message"].startswith(message) and problem["remedy"]
+
+
+def test_what_cannot_start_is_warned_of_each_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(UNSTARTABLE)
+    code, told = checked(str(file))
+    assert (code, told["valid"]) == (OK, True)
+    assert_places(told["warnings"])
+    text = command("check", str(file)).stdout
+    assert (
+        f"warning: {file}:5:9: elections.web.on_acquire[0].exec: cannot start here: no such program" in text
+    )
+
+
+def test_on_the_machine_that_it_is_meant_for_all_of_that_is_refused_at_once(tmp_path: Path) -> None:
+    file, good = tmp_path / "c.yaml", tmp_path / "good.yaml"
+    file.write_text(UNSTARTABLE)
+    good.write_text("elections: {app: {on_lose: [{exec: ['true']}]}}\n")
+    code, told = checked(str(file), "--here")
+    assert (code, told["valid"]) == (CONFIGURATION, False)
+    assert_places(told["errors"])
+    done = command("check", str(file), "--here")
+    assert done.returncode == CONFIGURATION and len(done.stderr.splitlines()) == len(PLACES)
+    assert checked(str(good), "--here")[0] == OK
+    several = command("check", str(good), str(file), "--here")
+    assert several.returncode == CONFIGURATION and f"{good}: valid" in several.stdout
+
+
+def test_a_drop_in_is_refused_for_its_own_hooks_alone(tmp_path: Path) -> None:
+    folder, new = tmp_path / "d", tmp_path / "new"
+    folder.mkdir()
+    (folder / "old.yaml").write_text("elections: {old: {on_lose: [{exec: [/nonexistent/old]}]}}\n")
+    placed = ["--here", "--with", str(folder), "--as", "new.yaml"]
+    new.write_text("elections: {new: {on_lose: [{exec: ['true']}]}}\n")
+    code, told = checked(str(new), *placed)
+    assert code == OK and "/nonexistent/old" in str(told["warnings"])
+    new.write_text("elections: {new: {on_lose: [{exec: [/nonexistent/new]}]}}\n")
+    code, told = checked(str(new), *placed)
+    assert code == CONFIGURATION and [error["line"] for error in told["errors"]] == [1]
+    assert "/nonexistent/new" in told["errors"][0]["message"]

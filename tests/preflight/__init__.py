@@ -1,0 +1,1 @@
+"""Whether hooks can start on this machine."""

@@ -1,0 +1,169 @@
+"""What the program that looks finds: each reason for which a hook cannot start, and nothing else."""
+
+import json
+import os
+import pwd
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Tls, Webhook
+from supervisor.preflight import command
+from supervisor.preflight.questions import question_of
+from tests.support.supervisor import PATIENCE_S
+
+PATH = "/usr/bin:/bin"
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root looks as another user")
+Faults = list[list[str]]
+
+
+def look(**more: Any) -> dict[str, Any]:
+    usual = {"program": "true", "path": PATH, "cwd": None, "user": None, "group": None, "setpriv": False}
+    return {**usual, **more}
+
+
+def answers(*looks: dict[str, Any], within_s: float = 5.0, strict: bool = True) -> dict[int, Faults]:
+    question = json.dumps({"looks": looks, "within_s": within_s, "strict": strict})
+    done = subprocess.run(
+        command(alone=True),
+        input=question,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+        env={},
+        process_group=0,
+    )
+    assert done.returncode in (0, -signal.SIGKILL) and done.stderr == "", done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(index for index, _ in lines) == list(range(len(looks))), "each is answered once"
+    return dict(lines)
+
+
+def found(**more: Any) -> list[str]:
+    """The reasons, without the remedies."""
+    return [why for _, why, _ in answers(look(**more))[0]]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    made = tmp_path / "program"
+    made.write_text("#!/bin/sh\n")
+    made.chmod(0o755)
+    return made
+
+
+def test_what_can_start_has_no_fault(program: Path, tmp_path: Path) -> None:
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    looks = (look(), look(program=str(program)), look(program="./program", cwd=str(tmp_path)))
+    assert answers(*looks, look(user=me), look(setpriv=True)) == {index: [] for index in range(5)}
+
+
+def test_each_reason_is_told(program: Path, tmp_path: Path) -> None:
+    us = f"user {pwd.getpwuid(os.geteuid()).pw_name}"
+    missing = str(tmp_path / "missing")
+    assert found(program=missing) == [f"no such program: {missing}"]
+    assert found(program="no-such") == [f"no such program: no-such is in no folder of PATH, {PATH}"]
+    assert found(program=str(tmp_path)) == [f"{tmp_path} is no program"]
+    assert found(cwd=missing) == [f"cannot enter {missing}: No such file or directory"]
+    assert found(cwd=str(program)) == [f"cannot enter {program}: Not a directory"]
+    assert found(user="no-such-user") == ["unknown user 'no-such-user'"]
+    assert found(group="no-such-group") == ["unknown group 'no-such-group'"]
+    assert found(program=missing, user="no-such-user") == [
+        "unknown user 'no-such-user'",
+        f"no such program: {missing}",
+    ]
+    program.chmod(0o644)
+    assert found(program=str(program)) == [f"{us} cannot execute {program}"]
+    assert found(program="program", path=f"{PATH}:{tmp_path}") == [f"{us} cannot execute {program}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("#!/no/such/python", "is run by /no/such/python, which cannot be executed here"),
+        ("#! /usr/bin/env nosuchpython", f"is run by nosuchpython, which is in no folder of PATH, {PATH}"),
+        ("#!/usr/bin/env sh", ""),
+        ("#!", ""),
+        ("\x7fELF", ""),
+    ],
+)
+def test_the_interpreter_of_a_script_must_be_there(program: Path, line: str, why: str) -> None:
+    program.write_text(f"{line}\n")
+    assert found(program=str(program)) == ([f"{program} {why}"] if why else [])
+
+
+@as_root
+def test_a_program_is_looked_at_as_the_user_who_runs_it() -> None:
+    """Not below pytest's folder, which its user alone may enter."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        script, inner = folder / "script", folder / "inner"
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o700)
+        inner.mkdir(mode=0o700)
+        assert found(program=str(script)) == []
+        assert found(program=str(script), user="nobody") == [f"user nobody cannot execute {script}"]
+        assert found(cwd=str(inner), user="nobody") == [f"user nobody may not enter {inner}"]
+        script.chmod(0o705)
+        assert found(program=str(script), user="nobody") == []
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    missing, there = str(tmp_path / "missing"), tmp_path / "there"
+    there.write_text("secret")
+    looks = [{"file": str(name), "setting": "secret_file"} for name in (missing, there, tmp_path)]
+    told = answers(*looks)
+    assert told[0][0][:2] == ["secret_file", f"cannot read {missing}: No such file or directory"]
+    assert told[1] == [] and told[2][0][1] == f"cannot read {tmp_path}: it is no regular file"
+
+
+def test_a_look_that_hangs_keeps_no_other_from_its_answer(
+    tmp_path: Path, hangs: Callable[[Path], None]
+) -> None:
+    scripts = [tmp_path / name for name in ("one", "two")]
+    for script in scripts:
+        hangs(script)
+    began_at = time.monotonic()
+    told = answers(
+        *(look(program=str(script)) for script in scripts), look(), look(program="/x"), within_s=1.5
+    )
+    assert time.monotonic() - began_at < PATIENCE_S / 2
+    for index, script in enumerate(scripts):
+        ((_, why, remedy),) = told[index]
+        assert why == f"{script} did not answer within 1.5 s" and remedy
+    assert told[2] == [] and told[3][0][1] == "no such program: /x"
+
+
+def test_equal_looks_are_made_once_and_hold_no_secret() -> None:
+    """A thousand items with the same programs are a handful of looks."""
+    hooks = (
+        Hook("a", Command(("/bin/sh", "-c", "x"), env=(("SECRET", "s3cr3t"),)), 1.0),
+        Hook("b", Webhook("https://s3cr3t/", headers=(("a", "s3cr3t"),), tls=Tls(ca_file="/ca")), 1.0),
+    )
+    items = tuple(
+        ElectionSettings(f"n{number}", "k", b"s3cr3t", SessionSettings("n"), on_lose=hooks)
+        for number in range(1000)
+    )
+    question = question_of(items, {"PATH": PATH, "CONSUL_HTTP_TOKEN": "s3cr3t"})
+    assert len(question.looks) == 2 and len(question.needs) == 2000
+    assert b"s3cr3t" not in question.asked(strict=True)
+
+
+def test_hooks_of_observers_and_on_change_are_not_needed_to_hold() -> None:
+    hook = Hook("h", Command(("true",)), 1.0)
+    seen = ElectionSettings("seen", "k", b"", SessionSettings("n"), contend=False, on_change=(hook,))
+    held = ElectionSettings("held", "h", b"", SessionSettings("n"), on_change=(hook,), on_lose=(hook,))
+    needs = question_of((seen, held), {}).needs
+    assert [(need.item, need.path[2], need.needed) for need in needs] == [
+        ("seen", "on_change", False),
+        ("held", "on_lose", True),
+        ("held", "on_change", False),
+    ]
