@@ -43,7 +43,7 @@ TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # while it goes on, and once
         "Consul takes no more requests for now: ",
         "Consul took no more requests for some time: ",
     ),
-    Denied: ("Consul refuses the token: ", "Consul refused the token: "),
+    Denied: ("Consul refuses: ", "Consul refused: "),
     Refused: ("Consul refuses what the file asks for: ", "Consul refused what the file asked for: "),
     Altered: (f"{ALTERED}: ", f"{ALTERED}: "),
     Ineligible: ("not eligible: ", "was not eligible: "),

@@ -213,10 +213,11 @@ def test_the_session_with_the_embedded_agent_prints_what_it_shows(shown: str, tm
 def test_its_options_and_their_defaults_are_those_of_the_help() -> None:
     told = " ".join(command("dev-agent", "--help").stdout.partition("options:")[2].split())
     defaults = dict(re.findall(r"(--[a-z-]+) [A-Z]+ [^(]*\(default: ([^;)]+)", told))
+    switches = dict.fromkeys(set(re.findall(r"(--[a-z-]+) [a-z]", told)) - {"--help"}, "off")
     shown = {
         option.strip("`"): re.findall(r"Default (\w+)", what)[0] for option, what in rows(DEV_AGENT, "option")
     }
-    assert shown == defaults
+    assert shown == defaults | switches
 
 
 # --- hooks.md ------------------------------------------------------------------------------------------

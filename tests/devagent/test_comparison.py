@@ -13,7 +13,7 @@ from tests.devagent.comparison import SETTLE_S, against, chosen, fresh_agent, no
 from tests.support.consul import Agent
 
 QUICK, TIMED, SEED = 160, 40, 1
-CLIENT_QUICK = 20
+CLIENT_QUICK = 10
 ROOT = Path(__file__).resolve().parents[2]
 RUN_S = 120.0
 
