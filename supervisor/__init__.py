@@ -11,6 +11,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     check.py       what check prints: figures and findings, as text and as JSON
     connect.py     check --connect: questions to the real Consul that change nothing
     findings.py    what the answers to those mean
+    versions.py    versions of Consul that were tried, and those with known faults
     lookup.py      one question to Consul, for commands without the daemon
     config/        YAML -> schema -> relations -> frozen settings; every refusal with its place
     core/          decides: step(state, event, now) -> (state, actions); no I/O, no clock

@@ -1,7 +1,7 @@
 """A request to Consul as HTTP has it, but for what all requests have in common: address, scope, token."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -13,13 +13,17 @@ RAW = "application/octet-stream"  # of a key's value
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``path`` stands below ``/v1/``. ``body`` None: the call has none, because it only asks."""
+    """``path`` stands below ``/v1/``. ``body`` None: the call has none, because it only asks.
+
+    ``operations``: those of a transaction, instead of a body: namespace and partition are fields of each.
+    """
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     content_type: str = JSON
+    operations: Sequence[Mapping[str, object]] = ()
 
 
 def get(path: str, query: Mapping[str, str] | None = None) -> Call:
@@ -29,13 +33,17 @@ def get(path: str, query: Mapping[str, str] | None = None) -> Call:
 
 def put(path: str, body: object | None = None) -> Call:
     """A write, with a body in JSON or an empty one."""
-    data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
-    return Call("PUT", path, body=data)
+    return Call("PUT", path, body=b"" if body is None else as_json(body))
 
 
-def transaction(operations: list[dict[str, object]]) -> Call:
+def transaction(operations: Sequence[Mapping[str, object]]) -> Call:
     """All of these operations on keys, or none."""
-    return put("txn", [{"KV": operation} for operation in operations])
+    return Call("PUT", "txn", operations=operations)
+
+
+def as_json(body: object) -> bytes:
+    """Encode a body, as briefly as JSON has it."""
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def key_path(key: str) -> str:

@@ -27,6 +27,7 @@ from supervisor.token import Token
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader; an item takes a millisecond
+NO_PATH = "No path to datacenter"
 NO_INDEX = 2**63 - 1  # of a key that was changed as often: there is none
 
 
@@ -57,6 +58,7 @@ class _Examination:
     def __init__(self, settings: ConsulSettings) -> None:
         endpoint = Endpoint.of(settings.address, settings.tls)
         self._peer = endpoint.peer
+        self._datacenter = settings.datacenter
         self._consul = Consul(settings, endpoint.base_url, Token(settings))
         self._transport = Transport(endpoint)
         self._deadline = asyncio.get_running_loop().time() + CONNECT_S
@@ -66,15 +68,15 @@ class _Examination:
 
     async def findings(self, items: tuple[ItemSettings, ...], hostname: str) -> list[Finding]:
         try:
-            leader = await self._leader()
+            no_path, leader = await self._leader()
         except (_NoAnswer, Unreadable) as failure:
             return [
                 Finding("reachable", Level.ERROR, str(failure), "start the agent, or mend consul.address")
             ]
-        found = [
-            Finding("reachable", Level.OK, f"Consul answers at {self._peer}"),
-            findings.of_leader(leader),
-        ]
+        reachable = Finding("reachable", Level.OK, f"Consul answers at {self._peer}")
+        if no_path:
+            return [reachable, findings.of_no_path(str(self._datacenter), no_path)]
+        found = [reachable, findings.of_leader(leader)]
         if not leader:
             return found
         try:
@@ -88,14 +90,16 @@ class _Examination:
             found.append(Finding("rest", Level.UNTOLD, f"not all was answered: {failure}"))
         return found
 
-    async def _leader(self) -> str:
+    async def _leader(self) -> tuple[str, str]:
+        """Why there is no way to the datacenter, blank if there is one; and who leads, blank for nobody."""
         response = await self._asked(self._consul.question("status/leader"))
+        if response.status_code == 500 and NO_PATH in why(response):
+            return why(response), ""
         if response.status_code == 500:
-            return ""  # an agent that knows no server
+            return "", ""  # an agent that knows no server
         if response.status_code != 200:
             raise Unreadable(f"no Consul answers at {self._peer}: {why(response)}")
-        leader: str = json_of(response, str)
-        return leader
+        return "", json_of(response, str)
 
     async def _agent(
         self, hostname: str, items: tuple[ItemSettings, ...]
@@ -111,7 +115,8 @@ class _Examination:
             return None, findings.unknown_agent(str(error), response.status_code == 403)
         facts = findings.facts_of(answer)
         is_local = _is_local(facts.address)
-        return facts, findings.of_agent(facts, hostname, is_local=is_local, items=items)
+        found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
+        return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
 
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
         found = []
@@ -119,7 +124,7 @@ class _Examination:
             read = await self._outcome(ReadKey("", 0.0, CONNECT_S, key))
             found.append(findings.of_read(settings, shown, read))
             if settings.contend:
-                response = await self._asked(self._consul.question("txn", _impossible_write(key)))
+                response = await self._asked(self._consul.transaction(impossible_write(key)))
                 found.append(findings.of_write(settings, shown, why(response)))
         if settings.contend:
             found.append(await self._session(settings, node))
@@ -155,8 +160,9 @@ def _keys_of(settings: ItemSettings) -> dict[str, str]:
     return keys
 
 
-def _impossible_write(key: str) -> list[dict[str, object]]:
-    return [{"KV": {"Verb": "cas", "Key": key, "Value": "", "Index": NO_INDEX}}]
+def impossible_write(key: str) -> list[dict[str, object]]:
+    """A transaction that Consul refuses after it has looked at the rights of the token."""
+    return [{"Verb": "cas", "Key": key, "Value": "", "Index": NO_INDEX}]
 
 
 def _is_local(address: str) -> bool:

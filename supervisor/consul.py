@@ -6,13 +6,14 @@ tenure. Whatever is not recognised is ``Unknown``, because a proxy's 404 or a ca
 not end or begin anything.
 """
 
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 import requests
 
 from supervisor import rights
 from supervisor.answers import Unreadable, failed, said, why
-from supervisor.calls import Call, get, key_path, put
+from supervisor.calls import Call, as_json, get, key_path, put, transaction
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import Acquire, Release, Request
 from supervisor.core.events import Denied, Failed, Outcome, Unknown
@@ -31,6 +32,8 @@ class Consul:
         self._token = token
         scope = {"dc": settings.datacenter, "ns": settings.namespace, "partition": settings.partition}
         self._scope = {name: value for name, value in scope.items() if value is not None}
+        within = {"Namespace": settings.namespace, "Partition": settings.partition}
+        self._within = {name: value for name, value in within.items() if value is not None}
         self._template = requests.Request("GET", base_url).prepare()
         self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
 
@@ -51,6 +54,10 @@ class Consul:
     def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:
         """What is no action of the core: a GET, or with a body a PUT; whoever asks reads the answer."""
         return self._request(get(path) if body is None else put(path, body))
+
+    def transaction(self, operations: Sequence[Mapping[str, object]]) -> requests.PreparedRequest:
+        """Encode a transaction that is no action of the core; the caller reads the answer."""
+        return self._request(transaction(operations))
 
     def list_question(self, asked: Question) -> requests.PreparedRequest:
         """For all keys below a prefix."""
@@ -89,15 +96,19 @@ class Consul:
 
     def _request(self, call: Call) -> requests.PreparedRequest:
         request = self._template.copy()
-        parameters = urlencode({**self._scope, **call.query})
+        scope, body = self._scope, call.body
+        if call.operations:
+            scope = {name: value for name, value in scope.items() if name == "dc"}
+            body = as_json([{"KV": {**operation, **self._within}} for operation in call.operations])
+        parameters = urlencode({**scope, **call.query})
         request.method = call.method
         request.url = f"{self._base_url}/v1/{call.path}" + (f"?{parameters}" if parameters else "")
         token = self._token.value()
         if token is not None:
             request.headers["X-Consul-Token"] = token
-        if call.body is not None:
-            request.body = call.body
+        if body is not None:
+            request.body = body
             # A body without Content-Length is ignored by Consul: it would make a session without TTL.
-            request.headers["Content-Length"] = str(len(call.body))
+            request.headers["Content-Length"] = str(len(body))
             request.headers["Content-Type"] = call.content_type
         return request

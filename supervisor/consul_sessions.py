@@ -20,6 +20,8 @@ _CONFIGURATION_FAULTS = (
     "Missing check",
     "Missing node",
     "Must provide Node",
+    "No path to datacenter",
+    "cross datacenter lock must be created at server agent",
 )
 
 

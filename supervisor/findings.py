@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from supervisor import rights
+from supervisor import rights, versions
 from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome, Refused
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.sharing.prefixes import questions_of
@@ -47,6 +47,7 @@ class AgentFacts:
     node: str
     address: str
     version: str
+    datacenter: str
     debug: Mapping[str, Any] = field(repr=False)
 
 
@@ -58,6 +59,7 @@ def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
         node=_text(config, "NodeName"),
         address=_text(member, "Addr"),
         version=_text(config, "Version"),
+        datacenter=_text(config, "Datacenter"),
         debug=debug,
     )
 
@@ -81,6 +83,31 @@ def of_leader(leader: str) -> Finding:
     return Finding("leader", Level.ERROR, text, "bring back a majority of its servers")
 
 
+def of_no_path(datacenter: str, why: str) -> Finding:
+    """The agent's servers know no way to the datacenter of the file."""
+    text = f"Consul cannot reach the datacenter {datacenter}: it answers {why}"
+    return Finding("datacenter", Level.ERROR, text, "correct consul.datacenter, or leave it out")
+
+
+def of_datacenter(asked: str | None, own: str, items: Collection[ItemSettings]) -> list[Finding]:
+    """``asked``: the datacenter of the file, ``own``: that of the agent. Consul makes no session of this
+    agent's node in another datacenter, so nothing can be held there."""
+    if asked is None or not own or asked == own:
+        return []
+    contenders = [settings.name for settings in items if settings.contend]
+    if not contenders:
+        text = f"keys of the datacenter {asked} are watched through an agent of {own}"
+        return [Finding("datacenter", Level.OK, text)]
+    text = (
+        f"nothing can be held in the datacenter {asked} through an agent of {own}: "
+        f"{len(contenders)} of the file contend, {contenders[0]} first"
+    )
+    remedy = (
+        "leave consul.datacenter out, or give consul.address an agent of that datacenter; observers may stay"
+    )
+    return [Finding("datacenter", Level.ERROR, text, remedy)]
+
+
 def of_agent(
     facts: AgentFacts, hostname: str, *, is_local: bool, items: Collection[ItemSettings]
 ) -> list[Finding]:
@@ -101,12 +128,15 @@ def unknown_agent(why: str, denied: bool) -> list[Finding]:
 
 
 def _of_version(facts: AgentFacts) -> Finding:
-    numbers = facts.version.split(".")[:2]
-    if not facts.version or not all(number.isdecimal() for number in numbers):
+    numbers = versions.numbers(facts.version)
+    if numbers is None:
         return Finding("version", Level.UNTOLD, "the agent does not say its version")
-    if [int(number) for number in numbers] >= [1, 8]:
-        return Finding("version", Level.OK, f"Consul {facts.version}")
-    return Finding("version", Level.ERROR, f"Consul {facts.version} is older than 1.8", "upgrade it")
+    if numbers < versions.OLDEST:
+        return Finding("version", Level.ERROR, f"Consul {facts.version} is older than 1.8", "upgrade it")
+    doubt, remedy = versions.doubt(facts.version)
+    if doubt:
+        return Finding("version", Level.WARNING, doubt, remedy)
+    return Finding("version", Level.OK, f"Consul {facts.version}")
 
 
 def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:

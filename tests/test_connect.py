@@ -5,13 +5,15 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.exchanges import BRIEF_MAX
-from supervisor.findings import OTHERS_MAX
+from supervisor.findings import OTHERS_MAX, Level, facts_of, of_agent, of_datacenter
 from supervisor.sharing import WATCHES_MAX
 from supervisor.transport.pool import IDLE_MAX
 from tests.support.consul import BINARY, Agent, free_ports
@@ -167,6 +169,70 @@ def test_a_token_that_consul_does_not_know(guarded: Guarded, tmp_path: Path) -> 
 def test_a_token_file_that_is_not_there(guarded: Guarded, tmp_path: Path) -> None:
     check = Check(tmp_path, f"address: '{guarded.url}', token_file: {tmp_path}/none")
     assert check.code == CONFIGURATION and f"{tmp_path}/none" in check.of("token")["text"]
+
+
+# --- another datacenter ------------------------------------------------------------------------------
+
+OBSERVED = "elections: {watched: {contend: false}}"
+
+
+@pytest.mark.parametrize("text", [FILE, OBSERVED], ids=["contends", "observes"])
+def test_a_datacenter_that_consul_does_not_know_is_no_lack_of_a_leader(
+    shared_agent: Agent, tmp_path: Path, text: str
+) -> None:
+    check = Check(tmp_path, f"address: '{shared_agent.url}', datacenter: elsewhere", text)
+    assert check.code == CONFIGURATION
+    assert check.levels() == {("reachable", "", "ok"), ("datacenter", "", "error")}
+    assert "No path to datacenter" in check.of("datacenter")["text"]
+    assert "correct consul.datacenter" in check.of("datacenter")["remedy"]
+
+
+def test_the_agents_own_datacenter_may_be_named(shared_agent: Agent, tmp_path: Path) -> None:
+    check = Check(tmp_path, f"address: '{shared_agent.url}', datacenter: dc1")
+    assert check.code == OK and not [one for one in check.found if one["what"] == "datacenter"]
+
+
+def test_nothing_is_held_in_another_datacenter_and_observers_may_name_one() -> None:
+    """One that the agent reaches: Consul makes no session of its node there."""
+    observer = ElectionSettings("seen", "k", b"", SessionSettings("s"), contend=False)
+    (found,) = of_datacenter("dc2", "dc1", [observer, replace(observer, name="held", contend=True)])
+    assert found.level is Level.ERROR and "held" in found.text and "consul.datacenter" in found.remedy
+    (found,) = of_datacenter("dc2", "dc1", [observer])
+    assert found.level is Level.OK and not found.remedy
+    assert not of_datacenter("dc1", "dc1", [observer]) and not of_datacenter(None, "dc1", [observer])
+    assert not of_datacenter("dc2", "", [observer]), "an agent that does not say its own"
+
+
+# --- versions --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "level", "said"),
+    [
+        ("1.8.7", Level.OK, ""),
+        ("1.8.19+ent", Level.OK, ""),
+        ("v1.15.2", Level.OK, ""),
+        ("1.12.2", Level.OK, ""),
+        ("1.7.9", Level.ERROR, "older than 1.8"),
+        ("0.9.1", Level.ERROR, "older than 1.8"),
+        ("1.12.0", Level.WARNING, "i/o deadline reached"),
+        ("1.12.1+ent", Level.WARNING, "i/o deadline reached"),
+        ("1.21.5", Level.WARNING, "refuses every key"),
+        ("1.22.0", Level.WARNING, "1.8.7"),
+        ("2.0.3", Level.WARNING, "Consul 2.0.3 is none that this program was tried with"),
+        ("", Level.UNTOLD, ""),
+        ("main", Level.UNTOLD, ""),
+        ("1", Level.UNTOLD, ""),
+        ("9" * 50 + ".1", Level.UNTOLD, ""),
+    ],
+)
+def test_a_version_that_nobody_has_tried_or_that_is_broken_is_warned_about(
+    version: str, level: Level, said: str
+) -> None:
+    facts = facts_of({"Config": {"Version": version, "NodeName": "n"}})
+    found = [one for one in of_agent(facts, "n", is_local=True, items=[]) if one.what == "version"]
+    assert [one.level for one in found] == [level] and said in found[0].text
+    assert bool(found[0].remedy) == (level in (Level.WARNING, Level.ERROR))
 
 
 # --- no effect -----------------------------------------------------------------------------------

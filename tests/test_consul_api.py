@@ -17,6 +17,7 @@ import pytest
 import requests
 
 from supervisor.config import ConsulSettings
+from supervisor.connect import impossible_write
 from supervisor.consul import Consul
 from supervisor.consul_slots import SEMAPHORE_FLAGS
 from supervisor.core import actions
@@ -67,6 +68,16 @@ EVERY_REQUEST = [
     Release("e", 0.0, 1.0, "key", NOBODY, b""),
     ReadKey("e", 0.0, 1.0, "key"),
     WatchKey("e", 0.0, 1.0, "key", 7, 30.0, True),
+]
+ROSTER = actions.Roster(1)
+EVERY_OTHER_REQUEST = [
+    actions.Rewrite("e", 0.0, 1.0, "key", NOBODY, b""),
+    actions.ReadSlots("e", 0.0, 1.0, "p"),
+    actions.WatchSlots("e", 0.0, 1.0, "p", 7, 30.0, True),
+    actions.Enroll("e", 0.0, 1.0, "p", NOBODY, b"", ROSTER, 3),
+    actions.TakeSlot("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
+    actions.Leave("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
+    actions.SetRoster("e", 0.0, 1.0, "p", ROSTER, 3),
 ]
 
 
@@ -166,6 +177,19 @@ def test_what_consul_will_not_take_as_configured_is_refused(
     outcome = asker.create(**settings)
     assert isinstance(outcome, Refused) and outcome.why.startswith("500 "), outcome
     assert ("rpc error making call: " in outcome.why) is asker.agent.is_client
+
+
+def test_a_session_in_a_datacenter_that_consul_does_not_know_is_refused(asker: Asker) -> None:
+    settings = ConsulSettings(asker.agent.url, datacenter="elsewhere")
+    elsewhere = Consul(settings, asker.agent.url, Token(settings))
+    outcome = elsewhere.decode(EVERY_REQUEST[0], sent(elsewhere.encode(EVERY_REQUEST[0])))
+    assert isinstance(outcome, Refused) and "No path to datacenter" in outcome.why
+
+
+def test_a_session_that_a_client_agent_does_not_make_in_another_datacenter_is_refused(asker: Asker) -> None:
+    """In the words of newer versions."""
+    said = b"cross datacenter lock must be created at server agent"
+    assert isinstance(asker.consul.decode(EVERY_REQUEST[0], response(500, said)), Refused)
 
 
 def test_a_critical_check_makes_ineligible(asker: Asker) -> None:
@@ -422,18 +446,44 @@ def test_whoever_has_no_right_is_denied_and_never_dead(guarded: Agent) -> None:
 # --- requests ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("action", EVERY_REQUEST, ids=lambda action: type(action).__name__)
-def test_every_request_carries_the_token_in_a_header_and_the_scope_in_its_query(action: Request) -> None:
+@pytest.mark.parametrize(
+    "action", EVERY_REQUEST + EVERY_OTHER_REQUEST, ids=lambda action: type(action).__name__
+)
+def test_every_request_carries_the_token_in_a_header_and_the_place_where_consul_looks(
+    action: Request,
+) -> None:
     settings = ConsulSettings("http://h", token="s3cret", datacenter="d1", namespace="n1", partition="p1")
     request = Consul(settings, "http://h", Token(settings)).encode(action)
     assert request.url is not None
     assert request.headers["X-Consul-Token"] == "s3cret"
     assert "s3cret" not in request.url and "s3cret" not in str(request.body)
-    for parameter in ("dc=d1", "ns=n1", "partition=p1"):
-        assert parameter in request.url
+    assert "dc=d1" in request.url
+    if "/v1/txn" in request.url:
+        assert request.url.endswith("/v1/txn?dc=d1"), "a transaction knows no other parameter"
+        operations = json.loads(request.body or b"")
+        places = [(each["KV"]["Namespace"], each["KV"]["Partition"]) for each in operations]
+        assert places and set(places) == {("n1", "p1")}
+    else:
+        assert "ns=n1" in request.url and "partition=p1" in request.url
     length = len(request.body or b"")
     assert request.headers.get("Content-Length", "0") == str(length)
     assert "Transfer-Encoding" not in request.headers
+
+
+def test_the_questions_of_check_are_asked_in_the_same_place() -> None:
+    """Of --connect: the write that cannot succeed shows the rights that a try needs."""
+    settings = ConsulSettings("http://h", namespace="n1", partition="p1")
+    asked = Consul(settings, "http://h", Token(settings)).transaction(impossible_write("key"))
+    (operation,) = json.loads(asked.body or b"")
+    assert (operation["KV"]["Namespace"], operation["KV"]["Partition"]) == ("n1", "p1")
+    assert asked.url == "http://h/v1/txn"
+
+
+def test_without_a_place_a_transaction_names_none() -> None:
+    settings = ConsulSettings("http://h")
+    for action in EVERY_REQUEST + EVERY_OTHER_REQUEST:
+        request = Consul(settings, "http://h", Token(settings)).encode(action)
+        assert b"Namespace" not in (request.body or b"") and b"Partition" not in (request.body or b"")
 
 
 def test_an_acquire_is_one_transaction_with_consuls_own_flags() -> None:

@@ -259,9 +259,9 @@ def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
     stage.history.turn(
         e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), e.Alive()), []
     )
-    assert stage.item["last_error"]["text"] == "Consul refuses the token: Permission denied"
+    assert stage.item["last_error"]["text"] == "Consul refuses: Permission denied"
     stage.answers(e.KeyView(5))
-    assert stage.item["last_error"]["text"] == "Consul refused the token: Permission denied"
+    assert stage.item["last_error"]["text"] == "Consul refused: Permission denied"
 
 
 @pytest.mark.parametrize("event", ["acquire", "lose", "check"])

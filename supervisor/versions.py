@@ -1,0 +1,50 @@
+"""Versions of Consul: the one that the tests run against, those whose answers are recorded, known faults.
+
+Pure: text in, text out.
+"""
+
+import re
+
+OLDEST = (1, 8)
+TRIED = "1.8.7"  # the tests run against a real one
+RECORDED = (
+    (1, 9),
+    (1, 11),
+    (1, 12),
+    (1, 13),
+    (1, 14),
+    (1, 15),
+    (1, 21),
+)  # published answers of them are tested
+_NO_WATCH = "its watches of keys end with an error (i/o deadline reached)"
+BROKEN = {
+    "1.12.0": (_NO_WATCH, "upgrade it to 1.12.2 or later"),
+    "1.12.1": (_NO_WATCH, "upgrade it to 1.12.2 or later"),
+    "1.21.5": (
+        "it refuses every key whose name has other characters than letters, digits and ,_./-?&=",
+        "upgrade it to 1.21.6 or later",
+    ),
+}
+_NUMBERS = re.compile(r"v?((\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?)")
+
+
+def numbers(version: str) -> tuple[int, int] | None:
+    """The first two numbers of a version such as ``1.21.5+ent``; None for a text that begins with none."""
+    found = _NUMBERS.match(version)
+    return None if found is None else (int(found[2]), int(found[3]))
+
+
+def doubt(version: str) -> tuple[str, str]:
+    """What speaks against this version, and the remedy; both blank: the tests know it, or answers of it."""
+    found = _NUMBERS.match(version)
+    if found is None:
+        return "", ""
+    if found[1] in BROKEN:
+        fault, remedy = BROKEN[found[1]]
+        return f"Consul {version} is known to be broken: {fault}", remedy
+    if numbers(version) in (numbers(TRIED), *RECORDED):
+        return "", ""
+    text = (
+        f"Consul {version} is none that this program was tried with ({TRIED}), nor are answers of it recorded"
+    )
+    return text, "rehearse a failover with it before you rely on it"
