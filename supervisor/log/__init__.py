@@ -226,6 +226,7 @@ class Log:
             case Finished(item, clean=clean):
                 self._troubles.gone(item)
                 self._notices.gone(item)
+                self._lose_failures.pop(item, None)
                 if not clean:
                     self.line("error", "finished-stuck", item=item, remedy=remedy(item, ended=True))
             case Request():

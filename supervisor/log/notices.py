@@ -26,7 +26,8 @@ class Notices:
     def noticed(self, item: str, notice: str) -> None:
         """Take what is noticed of this item; blank: nothing any more."""
         if not notice:
-            self._over_since[item] = self._clock()
+            if item in self._told:
+                self._over_since[item] = self._clock()
             return
         self._over_since.pop(item, None)
         if self._told.get(item) != notice:
