@@ -1,38 +1,43 @@
 """Looks whether commands can start on this machine and files can be read: a program of its own.
 
-It needs nothing but the standard library, reads one question as JSON from standard input and writes
-one line of JSON for each look. A look may hang (a file system that does not answer, a directory of
-users that is out of reach), so workers make the looks in their order: when a worker stands still for
-``STALL_S``, another worker goes on with the rest. What has no answer in time is told as a fault.
+It imports little, because a node that starts waits for it. It reads one question from standard input (by
+``marshal``, whose other end is the same interpreter) and writes one line of JSON for each look. A look
+may hang (a file system that does not answer, a directory of users that is out of reach), so workers make
+the looks in their order: when a worker stands still for ``STALL_S``, another worker goes on with the
+rest. What has no answer in time is told as a fault.
 It must never change anything, and never show what a file holds.
 """
 
+from __future__ import annotations
+
 import grp
-import json
+import marshal
 import os
 import pwd
 import select
-import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
 
+TYPE_CHECKING = False  # to import typing takes longer than all looks
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    Look = dict[str, Any]
+    Fault = tuple[str, str, str]  # the setting, why, and what mends it
+
+KILL = 9
 STALL_S = 0.25  # a look takes microseconds; so there are at most twenty workers in five seconds
 FIRST_LINE_BYTES = 256  # the kernel reads no more of a script's first line
 ANSWERS = 1  # the descriptor: standard output
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HANGS = "see whether its file system or the directory of users answers"
 
-Look = dict[str, Any]
-Fault = tuple[str, str, str]  # the setting, why, and what mends it
-
 
 def main() -> None:
     """Answer the question on standard input."""
-    asked = json.loads(sys.stdin.buffer.read())
+    asked = marshal.loads(sys.stdin.buffer.read())
     if "precautions" in asked:
         _precautions(asked["precautions"])
     else:
@@ -48,7 +53,19 @@ def _precautions(question: dict[str, Any]) -> None:
 
 
 def _write(fd: int, value: object) -> None:
-    text = json.dumps(value).encode() + b"\n"
+    import json  # only a fault pays for it
+
+    _send(fd, json.dumps(value).encode() + b"\n")
+
+
+def _answer(fd: int, index: int, faults: list[Fault]) -> None:
+    if faults:
+        _write(fd, [index, faults])
+    else:
+        _send(fd, b"[%d, []]\n" % index)
+
+
+def _send(fd: int, text: bytes) -> None:
     while text:
         text = text[os.write(fd, text) :]
 
@@ -72,23 +89,22 @@ class Worker:
 
     def _work(self, looks: Sequence[Look], fd: int, strict: bool) -> None:
         for index in self.left:
-            _write(fd, [index, faults_of(looks[index], strict)])
+            _answer(fd, index, faults_of(looks[index], strict))
 
-    def hear(self) -> list[tuple[int, list[Fault]]] | None:
-        """The answers that have come; None when the worker has ended."""
+    def hear(self) -> list[tuple[int, bytes]] | None:
+        """The answers that have come, by their looks; None when the worker has ended."""
         content = os.read(self.fd, 65536)
         if not content:
             return None
         *lines, self._buffer = (self._buffer + content).split(b"\n")
-        answers = [json.loads(line) for line in lines]
-        self.left = self.left[len(answers) :]
+        answered, self.left = self.left[: len(lines)], self.left[len(lines) :]
         self.moved_at = time.monotonic()
-        return [(index, faults) for index, faults in answers]
+        return list(zip(answered, lines, strict=True))
 
     def end(self) -> None:
         """Nobody waits for it: it may be unable to end."""
         os.close(self.fd)
-        os.kill(self.pid, signal.SIGKILL)
+        os.kill(self.pid, KILL)
 
 
 class Looks:
@@ -115,7 +131,7 @@ class Looks:
             why = f"{_what(self._looks[index])} did not answer within {self._within_s:g} s"
             _write(ANSWERS, [index, [("", why, HANGS)]])
         if self._workers:
-            os.killpg(0, signal.SIGKILL)  # what they have begun as another user, too
+            os.killpg(0, KILL)  # what they have begun as another user, too
 
     def _go_on(self, order: list[int]) -> None:
         self._front = None
@@ -126,10 +142,10 @@ class Looks:
 
     def _hear(self, worker: Worker) -> None:
         answers = worker.hear()
-        for index, faults in answers or ():
+        for index, line in answers or ():
             if index in self._open:
                 del self._open[index]
-                _write(ANSWERS, [index, faults])
+                _send(ANSWERS, line + b"\n")
         if answers is None or not worker.left or worker is not self._front:
             self._end(worker, died=answers is None and bool(worker.left))
 
@@ -137,8 +153,7 @@ class Looks:
         self._poll.unregister(worker.fd)
         del self._workers[worker.fd]
         worker.end()
-        with suppress(ChildProcessError):
-            os.waitpid(worker.pid, os.WNOHANG)
+        os.waitpid(worker.pid, os.WNOHANG)
         if died and worker.left[0] in self._open:
             del self._open[worker.left[0]]
             _write(
@@ -300,7 +315,7 @@ def _as(identity: Identity | None, look: Callable[[], list[Fault]]) -> list[Faul
         def work() -> None:
             if identity is not None:
                 identity.take()
-            _write(theirs, look())
+            _send(theirs, marshal.dumps(look()))
 
         in_child(work)
     os.close(theirs)
@@ -311,7 +326,7 @@ def _as(identity: Identity | None, look: Callable[[], list[Fault]]) -> list[Faul
     os.waitpid(pid, 0)
     if not content:
         return [("user", "its rights cannot be had here", "see what the supervisor's unit takes from it")]
-    return [(setting, why, remedy) for setting, why, remedy in json.loads(content)]
+    return [(setting, why, remedy) for setting, why, remedy in marshal.loads(content)]
 
 
 # --- a program -----------------------------------------------------------------------------------
@@ -335,11 +350,13 @@ def _executable(look: Look, *, lenient: bool) -> None:
     found = _found(look["program"], look["path"], lenient=lenient)
     if found is None:
         return
-    with suppress(OSError, ValueError):
+    try:
         with open(found, "rb") as file:
             first = file.read(FIRST_LINE_BYTES)
-        if first.startswith(b"#!"):
-            _interpretable(found, os.fsdecode(first[2:].partition(b"\n")[0]), look["path"])
+    except OSError:
+        return  # a program need not be readable
+    if first.startswith(b"#!"):
+        _interpretable(found, os.fsdecode(first[2:].partition(b"\n")[0]), look["path"])
 
 
 def _found(name: str, path: str, *, lenient: bool) -> str | None:
@@ -390,9 +407,10 @@ def _interpretable(file: str, line: str, path: str) -> None:
 
 
 def _us() -> str:
-    with suppress(KeyError):
+    try:
         return f"user {pwd.getpwuid(os.geteuid()).pw_name}"
-    return f"user id {os.geteuid()}"
+    except KeyError:
+        return f"user id {os.geteuid()}"
 
 
 def _said(error: Exception) -> str:

@@ -6,7 +6,7 @@ on this machine may read or change.
 """
 
 import asyncio
-import json
+import marshal
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -76,7 +76,7 @@ class Lookout:
         self._news.clear()
         if self._path is not None:
             careful = question_of_precautions(self._path, config, in_use=True)
-            self._precautions = json.dumps({"precautions": careful}).encode()
+            self._precautions = marshal.dumps({"precautions": careful})
         self._look()
 
     def close(self) -> None:

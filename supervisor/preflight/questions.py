@@ -4,7 +4,7 @@ Pure: nothing is looked at here. Equal looks are one, because a thousand items m
 program. The looks hold names of files, users and programs; they hold no secret.
 """
 
-import json
+import marshal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +47,7 @@ class Question:
 
     def asked(self, *, strict: bool) -> bytes:
         """As ``looker`` reads it. ``strict``: see there."""
-        return json.dumps({"looks": self.looks, "within_s": LOOK_S, "strict": strict}).encode()
+        return marshal.dumps({"looks": self.looks, "within_s": LOOK_S, "strict": strict})
 
 
 def question_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> Question:

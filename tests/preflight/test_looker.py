@@ -1,6 +1,7 @@
 """What the program that looks finds: each reason for which a hook cannot start, and nothing else."""
 
 import json
+import marshal
 import os
 import pwd
 import signal
@@ -29,18 +30,17 @@ def look(**more: Any) -> dict[str, Any]:
 
 
 def answers(*looks: dict[str, Any], within_s: float = 5.0, strict: bool = True) -> dict[int, Faults]:
-    question = json.dumps({"looks": looks, "within_s": within_s, "strict": strict})
+    question = marshal.dumps({"looks": list(looks), "within_s": within_s, "strict": strict})
     done = subprocess.run(
         command(alone=True),
         input=question,
         capture_output=True,
-        text=True,
         check=False,
         timeout=PATIENCE_S,
         env={},
         process_group=0,
     )
-    assert done.returncode in (0, -signal.SIGKILL) and done.stderr == "", done.stderr
+    assert done.returncode in (0, -signal.SIGKILL) and done.stderr == b"", done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert sorted(index for index, _ in lines) == list(range(len(looks))), "each is answered once"
     return dict(lines)
