@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from supervisor.config import Config, Problem
 from supervisor.config.problems import KeyPath, Places, dotted
 from supervisor.preflight import LOOK_S, looker
+from supervisor.preflight.looks import in_child
 from supervisor.preflight.questions import Question, file_look, question_of, tls_looks
 
 
@@ -44,7 +45,7 @@ def _answers(question: Question, *, here: bool) -> dict[int, list[tuple[str, str
     if pid == 0:
         os.setpgid(0, 0)
         os.dup2(theirs, looker.ANSWERS)
-        looker.in_child(looker.Looks(question.looks, LOOK_S, strict=here).answer)
+        in_child(looker.Looks(question.looks, LOOK_S, strict=here).answer)
     os.close(theirs)
     content = b""
     while more := os.read(ours, 65_536):
