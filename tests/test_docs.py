@@ -142,7 +142,7 @@ def test_the_shown_crontab_runs_the_job_where_this_node_holds_it(shown: str, tmp
     line = line.replace("/usr/local/bin/backup", "echo ran")
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "consul-supervisor"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m supervisor "$@" --socket {tmp_path}/s\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m supervisor "$@" --socket {tmp_path}/s\n')
     program.chmod(0o755)
     environ = {**ENVIRON, "PATH": f"{program.parent}:{ENVIRON['PATH']}"}
     for status, role, ran in ((200, "holding", "ran\n"), (503, "waiting", "")):
@@ -204,7 +204,7 @@ def test_the_session_with_the_embedded_agent_prints_what_it_shows(shown: str, tm
     shell = Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
     try:
         other = f'$([ "$1" != dev-agent ] || echo --port {port})'
-        shell.provide("consul-supervisor", f'{sys.executable} -m supervisor "$@" {other}')
+        shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {other}')
         replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
     finally:
         shell.close()

@@ -60,7 +60,7 @@ class Nodes:
         shell = Shell(folder, folder, {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
         place = f"--config {node.config_path}", f"--socket {node.folder}/control.sock"
         chosen = f"$(case $1 in check) ;; leader|limit) echo {place[0]} ;; *) echo {place[1]} ;; esac)"
-        shell.provide("consul-supervisor", f'{sys.executable} -m supervisor "$@" {chosen}')
+        shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {chosen}')
         return shell
 
     @contextmanager

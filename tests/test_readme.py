@@ -67,9 +67,9 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     address = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{http}"}
     one = Shell(tmp_path, tmp_path, address)
     try:
-        one.provide("consul", f'{BINARY} "$@" -config-file={tmp_path}/consul.json')
+        one.provide("consul", f'"{BINARY}" "$@" -config-file={tmp_path}/consul.json')
         port = f'$([ "$1" != dev-agent ] || echo --port {http})'
-        one.provide("consul-supervisor", f'{sys.executable} -m supervisor "$@" {port}')
+        one.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {port}')
         yield one
     finally:
         one.close()
@@ -112,8 +112,8 @@ def checkout(tmp_path: Path) -> Iterator[Shell]:
     }
     one = Shell(tmp_path, ROOT, environ)
     try:
-        one.provide("python3", f'{os.path.realpath(sys.executable)} "$@"')
-        one.provide("pipx", f'{sys.executable} -m pipx "$@"')
+        one.provide("python3", f'"{os.path.realpath(sys.executable)}" "$@"')
+        one.provide("pipx", f'"{sys.executable}" -m pipx "$@"')
         yield one
     finally:
         one.close()

@@ -76,7 +76,7 @@ def closed_port() -> Iterator[int]:
 def test_the_consul_on_path_is_taken_when_it_is_new_enough(clone: Path, tmp_path: Path) -> None:
     program(tmp_path / "old" / "consul", "echo Consul v1.7.14")
     program(tmp_path / "broken" / "consul", "exit 1")
-    program(tmp_path / "new" / "consul", f'exec {BINARY} "$@"')
+    program(tmp_path / "new" / "consul", f'exec "{BINARY}" "$@"')
     got = get_consul(clone, path=os.pathsep.join(str(tmp_path / name) for name in ("old", "broken", "new")))
     link = clone / ".cache" / "consul" / "consul"
     assert (got.returncode, got.stdout.strip()) == (0, str(link)), got.stderr
