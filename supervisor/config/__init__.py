@@ -4,6 +4,7 @@
     source.py       a file, or a directory's files merged
     tree.py         YAML to plain values, each with its place; nothing clever gets through
     environment.py  ${NAME} in the few texts that may use it
+    literal.py      texts in which ${ is a mistake, because nobody fills it in
     schema.py       the JSON Schema and the defaults that it gives
     conformance.py  whether values conform to the schema: a bare yes or no, soon
     validation.py   values against the schema

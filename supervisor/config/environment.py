@@ -75,7 +75,7 @@ def secret_variables(data: dict[str, Any]) -> frozenset[str]:
 
 
 def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
-    """Fill in the texts of ``consul``, of keys, values and webhooks, in place.
+    """Fill in the texts of ``consul``, of keys, values, names of sessions and webhooks, in place.
 
     Nothing has checked ``data`` yet: what has not the expected shape is left for the schema to refuse.
     """
@@ -83,6 +83,8 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
     filler.members(data, (), ("consul",))
     for section, name, item in items_of(data):
         filler.members(item, (section, name), ("key", "prefix", "value"))
+        if isinstance(item, dict):
+            filler.members(item.get("session"), (section, name, "session"), ("name",))
     for path, hook in _hooks(data):
         filler.members(hook, path, _WEBHOOK_FIELDS)
 
@@ -98,6 +100,7 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
 
     for _, name, item in items_of(data):
         leave_out(item, ("value",) if name == asked else ("value", "key", "prefix"))
+        leave_out(item.get("session") if isinstance(item, dict) else None, ("name",))
     for _, hook in _hooks(data):
         leave_out(hook, _WEBHOOK_FIELDS[1:])
         if isinstance(hook, dict) and variables.lack(hook.get("webhook")):

@@ -12,6 +12,7 @@ from typing import Any
 from supervisor.config import consul, control, http, relations, source
 from supervisor.config.build import Builder, default_values, state_dir
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
+from supervisor.config.literal import refuse_references
 from supervisor.config.problems import SECTIONS, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import Config
@@ -43,6 +44,7 @@ def load(
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
+    refuse_references(read.data, report)
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
 

@@ -89,7 +89,7 @@ elections:
         retries: 3
         retry_delay: 500ms
         kill_after: 1.5s
-        env: {B: "2", A: "${NOR_THIS}"}
+        env: {B: "2", A: "$NOR_THIS"}
         cwd: /srv
         user: app
         group: "adm"
@@ -100,7 +100,7 @@ elections:
             name="promote",
             call=Command(
                 argv=("/bin/promote", "--now", "${NOT_OURS}"),
-                env=(("B", "2"), ("A", "${NOR_THIS}")),
+                env=(("B", "2"), ("A", "$NOR_THIS")),
                 cwd="/srv",
                 user="app",
                 group="adm",
@@ -216,6 +216,11 @@ def test_values_are_text_or_compact_json_in_their_order(value: str, expected: by
 @pytest.mark.parametrize("content", ["{a: b}", "true", "[1]", "a: b", "${HOSTNAME}", "*x", "null", "'"])
 def test_what_a_variable_holds_is_text_and_never_looked_at_again(content: str, file: Path) -> None:
     assert election(file, "{value: '${IT}'}", {"IT": content}).value == content.encode()
+
+
+def test_a_session_may_be_named_after_its_host(file: Path) -> None:
+    app = election(file, "{session: {name: 'app ${HOSTNAME} $$'}}")
+    assert app.session.name == "app node1 $"
 
 
 def test_hostname_is_the_hosts_own_whatever_the_environment_says(file: Path) -> None:
