@@ -6,6 +6,7 @@ tenure. Whatever is not recognised is ``Unknown``, because a proxy's 404 or a ca
 not end or begin anything.
 """
 
+import base64
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
@@ -34,7 +35,7 @@ class Consul:
         self._scope = {name: value for name, value in scope.items() if value is not None}
         within = {"Namespace": settings.namespace, "Partition": settings.partition}
         self._within = {name: value for name, value in within.items() if value is not None}
-        self._template = requests.Request("GET", base_url).prepare()
+        self._template = requests.Request("GET", base_url, headers=_authorization(settings)).prepare()
         self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
 
     def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
@@ -112,3 +113,12 @@ class Consul:
             request.headers["Content-Length"] = str(len(body))
             request.headers["Content-Type"] = call.content_type
         return request
+
+
+def _authorization(settings: ConsulSettings) -> dict[str, str]:
+    """Basic authentication, as Consul's command line sends it to a proxy in front of Consul."""
+    if settings.http_auth is None:
+        return {}
+    user, _, password = settings.http_auth.partition(":")
+    pair = f"{user}:{password}".encode("utf-8", "surrogateescape")
+    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}

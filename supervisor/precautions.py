@@ -133,7 +133,7 @@ class _Look:
 
     def usable(self, tls: Tls, setting: str) -> None:
         """Else it would be met with the first connection, perhaps at night."""
-        files = [Path(name) for name in (tls.ca_file, tls.cert_file, tls.key_file) if name is not None]
+        files = [Path(name) for name in (tls.ca_file, tls.ca_path, tls.cert_file, tls.key_file) if name]
         if not all(is_local(str(file)) for file in files):
             return
         if not self._in_use and not all(os.access(file, os.R_OK) for file in files):
@@ -222,5 +222,5 @@ def _tls(config: Config) -> Iterator[tuple[str, Tls]]:
     found = [("consul.tls", config.consul.tls)]
     found += [(f"{place}.tls", call.tls) for place, call in _hooks(config) if isinstance(call, Webhook)]
     for setting, tls in found:
-        if any((tls.ca_file, tls.cert_file, tls.key_file)):
+        if any((tls.ca_file, tls.ca_path, tls.cert_file, tls.key_file)):
             yield setting, tls

@@ -138,8 +138,9 @@ def _elsewhere(record: Recorded) -> str:
 def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
     """What is on record there, as a configuration without items, by which it can be wound up.
 
-    None when nothing is. For a file that cannot be loaded: that must not orphan what runs. A token
-    is on no record: it is that of the environment, unless a file holds it. Raises JournalError.
+    None when nothing is. For a file that cannot be loaded: that must not orphan what runs. Neither a token
+    nor a password is on record: they are those of the environment, unless a file holds the token. Raises
+    JournalError.
     """
     if not any(Path(directory).glob(f"*{SUFFIX}")):
         return None
@@ -151,6 +152,7 @@ def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | No
     withheld = frozenset(name for record in found for name in record.withheld)
     consul = found[-1].consul
     assert consul is not None
+    consul = replace(consul, http_auth=environ.get("CONSUL_HTTP_AUTH") or None)
     if consul.token_file is None:
         consul = replace(consul, token=environ.get("CONSUL_HTTP_TOKEN") or None)
     return Config(consul, LogSettings(), (), directory, withheld=withheld)

@@ -470,6 +470,16 @@ def test_every_request_carries_the_token_in_a_header_and_the_place_where_consul_
     assert "Transfer-Encoding" not in request.headers
 
 
+@pytest.mark.parametrize(
+    ("given", "sent_as"), [("me:hunter2:x", "bWU6aHVudGVyMjp4"), ("me", "bWU6"), ("\udcff:é", "/zrDqQ==")]
+)
+def test_basic_authentication_is_sent_beside_the_token(given: str, sent_as: str) -> None:
+    settings = ConsulSettings("http://h", token="s3cret", http_auth=given)
+    for action in EVERY_REQUEST:
+        headers = Consul(settings, "http://h", Token(settings)).encode(action).headers
+        assert headers["Authorization"] == f"Basic {sent_as}" and headers["X-Consul-Token"] == "s3cret"
+
+
 def test_the_questions_of_check_are_asked_in_the_same_place() -> None:
     """Of --connect: the write that cannot succeed shows the rights that a try needs."""
     settings = ConsulSettings("http://h", namespace="n1", partition="p1")

@@ -37,7 +37,9 @@ from supervisor.leftovers import Group
 
 ROOT = Path(__file__).parents[1]
 HERE = Identity("machine", "host", "boot")
-CONSUL = ConsulSettings("http://127.0.0.1:8500", token="hunter2", token_file=None, tls=Tls(ca_file="/ca"))
+CONSUL = ConsulSettings(
+    "http://127.0.0.1:8500", token="hunter2", tls=Tls(ca_file="/ca"), http_auth="me:hunter2"
+)
 COMMAND = Command(("/bin/true", "x"), env=(("A", "b"),), cwd="/", user="root", kill_after_s=2.0)
 WEBHOOK = Webhook("https://h/", headers=(("X-A", "b"),), secret_file="/s", tls=Tls(verify=False))
 SETTINGS = ElectionSettings(
@@ -69,9 +71,9 @@ def found_in(lines: bytes) -> Recorded:
 # --- the format ------------------------------------------------------------------------------------
 
 
-def test_everything_comes_back_but_the_token() -> None:
+def test_everything_comes_back_but_the_secrets_of_consul() -> None:
     record = found_in(whole(MEMORY, GROUPS))
-    reached = replace(CONSUL, token=None)
+    reached = replace(CONSUL, token=None, http_auth=None)
     assert record == Recorded(SETTINGS, reached, MEMORY, HERE, GROUPS, ("MY_TOKEN",))
     assert b"hunter2" not in whole()
 
@@ -507,7 +509,7 @@ def test_how_consul_is_reached_and_what_is_withheld_stand_with_the_next_state(tm
     """A file of the token that the new configuration names no more may be gone at the next start."""
     journal = Journal(str(tmp_path), CONSUL, identity=HERE)
     assert not journal.remember(Remember("app", MEMORY, SETTINGS))
-    moved = replace(CONSUL, token=None, token_file="/elsewhere")
+    moved = replace(CONSUL, token=None, http_auth=None, token_file="/elsewhere")
     journal.follow(moved, ["ANOTHER", "MY_TOKEN"])
     assert not journal.remember(Remember("app", replace(MEMORY, contact=13.0), SETTINGS))
     journal.close()

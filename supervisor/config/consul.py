@@ -46,6 +46,7 @@ class _Resolver:
             namespace=self._section.get("namespace") or self._variable("CONSUL_NAMESPACE"),
             partition=self._section.get("partition") or self._variable("CONSUL_PARTITION"),
             tls=tls,
+            http_auth=self._variable("CONSUL_HTTP_AUTH"),
         )
 
     def _tokens(self) -> tuple[str | None, str | None]:
@@ -92,8 +93,10 @@ class _Resolver:
                 "CONSUL_CLIENT_KEY", "cannot be used without CONSUL_CLIENT_CERT: set both or none"
             )
         verify = self._tls.get("verify")
+        ca_file = self._tls.get("ca_file") or self._variable("CONSUL_CACERT")
         return Tls(
-            ca_file=self._tls.get("ca_file") or self._variable("CONSUL_CACERT"),
+            ca_file=ca_file,
+            ca_path=None if ca_file else self._variable("CONSUL_CAPATH"),
             cert_file=cert_file,
             key_file=key_file,
             server_name=self._tls.get("server_name") or self._variable("CONSUL_TLS_SERVER_NAME"),

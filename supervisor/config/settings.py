@@ -11,7 +11,8 @@ from supervisor.core.settings import ItemSettings, Tls
 class ConsulSettings:
     """How Consul is reached. ``address`` is ``http(s)://HOST[:PORT]`` or ``unix:///PATH``.
 
-    At most one of ``token`` and ``token_file`` is set.
+    At most one of ``token`` and ``token_file`` is set. ``http_auth``: ``USER`` or ``USER:PASSWORD``, for a
+    proxy in front of Consul.
     """
 
     address: str
@@ -21,6 +22,7 @@ class ConsulSettings:
     namespace: str | None = None
     partition: str | None = None
     tls: Tls = Tls()
+    http_auth: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

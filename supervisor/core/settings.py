@@ -25,13 +25,15 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How a peer is verified and how we prove ourselves; paths, never key material."""
+    """How a peer is verified and how we prove ourselves; paths, never key material. ``ca_path``: a folder of
+    authorities, where ``ca_file`` names none."""
 
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
     server_name: str | None = None
     verify: bool = True
+    ca_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

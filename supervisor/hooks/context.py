@@ -68,13 +68,15 @@ def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What hooks inherit of the daemon's environment: all but what concerns the daemon alone.
 
     Left out are systemd's notification and watchdog (a hook must not answer for the daemon),
-    Consul's token (a secret), and variables of our own prefix, which only an event may set.
+    Consul's token and password (secrets), and variables of our own prefix, which only an event may set.
     """
     return {name: value for name, value in environ.items() if not _is_withheld(name)}
 
 
 def _is_withheld(name: str) -> bool:
-    return name in ("NOTIFY_SOCKET", "CONSUL_HTTP_TOKEN") or name.startswith(("WATCHDOG_", PREFIX))
+    return name in ("NOTIFY_SOCKET", "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH") or name.startswith(
+        ("WATCHDOG_", PREFIX)
+    )
 
 
 def _holder(holder: Holder) -> dict[str, Any]:

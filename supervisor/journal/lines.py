@@ -25,6 +25,7 @@ from supervisor.journal.values import from_plain, to_plain
 from supervisor.leftovers import Group
 from supervisor.roster import SESSION
 
+SECRETS = ("token", "http_auth")  # of Consul's settings
 LEADER_BYTES_MAX = 4096  # a longer value is not kept: hooks are told nothing, reads bring it back
 
 
@@ -66,8 +67,8 @@ class Unreadable(Exception):
 
 
 def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
-    """By what the item would be wound up; without a token, which is read where it stands."""
-    reached = {name: part for name, part in to_plain(consul).items() if name != "token"}
+    """By what the item would be wound up; without the secrets of Consul, which are read where they stand."""
+    reached = {name: part for name, part in to_plain(consul).items() if name not in SECRETS}
     content = {"record": "settings", "item": settings.name, "settings": to_plain(settings)}
     return _line(content | {"consul": reached, "withheld": to_plain(withheld)})
 

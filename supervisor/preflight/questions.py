@@ -101,6 +101,6 @@ def file_look(setting: str, name: str) -> Look:
 
 def tls_looks(tls: Tls) -> Iterator[Look]:
     """Whether the files of these settings can be read."""
-    for setting in ("ca_file", "cert_file", "key_file"):
+    for setting in ("ca_file", "ca_path", "cert_file", "key_file"):
         if name := getattr(tls, setting):
             yield file_look(f"tls.{setting}", name)

@@ -99,6 +99,8 @@ def _trust_remedy(exc: ssl.SSLCertVerificationError, tls: Tls) -> str:
         return f"set server_name to a name that it bears{asked}"
     if exc.verify_code == EXPIRED:
         return "renew it on that side"
+    if tls.ca_path is not None:
+        return f"a file in {tls.ca_path} (CONSUL_CAPATH) must have the authority that has signed it"
     if tls.ca_file is None:
         return "set ca_file to the authority that has signed it, for the system does not know it"
     return f"ca_file {tls.ca_file} must have the authority that has signed it"

@@ -6,14 +6,17 @@ It must never ask a terminal for a passphrase.
 """
 
 import os
+import re
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from supervisor.core.settings import Tls
 from supervisor.reading import Pulse
 from supervisor.transport.failure import ExchangeFailed, FailureKind, tls_reason
 
 PULSE_S = 0.25  # the loop stands still for so long, once, where a file's file system does not answer
+CA_PATH_CHARS_MAX = 4 * 1024 * 1024  # in all; Debian's /etc/ssl/certs has half a megabyte
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[\x00-\x7f]+?-----END CERTIFICATE-----")
 Signature = tuple[tuple[int, int, int], ...]
 
 
@@ -29,7 +32,7 @@ class TlsContext:
         self._context: ssl.SSLContext | None = None
         self._signature: Signature = ()
         self._fault = ""
-        paths = (path for path in (tls.ca_file, tls.cert_file, tls.key_file) if path is not None)
+        paths = (path for path in (tls.ca_file, tls.ca_path, tls.cert_file, tls.key_file) if path is not None)
         self._pulses = {path: Pulse(path) for path in paths}
 
     def close(self) -> None:
@@ -61,7 +64,7 @@ class TlsContext:
 
     def _files_signature(self) -> Signature:
         found = []
-        for setting in ("ca_file", "cert_file", "key_file"):
+        for setting in ("ca_file", "ca_path", "cert_file", "key_file"):
             path = getattr(self._tls, setting)
             if path is not None:
                 try:
@@ -74,9 +77,12 @@ class TlsContext:
 
 
 def _context_of(tls: Tls) -> ssl.SSLContext:
+    authorities = None if tls.ca_path is None else _authorities_in(tls.ca_path)
     try:
-        context = ssl.create_default_context(cafile=tls.ca_file)
+        context = ssl.create_default_context(cafile=tls.ca_file, cadata=authorities)
     except OSError as exc:
+        if tls.ca_path is not None:
+            raise _no_authorities(tls.ca_path, "a certificate in it cannot be read") from exc
         raise _unusable("ca_file", tls.ca_file or "the system's", exc) from exc
     # As Consul's own client, written in Go, verifies; Python's defaults differ from 3.13 on.
     context.verify_flags &= ~ssl.VerifyFlags.VERIFY_X509_STRICT
@@ -88,6 +94,40 @@ def _context_of(tls: Tls) -> ssl.SSLContext:
     if tls.cert_file is not None:
         _load_certificate(context, tls.cert_file, tls.key_file)
     return context
+
+
+def _authorities_in(folder: str) -> str:
+    """All files below the folder, as Consul's command line reads it: names do not matter, and each file must
+    hold certificates in PEM. It is read when a context is made, not before each connection."""
+    found: list[str] = []
+    try:
+        for path in _files_below(folder):
+            with open(path, encoding="latin-1") as file:
+                text = file.read(CA_PATH_CHARS_MAX)
+            certificates = _CERTIFICATE.findall(text)
+            if not certificates:
+                raise _no_authorities(path, "it has no certificate in PEM")
+            found += certificates
+            if sum(map(len, found)) >= CA_PATH_CHARS_MAX:
+                raise _no_authorities(folder, f"it holds {CA_PATH_CHARS_MAX} bytes or more")
+    except OSError as exc:
+        raise _no_authorities(exc.filename or folder, (exc.strerror or str(exc)).lower()) from exc
+    if not found:
+        raise _no_authorities(folder, "it has no file")
+    return "\n".join(found)
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    def fail(error: OSError) -> None:
+        raise error
+
+    for parent, folders, names in os.walk(folder, onerror=fail):
+        folders.sort()
+        yield from (os.path.join(parent, name) for name in sorted(names))
+
+
+def _no_authorities(path: str, why: str) -> ExchangeFailed:
+    return ExchangeFailed(FailureKind.TLS, f"cannot use CONSUL_CAPATH, {path}: {why}")
 
 
 def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str | None) -> None:

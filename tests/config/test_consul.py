@@ -48,6 +48,8 @@ def test_every_variable_is_heard() -> None:
             "CONSUL_CLIENT_KEY": "/k",
             "CONSUL_TLS_SERVER_NAME": "name",
             "CONSUL_HTTP_SSL_VERIFY": "false",
+            "CONSUL_HTTP_AUTH": "user:pass:word",
+            "CONSUL_CAPATH": "/not/beside/ca",
         }
     ) == ConsulSettings(
         address="https://consul:8501",
@@ -55,7 +57,15 @@ def test_every_variable_is_heard() -> None:
         namespace="team",
         partition="part",
         tls=Tls("/ca", "/c", "/k", "name", False),
+        http_auth="user:pass:word",
     )
+
+
+def test_a_folder_of_authorities_counts_where_no_file_is_named(tmp_path: Path) -> None:
+    assert consul_settings({"CONSUL_CAPATH": "/folder"}).tls == Tls(ca_path="/folder")
+    file = tmp_path / "c.yaml"
+    file.write_text("consul: {address: 'https://h:8501', tls: {ca_file: /mine}}\nelections: {a: {}}\n")
+    assert load(file, {"CONSUL_CAPATH": "/folder"}, "node1").consul.tls == Tls(ca_file="/mine")
 
 
 def test_a_token_file_goes_before_a_token() -> None:
@@ -63,8 +73,9 @@ def test_a_token_file_goes_before_a_token() -> None:
     assert (settings.token, settings.token_file) == (None, "/t")
 
 
-def test_the_token_is_in_no_repr() -> None:
-    assert "hunter2" not in repr(consul_settings({"CONSUL_HTTP_TOKEN": "hunter2"}))
+def test_secrets_are_in_no_repr() -> None:
+    secrets = {"CONSUL_HTTP_TOKEN": "hunter2", "CONSUL_HTTP_AUTH": "me:hunter2"}
+    assert "hunter2" not in repr(consul_settings(secrets))
 
 
 def test_the_file_goes_before_the_environment(tmp_path: Path) -> None:

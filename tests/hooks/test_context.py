@@ -87,6 +87,7 @@ def test_what_concerns_the_daemon_alone_is_not_inherited() -> None:
         "WATCHDOG_USEC": "10000000",
         "WATCHDOG_PID": "1",
         "CONSUL_HTTP_TOKEN": "secret",
+        "CONSUL_HTTP_AUTH": "me:secret",
         "CONSUL_SUPERVISOR_LEADER": "of an outer supervisor",
     }
     kept = {

@@ -81,6 +81,42 @@ def test_a_known_authority_is_trusted_for_reads_and_writes_and_ahead(pki: Pki) -
         assert seen[0][0] == seen[1][0] != seen[2][0]
 
 
+def test_a_folder_of_authorities_is_read_whatever_its_files_are_called(pki: Pki, tmp_path: Path) -> None:
+    """As Consul's command line reads it: its folders, too, and not by the names that OpenSSL would want."""
+    (tmp_path / "more").mkdir()
+    shutil.copy(pki.other_ca, tmp_path / "a")
+    authority = Path(pki.ca).read_text()
+    (tmp_path / "more" / "b.txt").write_text(f"# hérisson\n{authority}\n{authority}", encoding="utf-8")
+    with Peer(SERVES, tls=pki.server) as peer:
+        assert exchanged(peer.url, Tls(ca_path=str(tmp_path))) == b"one"
+        (tmp_path / "more" / "b.txt").unlink()
+        text = refusal(peer.url, Tls(ca_path=str(tmp_path)))
+        assert "not trusted" in text and f"a file in {tmp_path} (CONSUL_CAPATH)" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "it has no certificate in PEM"),
+        (
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+            "a certificate in it cannot be read",
+        ),
+        (None, "it has no file"),
+    ],
+)
+def test_a_folder_of_authorities_that_cannot_be_used(tmp_path: Path, content: str | None, why: str) -> None:
+    if content is not None:
+        (tmp_path / "a").write_text(content)
+    text = refusal("https://127.0.0.1:1/", Tls(ca_path=str(tmp_path)))
+    assert text.startswith(f"cannot use CONSUL_CAPATH, {tmp_path}") and text.endswith(why)
+
+
+def test_a_folder_of_authorities_that_is_not_there(tmp_path: Path) -> None:
+    text = refusal("https://127.0.0.1:1/", Tls(ca_path=str(tmp_path / "none")))
+    assert text == f"cannot use CONSUL_CAPATH, {tmp_path}/none: no such file or directory"
+
+
 def test_an_unknown_authority_is_refused(pki: Pki) -> None:
     with Peer(SERVES, tls=pki.server) as peer:
         text = refusal(peer.url, Tls(ca_file=pki.other_ca))
