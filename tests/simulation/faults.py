@@ -35,6 +35,7 @@ CONDITIONS = {
     "silent agent": (1.0, 25.0),
     "slow hooks": (5.0, 30.0),
     "disk full": (1.0, 25.0),
+    "altered sessions": (5.0, 40.0),
 }
 
 # Where a supervisor is killed; those of a loss come soon only when something makes it lose.

@@ -4,6 +4,7 @@ A supervisor speaks to its own machine's agent, the agent to the servers. What i
 doubled on the way is a matter of what the machine suffers from at that moment.
 """
 
+import json
 import random
 from collections.abc import Callable
 from typing import Protocol
@@ -11,7 +12,7 @@ from typing import Protocol
 import requests
 
 from supervisor.consul import Consul
-from supervisor.core.actions import Request, Write
+from supervisor.core.actions import CreateSession, Request, Write
 from supervisor.core.events import Outcome, Unknown
 from supervisor.devagent.messages import Answer, Waiting
 from supervisor.devagent.messages import Request as Sent
@@ -99,6 +100,8 @@ class Network:
         assert prepared.url is not None and prepared.method is not None
         target = prepared.url.removeprefix(CONSUL.address)
         body = prepared.body if isinstance(prepared.body, bytes) else b""
+        if isinstance(request, CreateSession) and self._machine.has("altered sessions"):
+            body = json.dumps({**json.loads(body), "LockDelay": "0s", "NodeChecks": ["serfHealth"]}).encode()
         sent = Sent(prepared.method, target, body, node=self._machine.name)
         self._carry(exchange, sent)
 

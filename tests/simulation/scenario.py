@@ -46,6 +46,7 @@ KINDS = {
     "failing hooks": 7,
     "run exits": 3,
     "unfit": 3,
+    "altered sessions": 2,
     "disk full": 5,
     "session destroyed": 4,
 }
