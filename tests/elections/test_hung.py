@@ -49,8 +49,10 @@ def test_hooks_that_hang_delay_no_other_election(scene: Scene, far: Path) -> Non
     a = scene.node("a", items=beside(scene, far))
     a.wait_line("role", role="holding", item=scene.name)
     with hung(far):
-        scene.agent.kv_put(f"{scene.name}-2/leader", b"somebody")
-        a.wait_line("hook-failed", item=f"{scene.name}-2")
+        assert scene.agent.acquire(f"{scene.name}-2/leader", scene.agent.session_create())
+        for hook in ("on_change[0]", "on_change[1]", "on_change[2]"):
+            a.wait_line("hook-failed", item=f"{scene.name}-2", hook=hook, reason="leader-changed")
+        a.wait_line("check-failed", item=f"{scene.name}-3")
         hand_over(scene, a)
         assert not a.lines("stood-still")
 
