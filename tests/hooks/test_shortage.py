@@ -3,6 +3,8 @@
 import asyncio
 import os
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from supervisor.core.settings import Command, Hook, Run, Webhook
 from tests.hooks.test_webhook import receiver
 from tests.hooks.trial import CONTEXT, Trial, shell, trial
 
+ROOT = Path(__file__).parents[2]
 SHORT = "cannot start: Too many open files"
 
 
@@ -174,3 +177,44 @@ def test_a_stop_of_all_ends_what_cannot_start() -> None:
                 assert not (await one.end(started)).began
 
     asyncio.run(main())
+
+
+NO_PROCESSES = """
+import asyncio, resource, time
+from dataclasses import replace
+from supervisor.core.actions import StartHook
+from supervisor.core.settings import Hook
+from supervisor.hooks import Hooks
+from tests.hooks.trial import CONTEXT, shell
+
+async def main():
+    ended, delayed = asyncio.Queue(), []
+    hooks = Hooks(
+        node="a", report=ended.put_nowait, log_line=print, environ={}, clock=time.monotonic,
+        delayed=lambda started, why: delayed.append(why),
+    )
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, hard))
+    hooks.start(StartHook(Hook("on_lose[0]", shell("exit 0"), 20.0), 1, replace(CONTEXT, event="lose")))
+    await asyncio.sleep(0.2)
+    assert ended.empty(), "it waits"
+    resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    print(delayed, (await ended.get()).detail)
+    await hooks.close()
+
+asyncio.run(main())
+"""
+
+
+def test_on_lose_waits_for_processes_and_then_runs() -> None:
+    """The limit is another user's: root has none."""
+    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    done = subprocess.run(
+        [*(as_nobody if os.geteuid() == 0 else []), sys.executable, "-c", NO_PROCESSES],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "['Resource temporarily unavailable: /bin/sh'] exit 0\n", done.stderr
