@@ -16,6 +16,7 @@ from supervisor import rights
 from supervisor.answers import Unreadable, failed, said, why
 from supervisor.calls import Call, as_json, get, key_path, put, transaction
 from supervisor.config import ConsulSettings
+from supervisor.consul_slots import reader_of
 from supervisor.core.actions import Acquire, Release, Request
 from supervisor.core.events import Denied, Failed, Outcome, Unknown
 from supervisor.endpoints import endpoint_of, outcome_of
@@ -79,6 +80,16 @@ class Consul:
         except Unreadable as error:
             return Failed(f"not an answer of Consul: {error}")
         return failed(response)
+
+    def slots_in_parts(self, prefix: str, responses: Sequence[requests.Response]) -> Outcome:
+        """What single reads of keys below this prefix say."""
+        for response in responses:
+            if response.status_code not in (200, 404):
+                return failed(response)
+        try:
+            return reader_of(prefix).view_in_parts(responses)
+        except Unreadable as error:
+            return Failed(f"not an answer of Consul: {error}")
 
     def decode(self, action: Request, response: requests.Response) -> Outcome:
         """What this answer says; never raises for anything that a peer can send."""

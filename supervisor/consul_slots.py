@@ -5,6 +5,7 @@ Unreadable for whatever is not Consul's answer.
 """
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -107,11 +108,20 @@ class Reader:
 
     def view(self, index: int, response: requests.Response) -> SlotsView:
         """All below the prefix; keys that are no contenders' are passed over. Raises Unreadable."""
+        filtered = is_filtered(response)
         if response.status_code == 404:
-            return SlotsView(index, filtered=is_filtered(response))
+            return SlotsView(index, filtered=filtered)
+        return self._of(index, json_of(response, list), filtered=filtered)
+
+    def view_in_parts(self, responses: Sequence[requests.Response]) -> SlotsView:
+        """What single reads show, as a list that shows nothing else would. Raises Unreadable."""
+        found = [entry for each in responses if each.status_code == 200 for entry in json_of(each, list)]
+        return self._of(max(map(index_of, responses)), found, filtered=False)
+
+    def _of(self, index: int, entries: list[Any], *, filtered: bool) -> SlotsView:
         lock: LockKey | None = None
         read: dict[str, tuple[object, ContenderKey]] = {}
-        for entry in json_of(response, list):
+        for entry in entries:
             key = text(entry, "Key")
             if not key.startswith(f"{self._prefix}/"):
                 raise Unreadable("another key than was asked for")
@@ -126,7 +136,7 @@ class Reader:
                 read[name] = (entry, _contender_key(name, entry))
         self._last = read
         contenders = tuple(key for _, key in read.values())
-        return SlotsView(index, lock, contenders, is_filtered(response))
+        return SlotsView(index, lock, contenders, filtered)
 
 
 def _lock_key(entry: Any) -> LockKey:
@@ -170,10 +180,14 @@ def _path_of(prefix: str) -> str:
 
 def shown(request: ReadSlots | WatchSlots, response: requests.Response) -> Outcome:
     """All below the prefix as Consul shows it; a 404 without an index is another program's."""
+    return reader_of(request.prefix).view(index_of(response), response)
+
+
+def reader_of(prefix: str) -> Reader:
+    """Find the reader that knows the last answer about this prefix."""
     if len(_readers) > READERS_MAX:
         _readers.clear()
-    reader = _readers.setdefault(request.prefix, Reader(request.prefix))
-    return reader.view(index_of(response), response)
+    return _readers.setdefault(prefix, Reader(prefix))
 
 
 READERS_MAX = 1000  # prefixes of which the last answer is kept: more than one file has semaphores

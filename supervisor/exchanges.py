@@ -7,7 +7,7 @@ is written, and then nobody knows whether it was applied.
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from functools import partial
 from itertools import count
 from typing import Any
@@ -29,6 +29,7 @@ from supervisor.core.actions import (
 )
 from supervisor.core.events import Answered, Denied, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, Wanted
+from supervisor.core.slots import LOCK
 from supervisor.log import Log
 from supervisor.sharing import ALONE, READ_S, Folder, Listing, Question, prefixes_for, questions_of
 from supervisor.spacing import Spacing
@@ -39,6 +40,8 @@ from supervisor.turns import Turns
 BEGIN_EVERY_S = 0.005  # a session, a try and a hook take so long
 HANDED_OVER_S = 0.01  # whoever takes the lock next is let have the machine: what we hear of it can wait
 BRIEF_MAX = 32  # exchanges at a time that are no watches: see sharing.WATCHES_MAX
+LARGE_S = 60.0  # for so long nobody reads again all that was too much
+TOO_LARGE_PAUSE_S = 2.0  # a list that cannot be read costs Consul and us as much as one that can
 NOT_SENT = Unknown(f"not sent: {BRIEF_MAX} exchanges were under way all the time")
 
 
@@ -48,7 +51,15 @@ Tell = Callable[[Answered], None]
 class Answer:
     """What one exchange comes to, told once."""
 
-    def __init__(self, request: Request, tell: Tell, decode: Callable[[requests.Response], Outcome]) -> None:
+    def __init__(
+        self,
+        request: Request,
+        tell: Tell,
+        decode: Callable[[requests.Response], Outcome],
+        instead: Callable[[ExchangeFailed], Awaitable[Outcome]],
+    ) -> None:
+        """``instead``: what it comes to when there is no answer."""
+        self._instead = instead
         self._request = request
         self._tell: Tell | None = tell
         self._decode = decode
@@ -62,7 +73,7 @@ class Answer:
         try:
             await under_way
         except ExchangeFailed as failure:
-            self._end(Unknown(_words(failure, self._request)))
+            self._end(await self._instead(failure))
 
     def _end(self, outcome: Outcome) -> None:
         tell, self._tell = self._tell, None
@@ -86,6 +97,7 @@ class Exchanges:
         self._consul = Consul(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
         self._turns = Turns(BRIEF_MAX)
+        self._large_until: dict[str, float] = {}  # of prefixes below which too much stands
         self._spacings: dict[str, Spacing] = {}  # of the watches, by item
         self._released_at: dict[str, float] = {}  # of items whose release has no answer yet
         self._folders: dict[str, Folder] = {}  # by prefix
@@ -137,7 +149,9 @@ class Exchanges:
         await self._send(request, tell)
 
     def _send(self, request: Request, tell: Tell) -> Coroutine[Any, Any, None]:
-        answer = Answer(request, tell, partial(self._consul.decode, request))
+        if isinstance(request, ReadSlots) and self._is_large(request):
+            return self._send_parts(request, tell)
+        answer = Answer(request, tell, partial(self._decoded, request), partial(self._failed, request))
         under_way = self._transport.exchange(
             self._consul.encode(request),
             timeout_s=max(0.0, request.at + request.timeout_s - self._clock()),
@@ -148,6 +162,43 @@ class Exchanges:
         if isinstance(request, Release):
             self._released_at[request.item] = self._clock()
         return answer.of(under_way)
+
+    def _decoded(self, request: Request, response: requests.Response) -> Outcome:
+        if isinstance(request, ReadSlots | WatchSlots):
+            self._large_until.pop(request.prefix, None)
+        return self._consul.decode(request, response)
+
+    async def _send_parts(self, request: ReadSlots, tell: Tell) -> None:
+        tell(Answered(request, await self._in_parts(request)))
+
+    def _is_large(self, request: ReadSlots) -> bool:
+        """Whether a holder asks what could not be read a moment ago."""
+        return bool(request.session) and self._clock() < self._large_until.get(request.prefix, 0.0)
+
+    async def _failed(self, request: Request, failure: ExchangeFailed) -> Outcome:
+        """A holder of a slot is told of what it needs to know, where all below its prefix is too much."""
+        if failure.kind is not FailureKind.TOO_LARGE or not isinstance(request, ReadSlots | WatchSlots):
+            return Unknown(str(failure))
+        self._large_until[request.prefix] = self._clock() + LARGE_S
+        if isinstance(request, WatchSlots):
+            await asyncio.sleep(TOO_LARGE_PAUSE_S)
+        elif request.session:
+            return await self._in_parts(request)
+        what = f"the keys below {request.prefix}/ are too large to be read, so nobody comes to hold"
+        return Unknown(f"{what}: delete what is neither .lock nor the key of a session ({failure})")
+
+    async def _in_parts(self, request: ReadSlots) -> Outcome:
+        """Asked for after the request began, so that a lease counts from before it."""
+        responses = []
+        for name in (request.session, LOCK):
+            part = ReadKey(request.item, request.at, request.timeout_s, f"{request.prefix}/{name}")
+            left_s = max(0.0, request.at + request.timeout_s - self._clock())
+            under_way = self._transport.exchange(self._consul.encode(part), timeout_s=left_s, fresh=False)
+            try:
+                responses.append(await under_way)
+            except ExchangeFailed as failure:
+                return Unknown(str(failure))
+        return self._consul.slots_in_parts(request.prefix, responses)
 
     def _lag_s(self, request: Request) -> float:
         """For how long its answer, which begins to come now, is left alone."""
@@ -209,14 +260,6 @@ class Exchanges:
         except ExchangeFailed as failure:
             return None if failure.kind is FailureKind.TOO_LARGE else Unknown(str(failure))
         return self._consul.list_answer(asked, response)
-
-
-def _words(failure: ExchangeFailed, request: Request) -> str:
-    """What has failed, and what an operator can do who alone can end it."""
-    if failure.kind is not FailureKind.TOO_LARGE or not isinstance(request, ReadSlots | WatchSlots):
-        return str(failure)
-    what = f"the keys below {request.prefix}/ are too large to be read: holders lose when their room is over"
-    return f"{what}; delete what is neither .lock nor the key of a session ({failure})"
 
 
 def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:

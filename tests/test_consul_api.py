@@ -575,6 +575,7 @@ def test_what_consul_does_not_say_is_unknown(action: Request, status: int, body:
         ({"ModifyIndex": "1"}, "7"),
         ({"LockIndex": -1}, "7"),
         ({"Session": 7}, "7"),
+        ({"Flags": None}, "7"),
         ({}, ""),
         ({}, "-1"),
         ({}, "1e3"),
@@ -589,6 +590,17 @@ def test_a_key_that_is_not_as_consul_shows_it_is_unknown(changes: dict[str, obje
     assert isinstance(outcome, Unknown), outcome
     good = json.dumps([_ENTRY]).encode()
     assert isinstance(consul.decode(EVERY_REQUEST[6], response(200, good, {"x-consul-index": "7"})), KeyView)
+
+
+@pytest.mark.parametrize(
+    ("flags", "foreign"), [(0, 0), (LOCK_FLAGS, 0), (SEMAPHORE_FLAGS, SEMAPHORE_FLAGS), (42, 42)]
+)
+def test_flags_that_are_neither_a_lock_s_nor_none_are_another_program_s(flags: int, foreign: int) -> None:
+    settings = ConsulSettings("http://h")
+    consul = Consul(settings, "http://h", Token(settings))
+    body = json.dumps([{**_ENTRY, "Flags": flags}]).encode()
+    view = consul.decode(EVERY_REQUEST[6], response(200, body, {"X-Consul-Index": "7"}))
+    assert isinstance(view, KeyView) and view.foreign_flags == foreign
 
 
 def test_a_value_is_decoded_as_base64(asker: Asker) -> None:

@@ -6,7 +6,7 @@ import requests
 
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import RenewSession
-from supervisor.core.events import Alive, Answered, Unknown
+from supervisor.core.events import Alive, Answered, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.exchanges import BEGIN_EVERY_S, Answer, wanted_of
 from supervisor.sharing import WATCHES_MAX
@@ -45,12 +45,15 @@ def test_an_exchange_is_told_once_whatever_becomes_of_it_after_its_answer() -> N
     async def fails() -> requests.Response:
         raise ExchangeFailed(FailureKind.TIMEOUT, "too late")
 
+    async def words(failure: ExchangeFailed) -> Outcome:
+        return Unknown(str(failure))
+
     told: list[Answered] = []
     request = RenewSession("e", 0.0, 1.0, "s", SessionSettings("n"))
-    answer = Answer(request, told.append, lambda response: Alive())
+    answer = Answer(request, told.append, lambda response: Alive(), words)
     answer.heard(requests.Response())
     asyncio.run(answer.of(fails()))
     assert told == [Answered(request, Alive())]
-    silent = Answer(request, told.append, lambda response: Alive())
+    silent = Answer(request, told.append, lambda response: Alive(), words)
     asyncio.run(silent.of(fails()))
     assert told[1:] == [Answered(request, Unknown("too late"))]

@@ -148,7 +148,11 @@ class SlotRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ReadSlots(SlotRequest):
-    """``GET /v1/kv/PREFIX/?recurse&consistent``, answered at once."""
+    """``GET /v1/kv/PREFIX/?recurse&consistent``, answered at once. ``session``: ours while it has a slot.
+    Where that is too much to be read, ``.lock`` and the contender key of ``session`` alone are read, which
+    is what a holder needs to know."""
+
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -381,7 +381,8 @@ class Slots(Claim):
     # --- questions --------------------------------------------------------------------------------
 
     def _read_request(self, terms: Terms, now: float) -> ReadSlots:
-        return ReadSlots(terms.item, now, terms.exchange_s, _prefix(terms))
+        has_slot = self._roster is not None and self.ours in self._roster.holders
+        return ReadSlots(terms.item, now, terms.exchange_s, _prefix(terms), self.ours if has_slot else "")
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchSlots:
         lag_s = self._lag_s()

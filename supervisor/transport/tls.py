@@ -162,4 +162,5 @@ def _unusable(setting: str, path: str, exc: OSError) -> ExchangeFailed:
         why = tls_reason(exc) if exc.reason else "one of them holds no PEM of its kind"
     else:
         why = (exc.strerror or str(exc)).lower()
-    return ExchangeFailed(FailureKind.TLS, f"cannot use {setting} {path}: {why}")
+    named = "CONSUL_CAPATH," if setting == "ca_path" else setting
+    return ExchangeFailed(FailureKind.TLS, f"cannot use {named} {path}: {why}")

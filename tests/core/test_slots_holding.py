@@ -201,3 +201,21 @@ def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
     shown = view("s", at=lock("s", index=61, delay_s=20.0), index=61)
     assert "start up#1" in Play.says(play.on(2.2, WATCH, shown))
     assert play.contender.settings == new and play.contender.lease.lock_delay_s == 20.0
+
+
+def test_a_holder_s_read_names_its_session_and_no_other_s_does() -> None:
+    """By that it is told what it needs to know where all below the prefix is too much to be read."""
+    play = holding()
+    play.happens(1.5, e.Resumed(5.0))
+    assert play.last(READ).session == "s"
+    waits = full()
+    waits.happens(1.0, e.Resumed(5.0))
+    assert waits.last(READ).session == ""
+
+
+def test_a_holder_that_is_shown_its_own_keys_alone_goes_on() -> None:
+    play = in_line(view("o1", "o2", at=lock("o1", "o2")))
+    play.on(0.4, WATCH, view("o1", "o2", "s", at=lock("o1", "o2", "s", index=61), index=61))
+    play.happens(1.5, e.Resumed(5.0))
+    told = Play.says(play.on(1.6, READ, view("s", at=lock("o1", "o2", "s", index=61), index=61)))
+    assert "ask p/o1" in told and play.contender.holds
