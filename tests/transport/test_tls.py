@@ -13,13 +13,14 @@ import pytest
 import trustme
 
 from supervisor.core.settings import Tls
+from supervisor.reading import read_within
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
 from supervisor.transport.tls import PULSE_S, TlsContext
 from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 from tests.transport.conftest import Pki
-from tests.transport.harness import PATIENT_S, failure_of, get, put, transport
+from tests.transport.harness import PATIENT_S, children, failure_of, get, put, transport
 from tests.transport.peer import AGAIN, READ, Peer, TlsFiles, answer
 
 NOBODY = 65534
@@ -325,6 +326,7 @@ def test_files_whose_file_system_does_not_answer_leave_the_last_good_ones_in_use
         fresh.close()
     until(lambda: tls.current() is good, "it answers again")
     tls.close()
+    until(lambda: read_within(os.devnull, 1) == b"" and not children(), "the next look reaps those before")
 
 
 def test_a_server_name_that_is_no_name_is_refused_at_once() -> None:
