@@ -17,6 +17,7 @@ LOCAL = frozenset(
     "bcachefs btrfs cgroup cgroup2 devpts devtmpfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs "
     "mqueue ntfs3 overlay proc ramfs reiserfs rootfs securityfs squashfs sysfs tmpfs udf vfat xfs zfs".split()
 )
+KERNELS_OWN = ("/proc/", "/sys/", "/dev/")  # strange kinds are mounted there, which hold nobody's files
 CHANGED = select.POLLPRI | select.POLLERR  # proc(5): what poll says of the table after a mount or unmount
 
 
@@ -35,13 +36,18 @@ class Mounts:
         self._poll.register(self._fd, CHANGED)
         self._read()
 
+    @property
+    def are_all_local(self) -> bool:
+        """Whether nothing is mounted that may hang."""
+        if self._fd >= 0 and self._poll.poll(0):
+            self._read()
+        return not self._remote
+
     def is_local(self, path: str) -> bool:
         """Whether the path, and every symlink on the way, stays on local disks; never waits for a disk
         that is none. What is not there counts as local where it would be."""
-        if self._fd >= 0 and self._poll.poll(0):
-            self._read()
-        if self._remote == ("",):
-            return False
+        if self.are_all_local:
+            return True
         return self._follow(os.path.abspath(path) if not path.startswith("/") else path)
 
     def _follow(self, path: str) -> bool:
@@ -90,8 +96,9 @@ def remote_points(lines: Iterable[str]) -> Iterable[str]:
     """
     for line in lines:
         place, _, kind = line.partition(" - ")
-        if kind.partition(" ")[0] not in LOCAL:
-            yield _plain(place.split(" ")[4]).rstrip("/")
+        point = _plain(place.split(" ")[4]).rstrip("/")
+        if kind.partition(" ")[0] not in LOCAL and not point.startswith(KERNELS_OWN):
+            yield point
 
 
 def _plain(escaped: str) -> str:
@@ -126,7 +133,16 @@ _shared: list[Mounts] = []
 
 
 def is_local(path: str) -> bool:
-    """The same of this process's own table."""
+    """Whether this path lies on local disks, by this process's own table."""
+    return _table().is_local(path)
+
+
+def are_all_local() -> bool:
+    """Whether all paths do."""
+    return _table().are_all_local
+
+
+def _table() -> Mounts:
     if not _shared:
         _shared.append(Mounts())
-    return _shared[0].is_local(path)
+    return _shared[0]

@@ -14,6 +14,7 @@ TABLE = """\
 31 27 0:40 / /srv/a\\040b rw,relatime shared:7 master:2 - nfs4 10.0.0.1:/ rw
 32 27 0:41 / /home rw - autofs systemd-1 rw
 33 27 0:42 / /mnt/x rw - fuse.sshfs host:/ rw
+35 22 0:43 / /proc/sys/fs/binfmt_misc rw - autofs systemd-1 rw
 34 33 254:1 / /mnt/x/disk rw - xfs /dev/vdb rw
 """
 
