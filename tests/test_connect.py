@@ -329,6 +329,20 @@ def test_a_check_that_fails_now_is_a_warning(tmp_path: Path, way: Way) -> None:
     assert "critical" in check.of("rights", "app", "warning")["text"]
 
 
+def test_an_agent_that_takes_no_writes_from_here_is_told_as_that(tmp_path: Path) -> None:
+    """No right of the token would help."""
+    closed = {"http_config": {"allow_write_http_from": ["10.99.0.0/16"]}}
+    with Agent(tmp_path / "closed", config=closed) as agent:
+        check = Check(tmp_path, f"address: '{agent.url}'", "elections: {app: {}}")
+    assert check.code == CONFIGURATION
+    assert [error.split(":")[1].strip() for error in check.errors()] == [
+        "may not write service/app/leader",
+        "may not make its session",
+    ]
+    assert all("http_config.allow_write_http_from" in error for error in check.errors())
+    assert not any("give the token" in error for error in check.errors())
+
+
 def test_the_embedded_agent_is_asked_like_a_real_one(tmp_path: Path) -> None:
     """It says less of itself."""
     (port,) = free_ports(1)

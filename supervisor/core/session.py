@@ -207,7 +207,7 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         return Session()
     if terms.settings.ttl_s is None and isinstance(outcome, Unknown):
         # It may have been applied, and no TTL will ever end that session.
-        return Session(write=Lane(due_at=now + CREATE_WITHOUT_TTL_RETRY_S))
+        return Session(write=Lane(due_at=now + max(CREATE_WITHOUT_TTL_RETRY_S, terms.retry_s)))
     pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
     return Session(write=Lane(due_at=now + pause_s))
 

@@ -4,7 +4,9 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core.session import CREATE_WITHOUT_TTL_RETRY_S
 from supervisor.core.throttle import THROTTLED_S_MAX
+from supervisor.core.values import replace
 from tests.core.play import (
     ACQUIRE,
     CREATE,
@@ -45,6 +47,15 @@ def test_each_refusal_doubles_the_pause_up_to_a_bound() -> None:
     waits = gaps(play, CREATE, 7)
     assert waits == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4, 8, 16, 16, 16)])
     assert max(waits) < THROTTLED_S_MAX
+
+
+def test_without_a_ttl_a_refusal_is_waited_out_as_long_as_silence_is_and_longer() -> None:
+    play = Play(contender(ttl_s=None))
+    play.does(0.0, "create, watch 0 consistently")
+    assert gaps(play, CREATE, 1, SILENCE) == pytest.approx([CREATE_WITHOUT_TTL_RETRY_S])
+    play.contender = replace(play.contender, spread=0.99)
+    waits = gaps(play, CREATE, 6)
+    assert min(waits) == pytest.approx(CREATE_WITHOUT_TTL_RETRY_S) and max(waits) > THROTTLED_S_MAX
 
 
 def test_a_refused_question_of_one_that_waits_counts() -> None:
