@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.mounts import is_local
-from tests.support.consul import Agent
+from tests.support.consul import WAYS, Agent
 from tests.support.surroundings import make_our_own
 
 make_our_own()  # each worker imports this before it collects a test
@@ -45,10 +45,10 @@ def shared_client(shared_agent: Agent, tmp_path_factory: pytest.TempPathFactory)
         yield running
 
 
-@pytest.fixture(params=["server", "client agent"])
+@pytest.fixture(params=WAYS)
 def either_agent(request: pytest.FixtureRequest) -> Agent:
     """The test runs twice: against a server, and through a client agent of that server."""
-    name = "shared_agent" if request.param == "server" else "shared_client"
+    name = "shared_agent" if request.param == WAYS[0] else "shared_client"
     agent: Agent = request.getfixturevalue(name)
     return agent
 

@@ -16,8 +16,8 @@ from supervisor.exchanges import BRIEF_MAX
 from supervisor.findings import OTHERS_MAX, Level, facts_of, of_agent, of_datacenter
 from supervisor.sharing import WATCHES_MAX
 from supervisor.transport.pool import IDLE_MAX
-from tests.support.consul import BINARY, Agent, free_ports
-from tests.support.guarded import Guarded
+from tests.support.consul import BINARY, WAYS, Agent, free_ports
+from tests.support.guarded import Guarded, guarded_agent
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
 
 OK, UNREACHABLE, CONFIGURATION = 0, 69, 78
@@ -68,15 +68,11 @@ class Check:
 # --- rights --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=["server", "client agent"])
+@pytest.fixture(scope="module", params=WAYS)
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """An agent that denies by default: a server, and then a client agent of one."""
-    with Guarded(tmp_path_factory.mktemp("guarded")) as server:
-        if request.param == "server":
-            yield server
-            return
-        with Guarded(tmp_path_factory.mktemp("client"), servers=server) as client:
-            yield client
+    with guarded_agent(tmp_path_factory.mktemp("guarded"), request.param) as agent:
+        yield agent
 
 
 def token(agent: Guarded, rules: str) -> str:

@@ -52,8 +52,8 @@ from supervisor.core.events import (
 )
 from supervisor.core.settings import SessionSettings
 from supervisor.token import Token
-from tests.support.consul import Agent
-from tests.support.guarded import Guarded
+from tests.support.consul import WAYS, Agent
+from tests.support.guarded import guarded_agent
 from tests.support.patience import PATIENCE_S
 
 NOBODY = "11111111-2222-3333-4444-555555555555"
@@ -413,14 +413,10 @@ def test_a_watch_waits_for_its_index_and_no_longer_than_asked(asker: Asker, cons
 # --- access --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["server", "client agent"])
+@pytest.fixture(params=WAYS)
 def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Agent]:
-    with Guarded(tmp_path / "guarded") as server:
-        if request.param == "server":
-            yield server
-            return
-        with Guarded(tmp_path / "client", servers=server) as client:
-            yield client
+    with guarded_agent(tmp_path, request.param) as agent:
+        yield agent
 
 
 def test_whoever_has_no_right_is_denied_and_never_dead(guarded: Agent) -> None:

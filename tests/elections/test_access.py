@@ -9,24 +9,20 @@ import pytest
 from tests.elections.conftest import MakeScene
 from tests.elections.scene import Scene
 from tests.elections.test_reload import reload
-from tests.support.consul import Agent
-from tests.support.guarded import Guarded, Made, write
+from tests.support.consul import WAYS, Agent
+from tests.support.guarded import Guarded, Made, guarded_agent, write
 from tests.support.supervisor import Supervisor, until
 
 ROOMY = {"lock_delay": "20s", "ttl": "5s"}
 
 
-EITHER_WAY = pytest.mark.parametrize("guarded", ["server", "client agent"], indirect=True)
+EITHER_WAY = pytest.mark.parametrize("guarded", WAYS, indirect=True)
 
 
 @pytest.fixture
 def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
-    with Guarded(tmp_path / "guarded") as server:
-        if getattr(request, "param", "server") == "server":
-            yield server
-            return
-        with Guarded(tmp_path / "client", servers=server) as client:
-            yield client
+    with guarded_agent(tmp_path, getattr(request, "param", WAYS[0])) as agent:
+        yield agent
 
 
 @pytest.fixture

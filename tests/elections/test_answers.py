@@ -7,21 +7,21 @@ import pytest
 
 from tests.elections.conftest import MakeScene
 from tests.elections.test_reload import reload
-from tests.support.consul import Agent
+from tests.support.consul import WAYS, Agent
 from tests.support.supervisor import Supervisor, command
 
 LIMIT = {"rpc_rate": 0.2, "rpc_max_burst": 20}  # of what a client agent asks its servers
 NO_LIMIT = {"rpc_rate": -1.0, "rpc_max_burst": 1000}
 
 
-@pytest.mark.parametrize("asked", ["server", "client agent"])
+@pytest.mark.parametrize("asked", WAYS)
 def test_a_ttl_that_consul_does_not_allow_is_the_files_fault(
     tmp_path: Path, make_scene: MakeScene, asked: str
 ) -> None:
     """It is no silence of Consul's, and another TTL in the file mends it."""
     with Agent(tmp_path / "server", config={"session_ttl_min": "10s"}) as server:
         client = Agent(tmp_path / "client", servers=server)
-        with client, make_scene(server if asked == "server" else client) as scene:
+        with client, make_scene(server if asked == WAYS[0] else client) as scene:
             scene.restarts = True
             a = scene.node("a")
             line = a.wait_line("consul-refused", kinds=["CreateSession"])

@@ -13,7 +13,8 @@ import pytest
 from tests.elections.scene import boottime
 from tests.semaphores.conftest import MakeScene
 from tests.semaphores.scene import PRUNE_DELAY_S, ROOM_S, SlotScene
-from tests.support.guarded import Guarded, below, deny, write
+from tests.support.consul import WAYS
+from tests.support.guarded import Guarded, below, deny, guarded_agent, write
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
@@ -21,8 +22,8 @@ LONG_S = PRUNE_DELAY_S + 2.5  # what is wrongly taken for gone would be pruned b
 
 
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[Guarded]:
-    with Guarded(tmp_path / "guarded") as agent:
+def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
+    with guarded_agent(tmp_path, getattr(request, "param", WAYS[0])) as agent:
         yield agent
 
 
@@ -116,6 +117,7 @@ def test_who_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guard
     scene.wait_holders("b", "c")
 
 
+@pytest.mark.parametrize("guarded", WAYS, indirect=True)
 def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
     scene: SlotScene, guarded: Guarded
 ) -> None:

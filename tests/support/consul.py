@@ -29,6 +29,7 @@ HOST = "127.0.0.1"
 READY_S = PATIENCE_S  # a -dev agent takes 0.3 s, one with a data directory 1.8 s, on an idle machine
 STOP_S = PATIENCE_S  # SIGTERM takes 0.5 s, a client agent's leave 5 s
 CALL_S = PATIENCE_S / 2
+WAYS = ("server", "client agent")  # whom a test asks: what a client agent answers is not all its own
 LOG_TAIL = 3000  # characters
 START_TRIES = 5  # a port may be taken between its choice and Consul's bind
 PORTS = range(10_000, 32_000)  # below the kernel's ephemeral ports, so no outgoing connection takes one

@@ -1,9 +1,11 @@
 """A Consul agent that denies by default, and makes the tokens that a test asks for."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.consul import Agent
+from tests.support.consul import WAYS, Agent
 
 MASTER = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
 
@@ -66,6 +68,17 @@ class Guarded(Agent):
     def sessions_rule(self) -> str:
         """The rule that lets make sessions on this agent."""
         return f'session "{self.node_name}" {{ policy = "write" }}\n'
+
+
+@contextmanager
+def guarded_agent(folder: Path, asked: str) -> Iterator[Guarded]:
+    """``asked`` is one of WAYS: the server itself, or a client agent of it."""
+    with Guarded(folder / "server") as server:
+        if asked == WAYS[0]:
+            yield server
+            return
+        with Guarded(folder / "client", servers=server) as client:
+            yield client
 
 
 def write(key: str) -> str:
