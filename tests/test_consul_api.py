@@ -226,17 +226,26 @@ def test_a_session_that_consul_made_as_asked_is_alive(asker: Asker, asked: Sessi
     assert asker.ask(DestroySession("e", 0.0, 1.0, made.session)) == Done()
 
 
-@pytest.mark.parametrize("body", [None, {"TTL": "60s"}, {"LockDelay": "0s", "TTL": "60s", "NodeChecks": []}])
-def test_a_session_that_consul_made_by_its_defaults_is_altered(asker: Asker, body: object) -> None:
-    """Without a body all of it, without a field that part; the last one has all that was asked for."""
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            None,
+            "lock-delay 15 s instead of 30 s, TTL none instead of 60 s, node checks serfHealth instead of "
+            "none",
+        ),
+        ({"TTL": "60s", "NodeChecks": []}, "lock-delay 15 s instead of 30 s"),
+        ({"LockDelay": "30s", "TTL": "60s"}, "node checks serfHealth instead of none"),
+        ({"LockDelay": "40s", "TTL": "60s", "NodeChecks": []}, ""),
+    ],
+)
+def test_a_session_that_consul_made_by_its_defaults_is_altered(asker: Asker, body: object, said: str) -> None:
+    """Without a body all of it, without a field that part; a longer lock-delay harms nobody."""
     made = json.loads(asker.agent.call("PUT", "/session/create", body).text)["ID"]
-    outcome = asker.ask(RenewSession("e", 0.0, 1.0, made, ASKED))
-    if body is not None and "LockDelay" in body:  # type: ignore[operator]
-        assert outcome == Alive()
-    else:
-        assert isinstance(outcome, Altered)
-        said = "lock-delay 15 s instead of 0 s" + ("" if body else ", TTL none instead of 60 s")
-        assert outcome.why.startswith(f"{said}, node checks serfHealth instead of none; a proxy")
+    asked = replace(ASKED, lock_delay_s=30.0)
+    outcome = asker.ask(RenewSession("e", 0.0, 1.0, made, asked))
+    assert outcome == Alive() if not said else isinstance(outcome, Altered)
+    assert not isinstance(outcome, Altered) or outcome.why.startswith(f"{said}; a proxy")
     asker.agent.session_destroy(made)
 
 
@@ -255,7 +264,7 @@ def renewal(**changes: object) -> bytes:
         ({"TTL": "60000ms", "NodeChecks": None}, Alive),
         ({"ServiceChecks": [{"ID": "web", "Namespace": ""}]}, Altered),
         ({"Checks": ["serfHealth"]}, Altered),
-        ({"LockDelay": 15_000_000_000}, Altered),
+        ({"LockDelay": 15_000_000_000}, Alive),
         ({"LockDelay": "0s"}, Failed),
         ({"LockDelay": None}, Failed),
         ({"TTL": "soon"}, Failed),

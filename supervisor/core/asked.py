@@ -12,9 +12,13 @@ SAME_S = 0.001  # durations are sent in whole milliseconds
 
 
 def differences(asked: SessionSettings, has: SessionSettings) -> str:
-    """Name each part of the session that Consul has otherwise than it was asked for; blank: none."""
+    """Name each part of the session that Consul has otherwise than it was asked for; blank: none.
+
+    A longer lock-delay is none: others then wait longer than the lease counts on, and a version of Consul may
+    well have a smallest one.
+    """
     pairs = (
-        ("lock-delay", _guard(asked.lock_delay_s), _guard(has.lock_delay_s)),
+        ("lock-delay", _guard(asked.lock_delay_s), _guard(min(asked.lock_delay_s, has.lock_delay_s))),
         ("TTL", _time(asked.ttl_s), _time(has.ttl_s)),
         ("behavior", asked.behavior, has.behavior),
         ("node checks", _names(asked.node_checks), _names(has.node_checks)),
