@@ -178,7 +178,7 @@ def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
     guarded.change(made, f'key "{scene.key}" {{ policy = "read" }}\n' + guarded.sessions_rule())
     a.rewrite(scene.config({scene.name: scene.item("a", value="another", session=ROOMY)}, token))
     assert reload(a) == (0, [f"{scene.name}: changed"])
-    a.wait_line("exchange-failed", kind="Rewrite")
+    a.wait_line("exchange-failed", kind="rewrite")
     assert f'needs key "{scene.key}" {{ policy = "write" }}' in a.wait_line("consul-denied")["why"]
     guarded.change(made, write(scene.key) + guarded.sessions_rule())
     until(lambda: (guarded.kv_get(scene.key) or {})["Value"] == b"another", "the new value stands")

@@ -47,7 +47,7 @@ def test_nothing_is_held_with_a_session_that_is_not_as_asked(
     assert line["why"].startswith(said) and "consul.address" in line["why"]
     until(lambda: said in warned(a), "a warning in status")
     rule.wait_caught(2)
-    assert not a.lines("role", role="acquiring") and not a.lines("request", kind="Acquire")
+    assert not a.lines("role", role="acquiring") and not a.lines("request", kind="acquire")
     assert not scene.calls("a")
     first = a.lines("destroying")[0]["session"]
     until(lambda: first not in {each["ID"] for each in scene.agent.sessions()}, "it is destroyed")

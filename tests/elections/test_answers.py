@@ -24,7 +24,7 @@ def test_a_ttl_that_consul_does_not_allow_is_the_files_fault(
         with client, make_scene(server if asked == WAYS[0] else client) as scene:
             scene.restarts = True
             a = scene.node("a")
-            line = a.wait_line("consul-refused", kinds=["CreateSession"])
+            line = a.wait_line("consul-refused", kinds=["create session"])
             assert "Invalid Session TTL" in line["why"] and line["level"] == "error"
             a.rewrite(scene.config({scene.name: scene.item("a", session={"ttl": "10s"})}))
             assert reload(a)[0] == 0

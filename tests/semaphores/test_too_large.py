@@ -33,7 +33,7 @@ def test_a_holder_goes_on_by_what_it_needs_to_know(scene: SlotScene) -> None:
     scene.lasting()
     a = scene.holder("a")
     fill(scene)
-    until(lambda: a.lines("consul-silent", item=scene.name, kinds=["WatchSlots"]), "it is told")
+    until(lambda: a.lines("consul-silent", item=scene.name, kinds=["watch slots"]), "it is told")
     assert scene.holders() == ["a"]
     scene.agent.kv_delete(scene.contender_key("a"))
     until(lambda: scene.calls("a") == ["acquire acquired", "lose key-deleted"], "it is told of its key")
