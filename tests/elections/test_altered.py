@@ -8,7 +8,8 @@ import pytest
 from tests.elections.scene import Scene
 from tests.support.supervisor import Supervisor, command, until
 
-NO_BODY = "lock-delay 15 s instead of 4 s, TTL none instead of 3 s"
+NO_BODY = "lock-delay 15 s instead of 45 s, TTL none instead of 3 s"
+SESSION = {"ttl": "3s", "lock_delay": "45s"}  # longer than the 15 s of a session without a body
 CREATE = ("PUT", "/session/create")
 
 
@@ -42,7 +43,7 @@ def test_nothing_is_held_with_a_session_that_is_not_as_asked(
 ) -> None:
     """Each is destroyed, and log and status say what differs."""
     rule = scene.proxy.change(edit, *CREATE)
-    a = scene.node("a", consul={"address": scene.proxy.url})
+    a = scene.node("a", consul={"address": scene.proxy.url}, session=SESSION)
     line = a.wait_line("session-altered", item=scene.name)
     assert line["why"].startswith(said) and "consul.address" in line["why"]
     until(lambda: said in warned(a), "a warning in status")

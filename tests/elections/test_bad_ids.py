@@ -21,7 +21,7 @@ NAMES = ["path", "surrogate"]
 def test_an_id_that_is_none_is_no_answer(scene: Scene, session: str) -> None:
     scene.proxy.answer("200 OK", json.dumps({"ID": session}), "PUT", "/session/create", times=1)
     a = scene.leader("a", consul={"address": scene.proxy.url})
-    assert "no UUID" in a.wait_line("consul-silent")["why"]
+    assert "no UUID" in a.wait_line("consul-fails")["why"]
     assert scene.calls("a") == ["acquire acquired"]
 
 
@@ -33,7 +33,7 @@ def test_one_that_is_on_record_already_is_forgotten(scene: Scene, session: str) 
     a.state_dir.mkdir()
     settings = settings_line(replace(contender(), name=scene.name), ConsulSettings(scene.agent.url), ())
     state = state_line(Memory(Step.SESSION, "k", session), (), identity_here(), "then")
-    (a.state_dir / f"{scene.name}.journal").write_bytes(settings + state)
+    (a.state_dir / f"{scene.name}.journal").write_bytes(settings + state + b" ")
     a.start()
     a.wait_line("role", role="holding")
     assert scene.calls("a") == ["acquire acquired"]
