@@ -128,9 +128,11 @@ def test_check_prints_the_figures(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", CONFIGURATIONS, ids=lambda path: path.stem)
 def test_every_example_is_right_and_has_no_warning_that_is_not_meant(example: Path) -> None:
+    """Apart from the warnings about this machine, where the programs and secrets of an example are absent."""
     done = command("check", str(example), environ=VARIABLES)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    warned = [line for line in done.stdout.splitlines() if "warning" in line]
+    absent = re.compile("cannot start here: |token_file: cannot read ")
+    warned = [line for line in done.stdout.splitlines() if "warning" in line and not absent.search(line)]
     meant = WARNED.get(example.parent.name, ())
     assert len(warned) == len(meant) and all(what in line for what, line in zip(meant, warned, strict=True))
 
