@@ -102,7 +102,7 @@ class Hooks:
         commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]
         commands += [] if settings.run is None else [(settings.run.command, True)]
         for command, dies_with_us in commands:
-            with suppress(Refused):  # said when it is to run: by then the user may be there
+            with suppress(Refused, OSError, ValueError):  # said when it is to run: it may be there by then
                 self._privileges.identity(command, dies_with_us=dies_with_us)
 
     def start(self, action: StartHook) -> None:

@@ -176,3 +176,19 @@ def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
             return await one.run(settings.on_lose[0].call)
 
     assert asyncio.run(main()) == (False, "cannot start: unknown user 'nobody-such'")
+
+
+def test_a_look_up_that_cannot_be_made_while_users_are_learnt_harms_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An error of the system would end the daemon, although no hook is due: without getent, or without a
+    process to be had, it is told when the hook is to run."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = with_user(NOBODY.pw_name)
+
+    async def main() -> tuple[bool, str]:
+        async with trial() as one:
+            one.hooks.learn(settings)
+            return await one.run(settings.on_lose[0].call)
+
+    assert asyncio.run(main()) == (False, "cannot start: No such file or directory: getent")
