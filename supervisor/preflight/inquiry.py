@@ -42,6 +42,11 @@ class Inquiry:
         self._loop.add_reader(self._pidfd, self._exited)
         self._limit = self._loop.call_later(LOOK_S + ENDS_S, self._too_late)
 
+    @property
+    def group(self) -> int:
+        """The number of its process group, which lasts as long as one of its processes."""
+        return self._pid
+
     def close(self) -> None:
         """Nobody wants the answer any more."""
         if not self._over:

@@ -17,6 +17,7 @@ from supervisor.config import Config, Problem
 from supervisor.config.problems import dotted
 from supervisor.core.actions import Fault
 from supervisor.core.events import HooksChecked
+from supervisor.hooks import group
 from supervisor.log import Log
 from supervisor.precautions import question as question_of_precautions
 from supervisor.preflight import command
@@ -26,6 +27,9 @@ from supervisor.preflight.questions import Need, Question, question_of
 LOOK_AGAIN_S = 60.0  # a hook that vanished is told of long before most locks change hands
 MENDED_S = 10.0  # while something cannot start: an operator who mends it waits no longer
 JITTER = 0.1  # of either, so that the nodes of a fleet do not look in step
+# Of earlier looks, each with twenty processes at most: a file system whose server has taken a question and
+# does not answer keeps even a killed process, and on_lose needs room for its own.
+HUNG_MAX = 4
 TOLD_AT_ONCE = 20  # items in one turn of the loop: a millisecond or two
 
 Answer = list[tuple[str, str, str]]
@@ -56,6 +60,7 @@ class Lookout:
         self._news: deque[HooksChecked] = deque()
         self._precautions: bytes | None = None
         self._inquiry: Inquiry | None = None
+        self._groups: list[int] = []  # of processes that looked, as long as one of them is left
         self._timer: asyncio.TimerHandle | None = None
         self._telling: asyncio.Handle | None = None
 
@@ -101,6 +106,14 @@ class Lookout:
         else:
             self._looked("")
 
+    def _look_again(self) -> None:
+        """Unless too much of earlier looks hangs: until that ends what was found counts, also the hang."""
+        self._groups = [each for each in self._groups if group.exists(each) and group.runs(each)]
+        if len(self._groups) < HUNG_MAX:
+            self._look()
+        else:
+            self._look_later(failed=True)
+
     def _ask(
         self, question: bytes, line: Callable[[Any], None], ended: Callable[[str], None], *, alone: bool
     ) -> None:
@@ -108,6 +121,8 @@ class Lookout:
             self._inquiry = Inquiry(command(alone=alone), question, line, ended)
         except OSError as error:
             ended(f"cannot start a process that looks: {error.strerror}")
+        else:
+            self._groups.append(self._inquiry.group)
 
     def _answered(self, answer: tuple[int, Answer]) -> None:
         look, faults = answer
@@ -135,7 +150,7 @@ class Lookout:
     def _look_later(self, *, failed: bool) -> None:
         pause_s = MENDED_S if failed or any(self._found.values()) else LOOK_AGAIN_S
         pause_s *= random.uniform(1 - JITTER, 1 + JITTER)
-        self._timer = asyncio.get_running_loop().call_later(pause_s, self._look)
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._look_again)
 
     # --- telling ---------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ moment to the next, and is whole again at the end. Needs root.
 
 import ctypes
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,31 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a fi
 @contextmanager
 def hung(folder: Path) -> Iterator[None]:
     """All of this folder hangs within the block."""
+    fd = _mounted(folder)
+    try:
+        yield
+    finally:
+        os.close(fd)  # whoever waits is told that there is no connection
+        _libc.umount2(os.fsencode(folder), MNT_DETACH)
+
+
+@contextmanager
+def stuck(folder: Path) -> Iterator[None]:
+    """The same with a server that takes each question and answers none: the kernel lets nobody who asks end
+    before the server does, not even by SIGKILL."""
+    fd = _mounted(folder)
+    server = subprocess.Popen([sys.executable, "-I", "-S", "-c", _SERVER, str(fd)], pass_fds=[fd])
+    os.close(fd)
+    try:
+        yield
+    finally:
+        server.kill()
+        server.wait()
+        _libc.umount2(os.fsencode(folder), MNT_DETACH)
+
+
+def _mounted(folder: Path) -> int:
+    """The descriptor by which a server would answer."""
     fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     path = os.fsencode(folder)
     options = f"fd={fd},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
@@ -28,8 +55,16 @@ def hung(folder: Path) -> Iterator[None]:
         error = ctypes.get_errno()
         os.close(fd)
         raise OSError(error, os.strerror(error), str(folder))
-    try:
-        yield
-    finally:
-        os.close(fd)  # whoever waits is told that there is no connection
-        _libc.umount2(path, MNT_DETACH)
+    return fd
+
+
+# Only FUSE_INIT, the first request, is answered: by the version of the protocol, and no more.
+_SERVER = """
+import os, struct, sys
+fd = int(sys.argv[1])
+while True:
+    _, operation, unique = struct.unpack("<IIQ", os.read(fd, 1 << 20)[:16])
+    if operation == 26:
+        answer = struct.pack("<IIIIHHIIHH8I", 7, 31, 0, 0, 0, 0, 4096, 1, 0, 0, *[0] * 8)
+        os.write(fd, struct.pack("<IiQ", 16 + len(answer), 0, unique) + answer)
+"""
