@@ -136,6 +136,8 @@ class Lookout:
         """All looks are answered; or, by a failure of ours, they are not. Such a failure keeps no node from
         contending: what was known counts, and a node of which nothing is known is taken to be right."""
         self._inquiry = None
+        if not failure and any(self._owed.values()):
+            failure = "the process that looks was killed before it had answered"
         if failure:
             self._log.line("warning", "look-failed", why=failure, remedy="it is tried again by itself")
             for item in [item for item in self._needs if self._owed.get(item) and item not in self._found]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,3 +105,21 @@ def test_looks_that_even_sigkill_does_not_end_stay_few_and_go_on_once_they_end(
         await until(lambda: not told.left)
 
     asyncio.run(main())
+
+
+def test_a_process_that_is_killed_before_it_has_answered_keeps_no_node_from_contending(
+    monkeypatch: pytest.MonkeyPatch, program: Path, tmp_path: Path
+) -> None:
+    """The kernel's OOM killer may take it. It kills itself, too, but not before all is answered."""
+    killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+    monkeypatch.setattr(lookouts, "command", lambda *, alone: killed)
+    config, told = config_with(program, tmp_path), Told(monkeypatch)
+
+    async def main() -> None:
+        lookout = told.lookout()
+        lookout.follow(config)
+        await until(lambda: bool(told.checked))
+        lookout.close()
+
+    asyncio.run(main())
+    assert told.checked == [HooksChecked("namenode", ())]
