@@ -213,8 +213,10 @@ class Claim(ABC):
         return self
 
     def won(self, index: int, read_at: float) -> Self:
-        """Ours from that index on: what is under way was asked for before that."""
-        return replace(self, index=index, watch=self.watch.aged(), read=self.read.aged().by(read_at))
+        """Ours from that index on: what is under way was asked for before that. A pause before the next
+        watch is one of who waits, and ends with the first read."""
+        watch = self.watch if self.watch.pending is not None else self.watch.by(read_at)
+        return replace(self, index=index, watch=watch.aged(), read=self.read.aged().by(read_at))
 
     def given_up(self, *, failed: bool) -> Self:
         """Ours no longer: the holder's regular reads end. ``failed``: by our own making."""

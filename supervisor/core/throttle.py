@@ -2,8 +2,8 @@
 
 Consul counts reads and writes apart, so each have a level of their own: it rises with each request that
 is refused and falls to 0 with the first that is answered. The pause is that of the higher level. Three
-kinds of request neither wait nor count, because delay would cost leadership or keep others out of what
-is free: renewals, the questions of a holder, and releases.
+kinds of request do not wait, and none of them is counted when it is refused, because delay would cost
+leadership or keep others out of what is free: renewals, the questions of a holder, and releases.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,9 @@ class Throttle:
     def heard(self, request: Request, outcome: Outcome, *, holds: bool) -> Self:
         """A request of ours came to its end; ``holds``: while this node has the lock."""
         is_write = isinstance(request, Write)
-        if isinstance(request, RenewSession | Release | Leave) or (holds and not is_write):
+        if isinstance(request, RenewSession | Release | Leave):
+            return self
+        if isinstance(outcome, Throttled) and holds and not is_write:
             return self
         if isinstance(outcome, Throttled):
             return self._at(is_write, min((self.writes if is_write else self.reads) + 1, LEVEL_MAX))

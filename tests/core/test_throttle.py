@@ -18,6 +18,7 @@ from tests.core.play import (
     RIVAL,
     SILENCE,
     WATCH,
+    WON,
     Play,
     contender,
     holding,
@@ -98,6 +99,30 @@ def test_a_holder_goes_on_reading_and_renewing_at_its_pace() -> None:
     assert gaps(play, READ, 3) == pytest.approx([RETRY_S] * 3)
     assert gaps(play, WATCH, 1) == pytest.approx([RETRY_S])
     assert play.role == "holding" and play.contender.throttle.pause_s(0.0) == 0.0
+
+
+def test_a_holder_watches_from_its_first_read_on_though_the_watch_before_was_refused() -> None:
+    """A pause that began while it waited is none that a holder has."""
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.on(0.1, CREATE, e.Created("s"))
+    gaps(play, WATCH, 4)
+    play.on(play.now, WATCH, FULL)
+    play.hears(play.now, e.Resumed(0.0), "read")
+    play.on(play.now, READ, FREE)
+    play.on(play.now, ACQUIRE, WON)
+    won_at, interval_s = play.now, play.contender.lease.interval_s
+    while WATCH not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert play.now <= won_at + interval_s
+
+
+def test_a_question_of_a_holder_that_is_answered_ends_it() -> None:
+    """What was refused before the tenure tells nothing of the time after it."""
+    throttle = waiting().contender.throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), SILENCE, holds=True).reads == 1
+    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
+    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FREE, holds=True).reads == 0
 
 
 def test_a_release_does_not_wait_and_the_destroy_behind_it_does() -> None:
