@@ -63,7 +63,7 @@ nothing but ``cli`` prints; nothing but ``daemon`` knows both the core and the w
     consul.py      a request of the core as an HTTP message, a response as an outcome; knows no sockets
     endpoints.py   all that is known of each class of request, one row a class
     consul_sessions.py  Consul's API for sessions: how they are asked for, what is answered
-    consul_session.py   a session as answers show it, compared with what was asked for
+    shown_session.py    a session as answers show it, compared with what was asked for
     consul_keys.py      the same, for the key of an election
     consul_slots.py     the same, for semaphores
     calls.py       a request without address, scope and token

@@ -9,9 +9,9 @@ import requests
 
 from supervisor.answers import Unreadable, failed, json_of, number, said, text, why
 from supervisor.calls import Call, put
-from supervisor.consul_session import as_asked, new_id
 from supervisor.core.actions import CreateSession, DestroySession, ReadSession, RenewSession
 from supervisor.core.events import Created, Dead, Done, Ineligible, Outcome, Refused, SessionInfo
+from supervisor.shown_session import as_asked, new_id
 
 _CONFIGURATION_FAULTS = (
     "Invalid Session TTL",
