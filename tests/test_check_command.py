@@ -142,6 +142,7 @@ def test_a_role_installs_and_changes_its_drop_ins_one_by_one(
     assert "nn" in (ansible.folder / "namenode.yaml").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("validate", [LOOSE, STRICT], ids=["with", "with-as"])
 def test_a_role_cannot_install_what_is_wrong_or_conflicts(tmp_path: Path, validate: str) -> None:
     ansible = Ansible(tmp_path, validate)
@@ -158,6 +159,7 @@ def test_a_role_cannot_install_what_is_wrong_or_conflicts(tmp_path: Path, valida
     assert {file.name: file.read_text() for file in ansible.folder.iterdir()} == before
 
 
+@pytest.mark.long
 def test_it_says_in_whose_place_it_checked(tmp_path: Path) -> None:
     ansible = Ansible(tmp_path, LOOSE)
     assert "in the place of" not in ansible.install("a.yaml", "elections: {one: {}}\n")
@@ -186,6 +188,7 @@ def test_faults_of_other_files_are_told_and_do_not_refuse(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_used_asks_no_consul_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")

@@ -308,6 +308,7 @@ class Peer:
         return Done()
 
 
+@pytest.mark.long
 def test_an_hour_of_outage_of_holders_is_their_transitions_and_a_few_lines() -> None:
     """What happens to each item is told of each; the agent's silence is told once."""
     items, begins_s, ends_s = 2, 60, 60 + HOUR_S

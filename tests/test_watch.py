@@ -117,6 +117,7 @@ def watching(socket: Path, *arguments: str, **how: Any) -> Terminal:
     return Terminal("status", *arguments, "--watch", "--socket", str(socket), **how)
 
 
+@pytest.mark.long
 def test_it_is_drawn_anew_each_second_on_a_screen_of_its_own(socket: Path) -> None:
     with Daemon(socket) as daemon, watching(socket) as terminal:
         terminal.wait_for("namenode")

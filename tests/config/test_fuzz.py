@@ -110,6 +110,7 @@ def test_any_mutation_of_the_complete_example(at: int, length: int, insert: byte
     outcome(tmp_path, COMPLETE[:at] + insert + COMPLETE[at + length :])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "content",
     [

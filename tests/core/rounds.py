@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-ENOUGH = 500  # states: a few seconds for each walk, and all that a walk shows occurs within them
+ENOUGH = 250  # states: a second or two for each walk, and all that a walk shows occurs within them
 
 rounds = pytest.mark.parametrize(
     "enough",

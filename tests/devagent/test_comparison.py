@@ -36,6 +36,7 @@ def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest
     assert result.cut_short < result.sequences / 4, told
 
 
+@pytest.mark.long
 def test_asked_as_a_client_agent_it_agrees_with_one(fresh: Agent, tmp_path: Path) -> None:
     """And not with one that is a server: the errors of its servers come with words before them."""
     sequences = [sequence for sequence in chosen(CLIENT_QUICK, 0, SEED) if not sequence.timed]

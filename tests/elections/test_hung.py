@@ -57,6 +57,7 @@ def test_hooks_that_hang_delay_no_other_election(scene: Scene, far: Path) -> Non
         assert not a.lines("stood-still")
 
 
+@pytest.mark.long
 def test_a_start_beside_what_hangs_winds_up_its_records(scene: Scene, far: Path) -> None:
     """Killed, and lost meanwhile: on_lose is due at once, whatever else hangs."""
     scene.restarts = True
@@ -71,6 +72,7 @@ def test_a_start_beside_what_hangs_winds_up_its_records(scene: Scene, far: Path)
     until(lambda: len(a.lines("role", role="holding", item=scene.name)) > 1, "it leads again")
 
 
+@pytest.mark.long
 def test_a_start_whose_configuration_hangs_winds_up_its_records_and_is_tried_again(
     scene: Scene, tmp_path: Path
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_state_dir_that_hangs_delays_no_on_lose(scene: Scene) -> None:
     a.wait_line("journal-works")
 
 
+@pytest.mark.long
 def test_a_start_whose_state_dir_hangs_ends_and_winds_up_when_it_is_back(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a")

@@ -75,6 +75,7 @@ def each(reason: str) -> list[str]:
     return [f"e{number:03} {reason}" for number in range(MANY)]
 
 
+@pytest.mark.long
 def test_all_go_over_to_the_other_each_with_its_hooks_once(cast: Cast) -> None:
     a = cast.join("a")
     until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
@@ -88,6 +89,7 @@ def test_all_go_over_to_the_other_each_with_its_hooks_once(cast: Cast) -> None:
     assert cast.told("b", "on_lose") == each("shutdown")
 
 
+@pytest.mark.long
 def test_one_that_another_takes_by_force_is_lost_and_no_other(
     cast: Cast, shared_agent: Agent, unique: str
 ) -> None:
@@ -99,6 +101,7 @@ def test_one_that_another_takes_by_force_is_lost_and_no_other(
     assert a.stop() == 0
 
 
+@pytest.mark.long
 def test_after_a_crash_all_are_adopted_without_a_hook(cast: Cast) -> None:
     a = cast.join("a")
     until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")

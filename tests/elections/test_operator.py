@@ -45,6 +45,7 @@ def test_recover_after_a_restart_that_found_it_stuck(scene: Scene) -> None:
     scene.excuse("a")
 
 
+@pytest.mark.long
 def test_a_paused_waiter_leaves_a_free_key_alone_even_after_a_crash(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a")

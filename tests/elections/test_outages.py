@@ -149,6 +149,7 @@ def test_a_fault_of_the_network_within_room_costs_nothing(scene: Scene, fault: s
     assert scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_silence_towards_one_node_hands_over_to_the_other_without_overlap(scene: Scene) -> None:
     """The other leads once Consul has ended the session; the silent node's on_lose was over before."""
     scene.leader("a", consul={"address": scene.proxy.url}, session={"ttl": "1s"})

@@ -46,6 +46,7 @@ def test_nothing_has_changed(scene: Scene) -> None:
     assert scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_a_change_of_the_process_is_told_without_its_secrets(scene: Scene) -> None:
     a = scene.leader("a")
     port = free_ports(1)[0]
@@ -122,6 +123,7 @@ def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -
     assert again.at >= lose.at
 
 
+@pytest.mark.long
 def test_a_waiter_follows_without_a_word(scene: Scene) -> None:
     a = scene.leader("a")
     b = scene.waiter("b")
@@ -203,6 +205,7 @@ def test_step_down_alone_says_that_nobody_took_over(scene: Scene) -> None:
     until(lambda: len(a.lines("role", role="holding")) == 2, "it leads at once")
 
 
+@pytest.mark.long
 def test_a_restart_ends_the_rest(scene: Scene) -> None:
     """Only a pause goes on over restarts."""
     scene.restarts = True

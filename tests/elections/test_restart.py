@@ -373,6 +373,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a disk; CI is root")
 
 
+@pytest.mark.long
 @needs_root
 def test_a_disk_that_became_read_only_orphans_nothing(scene: Scene, disk: Path) -> None:
     scene.lasting()
@@ -388,6 +389,7 @@ def test_a_disk_that_became_read_only_orphans_nothing(scene: Scene, disk: Path) 
     scene.excuse("a")  # neither a release nor a record: the session is left to its TTL
 
 
+@pytest.mark.long
 @needs_root
 def test_a_pause_that_cannot_be_recorded_is_no_success(scene: Scene, disk: Path) -> None:
     scene.lasting()

@@ -139,6 +139,7 @@ def test_who_has_a_certificate_leads_and_who_has_none_is_told_what_to_set(
     assert a.running and not b.lines("role", role="holding")
 
 
+@pytest.mark.long
 def test_commands_that_ask_consul_show_the_certificate_too(
     tls_agent: TlsAgent, pki: Pki, tmp_path: Path, unique: str
 ) -> None:
@@ -252,6 +253,7 @@ def test_a_webhook_has_tls_of_its_own(scene: Scene, tls_agent: TlsAgent, pki: Pk
     assert tls_agent.kv_get(f"{unique}/hook-bad") is None
 
 
+@pytest.mark.long
 def test_certificates_and_authorities_are_renewed_without_a_restart(
     make_scene: MakeScene, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def test_an_adopted_holder_is_told_of_a_hook_that_cannot_start_and_goes_on(
     assert a.stop() == 0
 
 
+@pytest.mark.long
 def test_a_path_that_hangs_concerns_the_items_that_name_it_alone(
     scene: Scene, tmp_path: Path, hangs: Callable[[Path], None]
 ) -> None:

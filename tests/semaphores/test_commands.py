@@ -19,6 +19,7 @@ def verify(scene: SlotScene, session: str, *more: str) -> tuple[int, str]:
     return done.returncode, done.stderr.strip()
 
 
+@pytest.mark.long
 def test_limit_rewrites_the_record_and_nothing_else_of_it(scene: SlotScene) -> None:
     a, b, c, d = scene.full()
     scene.edit(Ticket="ops-7")
@@ -49,6 +50,7 @@ def test_limit_in_the_midst_of_everybody_s_writes_is_not_lost(scene: SlotScene) 
     until(lambda: len(scene.holders()) >= 2, "they hold")
 
 
+@pytest.mark.long
 def test_limit_says_what_it_cannot_do(scene: SlotScene) -> None:
     a = scene.holder("a")
     code, why = limit(a, "nothing", 2)
@@ -64,6 +66,7 @@ def test_limit_says_what_it_cannot_do(scene: SlotScene) -> None:
     scene.agent.kv_delete(scene.key)
 
 
+@pytest.mark.long
 def test_verify_tells_whether_a_slot_is_still_the_holder_s(scene: SlotScene) -> None:
     scene.limit = 1
     a = scene.holder("a")

@@ -75,6 +75,7 @@ def test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once(scene: Sl
     assert scene.lock()["Limit"] == 3
 
 
+@pytest.mark.long
 def test_we_wait_while_it_has_all_slots_and_are_next(scene: SlotScene) -> None:
     scene.leaves = True
     done = scene.folder / "done"

@@ -149,6 +149,7 @@ def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_se
     assert restart.journal() == [*of_first, ("down", second), ("up", second)]
 
 
+@pytest.mark.long
 def test_a_supervisor_that_crashes_amid_a_restart_begins_it_anew_in_its_own_slot(restart: Fleet) -> None:
     """And not at all when nobody wants it any more."""
     for name in restart.nodes:
@@ -219,6 +220,7 @@ def test_at_most_three_rebuild_at_once_and_each_once(rebuild: Fleet) -> None:
     assert rebuild.most_at_once("begin", "end") == 3
 
 
+@pytest.mark.long
 def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
     """It is the same rebuild, in the same slot, and the slot goes on when that has ended."""
     first, *others = rebuild.nodes_that("begin")
@@ -272,6 +274,7 @@ class Cron:
         return ran
 
 
+@pytest.mark.long
 def test_the_job_runs_on_two_of_many_nodes_and_each_has_its_turn(make_fleet: MakeFleet) -> None:
     """One holder after the other is stopped: the job never runs on three, and soon on two again."""
     fleet = make_fleet("cron-on-two", {})

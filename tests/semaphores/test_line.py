@@ -27,6 +27,7 @@ def checked(flag: Path) -> dict[str, object]:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again(scene: SlotScene) -> None:
     a, _, _, d = scene.full()
     scene.waiter("e")
@@ -43,6 +44,7 @@ def test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again(scene
     scene.wait_holders("c", "d", "e")
 
 
+@pytest.mark.long
 def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: SlotScene) -> None:
     a, *_ = scene.full()
     assert operate(a, "pause", scene.name) == (0, "")
@@ -73,6 +75,7 @@ def test_who_is_found_unfit_steps_out_of_line_and_comes_back_at_its_end(
     assert scene.calls("d") == []
 
 
+@pytest.mark.long
 def test_a_holder_that_is_found_unfit_gives_its_slot_to_the_next(scene: SlotScene) -> None:
     flag = flag_of(scene, "fit")
     a = scene.holder("a", **checked(flag))
@@ -98,6 +101,7 @@ def test_who_fails_to_acquire_gives_the_slot_back_and_waits(scene: SlotScene) ->
     assert a.running and scene.holders() == ["b"]
 
 
+@pytest.mark.long
 def test_a_waiter_that_stops_leaves_the_line(scene: SlotScene) -> None:
     *_, d = scene.full()
     key = scene.contender_key("d")

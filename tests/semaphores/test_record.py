@@ -45,6 +45,7 @@ def held_as_lock(scene: SlotScene) -> str:
 # --- found so --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [*GARBAGE, "held as a lock"])
 def test_what_is_no_semaphore_s_is_said_and_left_alone(scene: SlotScene, kind: str) -> None:
     other = held_as_lock(scene) if kind == "held as a lock" else ""

@@ -205,6 +205,7 @@ def test_a_crash_in_on_lose_runs_it_again_and_only_then_leaves(scene: SlotScene)
     assert scene.wait(node="a", event="lose", stage="end").at <= began.at
 
 
+@pytest.mark.long
 def test_a_waiter_that_crashed_gives_its_place_back_and_stands_at_the_end(scene: SlotScene) -> None:
     scene.restarts = True
     *_, d = scene.full()

@@ -1,4 +1,4 @@
-"""Thirty seeds, two hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
+"""Ten seeds, two hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
 
 from collections import Counter
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.simulation.totals import result_of
 
 SEEDS = range(1, 201)
 BATCH = 10
-QUICK = 3  # batches in `make test`; any one batch sees fail-overs, adoptions and semaphores
+QUICK = 1  # batches in `make test`; any one batch sees fail-overs, adoptions and semaphores
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_every_promise_is_kept(first: int) -> None:
 
 
 def test_a_seed_replays_exactly() -> None:
-    for seed in (7, 8):
+    for seed in (7,):
         first, second = result_of(seed, digest=True), result_of(seed, digest=True)
         assert first.digest == second.digest and first.counts == second.counts
     assert first.digest != result_of(7, digest=True).digest
@@ -58,6 +58,7 @@ def test_a_seed_has_faults_enough_of_kinds_enough_and_all_kinds_occur() -> None:
         assert 3 <= len(scenario.nodes) <= 5
 
 
+@pytest.mark.long
 def test_several_seeds_are_added_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["3-4"]) == 0
     *table, summary = capsys.readouterr().out.splitlines()

@@ -205,6 +205,7 @@ def test_an_end_with_an_idle_slot_is_seen(simulation: Simulation) -> None:
         judge.conclude()
 
 
+@pytest.mark.long
 def test_an_end_with_a_holder_without_a_slot_is_seen(simulation: Simulation) -> None:
     simulation.schedule.run(DURATION_S)
     judge = EverySlotAtTheEnd(simulation.machines, LoseForEveryAcquire(), Witnessed().slots)

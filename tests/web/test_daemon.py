@@ -144,6 +144,7 @@ def test_a_record_that_cannot_be_written_is_red(scene: Scene) -> None:
     until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
 
 
+@pytest.mark.long
 def test_an_observer_and_a_paused_one_are_healthy_and_hold_nothing(scene: Scene) -> None:
     scene.leader("a")
     bare = {"key": scene.key, "contend": False, "on_change": [{"shell": ":"}]}
@@ -159,6 +160,7 @@ def test_an_observer_and_a_paused_one_are_healthy_and_hold_nothing(scene: Scene)
     assert b.ask("/healthz").status == 200
 
 
+@pytest.mark.long
 def test_what_a_semaphores_status_says(slots: SlotScene) -> None:
     nodes = [Reader(node) for node in slots.full()]
     item = until(lambda: (i := nodes[3].item(slots.name))["holders"][2:] and i, "d knows all holders")
