@@ -23,10 +23,14 @@ def silence(page: Browser, daemon: CannedDaemon) -> None:
 
 def all_open(page: Browser, daemon: CannedDaemon) -> None:
     said(daemon)["troubles"].append("the token is refused")
-    said(daemon)["items"][0]["lease_left_s"] = 9.0
+    said(daemon)["items"][0] |= {
+        "lease_left_s": 9.0,
+        "lease_runs_out": True,
+        "warnings": ["its lease runs out"],
+    }
     said(daemon)["items"][1]["warnings"] = ["the limit differs"]
     said(daemon)["items"][3]["transitions"] = []
-    page.wait(f"{row('namenode')}.dataset.mood === 'trouble'")
+    page.wait(f"{row('namenode')}.dataset.mood === 'attention'")
     page.run(OPEN_ALL)
 
 
