@@ -98,7 +98,7 @@ def _end_what_is_elsewhere(state_dir: str) -> int | None:
     if note is None:
         return None
     former = _noted(note)
-    ended = _wind_up_records(former) if former not in ("", state_dir) else None
+    ended = _wind_up_records(former) if _is_elsewhere(former, state_dir) else None
     if ended not in (None, DONE):
         return ended if ended == CONFIGURATION else fail(CONFIGURATION, f"see the records in {former}")
     with suppress(OSError):
@@ -107,6 +107,17 @@ def _end_what_is_elsewhere(state_dir: str) -> int | None:
         return None
     what = f"what was on record in {former}, the state_dir until now, is wound up"
     return fail(NEGATIVE, f"{what}; the next start goes by {state_dir}")
+
+
+def _is_elsewhere(former: str, state_dir: str) -> bool:
+    """Whether the former state_dir, if any is known, is another folder than this one, and no other way to
+    write it. What may hang is not asked."""
+    from supervisor.mounts import is_local
+
+    if not former or os.path.normpath(former) == os.path.normpath(state_dir):
+        return False
+    near = is_local(former) and is_local(state_dir)
+    return not near or os.path.realpath(former) != os.path.realpath(state_dir)
 
 
 def _note() -> Path | None:

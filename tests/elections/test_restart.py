@@ -50,6 +50,21 @@ def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene
     assert a.stop() == 0
 
 
+@pytest.mark.parametrize("other", ["{0}/", "{1}/link"])
+def test_the_same_state_dir_written_in_another_way_keeps_what_is_held(scene: Scene, other: str) -> None:
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a")
+    session = session_in_force(scene)
+    crash(scene, "a")
+    (scene.folder / "link").symlink_to(a.state_dir)
+    refile(a, {**config, "state_dir": other.format(a.state_dir, scene.folder)})
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it has adopted its tenure")
+    assert session_in_force(scene) == session
+    assert scene.calls("a") == ["acquire acquired"]
+    assert a.stop() == 0
+
+
 def test_records_in_the_state_dir_of_the_process_before_are_wound_up_where_the_file_is_bad(
     scene: Scene,
 ) -> None:
