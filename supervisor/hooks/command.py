@@ -21,7 +21,7 @@ from supervisor.core.settings import Command
 from supervisor.hooks import group
 from supervisor.hooks.output import Drain, Lines
 from supervisor.hooks.privileges import Identity
-from supervisor.hooks.spawn import spawn
+from supervisor.hooks.spawn import Spawned, spawn
 
 KILL_GRACE_S = 0.2  # the kernel ends a killed process in milliseconds, or not at all (state D)
 SWEEP_PAUSE_S = 0.005  # between looks whether the rest of a group has gone
@@ -70,8 +70,14 @@ class Child:
         finally:
             os.close(place)
         self.pgid = spawned.pid  # the number of the group, which is that of its leader
-        self._drains = (Drain(spawned.stdout, lines[0]), Drain(spawned.stderr, lines[1]))
-        self._pidfd = self._watch()
+        self._pidfd = -1
+        try:
+            self._pidfd = os.pidfd_open(self.pgid)
+            self._drains = (Drain(spawned.stdout, lines[0]), Drain(spawned.stderr, lines[1]))
+            self._loop.add_reader(self._pidfd, self._exit)
+        except OSError as error:
+            self._abandon(spawned)
+            raise Unwatched(*error.args) from error
 
     def terminate(self, why: str, kill_after_s: float) -> None:
         """Ask the group to end (TERM), and after ``kill_after_s`` end it (KILL)."""
@@ -100,17 +106,14 @@ class Child:
             return True
         return os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
-    def _watch(self) -> int:
-        try:
-            pidfd = os.pidfd_open(self.pgid)
-        except OSError as error:
-            self._signal(signal.SIGKILL)
-            os.waitpid(self.pgid, 0)
-            for drain in self._drains:
-                drain.close()
-            raise Unwatched(*error.args) from error
-        self._loop.add_reader(pidfd, self._exit)
-        return pidfd
+    def _abandon(self, spawned: Spawned) -> None:
+        """Nobody could learn of its end, nor read what it writes: it ends here."""
+        self._signal(signal.SIGKILL)
+        os.waitpid(self.pgid, 0)
+        for fd in (self._pidfd, spawned.stdout, spawned.stderr):
+            if fd >= 0:
+                self._loop.remove_reader(fd)
+                os.close(fd)
 
     def _exit(self) -> None:
         """The leader has ended."""

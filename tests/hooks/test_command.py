@@ -1,6 +1,7 @@
 """Commands as hooks: real processes, their input, their output, and every way to end."""
 
 import asyncio
+import errno
 import json
 import os
 import shlex
@@ -9,11 +10,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from supervisor.core.actions import Reason
+from supervisor.core.events import HookEnded
 from supervisor.core.settings import Command
 from tests.hooks.trial import CONTEXT, Trial, alive, shell, trial
 from tests.support.patience import PATIENCE_S
@@ -523,6 +526,35 @@ def test_a_child_that_could_not_be_watched_is_ended_and_reported(monkeypatch: py
             monkeypatch.undo()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_child_that_the_kernel_has_no_memory_to_watch_is_ended_and_not_begun_anew(
+    monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    """epoll may refuse each of its descriptors. Such a child has begun, so on_lose is due."""
+    asked = 0
+
+    async def main() -> HookEnded:
+        loop = asyncio.get_running_loop()
+        add_reader = loop.add_reader
+
+        def short(fd: int, *call: Any) -> None:
+            nonlocal asked
+            asked += 1
+            if asked == nth:
+                raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            add_reader(fd, *call)
+
+        async with trial() as one:
+            monkeypatch.setattr(loop, "add_reader", short)
+            assert await one.run("sleep 60") == (False, "cannot start: Cannot allocate memory")
+            monkeypatch.undo()
+            [end] = one.ends
+            assert isinstance(end, HookEnded)
+            return end
+
+    assert asyncio.run(main()).began and asked == nth
 
 
 def test_exit_statuses_are_learned_although_our_parent_made_us_ignore_sigchld() -> None:
