@@ -2,7 +2,7 @@
 
 For what lies on no disk of this machine: the child hangs in our place. It is coreutils' ``head``, which
 writes into a file in memory, so that nobody has to read along. There is one child for each path at most,
-as long as its owner keeps one ``Reader`` for it.
+as long as its owner keeps one ``Reader`` for it, and never more than ``HUNG_MAX`` that were killed and hang.
 """
 
 import asyncio
@@ -18,8 +18,9 @@ from supervisor.mounts import is_local
 PROGRAM = "/usr/bin/head"
 WITHIN_S = 1.0  # a file system that works answers in milliseconds, another machine's in some ten
 ERROR_BYTES_MAX = 1000
+HUNG_MAX = 4  # of one path: some file systems keep even a killed child, and hooks need room for theirs
 _CODES = {os.strerror(code): code for code in errno.errorcode}
-_unreaped: list[int] = []  # killed children that have not ended yet: their file system holds them
+_unreaped: dict[int, str] = {}  # killed children that have not ended yet, by their paths: those hang
 
 
 class NoAnswer(OSError):
@@ -34,7 +35,10 @@ class Reader:
     ``content`` is due, and in any case ``close``."""
 
     def __init__(self, path: str, bytes_max: int) -> None:
-        """Raises OSError when no child can be started."""
+        """Raises OSError when no child can be started, and NoAnswer when too many hang already."""
+        _reap()
+        if list(_unreaped.values()).count(path) >= HUNG_MAX:
+            raise NoAnswer(path)
         self._path, self._bytes_max = path, bytes_max
         fds: list[int] = []
         try:
@@ -75,7 +79,7 @@ class Reader:
         """Nobody waits for it any more."""
         if not self._reaped:
             os.kill(self._pid, signal.SIGKILL)
-            _unreaped.append(self._pid)
+            _unreaped[self._pid] = self._path
             self._reaped = True
         for fd in (self.pidfd, self._content, self._error):
             os.close(fd)
@@ -163,4 +167,4 @@ def _reap() -> None:
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
                 continue
-        _unreaped.remove(pid)
+        del _unreaped[pid]
