@@ -7,6 +7,7 @@ loop and never out of the call that started or killed it.
     context.py     what a hook is told: environment, standard input, body
     command.py     one process group, from its spawn to the end of its last process
     group.py       whether anything of a process group still runs
+    left.py        processes that no kill has ended: few, of hooks that are run again and again
     privileges.py  as which user and group it runs
     spawn.py       a process, and its standard streams
     shortage.py    what a start may lack for a moment, and what is kept back for on_lose
@@ -28,6 +29,7 @@ from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, ItemSettings, Webhook
 from supervisor.hooks.command import Child, Unwatched, keep_exit_statuses
 from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
+from supervisor.hooks.left import Left
 from supervisor.hooks.output import Allowance, HookLine, Lines
 from supervisor.hooks.privileges import Privileges, Refused
 from supervisor.hooks.shortage import RETRY_PAUSE_S, Spare, is_passing, lacks_descriptors
@@ -38,6 +40,7 @@ __all__ = ["HookLine", "Hooks"]
 
 LATE_S = 1.0  # a try that comes so late tells that we stood still: news that was fresh may be old
 LOSE_SIDE = ("lose", "lose-failure")
+TOO_MANY_LEFT = "no kill has ended its earlier attempts: see whether the file systems that it uses answer"
 
 Started = StartHook | StartRun
 
@@ -84,6 +87,7 @@ class Hooks:
         self._clock = clock
         self._webhooks = Webhooks()
         self._spare = Spare()
+        self._left = Left()
         # None: it could not be started, which is about to be reported.
         self._under_way: dict[Started, UnderWay] = {}
         self._idle = asyncio.Event()
@@ -148,6 +152,9 @@ class Hooks:
     def _try(self, action: Started, asked_at: float) -> None:
         """Start it; what it lacks may be there a moment later, and then that counts as its begin.
         ``asked_at``: from when on its timeout counts."""
+        if self._left.too_many(action):
+            self._refuse(action, TOO_MANY_LEFT, began=False)
+            return
         try:
             child = self._begun(action)
         except (Refused, OSError, ValueError) as error:
@@ -197,9 +204,12 @@ class Hooks:
             again = partial(self._try_again, action, asked_at, now + RETRY_PAUSE_S, why)
             self._under_way[action] = Postponed(loop.call_later(RETRY_PAUSE_S, again))
             return
+        self._refuse(action, why, began=isinstance(error, Unwatched))
+
+    def _refuse(self, action: Started, why: str, *, began: bool) -> None:
         self._under_way[action] = None
-        began = isinstance(error, Unwatched)
-        loop.call_soon(partial(self._end, action, False, f"cannot start: {why}", began=began))
+        ended = partial(self._end, action, False, f"cannot start: {why}", began=began)
+        asyncio.get_running_loop().call_soon(ended)
 
     def _try_again(self, action: Started, asked_at: float, due_at: float, why: str) -> None:
         if action.begin_by < inf and self._clock() > due_at + LATE_S:
@@ -249,7 +259,9 @@ class Hooks:
             self._call_off(started, under_way)
 
     def _end(self, action: Started, ok: bool, detail: str, *, began: bool = True) -> None:
-        del self._under_way[action]
+        under_way = self._under_way.pop(action)
+        if isinstance(under_way, Child) and under_way.is_left:
+            self._left.add(action, under_way.pgid)
         self._spare.fill()
         if not self._under_way:
             self._idle.set()

@@ -63,6 +63,7 @@ class Child:
         self._notes: list[str] = []
         self._code: int | None = None  # set once the leader is reaped
         self._told = False
+        self.is_left = False  # its end was told although processes of it are left
         self._escalation: asyncio.TimerHandle | None = None
         place = os.eventfd(0)  # kept for the pidfd, for a process that cannot be watched must not begin
         try:
@@ -150,6 +151,7 @@ class Child:
     def _ignored_kill(self) -> None:
         """It will still be reaped when it ends one day, but nobody waits for it any longer."""
         if group.runs(self.pgid):
+            self.is_left = True
             self._notes.append(f"processes of it are left {KILL_GRACE_S:g}s after KILL")
         self._tell()
 

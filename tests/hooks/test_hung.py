@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.settings import Command
+from supervisor.hooks import TOO_MANY_LEFT
+from supervisor.hooks import command as commands
+from supervisor.hooks.left import LEFT_MAX
 from supervisor.hooks.spawn import launched
 from tests.hooks.trial import shell, trial
-from tests.support.hung import hung, needs_root
+from tests.support.hung import hung, needs_root, stuck
+from tests.support.patience import PATIENCE_S
 
 pytestmark = needs_root
 AT_ONCE_S = 1.0  # far less than a hang, and enough on a busy machine
@@ -83,3 +87,35 @@ def test_a_launched_program_runs_as_if_it_had_been_started_directly(name: str, t
     argv = launched([str(program), "x y", "--"], str(tmp_path))
     done = subprocess.run(argv, env={"A": "1", "PATH": "/bin"}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (7, f"{program}|x y --|{tmp_path}|1\n")
+
+
+def test_checks_that_even_sigkill_does_not_end_stay_few_and_go_on_once_they_end(
+    monkeypatch: pytest.MonkeyPatch, far: Path
+) -> None:
+    """Each keeps a process and a descriptor, and on_lose needs both."""
+    monkeypatch.setattr(commands, "KILL_GRACE_S", 0.02)
+    check = Command((str(far / "hook"),), kill_after_s=0.01)
+
+    async def main() -> None:
+        async with trial() as one:
+            numbers = iter(range(1, 1000))
+
+            async def outcome(event: str) -> tuple[bool, str]:
+                number = next(numbers)
+                return await one.run(check, timeout_s=0.05, event=event, name="n", attempt=number)
+
+            with stuck(far):
+                for _ in range(LEFT_MAX):
+                    assert "processes of it are left" in (await outcome("check"))[1]
+                assert await outcome("check") == (False, f"cannot start: {TOO_MANY_LEFT}")
+                assert "processes of it are left" in (await outcome("lose"))[1], "on_lose is always tried"
+
+            async def passes() -> bool:
+                number = next(numbers)
+                return (await one.run(check, timeout_s=5.0, event="check", name="n", attempt=number))[0]
+
+            async with asyncio.timeout(PATIENCE_S):
+                while not await passes():
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(main())
