@@ -269,7 +269,8 @@ def _add_dev_agent(commands: _Commands) -> None:
     agent.add_argument(
         "--client-agent",
         action="store_true",
-        help="answer as a client agent does: errors of its servers begin with words of its own",
+        help="answer as a client agent does, which most machines run: an error of its servers begins with "
+        "'rpc error making call: '",
     )
 
 

@@ -33,7 +33,8 @@ OF_COMMAND = {
     },
     "check": {
         DONE: "it is right; there may be warnings",
-        CONFIGURATION: "it is wrong, or with --connect: something that Consul answers is, such as a right",
+        CONFIGURATION: "it is wrong; with --here: what it names cannot start or be read here; with "
+        "--connect: Consul's answers show a fault, such as a missing right",
         UNREACHABLE: "with --connect: Consul cannot be reached or has no leader",
     },
     "leader": {
@@ -84,7 +85,7 @@ OF_COMMAND = {
         CONFIGURATION: _NO_PLACE,
     },
     "resume": {
-        DONE: "it contends again",
+        DONE: "neither a pause nor a rest keeps it from contending",
         NEGATIVE: "it only observes or has ended, or this cannot be recorded",
         USAGE: _NO_ITEM,
         UNREACHABLE: _NO_DAEMON,

@@ -100,7 +100,7 @@ def of_datacenter(asked: str | None, own: str, items: Collection[ItemSettings]) 
         return [Finding("datacenter", Level.OK, text)]
     text = (
         f"nothing can be held in the datacenter {asked} through an agent of {own}: "
-        f"{len(contenders)} of the file contend, {contenders[0]} first"
+        f"{len(contenders)} of the file contend, the first is {contenders[0]}"
     )
     remedy = (
         "leave consul.datacenter out, or give consul.address an agent of that datacenter; observers may stay"

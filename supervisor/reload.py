@@ -13,7 +13,10 @@ from supervisor.core.reload import Fate
 from supervisor.reading import NoAnswer
 
 STATE_DIR = "state_dir"
-KILLED = "Restart it: killed with SIGKILL, it keeps what it holds (systemctl restart)"
+KILLED = (
+    "End it with SIGKILL and start it again (systemctl restart does both): the next process keeps"
+    " what this one holds"
+)
 STOPPED = (
     "Stop it and start it (systemctl stop, then systemctl start), which gives up what it holds: the next "
     "process looks for records in the new state_dir"

@@ -44,7 +44,5 @@ def doubt(version: str) -> tuple[str, str]:
         return f"Consul {version} is known to be broken: {fault}", remedy
     if numbers(version) in (numbers(TRIED), *RECORDED):
         return "", ""
-    text = (
-        f"Consul {version} is none that this program was tried with ({TRIED}), nor are answers of it recorded"
-    )
+    text = f"this program was not tried with Consul {version}: its tests know {TRIED} and recorded answers"
     return text, "rehearse a failover with it before you rely on it"

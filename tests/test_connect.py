@@ -215,7 +215,7 @@ def test_nothing_is_held_in_another_datacenter_and_observers_may_name_one() -> N
         ("1.12.1+ent", Level.WARNING, "i/o deadline reached"),
         ("1.21.5", Level.WARNING, "refuses every key"),
         ("1.22.0", Level.WARNING, "1.8.7"),
-        ("2.0.3", Level.WARNING, "Consul 2.0.3 is none that this program was tried with"),
+        ("2.0.3", Level.WARNING, "this program was not tried with Consul 2.0.3"),
         ("", Level.UNTOLD, ""),
         ("main", Level.UNTOLD, ""),
         ("1", Level.UNTOLD, ""),

@@ -120,7 +120,7 @@ class Log:
     def delayed(self, started: StartHook | StartRun, why: str) -> None:
         """It cannot start yet; what becomes of it is told when it ends."""
         hook = started.hook.name if isinstance(started, StartHook) else "run"
-        remedy = "give this machine or service more of it; the start is tried again until its time is over"
+        remedy = "raise the limit, or end what uses it up; the start is tried again within its timeout"
         self.line("warning", "hook-delayed", **_of_hook(started.context), hook=hook, why=why, remedy=remedy)
 
     def output(self, line: HookLine) -> None:
@@ -247,7 +247,9 @@ class Log:
         self.line(level, "role", **fields, **tenure)
 
     def _cannot_start(self, found: CannotStart) -> None:
-        effect = "it goes on leading, but mend this before it loses" if found.leads else "it does not contend"
+        effect = "this node goes on leading: mend this before it loses"
+        if not found.leads:
+            effect = "this node does not contend"
         for fault in found.faults:
             about = {"item": found.item, "hook": fault.hook, "why": fault.why, "remedy": fault.remedy}
             self.line("error", "hook-cannot-start", **about, effect=effect)

@@ -176,9 +176,9 @@ def _hush() -> None:
 
 
 def _folders(look: Look) -> set[str]:
-    names = (look.get("file"), look.get("program"))
+    names = (look.get("file"), look.get("folder"), look.get("program"))
     return {os.path.dirname(name) for name in names if name and "/" in name} | {look.get("cwd") or ""} - {""}
 
 
 def _what(look: Look) -> str:
-    return str(look.get("file") or look["program"])
+    return str(look.get("file") or look.get("folder") or look["program"])

@@ -139,7 +139,9 @@ class Lookout:
         if not failure and any(self._owed.values()):
             failure = "the process that looks was killed before it had answered"
         if failure:
-            self._log.line("warning", "look-failed", why=failure, remedy="it is tried again by itself")
+            self._log.line(
+                "warning", "look-failed", why=failure, remedy="nothing: the supervisor looks again by itself"
+            )
             for item in [item for item in self._needs if self._owed.get(item) and item not in self._found]:
                 self._hear(HooksChecked(item, ()))
         careful, self._precautions = self._precautions, None

@@ -34,8 +34,8 @@ def faults_of(look: Look, strict: bool) -> list[Fault]:
     """Every reason for which this cannot be used here. ``strict``: also what the kernel refuses to us
     alone, where the supervisor may be run by another user."""
     lenient = not strict and os.geteuid() != 0
-    if "file" in look:
-        return _gathered(lambda: _readable(look["setting"], look["file"], lenient=lenient))
+    if "file" in look or "folder" in look:
+        return _gathered(lambda: _readable(look, lenient=lenient))
     faults: list[Fault] = []
     identity: Identity | None = None
     try:
@@ -57,7 +57,9 @@ def _gathered(look: Callable[[], None]) -> list[Fault]:
     return []
 
 
-def _readable(setting: str, name: str, *, lenient: bool) -> None:
+def _readable(look: Look, *, lenient: bool) -> None:
+    setting, folder = look["setting"], "folder" in look
+    name = look["folder"] if folder else look["file"]
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -67,9 +69,11 @@ def _readable(setting: str, name: str, *, lenient: bool) -> None:
         raise Refused(
             setting, f"cannot read {name}: {_said(error)}", f"{remedy}, or correct {setting}"
         ) from None
-    regular = stat.S_ISREG(os.fstat(fd).st_mode)
+    mode = os.fstat(fd).st_mode
     os.close(fd)
-    if not regular:
+    if folder and not stat.S_ISDIR(mode):
+        raise Refused(setting, f"cannot read {name}: it is no folder", f"correct {setting}")
+    if not folder and not stat.S_ISREG(mode):
         raise Refused(setting, f"cannot read {name}: it is no regular file", f"correct {setting}")
 
 

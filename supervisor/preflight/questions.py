@@ -31,14 +31,14 @@ class Need:
 
 @dataclass(slots=True)
 class Question:
-    """The looks, each once, and who needs them."""
+    """The looks, each once, and the hooks that need them."""
 
     looks: list[Look] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
     _known: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def add(self, item: str, hook: str, path: KeyPath, look: Look, *, needed: bool) -> None:
-        """This hook needs this look."""
+        """Note that this hook needs this look."""
         key = tuple(look.values())
         index = self._known.setdefault(key, len(self.looks))
         if index == len(self.looks):
@@ -95,12 +95,14 @@ def _command(command: Command, path: str, *, lives: bool) -> Look:
 
 
 def file_look(setting: str, name: str) -> Look:
-    """Whether this file can be read."""
+    """Ask whether this file can be read."""
     return {"file": name, "setting": setting}
 
 
 def tls_looks(tls: Tls) -> Iterator[Look]:
-    """Whether the files of these settings can be read."""
-    for setting in ("ca_file", "ca_path", "cert_file", "key_file"):
+    """Ask whether the files and the folder of these settings can be read."""
+    for setting in ("ca_file", "cert_file", "key_file"):
         if name := getattr(tls, setting):
             yield file_look(f"tls.{setting}", name)
+    if tls.ca_path:
+        yield {"folder": tls.ca_path, "setting": "CONSUL_CAPATH"}

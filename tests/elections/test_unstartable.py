@@ -45,7 +45,7 @@ def test_a_typo_and_an_unknown_user_keep_a_node_from_taking_over_until_both_are_
     acquire = {"exec": ["true"], "user": "no-such-user", "kill_after": "100ms"}
     a = scene.node("a", on_lose=[lose], on_acquire=[acquire])
     told = a.wait_line("hook-cannot-start", hook="on_lose[0]")
-    assert told["level"] == "error" and told["effect"] == "it does not contend"
+    assert told["level"] == "error" and told["effect"] == "this node does not contend"
     assert told["why"] == f"no such program: {demote}" and "install it" in told["remedy"]
     assert a.wait_line("hook-cannot-start", hook="on_acquire[0]")["why"] == "unknown user 'no-such-user'"
     a.wait_line("role", role="ineligible")
@@ -77,7 +77,7 @@ def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_says_so_until_it_is
     demote.chmod(0o644)
     hurry(a)
     told = a.wait_line("hook-cannot-start", hook="on_lose[0]")
-    assert told["effect"] == "it goes on leading, but mend this before it loses"
+    assert told["effect"] == "this node goes on leading: mend this before it loses"
     now = status(a)
     assert now["healthy"] is False and only_item(now)["holds"] is True
     assert f"{scene.name} goes on leading, but on_lose[0] cannot start" in str(now["troubles"])
@@ -102,7 +102,7 @@ def test_an_adopted_holder_is_told_of_a_hook_that_cannot_start_and_goes_on(
     scene.kill("a")
     demote.rename(tmp_path / "elsewhere")
     a.start()
-    a.wait_line("hook-cannot-start", effect="it goes on leading, but mend this before it loses")
+    a.wait_line("hook-cannot-start", effect="this node goes on leading: mend this before it loses")
     until(lambda: only_item(status(a))["holds"], "it is adopted")
     (tmp_path / "elsewhere").rename(demote)
     assert a.stop() == 0

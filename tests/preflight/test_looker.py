@@ -16,7 +16,7 @@ import pytest
 
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Tls, Webhook
 from supervisor.preflight import command
-from supervisor.preflight.questions import question_of
+from supervisor.preflight.questions import question_of, tls_looks
 from tests.support.supervisor import PATIENCE_S
 
 PATH = "/usr/bin:/bin"
@@ -123,6 +123,15 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     told = answers(*looks)
     assert told[0][0][:2] == ["secret_file", f"cannot read {missing}: No such file or directory"]
     assert told[1] == [] and told[2][0][1] == f"cannot read {tmp_path}: it is no regular file"
+
+
+def test_a_folder_of_authorities_is_looked_at_as_a_folder(tmp_path: Path) -> None:
+    missing, file = str(tmp_path / "missing"), tmp_path / "file"
+    file.touch()
+    looks = [each for name in (missing, str(file), str(tmp_path)) for each in tls_looks(Tls(ca_path=name))]
+    told = answers(*looks)
+    assert told[0][0][:2] == ["CONSUL_CAPATH", f"cannot read {missing}: No such file or directory"]
+    assert told[1][0][1] == f"cannot read {file}: it is no folder" and told[2] == []
 
 
 def test_a_look_that_hangs_keeps_no_other_from_its_answer(
