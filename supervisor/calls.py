@@ -27,17 +27,17 @@ class Call:
 
 
 def get(path: str, query: Mapping[str, str] | None = None) -> Call:
-    """A question."""
+    """Make a request that only asks."""
     return Call("GET", path, query or {})
 
 
 def put(path: str, body: object | None = None) -> Call:
-    """A write, with a body in JSON or an empty one."""
+    """Make a request that writes, with a body in JSON or an empty one."""
     return Call("PUT", path, body=b"" if body is None else as_json(body))
 
 
 def transaction(operations: Sequence[Mapping[str, object]]) -> Call:
-    """All of these operations on keys, or none."""
+    """Make a transaction: Consul carries out all of these operations on keys, or none."""
     return Call("PUT", "txn", operations=operations)
 
 
@@ -47,11 +47,11 @@ def as_json(body: object) -> bytes:
 
 
 def key_path(key: str) -> str:
-    """The path of this key."""
+    """Return the path of this key."""
     return f"kv/{quote(key)}"
 
 
 def waiting(watch: Watch) -> dict[str, str]:
-    """The parameters of a blocking query."""
+    """Return the parameters of a blocking query."""
     query = {"index": str(watch.index), "wait": f"{watch.wait_s:g}s"}
     return {**query, "consistent": ""} if watch.consistent else query

@@ -82,7 +82,7 @@ class Consul:
         return failed(response)
 
     def slots_in_parts(self, prefix: str, responses: Sequence[requests.Response]) -> Outcome:
-        """What single reads of keys below this prefix say."""
+        """Return what single reads of keys below this prefix say."""
         for response in responses:
             if response.status_code not in (200, 404):
                 return failed(response)

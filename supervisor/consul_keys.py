@@ -19,7 +19,7 @@ from supervisor.sharing import LOCK_FLAGS, view_of
 
 
 def acquire(request: Acquire) -> Call:
-    """The verb ``lock``."""
+    """Acquire by the verb ``lock`` of a transaction."""
     return transaction([_lock(request, LOCK_FLAGS)])
 
 
@@ -123,12 +123,12 @@ def refused(request: Release, response: requests.Response) -> Outcome:
 
 
 def read(request: ReadKey) -> Call:
-    """A consistent read."""
+    """Ask by a consistent read."""
     return get(key_path(request.key), {"consistent": ""})
 
 
 def watch(request: WatchKey) -> Call:
-    """A blocking query."""
+    """Ask by a blocking query."""
     return get(key_path(request.key), waiting(request))
 
 

@@ -164,12 +164,12 @@ def _contender_key(name: str, entry: Any) -> ContenderKey:
 
 
 def read(request: ReadSlots) -> Call:
-    """A consistent list of all below the prefix."""
+    """Ask for a consistent list of all below the prefix."""
     return get(_path_of(request.prefix), {"recurse": "", "consistent": ""})
 
 
 def watch(request: WatchSlots) -> Call:
-    """A blocking query on all below the prefix."""
+    """Ask by a blocking query for all below the prefix."""
     return get(_path_of(request.prefix), {"recurse": "", **waiting(request)})
 
 

@@ -60,12 +60,12 @@ class Endpoint:
 
 
 def endpoint_of(request: Request) -> Endpoint:
-    """The row of this request."""
+    """Return the row of this request."""
     return ENDPOINTS[type(request)]
 
 
 def outcome_of(request: Request, response: requests.Response) -> Outcome:
-    """What this answer says, in Consul's words alone; never raises for anything that a peer can send."""
+    """Return what this answer says, in Consul's words alone. Raises nothing, whatever a peer sends."""
     if response.status_code == 403:
         return Denied(why(response))
     decode = endpoint_of(request).decode.get(response.status_code)

@@ -102,7 +102,7 @@ class Mishap:
 
     @property
     def text(self) -> str:
-        """What is said now."""
+        """Return the text in the present tense, or in the past tense once the mishap is over."""
         return self.present if self.over_at is None else self.past
 
 

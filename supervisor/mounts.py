@@ -102,12 +102,12 @@ def remote_points(lines: Iterable[str]) -> Iterable[str]:
 
 
 def _plain(escaped: str) -> str:
-    """Blanks and backslashes stand there as octal numbers."""
+    """Decode a path, in which blanks and backslashes stand as octal numbers."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)
 
 
 def _link(path: str) -> str | None:
-    """Where this symlink leads; None when it is none."""
+    """Return where this symlink leads; None when the path is no symlink."""
     try:
         return os.readlink(path)
     except (OSError, ValueError):

@@ -37,7 +37,7 @@ def precautions(path: Path, config: Config, *, in_use: bool) -> tuple[Problem, .
 
 
 def question(path: Path, config: Config, *, in_use: bool) -> dict[str, Any]:
-    """What is to be looked at, as plain values that another process can be given. Looks at nothing."""
+    """Return the question as plain values for another process; looks at nothing."""
     return {
         "path": str(path),
         "in_use": in_use,
@@ -51,7 +51,7 @@ def question(path: Path, config: Config, *, in_use: bool) -> dict[str, Any]:
 
 
 def look(question: dict[str, Any]) -> tuple[Problem, ...]:
-    """The answer to such a question. It may hang where a file system does."""
+    """Answer such a question. The call may hang where a file system does."""
     look = _Look(os.geteuid(), question["in_use"])
     for file in _files_of(Path(question["path"])):
         look.runs(file)

@@ -76,7 +76,7 @@ class Reader:
         raise OSError(_CODES.get(why, errno.EIO), why or "it cannot be read", self._path)
 
     def close(self) -> None:
-        """Nobody waits for it any more."""
+        """Close the child, because nobody waits for its answer any more."""
         if not self._reaped:
             os.kill(self._pid, signal.SIGKILL)
             _unreaped[self._pid] = self._path
@@ -134,7 +134,7 @@ class Pulse:
         self.close()
 
     def close(self) -> None:
-        """Nobody waits for its answer any more."""
+        """Close the question, because nobody waits for its answer any more."""
         if self._reader is not None:
             self._reader.close()
         self._reader = None
@@ -162,7 +162,7 @@ def _started(path: str, bytes_max: int, out: int, err: int) -> int:
 
 
 def _reap() -> None:
-    """Those that have ended by now."""
+    """Return the children that have ended by now."""
     for pid in tuple(_unreaped):
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG)[0] == 0:

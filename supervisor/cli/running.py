@@ -121,13 +121,13 @@ def _is_elsewhere(former: str, state_dir: str) -> bool:
 
 
 def _note() -> Path | None:
-    """Where a process tells the next one its state_dir; None where systemd gives no folder for that."""
+    """Return where a process tells the next one its state_dir; None where systemd gives no folder for it."""
     folder = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     return Path(folder) / NOTED if folder else None
 
 
 def _noted(note: Path) -> str:
-    """The state_dir of the process before this one; blank where it has told none."""
+    """Return the state_dir of the process before this one; blank where that process told none."""
     try:
         return note.read_text(errors="replace")
     except OSError:
@@ -135,7 +135,7 @@ def _noted(note: Path) -> str:
 
 
 def _wind_up_records(directory: str) -> int | None:
-    """The exit code of the winding up; None where nothing is on record."""
+    """Return the exit code of the winding up; None where nothing is on record."""
     from dataclasses import replace
 
     from supervisor.journal import JournalError

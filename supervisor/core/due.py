@@ -216,7 +216,7 @@ def _advance_role(contender: Contender, now: float) -> _Turn:
 
 
 def _tell_role(contender: Contender, role: Role, now: float) -> _Turn:
-    """Once, and once more when the reason becomes known later; not while it may come in a moment."""
+    """Tell a loss once, and once more when the reason becomes known later; wait while it may come soon."""
     tenure = contender.tenure
     told = (role, "" if tenure is None else str(tenure.reason))
     if role is not contender.role:

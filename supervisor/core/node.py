@@ -100,7 +100,7 @@ class Node:
         return actions
 
     def _look_ahead(self, event: HooksChecked) -> None:
-        """Of an item that has not begun yet: it is the one that the file has."""
+        """Note what was found of an item that has not begun yet, so that its heir begins with it."""
         successor = self._successors[event.item]
         heir = replace(successor.contender, faults=event.faults)
         self._successors[event.item] = Successor(heir, successor.after)

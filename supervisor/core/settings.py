@@ -139,7 +139,7 @@ class ItemSettings:
 
     @property
     def needed_hooks(self) -> tuple[Hook, ...]:
-        """Those without which a node cannot take over or give up, but the run child."""
+        """Return the hooks without which a node cannot take over or give up, besides the run child."""
         return (*self.on_acquire, *self.on_lose, *self.on_lose_failure)
 
     @property

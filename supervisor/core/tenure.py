@@ -237,7 +237,7 @@ def _news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
 
 
 def _begin_by(tenure: Tenure, lease: Lease) -> float:
-    """Until when the news at hand is fresh."""
+    """Return until when the news at hand is fresh."""
     return tenure.contact + lease.fresh_s
 
 

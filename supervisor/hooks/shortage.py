@@ -17,7 +17,7 @@ SPARE = 32  # descriptors: 10 for a start at its height, and 3 for each of 7 hoo
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Whether the same start may succeed a moment later."""
+    """Tell whether the same start may succeed a moment later."""
     return isinstance(error, OSError) and error.errno in PASSING
 
 
@@ -35,19 +35,19 @@ class Spare:
         self.fill()
 
     def fill(self) -> None:
-        """Keep as many as there may be."""
+        """Open as many descriptors as there may be, up to ``size``."""
         with suppress(OSError):
             while len(self._fds) < self._size:
                 self._fds.append(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC))
 
     def release(self) -> None:
-        """All of them are free from now on, until ``fill``."""
+        """Free all descriptors until ``fill``."""
         while self._fds:
             os.close(self._fds.pop())
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """They are free within this block."""
+        """Free the descriptors within this block."""
         self.release()
         try:
             yield

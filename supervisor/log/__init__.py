@@ -118,7 +118,7 @@ class Log:
             self._decided(action)
 
     def delayed(self, started: StartHook | StartRun, why: str) -> None:
-        """It cannot start yet; what becomes of it is told when it ends."""
+        """Write that a hook cannot start yet; the line of its end says what became of it."""
         hook = started.hook.name if isinstance(started, StartHook) else "run"
         remedy = "raise the limit, or end what uses it up; the start is tried again within its timeout"
         self.line("warning", "hook-delayed", **_of_hook(started.context), hook=hook, why=why, remedy=remedy)

@@ -48,7 +48,7 @@ class Inquiry:
         return self._pid
 
     def close(self) -> None:
-        """Nobody wants the answer any more."""
+        """End the process, because nobody wants the answer any more."""
         if not self._over:
             self._kill()
             self._stop_reading()

@@ -183,7 +183,7 @@ class Lookout:
             self._telling = asyncio.get_running_loop().call_later(0.0, self._pass_on)
 
     def _warn(self) -> None:
-        """Of hooks that nobody's holding depends on."""
+        """Warn of hooks without which a node can hold all the same."""
         for need in self._question.needs:
             if not need.needed:
                 for _, why, remedy in self._answers.get(need.look, ()):
