@@ -10,7 +10,7 @@ import pytest
 from supervisor.core.actions import ReadKey, ReadSlots
 from supervisor.endpoints import endpoint_of
 from tests.support.consul import Client
-from tests.support.guarded import Guarded
+from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
 from tests.support.pages import DOCS, SECURITY, Shown
 from tests.support.supervisor import Supervisor, command, until
 
@@ -23,9 +23,9 @@ Attempt = Callable[[str], str]
 """Tries with a token of that secret; blank when all of it worked, else the error."""
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    with Guarded(tmp_path_factory.mktemp("guarded") / "consul") as agent:
+@pytest.fixture(scope="module", params=EACH_WAY)
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with guarded_agent(tmp_path_factory.mktemp("guarded"), request.param) as agent:
         yield agent
 
 

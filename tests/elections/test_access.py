@@ -10,7 +10,7 @@ from tests.elections.conftest import MakeScene
 from tests.elections.scene import Scene
 from tests.elections.test_reload import reload
 from tests.support.consul import WAYS, Agent
-from tests.support.guarded import Guarded, Made, guarded_agent, write
+from tests.support.guarded import EACH_WAY, Guarded, Made, guarded_agent, write
 from tests.support.supervisor import Supervisor, until
 
 ROOMY = {"lock_delay": "20s", "ttl": "5s"}
@@ -19,9 +19,9 @@ ROOMY = {"lock_delay": "20s", "ttl": "5s"}
 EITHER_WAY = pytest.mark.parametrize("guarded", WAYS, indirect=True)
 
 
-@pytest.fixture
+@pytest.fixture(params=EACH_WAY)
 def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
-    with guarded_agent(tmp_path, getattr(request, "param", WAYS[0])) as agent:
+    with guarded_agent(tmp_path, request.param) as agent:
         yield agent
 
 

@@ -14,16 +14,16 @@ from tests.elections.scene import boottime
 from tests.semaphores.conftest import MakeScene
 from tests.semaphores.scene import PRUNE_DELAY_S, ROOM_S, SlotScene
 from tests.support.consul import WAYS
-from tests.support.guarded import Guarded, below, deny, guarded_agent, write
+from tests.support.guarded import EACH_WAY, Guarded, below, deny, guarded_agent, write
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
 LONG_S = PRUNE_DELAY_S + 2.5  # what is wrongly taken for gone would be pruned by then
 
 
-@pytest.fixture
+@pytest.fixture(params=EACH_WAY)
 def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
-    with guarded_agent(tmp_path, getattr(request, "param", WAYS[0])) as agent:
+    with guarded_agent(tmp_path, request.param) as agent:
         yield agent
 
 

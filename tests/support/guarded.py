@@ -5,8 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.support.consul import WAYS, Agent
 
+# The server itself, and through a client agent of it, which takes longer.
+EACH_WAY = (WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.long))
 MASTER = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
 
 
