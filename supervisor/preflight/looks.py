@@ -65,7 +65,8 @@ def _readable(look: Look, *, lenient: bool) -> None:
     except (OSError, ValueError) as error:
         if isinstance(error, PermissionError) and lenient:
             return
-        remedy = f"let {_us()} read it" if isinstance(error, PermissionError) else "write it"
+        missing = "make it" if folder else "write it"
+        remedy = f"let {_us()} read it" if isinstance(error, PermissionError) else missing
         raise Refused(
             setting, f"cannot read {name}: {_said(error)}", f"{remedy}, or correct {setting}"
         ) from None

@@ -130,7 +130,8 @@ def test_a_folder_of_authorities_is_looked_at_as_a_folder(tmp_path: Path) -> Non
     file.touch()
     looks = [each for name in (missing, str(file), str(tmp_path)) for each in tls_looks(Tls(ca_path=name))]
     told = answers(*looks)
-    assert told[0][0][:2] == ["CONSUL_CAPATH", f"cannot read {missing}: No such file or directory"]
+    why = f"cannot read {missing}: No such file or directory"
+    assert told[0] == [["CONSUL_CAPATH", why, "make it, or correct CONSUL_CAPATH"]]
     assert told[1][0][1] == f"cannot read {file}: it is no folder" and told[2] == []
 
 
