@@ -12,9 +12,19 @@ from pathlib import Path
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import Remember, StartHook, StartRun, Step
 from supervisor.core.settings import Wanted
-from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
+from supervisor.journal import (
+    START_WITHIN_S,
+    SUFFIX,
+    Identity,
+    Journal,
+    JournalBusy,
+    Recorded,
+    Unreadable,
+)
 from supervisor.leftovers import Group, find_leftovers, kill_leftovers, started_at
 from supervisor.log import Log
+from supervisor.mounts import is_local
+from supervisor.reading import NoAnswer, answers
 from supervisor.recovery import LOSE_SIDE, Origin, Start, marks_of, start, transitions_of
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
@@ -142,6 +152,8 @@ def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | No
     nor a password is on record: they are those of the environment, unless a file holds the token. Raises
     JournalError.
     """
+    if not is_local(directory) and not answers(directory, START_WITHIN_S):
+        raise JournalBusy(f"cannot use state_dir {directory}: {NoAnswer(directory, START_WITHIN_S).strerror}")
     if not any(Path(directory).glob(f"*{SUFFIX}")):
         return None
     journal = Journal(directory, ConsulSettings(address=""))

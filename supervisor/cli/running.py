@@ -82,18 +82,23 @@ def _wind_up(path: Path) -> None:
 
 def _wind_up_each(directories: Iterable[str]) -> None:
     """Wind up these state_dirs, and the one that the process before this one had."""
+    from supervisor.journal import JournalBusy
+
     note = _note()
     before = () if note is None or not (former := _noted(note)) else (former,)
     for directory in dict.fromkeys((*directories, *before)):
         try:
             _wind_up_records(directory)
+        except JournalBusy as error:
+            fail(NEGATIVE, str(error))
         except OSError as error:
             fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
 def _end_what_is_elsewhere(state_dir: str) -> int | None:
     """The process before this one may have had another state_dir and been killed: then its records there
-    are wound up, because nobody else would look for them. The exit code, if there were any."""
+    are wound up, because nobody else would look for them. The exit code, if there were any. Raises
+    JournalBusy."""
     note = _note()
     if note is None:
         return None
@@ -135,10 +140,10 @@ def _noted(note: Path) -> str:
 
 
 def _wind_up_records(directory: str) -> int | None:
-    """Return the exit code of the winding up; None where nothing is on record."""
+    """Return the exit code of the winding up; None where nothing is on record. Raises JournalBusy."""
     from dataclasses import replace
 
-    from supervisor.journal import JournalError
+    from supervisor.journal import JournalBusy, JournalError
     from supervisor.records import config_of_records
     from supervisor.token import TokenError
 
@@ -152,6 +157,8 @@ def _wind_up_records(directory: str) -> int | None:
         except TokenError:  # then Consul refuses the release, but on_lose has run
             config = replace(config, consul=replace(config.consul, token_file=None))
             return _daemon(config, None)
+    except JournalBusy:
+        raise  # nobody has to mend that: whoever uses it may be about to end
     except JournalError as error:
         return fail(CONFIGURATION, str(error))
 

@@ -1,5 +1,6 @@
 """A restart with a file that has changed, with records that somebody touched, with a disk that broke."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -48,6 +49,24 @@ def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene
     a.start()
     until(lambda: len(a.lines("role", role="holding")) == 2, "it leads by its new state_dir")
     assert a.stop() == 0
+
+
+def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) -> None:
+    """A process that was killed may take a moment to end. With 78 systemd would not start it again, and
+    nobody would wind up what it holds."""
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a")
+    crash(scene, "a")
+    refile(a, {**config, "state_dir": str(scene.folder / "elsewhere")})
+    with open(a.state_dir / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        a.start()
+        assert a.wait() == 1
+        assert "another consul-supervisor is using it" in a.log_text and session_in_force(scene)
+    a.start()
+    assert a.wait() == 1
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
 @pytest.mark.parametrize("other", ["{0}/", "{1}/link"])

@@ -1,0 +1,20 @@
+"""A start whose former state_dir, which systemd's folder names, does not answer."""
+
+from pathlib import Path
+
+from supervisor.exit_codes import NEGATIVE
+from tests.support.hung import hung, needs_root
+from tests.support.supervisor import command
+
+
+@needs_root
+def test_a_former_state_dir_that_does_not_answer_hangs_no_start(tmp_path: Path) -> None:
+    """systemd tries again: its file system may be back by then."""
+    far, file = tmp_path / "far", tmp_path / "supervisor.yaml"
+    far.mkdir()
+    (tmp_path / "state_dir").write_text(str(far))
+    file.write_text(f"state_dir: {tmp_path / 'state'}\nelections: {{app: {{}}}}\n")
+    with hung(far):
+        done = command("run", str(file), environ={"RUNTIME_DIRECTORY": str(tmp_path)})
+    assert done.returncode == NEGATIVE, done.stderr
+    assert f"cannot use state_dir {far}: its file system did not answer within 3 s" in done.stderr
