@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.consul import Agent, free_ports
-from tests.support.examples import CONFIGURATIONS, VARIABLES, WARNED
+from tests.support.examples import CONFIGURATIONS, VARIABLES, WARNED, warnings_in
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
 
@@ -131,8 +131,7 @@ def test_every_example_is_right_and_has_no_warning_that_is_not_meant(example: Pa
     """Apart from the warnings about this machine, where the programs and secrets of an example are absent."""
     done = command("check", str(example), environ=VARIABLES)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    absent = re.compile("cannot start here: |: cannot read /")
-    warned = [line for line in done.stdout.splitlines() if "warning" in line and not absent.search(line)]
+    warned = warnings_in(done.stdout)
     meant = WARNED.get(example.parent.name, ())
     assert len(warned) == len(meant) and all(what in line for what, line in zip(meant, warned, strict=True))
 

@@ -435,6 +435,7 @@ def follow_file(contender: Contender, now: float) -> Contender:
 
 def decline(contender: Contender, now: float) -> Contender:
     """Won, but paused or found unfit since the try was sent; or shown as the holder without any try."""
-    unfit_in_line = contender.claim.queues and contender.session.verified
+    session = contender.session
+    unfit_in_line = contender.claim.queues and session.verified and session.tried
     assert not unfit_in_line, "a contender that may not hold has left the line at once"
     return replace(contender, session=contender.session.end(now, last_try=contender.last_try))

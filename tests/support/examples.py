@@ -1,5 +1,7 @@
 """Every configuration below ``examples``, whatever its folder."""
 
+import re
+
 from tests.support.supervisor import ROOT
 
 CONFIGS = ROOT / "examples" / "configs"
@@ -15,3 +17,10 @@ VARIABLES = {
 """What some of them are filled in from."""
 WARNED = {"haproxy": ("http.listen",)}
 """By folder what one is warned of on purpose: a balancer elsewhere must be able to ask."""
+
+_ABSENT_HERE = re.compile("cannot start here: |: cannot read /")
+
+
+def warnings_in(checked: str) -> list[str]:
+    """List what `check` warns of, apart from the programs and secrets that this machine lacks."""
+    return [line for line in checked.splitlines() if "warning" in line and not _ABSENT_HERE.search(line)]
