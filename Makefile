@@ -53,15 +53,14 @@ lint: venv
 test: setup lint
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
 
-# The targets run one after the other, because each of them fills the machine.
+# The targets run one after the other, because each of them fills the machine; two of them mostly wait.
 test-all:
 	$(MAKE) test-long
 	$(MAKE) test-programs
 	$(MAKE) test-packaging
 	$(MAKE) test-applications
 	$(MAKE) mutants
-	$(MAKE) test-semaphores
-	$(MAKE) test-soak
+	$(MAKE) -j2 -O test-semaphores test-soak
 	@[ "$$(id -u)" = 0 ] || echo 'left out: test-systemd and test-cluster, because network namespaces and machines need root'
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-systemd
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-cluster
