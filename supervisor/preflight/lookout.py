@@ -10,6 +10,7 @@ import marshal
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,8 @@ class Lookout:
             self._look_later(failed=bool(failure))
             return
         self._warn()
-        self._ask(careful, self._is_doubtful, self._was_careful, alone=False)
+        was_careful = partial(self._was_careful, failed=bool(failure))
+        self._ask(careful, self._is_doubtful, was_careful, alone=False)
 
     def _look_later(self, *, failed: bool) -> None:
         pause_s = MENDED_S if failed or any(self._found.values()) else LOOK_AGAIN_S
@@ -196,9 +198,10 @@ class Lookout:
     def _doubt(self, problem: Problem) -> None:
         self._log.line("warning", "configuration", why=str(problem))
 
-    def _was_careful(self, failure: str) -> None:
+    def _was_careful(self, failure: str, *, failed: bool) -> None:
+        """``failed``: the looks before this one were not all answered, so the next ones come soon."""
         self._inquiry = None
         if failure:
             why = f"cannot look at the modes and owners of what the configuration names: {failure}"
             self._log.line("warning", "configuration", why=why)
-        self._look_later(failed=False)
+        self._look_later(failed=failed)
