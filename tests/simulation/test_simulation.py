@@ -40,9 +40,8 @@ def test_every_promise_is_kept(first: int) -> None:
 
 
 def test_a_seed_replays_exactly() -> None:
-    for seed in (7,):
-        first, second = result_of(seed, digest=True), result_of(seed, digest=True)
-        assert first.digest == second.digest and first.counts == second.counts
+    first, second = result_of(8, digest=True), result_of(8, digest=True)
+    assert first.digest == second.digest and first.counts == second.counts
     assert first.digest != result_of(7, digest=True).digest
 
 
