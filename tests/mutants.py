@@ -33,6 +33,7 @@ SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py
 COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")
 QUICK = "--quick"  # not the walks over every order: tells which mutants only those notice
 MARKS = ("not long", "long")
+DEPTH = "3"  # of the walks marked "not long": some rules show further than `make test` goes
 TIMEOUT_S = 600  # for either; a mutant may also make a test run for ever; that is noticed, too
 
 
@@ -113,7 +114,7 @@ def first_failure(copy: Path, mark: str) -> str | None:
     ]
     quick_only = QUICK in sys.argv
     command += [str(path.relative_to(ROOT)) for path in tests if not (quick_only and path.name in SLOW)]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "DEPTH": DEPTH}
     try:
         ran = subprocess.run(
             command, cwd=copy, env=environment, check=False, capture_output=True, text=True, timeout=TIMEOUT_S
