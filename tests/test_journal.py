@@ -256,6 +256,17 @@ def test_a_record_stays_small_however_long_a_tenure_lasts(journal: Journal, tmp_
     assert memory_of(again(tmp_path)).contact == 2999.0
 
 
+def test_each_record_can_be_read_when_the_room_that_was_kept_is_used_up(
+    journal: Journal, tmp_path: Path
+) -> None:
+    keep(journal, MEMORY)
+    path = tmp_path / "state" / "app.journal"
+    for number in range(100):  # of some 300 bytes each, and 16 KiB are kept for how a tenure ends
+        losing = replace(MEMORY, step=Step.LOSING, contact=float(number))
+        assert keep(journal, losing) == ""
+        assert read(path.read_bytes()).memory == losing
+
+
 def test_settings_that_change_are_written_before_the_state(journal: Journal, tmp_path: Path) -> None:
     keep(journal, MEMORY)
     keep(journal, MEMORY, replace(SETTINGS, on_lose=()))
