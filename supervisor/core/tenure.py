@@ -119,8 +119,6 @@ class Tenure:
         """Belief ends, for this reason or for a better one that comes within the given time."""
         if not self.believes:
             return self
-        if not self.began:
-            return replace(self, phase=Phase.LOST, reason=reason)
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
             return replace(self, phase=Phase.CLEARING, reason=Reason.CRASHED)
         reason_by = now + reason_within_s if reason_within_s else -NEVER
