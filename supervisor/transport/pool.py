@@ -23,7 +23,9 @@ IDLE_MAX = 24  # Consul closes what one address opens beyond 200 (http_max_conns
 IDLE_AGE_MAX_S = 60.0  # a firewall may forget what is silent for longer, and tell nobody
 SPARE_DIAL_S = 5.0  # a peer that takes longer would not be ready in time for a hand-over
 CLOSE_S = 1.0  # for a cancelled task to end
-CLOSE_TURNS = 3  # of the loop: asyncio tells a connection of its end in the next turn, then closes the socket
+# Of the loop: asyncio tells a connection of its end in the next turn, then closes the socket. A connection
+# that is just being established comes a few turns later, on a busy machine as the last of many.
+CLOSE_TURNS = 50
 
 
 class Transport:
@@ -124,9 +126,9 @@ class Transport:
             self._preparing.cancel()
             await asyncio.wait([self._preparing], timeout=CLOSE_S)
         await self._dialer.close()
-        for connection in tuple(self._alive):
-            connection.abort()
         for _ in range(CLOSE_TURNS):
+            for connection in tuple(self._alive):
+                connection.abort()
             await asyncio.sleep(0)
         assert not self._alive
 
