@@ -101,6 +101,7 @@ def test_the_busiest_stretch_is_found_wherever_it_begins() -> None:
     assert most_within([], 0.1) == 0
 
 
+@pytest.mark.long
 def test_consuls_log_tells_of_requests_that_lasted_and_of_sessions_that_expired(tmp_path: Path) -> None:
     with Agent(tmp_path, config=LOGGED) as agent:
         agent.kv_put("k", b"")

@@ -125,6 +125,7 @@ LOOSE = "consul-supervisor check %s --with /etc/consul-supervisor"
 STRICT = "consul-supervisor check %s --with /etc/consul-supervisor --as NAME"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("validate", [LOOSE, STRICT], ids=["with", "with-as"])
 @pytest.mark.parametrize("temporary", ["source", ".source.yaml", "tmp8f3k2a"])
 def test_a_role_installs_and_changes_its_drop_ins_one_by_one(
@@ -170,6 +171,7 @@ def test_it_says_in_whose_place_it_checked(tmp_path: Path) -> None:
     assert checked(str(file), "--with", str(ansible.folder))[1]["replaces"] == f"{ansible.folder}/a.yaml"
 
 
+@pytest.mark.long
 def test_faults_of_other_files_are_told_and_do_not_refuse(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")

@@ -95,6 +95,7 @@ def test_a_token_with_the_rights_that_are_needed_is_right(guarded: Guarded, tmp_
     assert secret not in check.done.stdout + check.done.stderr
 
 
+@pytest.mark.long
 def test_a_key_with_another_program_s_data_is_named(guarded: Guarded, tmp_path: Path) -> None:
     secret = token(guarded, NEEDED)
     key = "/kv/service/app/leader"
@@ -107,6 +108,7 @@ def test_a_key_with_another_program_s_data_is_named(guarded: Guarded, tmp_path: 
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("missing", "errors"),
     [
@@ -146,6 +148,7 @@ def test_read_alone_is_not_enough_to_lead(guarded: Guarded, tmp_path: Path) -> N
     assert check.code == CONFIGURATION and error.startswith("app: may not write service/app/leader")
 
 
+@pytest.mark.long
 def test_what_the_token_may_not_be_told_cannot_be_told_and_is_no_error(
     guarded: Guarded, tmp_path: Path
 ) -> None:
@@ -261,6 +264,7 @@ def test_an_agent_that_leaves_on_sigterm_is_warned_about(tmp_path: Path) -> None
     assert "leave_on_terminate: false" in check.of("leave")["remedy"]
 
 
+@pytest.mark.long
 def test_fewer_connections_than_items_need(tmp_path: Path) -> None:
     config = {"limits": {"http_max_conns_per_client": 8}}
     items = "elections: {" + ", ".join(f"e{number}: {{}}" for number in range(8)) + "}"

@@ -273,6 +273,7 @@ elections:
     assert "MY_OTHER=x" in told.read_text() and "secret" not in told.read_text()
 
 
+@pytest.mark.long
 def test_what_a_file_withheld_is_not_inherited_under_the_next_one(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:

@@ -116,6 +116,7 @@ def test_an_interrupted_demo_leaves_nothing(folder: Path, number: signal.Signals
     until(lambda: not left_behind(folder), f"nothing is left: {left_behind(folder)}")
 
 
+@pytest.mark.long
 def test_an_interrupted_demo_removes_its_folder_although_a_late_hook_still_writes_there(
     folder: Path,
 ) -> None:

@@ -123,6 +123,7 @@ def test_the_reference_of_commands_is_made_from_the_help() -> None:
     assert f"\n{commands.reference()}\n" in page
 
 
+@pytest.mark.long
 def test_each_command_says_what_its_help_says() -> None:
     """Usage, arguments and exit codes: the program's own help, line by line."""
     for name_of_command in commands.commands():
@@ -159,6 +160,7 @@ def test_the_shown_crontab_runs_the_job_where_this_node_holds_it(shown: str, tmp
         assert (done.stdout, done.stderr) == (ran, "")
 
 
+@pytest.mark.long
 @SHOWN.by(COMMANDS, "Checking a drop-in before it is installed", "yaml")
 def test_the_shown_task_refuses_a_bad_drop_in_and_installs_a_good_one(shown: str, tmp_path: Path) -> None:
     (task,) = yaml.safe_load(shown)
@@ -197,6 +199,7 @@ def test_the_lists_are_made_from_the_embedded_agent() -> None:
     assert f"\n{devagent.lists()}\n" in page
 
 
+@pytest.mark.long
 @SHOWN.by(DEV_AGENT, "A session with it", "console")
 def test_the_session_with_the_embedded_agent_prints_what_it_shows(shown: str, tmp_path: Path) -> None:
     """But for its port, which is the test's own."""

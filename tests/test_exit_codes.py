@@ -163,6 +163,7 @@ def world_of(folder: Path, supervisor: Supervisor, agent: Agent, guarded: Agent)
     return World(**places, unique="codes", session=session, url=agent.url, nobody=nobody, taken=agent.port)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "code", "arguments"),
     CASES,

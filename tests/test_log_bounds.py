@@ -114,6 +114,7 @@ def test_its_end_is_said_once_with_how_long_it_was() -> None:
     assert (end["items"], end["duration_s"], end["failures"]) == (len(ITEMS), HOUR_S, FAILURES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "peer",
     [

@@ -141,6 +141,7 @@ def test_a_reload_says_what_is_shown(shown: str, nodes: Nodes) -> None:
     replay(nodes.shell, nodes.here(shown))
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Drain a node", "sh", "look")
 @SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
 @SHOWN.by(OPERATIONS, "When the work is done", "sh", "done")
@@ -165,6 +166,7 @@ def test_a_drained_node_holds_nothing_and_is_a_standby_again_at_once(
     )
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
 @SHOWN.by(OPERATIONS, "When nobody takes over", "sh", "undo")
 def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str, nodes: Nodes) -> None:
@@ -183,6 +185,7 @@ def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str
     assert nodes.shell.ended("consul-supervisor holds app")[0] == 0
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
 def test_a_drained_node_stays_paused_over_a_restart(drain: str, nodes: Nodes) -> None:
     nodes.start()
@@ -259,6 +262,7 @@ def test_each_symptom_says_what_to_do() -> None:
     assert all(shows and do for _, shows, do in TROUBLES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", TROUBLES, ids=[row[0] for row in TROUBLES])
 def test_what_a_symptom_shows_is_the_products_own_words(row: list[str]) -> None:
     """``…`` stands for what differs; a sentence may be made of several."""

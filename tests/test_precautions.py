@@ -273,6 +273,7 @@ def test_a_token_in_the_file_itself_is_a_secret(node: Node) -> None:
     assert node.warnings() == []
 
 
+@pytest.mark.long
 @as_root
 def test_an_ordinary_user_is_trusted_with_its_own_files_and_roots(node: Node) -> None:
     node.give_to(NOBODY)

@@ -258,6 +258,7 @@ def helps() -> dict[str, str]:
     return {one: command(one, "--help").stdout for one in names}
 
 
+@pytest.mark.long
 def test_the_commands_are_those_of_the_help() -> None:
     named = [text.removeprefix("consul-supervisor ").split()[0] for text in first_codes(README, "command")]
     assert set(named) == set(helps())
@@ -289,6 +290,7 @@ def test_the_exit_codes_are_those_of_the_help_and_the_program() -> None:
 # --- beside consul lock -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_election_and_consul_lock_exclude_each_other(
     shared_agent: Agent, tmp_path: Path, unique: str
 ) -> None:

@@ -105,6 +105,7 @@ def test_observing_an_election(shown: str, guarded: Guarded, unique: str, held: 
     needs_every_line(guarded, named(shown, unique, guarded), attempt)
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "To contend for a semaphore", "hcl")
 def test_contending_for_a_semaphore(shown: str, guarded: Guarded, unique: str, tmp_path: Path) -> None:
     item: dict[str, object] = {"prefix": unique, "limit": 2, "session": SESSION, **TELL}
@@ -144,6 +145,7 @@ def test_a_session_with_checks(shown: str, guarded: Guarded, unique: str, tmp_pa
     needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "elections", item))
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "leader", "hcl")
 def test_the_command_leader(shown: str, guarded: Guarded, unique: str, held: str) -> None:
     attempt = asked(guarded, "leader", "--key", f"{unique}/leader")
@@ -160,6 +162,7 @@ def test_the_command_verify(shown: str, guarded: Guarded, unique: str, held: str
     assert f'"{key}"' in attempt(guarded.token_of("").secret)
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "limit", "hcl")
 def test_the_command_limit(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"

@@ -101,6 +101,7 @@ def test_status_is_a_table_of_what_the_daemon_takes_part_in(daemon: Daemon) -> N
     assert "\x1b" not in done.stdout and "\x07" not in done.stdout
 
 
+@pytest.mark.long
 def test_it_fits_the_columns_that_there_are(daemon: Daemon) -> None:
     narrow = daemon.ask("status", columns=70).stdout.splitlines()
     assert max(map(len, narrow)) <= 70 and "…" in "".join(narrow)
@@ -126,6 +127,7 @@ def test_one_item_alone_and_one_that_is_not_there(daemon: Daemon) -> None:
     )
 
 
+@pytest.mark.long
 def test_holds_is_0_for_holders_1_for_all_others_and_silent(daemon: Daemon) -> None:
     for name, code in (("held", DONE), ("slots", DONE), ("other", NEGATIVE), ("seen", NEGATIVE)):
         done = daemon.ask("holds", name)

@@ -160,6 +160,7 @@ def test_the_last_token_stays_while_its_file_system_does_not_answer(file: Path) 
     current.close()
 
 
+@pytest.mark.long
 @needs_root
 def test_a_patient_start_goes_on_without_a_token_until_its_file_system_answers(file: Path) -> None:
     warned, renewed = Warned(), Warned()

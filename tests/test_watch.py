@@ -159,6 +159,7 @@ def test_a_resize_shows_at_once(socket: Path) -> None:
         until(lambda: "LAST ERROR" in "".join(terminal.picture()), "it is wide again")
 
 
+@pytest.mark.long
 def test_a_daemon_that_goes_away_is_said_to_be_silent_and_asked_on(socket: Path) -> None:
     with watching(socket) as terminal:
         terminal.wait_for("no answer of the daemon for ")

@@ -134,6 +134,7 @@ def test_of_an_example_with_another_value_somewhere_both_say_the_same(data: Any,
     assert agree(data)
 
 
+@pytest.mark.long
 @few
 @given(data=st.sampled_from(DATA), draw=st.data())
 def test_of_an_example_with_members_moved_both_say_the_same(data: Any, draw: st.DataObject) -> None:

@@ -91,6 +91,7 @@ def replaced(data: Any, path: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
+@pytest.mark.long
 @relaxed
 @given(path=st.sampled_from(paths(PARSED)), value=structures)
 def test_any_value_anywhere_in_the_complete_example(
@@ -100,6 +101,7 @@ def test_any_value_anywhere_in_the_complete_example(
     outcome(tmp_path, content.encode("utf-8", "surrogatepass"))
 
 
+@pytest.mark.long
 @relaxed
 @given(
     at=st.integers(0, len(COMPLETE)),

@@ -68,6 +68,7 @@ def test_problems_are_values_sorted_by_place(tmp_path: Path) -> None:
     assert (second.line, second.path) == (4, "elections.app.contend")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "place", "words"),
     [

@@ -164,6 +164,7 @@ def test_a_token_file_that_is_corrected_is_used_without_a_restart(
     a.wait_line("role", role="holding")
 
 
+@pytest.mark.long
 @EITHER_WAY
 def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
     scene: Scene, guarded: Guarded, file: Path
@@ -204,6 +205,7 @@ def test_a_refusal_by_the_agents_own_configuration_names_that(
             assert words in why and f"http_config.{remedy}" in why and "policy" not in why
 
 
+@pytest.mark.long
 def test_a_unix_socket(make_scene: MakeScene, tmp_path: Path) -> None:
     socket = tmp_path / "http.sock"
     config = {"addresses": {"http": f"127.0.0.1 unix://{socket}"}}

@@ -29,6 +29,7 @@ def warned(supervisor: Supervisor) -> str:
     return "\n".join(json.loads(told.stdout)["items"][0]["warnings"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
@@ -54,6 +55,7 @@ def test_nothing_is_held_with_a_session_that_is_not_as_asked(
     until(lambda: first not in {each["ID"] for each in scene.agent.sessions()}, "it is destroyed")
 
 
+@pytest.mark.long
 def test_when_the_proxy_behaves_again_the_lock_is_taken_soon(scene: Scene) -> None:
     rule = scene.proxy.change(no_body, *CREATE)
     a = scene.node("a", consul={"address": scene.proxy.url})

@@ -32,6 +32,7 @@ def test_a_ttl_that_consul_does_not_allow_is_the_files_fault(
             assert not a.lines("consul-silent") and not a.lines("consul-fails")
 
 
+@pytest.mark.long
 def test_a_rate_limit_is_told_as_one_and_ridden_out(
     tmp_path: Path, make_scene: MakeScene, agent: Agent
 ) -> None:

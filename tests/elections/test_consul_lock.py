@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.elections.scene import Scene
 from tests.support.consul import BINARY
 from tests.support.supervisor import PATIENCE_S, until
@@ -33,6 +35,7 @@ def held_by_consul_lock(scene: Scene, prefix: str, folder: Path) -> Iterator[Non
             process.wait()
 
 
+@pytest.mark.long
 def test_consul_lock_cannot_hold_while_we_lead_and_can_afterwards(scene: Scene) -> None:
     prefix, key = scene.name, f"{scene.name}/.lock"
     a = scene.leader("a", key=key)

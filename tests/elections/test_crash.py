@@ -126,6 +126,7 @@ def test_what_a_finished_on_acquire_left_running_is_left_alone(scene: Scene) -> 
     left.kill()
 
 
+@pytest.mark.long
 def test_a_waiter_that_crashed_gives_its_old_session_back(scene: Scene) -> None:
     scene.leader("a")
     b = scene.waiter("b")
@@ -136,6 +137,7 @@ def test_a_waiter_that_crashed_gives_its_old_session_back(scene: Scene) -> None:
     assert scene.calls("b") == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "bad", ["elections: {app: {kee: x}}", "elections: [", "consul: {token_file: /nowhere}"]
 )

@@ -40,6 +40,7 @@ def test_a_semaphore_that_is_in_use_is_left_alone(scene: Scene, tmp_path: Path) 
         process.wait()
 
 
+@pytest.mark.long
 def test_data_of_another_program_is_left_alone_until_it_is_gone(scene: Scene) -> None:
     scene.agent.kv_put(scene.key, b"precious", flags=42)
     before = scene.agent.kv_get(scene.key)

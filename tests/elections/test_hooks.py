@@ -20,6 +20,7 @@ def order(scene: Scene, node: str) -> list[str]:
 # --- on_acquire ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_failed_on_acquire_gives_the_lock_to_the_next_and_waits_before_it_tries_again(
     scene: Scene, tmp_path: Path
 ) -> None:

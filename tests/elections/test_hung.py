@@ -45,6 +45,7 @@ def hand_over(scene: Scene, a: Supervisor) -> None:
     until(lambda: a.lines("role", item=scene.name, role="waiting"), "it gives the lock back")
 
 
+@pytest.mark.long
 def test_hooks_that_hang_delay_no_other_election(scene: Scene, far: Path) -> None:
     a = scene.node("a", items=beside(scene, far))
     a.wait_line("role", role="holding", item=scene.name)
@@ -109,6 +110,7 @@ def test_a_reload_whose_configuration_hangs_is_refused_and_delays_nobody(
         hand_over(scene, a)
 
 
+@pytest.mark.long
 def test_a_state_dir_that_hangs_delays_no_on_lose(scene: Scene) -> None:
     a = scene.leader("a")
     with hung(a.state_dir):

@@ -32,6 +32,7 @@ def test_recover_ends_stuck_and_gives_the_key_back(scene: Scene) -> None:
     a.wait_line("command", verb="recover")
 
 
+@pytest.mark.long
 def test_recover_after_a_restart_that_found_it_stuck(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
@@ -75,6 +76,7 @@ def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: Scene) ->
     assert scene.calls("a") == ["acquire acquired", "lose session-invalidated"]
 
 
+@pytest.mark.long
 def test_an_unknown_name_and_an_absent_daemon_are_said(scene: Scene) -> None:
     a = scene.leader("a")
     code, why = operate(a, "pause", "nothing")

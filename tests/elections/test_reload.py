@@ -40,6 +40,7 @@ def item(node: Supervisor) -> dict[str, Any]:
     return dict(only)
 
 
+@pytest.mark.long
 def test_nothing_has_changed(scene: Scene) -> None:
     a = scene.leader("a")
     assert reload(a) == (0, ["nothing has changed"])
@@ -60,6 +61,7 @@ def test_a_change_of_the_process_is_told_without_its_secrets(scene: Scene) -> No
     assert reload(a) == (0, ["nothing has changed"])
 
 
+@pytest.mark.long
 def test_changed_hooks_keep_leadership_and_count_from_then_on(scene: Scene) -> None:
     """The new on_lose runs, also by the record: a crash right behind the reload changes nothing of it."""
     scene.restarts = True
@@ -101,6 +103,7 @@ def test_another_key_is_released_and_the_new_one_taken_in_order(scene: Scene) ->
     assert entry(scene, old)["Session"] == ""
 
 
+@pytest.mark.long
 def test_a_removed_election_is_wound_up_and_an_added_one_begins(scene: Scene) -> None:
     a = scene.leader("a")
     rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
@@ -111,6 +114,7 @@ def test_a_removed_election_is_wound_up_and_an_added_one_begins(scene: Scene) ->
     assert code == 2 and f"there are {scene.name}-2" in why
 
 
+@pytest.mark.long
 def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -> None:
     """Both stop and start the same application."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
@@ -163,6 +167,7 @@ def test_what_the_process_cannot_follow_is_refused_whole(scene: Scene, key: str,
     assert scene.wait_leader() == "a"
 
 
+@pytest.mark.long
 def test_a_file_that_comes_back_while_the_old_one_ends(scene: Scene) -> None:
     """Removed, and there again before on_lose has ended: it begins anew after that."""
     scene.restarts = True

@@ -35,6 +35,7 @@ def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, 
     assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
+@pytest.mark.long
 def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene: Scene) -> None:
     """The file got another one, and a kill came where a stop was meant, such as `systemctl restart`."""
     config = scene.config({scene.name: scene.election("a")})
@@ -84,6 +85,7 @@ def test_the_same_state_dir_written_in_another_way_keeps_what_is_held(scene: Sce
     assert a.stop() == 0
 
 
+@pytest.mark.long
 def test_records_in_the_state_dir_of_the_process_before_are_wound_up_where_the_file_is_bad(
     scene: Scene,
 ) -> None:
@@ -143,6 +145,7 @@ def test_an_on_lose_that_a_crash_interrupted_runs_as_it_was(scene: Scene) -> Non
     scene.excuse("a")  # the tenure that follows has none
 
 
+@pytest.mark.long
 def test_once_adopted_the_hooks_of_the_file_count_and_are_on_record(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a", on_lose=[scene.hook("a", "lose old")])
@@ -199,6 +202,7 @@ def test_stuck_is_kept_over_a_change_of_the_session_until_recover(scene: Scene) 
     until(lambda: scene.sessions_of("a"), "a contends as the file says")
 
 
+@pytest.mark.long
 def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
     flag = flag_of(scene)
     slow = [scene.hook("a", "lose", f"while test -e {flag}; do sleep 0.05; done", timeout="9s")]
@@ -381,6 +385,7 @@ def test_a_record_that_was_removed_is_written_anew(scene: Scene, how: str) -> No
     assert scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_a_damaged_record_and_a_broken_file_still_mean_on_lose(scene: Scene) -> None:
     """By the hooks of the newest line that can be read."""
     a = scene.leader("a")

@@ -256,6 +256,7 @@ def ask_anew(scene: Scene) -> None:
     scene.agent.kv_put(scene.key, os.urandom(4).hex().encode())
 
 
+@pytest.mark.long
 def test_records_are_for_their_owner_alone(scene: Scene, guarded: Guarded, tmp_path: Path) -> None:
     """The hooks by which a tenure would be lost are on record with all that they need, webhooks too."""
     secret = guarded.token_of(write(scene.key) + guarded.sessions_rule()).secret

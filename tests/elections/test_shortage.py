@@ -4,6 +4,8 @@ import resource
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.elections.records import SCRIPT
 from tests.elections.scene import Scene
 from tests.support.supervisor import Supervisor
@@ -65,6 +67,7 @@ def test_a_loss_while_its_program_is_being_replaced_runs_on_lose(scene: Scene, t
     assert_lost_in_order(scene, a)
 
 
+@pytest.mark.long
 def test_a_node_that_cannot_start_on_acquire_gives_the_lock_back_without_on_lose(scene: Scene) -> None:
     b = scene.leader("b")
     a = scene.waiter("a", on_acquire=[scene.hook("a", "acquire", timeout="700ms")], rejoin_delay="30s")

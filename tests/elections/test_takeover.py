@@ -36,6 +36,7 @@ def test_exactly_one_of_three_leads(scene: Scene) -> None:
     assert {node: scene.calls(node) for node in "abc" if scene.calls(node)} == {leader: ["acquire acquired"]}
 
 
+@pytest.mark.long
 def test_a_stop_hands_over_at_once(scene: Scene) -> None:
     """on_lose, then the release, then the next node; what each hook is told fits together."""
     a, _, _ = scene.three()
@@ -88,6 +89,7 @@ def test_a_destroyed_session_is_a_loss_and_the_lock_delay_guards_the_key(scene: 
     assert scene.calls("a")[:2] == ["acquire acquired", "lose session-invalidated"]
 
 
+@pytest.mark.long
 def test_a_key_that_an_operator_releases_is_free_for_the_others_at_once(scene: Scene) -> None:
     scene.three()
     scene.overlap = True
@@ -101,6 +103,7 @@ def test_a_key_that_an_operator_releases_is_free_for_the_others_at_once(scene: S
     assert [(line["level"], line["reason"]) for line in told[:1]] == [("warning", "released-by-operator")]
 
 
+@pytest.mark.long
 def test_a_key_that_an_operator_deletes_is_a_loss(scene: Scene) -> None:
     scene.three()
     scene.overlap = True
@@ -112,6 +115,7 @@ def test_a_key_that_an_operator_deletes_is_a_loss(scene: Scene) -> None:
     assert scene.calls("a")[:2] == ["acquire acquired", "lose key-deleted"]
 
 
+@pytest.mark.long
 def test_a_plain_put_over_the_key_is_a_change_and_no_loss(scene: Scene) -> None:
     a, _, _ = scene.three()
     token = scene.wait(node="a", event="acquire").token

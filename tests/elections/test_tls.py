@@ -208,6 +208,7 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", WRONG)
 def test_what_is_wrong_is_told_with_the_file_and_the_remedy(
     tls_agent: TlsAgent, pki: Pki, tmp_path: Path, fault: str
@@ -285,6 +286,7 @@ def test_certificates_and_authorities_are_renewed_without_a_restart(
         assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
 
 
+@pytest.mark.long
 def test_a_certificate_that_turns_bad_costs_no_leadership(
     scene: Scene, tls_agent: TlsAgent, pki: Pki, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ def hurry(node: Supervisor) -> None:
     node.signal(signal.SIGHUP)
 
 
+@pytest.mark.long
 @as_root
 def test_a_typo_and_an_unknown_user_keep_a_node_from_taking_over_until_both_are_mended(
     scene: Scene, tmp_path: Path
@@ -66,6 +67,7 @@ def test_a_typo_and_an_unknown_user_keep_a_node_from_taking_over_until_both_are_
     assert a.stop() == 0
 
 
+@pytest.mark.long
 def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_says_so_until_it_is_back(
     scene: Scene, tmp_path: Path
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_says_so_until_it_is
     assert a.stop() == 0
 
 
+@pytest.mark.long
 def test_an_adopted_holder_is_told_of_a_hook_that_cannot_start_and_goes_on(
     scene: Scene, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def reached(far: Path, near: Path, way: str) -> Command:
     }[way]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "way", ["program", "symlink", "interpreter", "PATH", "cwd", "relative", "user", "cwd and user"]
 )

@@ -56,6 +56,7 @@ def nothing_happens(scene: SlotScene) -> None:
     assert scene.calls("a") == scene.calls("b") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_what_a_semaphore_needs_is_its_prefix_and_sessions(scene: SlotScene, guarded: Guarded) -> None:
     two_hold(scene, guarded)
     secret = guarded.token_of(may(guarded, below(scene.name))).secret
@@ -117,6 +118,7 @@ def test_who_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guard
     scene.wait_holders("b", "c")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guarded", WAYS, indirect=True)
 def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
     scene: SlotScene, guarded: Guarded

@@ -60,6 +60,7 @@ def test_never_more_than_three_while_nobody_crashes_and_both_make_progress(
     assert most_at_once(scene.records(), scene.name) <= 3
 
 
+@pytest.mark.long
 def test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once(scene: SlotScene) -> None:
     scene.leaves = True
     for node in "abc":

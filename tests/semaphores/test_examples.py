@@ -128,6 +128,7 @@ def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fl
     until(lambda: not wanted(restart), "nobody wants a restart any more")
 
 
+@pytest.mark.long
 def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_service_is_up(
     restart: Fleet,
 ) -> None:
@@ -237,6 +238,7 @@ def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
     assert rebuild.most_at_once("begin", "end") == 3
 
 
+@pytest.mark.long
 def test_a_rebuild_is_stopped_before_its_slot_goes_on(rebuild: Fleet) -> None:
     first = rebuild.nodes_that("begin")[0]
     assert rebuild.nodes[first].stop() == 0

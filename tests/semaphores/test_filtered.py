@@ -63,6 +63,7 @@ def test_an_observer_says_that_the_list_hides_something_and_never_that_nobody_ho
         node.close()
 
 
+@pytest.mark.long
 def test_verify_cannot_tell(consul: Filtering) -> None:
     session = "11111111-2222-3333-4444-555555555555"
     environ = {"CONSUL_HTTP_ADDR": consul.url}

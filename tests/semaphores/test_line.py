@@ -91,6 +91,7 @@ def test_a_holder_that_is_found_unfit_gives_its_slot_to_the_next(scene: SlotScen
     until(lambda: not scene.sessions_of("a"), "a has no session")
 
 
+@pytest.mark.long
 def test_who_fails_to_acquire_gives_the_slot_back_and_waits(scene: SlotScene) -> None:
     scene.limit = 1
     a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m")

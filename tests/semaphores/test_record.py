@@ -111,6 +111,7 @@ def test_what_becomes_no_semaphore_s_is_held_for_the_rest_of_the_room_and_taken_
     assert d.running
 
 
+@pytest.mark.long
 def test_an_emptied_one_is_a_loss_at_once_and_new_to_the_others(scene: SlotScene) -> None:
     """An operator's hand: the others may act before on_lose has ended."""
     scene.full()
@@ -124,6 +125,7 @@ def test_an_emptied_one_is_a_loss_at_once_and_new_to_the_others(scene: SlotScene
     until(lambda: len(scene.lock()["Holders"]) == 3, "three hold again")
 
 
+@pytest.mark.long
 def test_a_deleted_one_is_a_loss_and_is_made_again_after_the_prune_delay(scene: SlotScene) -> None:
     scene.full()
     deleted_at = boottime()
@@ -207,6 +209,7 @@ def test_a_holder_by_the_guide_s_own_requests_counts(scene: SlotScene) -> None:
     assert scene.next_begin("a").at >= ended_at + PRUNE_DELAY_S - TICK_S
 
 
+@pytest.mark.long
 def test_a_holder_that_an_operator_removes_loses_at_once_and_alone(scene: SlotScene) -> None:
     scene.full()
     scene.overlap = True  # the next may act before on_lose has ended
@@ -258,6 +261,7 @@ def test_a_limit_that_is_raised_to_the_file_s_is_used_at_once(scene: SlotScene) 
     scene.wait_holders("a", "b", "c", within_s=5)
 
 
+@pytest.mark.long
 def test_what_others_have_written_survives_our_writes(scene: SlotScene) -> None:
     a, *_ = scene.full()
     ticket = {"by": "ops", "why": ["rebuild", 7, None, 1.5]}

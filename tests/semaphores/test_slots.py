@@ -13,6 +13,7 @@ from tests.support.supervisor import until
 SLACK_S = 10.0  # generous: it only shows that nothing hung
 
 
+@pytest.mark.long
 def test_three_of_five_hold_and_a_freed_slot_goes_to_the_first_in_line(scene: SlotScene) -> None:
     nodes = {node: scene.node(node) for node in "abcde"}
     until(lambda: len(scene.line()) == 2 and len(scene.holders()) == 3, "three hold, two wait")
@@ -28,6 +29,7 @@ def test_three_of_five_hold_and_a_freed_slot_goes_to_the_first_in_line(scene: Sl
     assert left.at <= scene.next_begin(first).at + TICK_S
 
 
+@pytest.mark.long
 def test_all_leave_at_once_and_nothing_is_left_but_an_empty_record(scene: SlotScene) -> None:
     """By check-and-set, contender key, session: four that stop together meet each other's writes."""
     scene.full()
@@ -187,6 +189,7 @@ def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: SlotScene) -> No
     scene.wait_holders("a", "c", "d")
 
 
+@pytest.mark.long
 def test_a_crash_in_on_lose_runs_it_again_and_only_then_leaves(scene: SlotScene) -> None:
     scene.restarts = True
     flag = scene.folder / "slow"

@@ -1,5 +1,7 @@
 """More below a prefix than an answer may hold: whoever may write there can do it."""
 
+import pytest
+
 from tests.semaphores.scene import SlotScene
 from tests.support.supervisor import until
 
@@ -18,6 +20,7 @@ def empty(scene: SlotScene) -> None:
         scene.agent.kv_delete(f"{scene.name}/data{number}")
 
 
+@pytest.mark.long
 def test_what_is_too_large_to_be_read_is_named_with_its_remedy(scene: SlotScene) -> None:
     fill(scene)
     a = scene.node("a")
@@ -28,6 +31,7 @@ def test_what_is_too_large_to_be_read_is_named_with_its_remedy(scene: SlotScene)
     a.wait_line("role", role="holding")
 
 
+@pytest.mark.long
 def test_a_holder_goes_on_by_what_it_needs_to_know(scene: SlotScene) -> None:
     """Its own key and .lock are read alone: it hears that its key is gone long before its lease is over."""
     scene.lasting()

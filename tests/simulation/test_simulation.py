@@ -39,6 +39,7 @@ def test_every_promise_is_kept(first: int) -> None:
     assert counts["semaphores: tenures"]
 
 
+@pytest.mark.long
 def test_a_seed_replays_exactly() -> None:
     first, second = result_of(8, digest=True), result_of(8, digest=True)
     assert first.digest == second.digest and first.counts == second.counts

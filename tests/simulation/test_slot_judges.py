@@ -192,6 +192,7 @@ def test_a_token_that_the_record_never_had_or_that_changes_is_seen(
         judge.spawned(machine, other)
 
 
+@pytest.mark.long
 def test_an_end_with_an_idle_slot_is_seen(simulation: Simulation) -> None:
     simulation.schedule.run(DURATION_S)
     slots = simulation.cluster.slots

@@ -105,6 +105,7 @@ def test_an_agent_never_takes_another_for_itself(tmp_path: Path, agent: Agent) -
         second.start()
 
 
+@pytest.mark.long
 def test_an_agent_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     """Pytest may be killed; no agent may be left then."""
     program = textwrap.dedent("""

@@ -60,6 +60,7 @@ def test_patience_grows_with_what_the_machine_has_to_do() -> None:
     assert patient(2 * PATIENCE_S) == 2 * PATIENCE_S, "what is long already stays as it is"
 
 
+@pytest.mark.long
 def test_a_sync_may_be_left_for_a_while_and_nothing_else(
     left: list[subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def test_beside_five_hundred_idle_connections_and_far_more_a_check_gets_through(
             goes_on(scene, 1)
 
 
+@pytest.mark.long
 def test_heads_without_end_garbage_floods_and_slow_readers_cost_nothing(scene: Scene) -> None:
     """Each kind by itself as many as there is room for, at once with an election that goes on."""
     reader = Reader(scene.leader("a"))
@@ -106,6 +107,7 @@ def test_on_the_control_socket_an_operator_gets_through_as_well(scene: Scene) ->
         goes_on(scene, 1)
 
 
+@pytest.mark.long
 def test_without_descriptors_nobody_is_let_in_and_the_election_goes_on(scene: Scene, tmp_path: Path) -> None:
     """It is said once, and who comes when there are some again is served."""
     node = scene.leader("a", on_change=None)

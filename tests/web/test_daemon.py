@@ -35,6 +35,7 @@ def test_one_holds_the_other_does_not_and_both_say_so_at_once(scene: Scene) -> N
     assert a.ask(f"/leader/{scene.name}", "HEAD").body == ""
 
 
+@pytest.mark.long
 def test_who_is_acquiring_or_losing_does_not_hold(scene: Scene, tmp_path: Path) -> None:
     body = f"until [ -e {tmp_path}/on ]; do sleep 0.02; done"
     lose = [scene.hook("a", "lose", body, timeout="9s")]
@@ -130,6 +131,7 @@ def test_a_failed_on_lose_is_stuck_and_red_until_recover(scene: Scene, tmp_path:
     until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
 
 
+@pytest.mark.long
 def test_a_record_that_cannot_be_written_is_red(scene: Scene) -> None:
     node = scene.leader("a")
     reader = Reader(node)
@@ -173,6 +175,7 @@ def test_what_a_semaphores_status_says(slots: SlotScene) -> None:
     assert nodes[3].ask(f"/holder/{slots.name}").status == 503
 
 
+@pytest.mark.long
 def test_an_item_that_is_gone_from_the_file_is_wound_up_and_the_next_waits(
     scene: Scene, tmp_path: Path
 ) -> None:

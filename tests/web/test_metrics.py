@@ -73,6 +73,7 @@ def test_the_page_names_every_metric_with_its_type_and_labels_and_no_other(node:
         assert meaning.endswith("."), name
 
 
+@pytest.mark.long
 def test_the_page_names_the_values_of_labels(node: Supervisor) -> None:
     """Those that are no names of the file, nor versions."""
     text = PAGE.read_text()
@@ -142,6 +143,7 @@ def test_a_loss_is_counted(node: Supervisor, shared_agent: Agent, unique: str) -
     until(lost, "the loss is told")
 
 
+@pytest.mark.long
 def test_a_reload_is_told_and_what_the_file_has_no_more_goes(
     node: Supervisor, shared_agent: Agent, unique: str
 ) -> None:
