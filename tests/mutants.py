@@ -33,7 +33,7 @@ SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py
 COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")
 QUICK = "--quick"  # not the walks over every order: tells which mutants only those notice
 MARKS = ("not long", "long")
-DEPTH = "3"  # of the walks marked "not long": some rules show further than `make test` goes
+DEPTH = "2"  # of the walks marked "not long": some rules show further than `make test` goes
 TIMEOUT_S = 600  # for either; a mutant may also make a test run for ever; that is noticed, too
 
 

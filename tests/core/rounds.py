@@ -1,7 +1,7 @@
 """How far a round over every order of events goes: some way in `make test`, to its end in `make test-long`.
 
 The walks are breadth-first, so the shorter round has looked at all that the fewest events lead to.
-``DEPTH=3`` in the environment makes the shorter rounds three times as long: `make mutants` goes so far.
+``DEPTH=2`` in the environment makes the shorter rounds twice as long: `make mutants` goes so far.
 """
 
 import os

@@ -6,7 +6,7 @@ from tests.core.crowd import SCENES, Crowd, Scene
 from tests.core.rounds import DEPTH
 
 # The table that crowd.py prints goes further: there is no end of most scenes that a test could wait for.
-ENOUGH = (500 * DEPTH, pytest.param(15_000, marks=pytest.mark.long))
+ENOUGH = (750 * DEPTH, pytest.param(15_000, marks=pytest.mark.long))
 
 
 def test_names_of_scenes_are_unique() -> None:
