@@ -139,6 +139,8 @@ def test_however_it_ends_the_terminal_is_as_it_was(socket: Path, end: str) -> No
         terminal.wait_for("namenode")
         assert terminal.attributes() != terminal.before
         terminal.type(b"typed meanwhile")
+        drawn = len(terminal.frames())  # the kernel hands on what is typed a moment later
+        until(lambda: len(terminal.frames()) > drawn, "the next picture")
         if end == "ctrl-c":
             terminal.type(b"\x03")
         else:
