@@ -209,8 +209,10 @@ class SlotsView:
     @property
     def hides(self) -> bool:
         """Whether Consul has left out what would say who has a slot."""
-        named = () if self.roster is None else self.roster.holders
-        return self.filtered and (self.lock is None or any(self.alive(each) is None for each in named))
+        if not self.filtered or self.lock is None:
+            return self.filtered
+        alive = self.all_alive()
+        return self.roster is not None and any(each not in alive for each in self.roster.holders)
 
     def alive(self, session: str) -> ContenderKey | None:
         """The contender key of this session, if it lives."""
