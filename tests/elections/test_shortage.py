@@ -1,14 +1,16 @@
 """What a hook needs to begin is short at the worst moment: at a loss, and when a node has just won."""
 
+import os
 import resource
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.elections.records import SCRIPT
 from tests.elections.scene import Scene
-from tests.support.supervisor import Supervisor
+from tests.support.supervisor import Supervisor, until
 
 SHORT_S = 0.4  # of the 0.9 s that an on_lose here has
 NONE_LEFT = 3  # descriptors: what is open stays open, and nothing more can be
@@ -21,12 +23,22 @@ def limit_descriptors(supervisor: Supervisor, count: int) -> None:
 
 
 def leave_descriptors(supervisor: Supervisor, count: int) -> None:
-    """So many beside those that are open now."""
+    """So many beside those that are open now, once no hook's are among them: those are about to be closed."""
+    until(lambda: not has_children(supervisor), "the end of every hook")
     used, limit = {int(fd.name) for fd in Path(f"/proc/{supervisor.pid}/fd").iterdir()}, 0
     while count:
         count -= limit not in used
         limit += 1
     limit_descriptors(supervisor, limit)
+
+
+def has_children(supervisor: Supervisor) -> bool:
+    """Whether a pipe, a file in memory or a watched process of a hook is open."""
+    links = []
+    for fd in Path(f"/proc/{supervisor.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed while we looked
+            links.append(os.readlink(fd))
+    return any(link.startswith(("pipe:", "/memfd:", "anon_inode:[pidfd]")) for link in links)
 
 
 def enough_descriptors(supervisor: Supervisor) -> None:
