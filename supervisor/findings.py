@@ -187,7 +187,7 @@ def of_token(why: str) -> Finding:
 
 def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
     """Of a read of ``key``."""
-    if isinstance(outcome, KeyView) and _is_foreign(settings, outcome):
+    if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
         text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
         return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")
     if isinstance(outcome, KeyView):
@@ -197,10 +197,6 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
         text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings)
         return _right(settings, Level.ERROR, text, rights.by_agent(said) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
-
-
-def _is_foreign(settings: ItemSettings, key: KeyView) -> bool:
-    return settings.kind == "election" and not key.session and bool(key.foreign_flags)
 
 
 def of_write(settings: ItemSettings, key: str, why: str) -> Finding:

@@ -135,6 +135,12 @@ class KeyView:
         return self.create_index > 0
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether its flags say that another program keeps its data there. A key that a session holds is a
+        lock, whatever its flags are, until that session is gone."""
+        return not self.session and bool(self.foreign_flags)
+
+    @property
     def leader(self) -> bytes | None:
         """The leader's value: whenever Session is blank there is none, whatever the value says."""
         return self.value if self.session else None

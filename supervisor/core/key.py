@@ -69,18 +69,12 @@ class Key(Claim):
     @property
     def is_free(self) -> bool:
         """Whether nobody holds it, as far as is known, and it is no other program's."""
-        return self.view is not None and not self.view.session and not self._is_foreign
-
-    @property
-    def _is_foreign(self) -> bool:
-        """Whether its flags say that another program keeps its data there. A key that a session holds is a
-        lock, whatever its flags are, until that session is gone."""
-        return self.view is not None and not self.view.session and bool(self.view.foreign_flags)
+        return self.view is not None and not self.view.session and not self.view.is_foreign
 
     @property
     def notice(self) -> str:
         """Another program's key is never tried for, so nobody leads until an operator has chosen."""
-        if self.view is None or not self._is_foreign:
+        if self.view is None or not self.view.is_foreign:
             return ""
         whose = (
             f"the key belongs to another program and is left alone: its flags are {self.view.foreign_flags}"
@@ -92,7 +86,7 @@ class Key(Claim):
         view = news.view
         assert isinstance(view, KeyView)
         key = replace(self, view=view)
-        if key._is_foreign:
+        if view.is_foreign:
             return key._taken()
         if not view.session and key.free_since != NEVER:
             return replace(key, free_at=max(news.fresh_at, key.free_at))
