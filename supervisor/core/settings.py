@@ -138,11 +138,6 @@ class ItemSettings:
         return "lock_delay"
 
     @property
-    def needed_hooks(self) -> tuple[Hook, ...]:
-        """Return the hooks without which a node cannot take over or give up, besides the run child."""
-        return (*self.on_acquire, *self.on_lose, *self.on_lose_failure)
-
-    @property
     def hooks(self) -> tuple[Hook, ...]:
         """All that may ever be run, but the run child."""
         check = () if self.candidate_check is None else (self.candidate_check.hook,)
