@@ -10,7 +10,17 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from supervisor.core.actions import Action, Became, CannotStart, Reason, Role, StartHook, StartRun, StopRun
+from supervisor.core.actions import (
+    LOSE_SIDE,
+    Action,
+    Became,
+    CannotStart,
+    Reason,
+    Role,
+    StartHook,
+    StartRun,
+    StopRun,
+)
 from supervisor.core.events import (
     Altered,
     Answered,
@@ -26,7 +36,7 @@ from supervisor.core.events import (
     Throttled,
     Unknown,
 )
-from supervisor.stuck import LOSE_SIDE, failure_of
+from supervisor.stuck import failure_of
 
 TRANSITIONS_MAX = 20  # an item: what a page shows; older ones are in the log
 ATTEMPTS_MAX = 20  # a transition: the newest tell whether retries help

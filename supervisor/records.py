@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.core.actions import Remember, StartHook, StartRun, Step
+from supervisor.core.actions import LOSE_SIDE, Remember, StartHook, StartRun, Step
 from supervisor.core.settings import Wanted
 from supervisor.journal import (
     START_WITHIN_S,
@@ -25,7 +25,7 @@ from supervisor.leftovers import Group, find_leftovers, kill_leftovers, started_
 from supervisor.log import Log
 from supervisor.mounts import is_local
 from supervisor.reading import NoAnswer, answers
-from supervisor.recovery import LOSE_SIDE, Origin, Start, marks_of, start, transitions_of
+from supervisor.recovery import Origin, Start, marks_of, start, transitions_of
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
 

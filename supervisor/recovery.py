@@ -8,7 +8,7 @@ on record is ever passed over. Pure: records and settings in, contenders out.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from supervisor.core.actions import NOTHING, Memory, Reason, Step
+from supervisor.core.actions import LOSE_SIDE, NOTHING, Memory, Reason, Step
 from supervisor.core.contender import Contender, contender_of, departing_contender
 from supervisor.core.memory import is_adoptable
 from supervisor.core.node import Successor
@@ -116,9 +116,6 @@ def transitions_of(memory: Memory) -> tuple[str, ...]:
 def marks_of(session: str, *events: str) -> tuple[str, ...]:
     """The ids of these transitions of a session."""
     return tuple(f"{session}-{event}" for event in events)
-
-
-LOSE_SIDE = ("lose", "lose-failure")
 
 
 def _was_losing(record: Recorded) -> bool:

@@ -6,8 +6,6 @@ it acts any more. The text names that hook and the whole command to give.
 
 from supervisor.core.events import HookEnded
 
-LOSE_SIDE = ("lose", "lose-failure")
-
 
 def failure_of(event: HookEnded) -> str:
     """Say which hook failed, and how."""

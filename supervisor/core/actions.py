@@ -244,6 +244,9 @@ class Holder:
     value: bytes
 
 
+LOSE_SIDE = ("lose", "lose-failure")  # the events of the hooks that make room for a rival
+
+
 @dataclass(frozen=True, slots=True)
 class HookContext:
     """What a hook is told, but for what only the shell knows (its node's name, the clock)."""

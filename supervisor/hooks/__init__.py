@@ -24,7 +24,7 @@ from functools import partial
 from math import inf
 from typing import Literal
 
-from supervisor.core.actions import KillHook, StartHook, StartRun, StopRun
+from supervisor.core.actions import LOSE_SIDE, KillHook, StartHook, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, ItemSettings, Webhook
 from supervisor.hooks.command import Child, Unwatched, keep_exit_statuses
@@ -39,7 +39,6 @@ from supervisor.hooks.webhook import Webhooks
 __all__ = ["HookLine", "Hooks"]
 
 LATE_S = 1.0  # a try that comes so late tells that we stood still: news that was fresh may be old
-LOSE_SIDE = ("lose", "lose-failure")
 TOO_MANY_LEFT = "no kill has ended its earlier attempts: see whether the file systems that it uses answer"
 
 Started = StartHook | StartRun

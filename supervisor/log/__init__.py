@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from supervisor.core.actions import (
+    LOSE_SIDE,
     Action,
     Became,
     CannotStart,
@@ -55,7 +56,7 @@ from supervisor.log.names import Level, Name
 from supervisor.log.notices import Notices
 from supervisor.log.troubles import Troubles
 from supervisor.outlet import Outlet
-from supervisor.stuck import LOSE_SIDE, failure_of, remedy, why_stuck
+from supervisor.stuck import failure_of, remedy, why_stuck
 
 __all__ = ["Level", "Log", "Name", "reaches_journal"]
 
