@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from supervisor.config import Config, load
-from supervisor.daemon import Daemon, boottime
-from supervisor.log import Log
+from supervisor.daemon.loop import Daemon, boottime
+from supervisor.telemetry.log import Log
 
 
 async def crowd(paths: list[Path]) -> None:

@@ -26,9 +26,9 @@ from bench.contender import (
 from bench.figures import Figure
 from bench.lab import Lab, Scene, wait_until
 from supervisor.config import load
-from supervisor.core.claim import WAIT_S
+from supervisor.core.jitter import HASTE_MAX
 from supervisor.core.lease import lease_of
-from supervisor.core.pace import HASTE_MAX
+from supervisor.core.lock.base import WAIT_S
 from tests.support.consul import Agent
 from tests.support.proxy import Exchange, Proxy
 

@@ -15,7 +15,7 @@ from bench.agent_log import LOGGED, late_ms, renewals
 from bench.contender import COMMAND, EQUAL_TERMS, Contender, consul_lock, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
 from bench.lab import ROOT, Lab, Scene, wait_until
-from supervisor.core.pace import BEAT_S
+from supervisor.core.jitter import BEAT_S
 from tests.support.consul import Agent
 
 ELECTIONS = 1000

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from supervisor.arguments import parser
-from supervisor.exit_codes import OF_ALL, codes_of
+from supervisor.cli.arguments import parser
+from supervisor.cli.exit_codes import OF_ALL, codes_of
 
 PAGE = Path(__file__).resolve().parent / "commands.md"
 BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"

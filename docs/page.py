@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from supervisor.stuck import remedy, why_stuck
+from supervisor.telemetry.stuck import remedy, why_stuck
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 

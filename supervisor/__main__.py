@@ -6,7 +6,7 @@ leadership behind, whose on_lose is due. Until its loop runs, the signal waits.
 
 import sys
 
-from supervisor import signals
+from supervisor.daemon import signals
 
 
 def main() -> int:

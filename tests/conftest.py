@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.mounts import is_local
+from supervisor.filesystem.mounts import is_local
 from tests.support.consul import WAYS, Agent
 from tests.support.surroundings import make_our_own
 

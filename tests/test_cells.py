@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.cells import ELLIPSIS, cut, fitted, padded, plain, width
+from supervisor.cli.display.text import ELLIPSIS, cut, fitted, padded, plain, width
 
 
 @pytest.mark.parametrize(

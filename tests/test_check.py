@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.check import report
+from supervisor.check.report import report
 from supervisor.config import load
 
 

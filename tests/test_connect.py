@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from supervisor.check.findings import OTHERS_MAX, Level, facts_of, of_agent, of_datacenter
+from supervisor.consul.client import BRIEF_MAX
+from supervisor.consul.shared import WATCHES_MAX
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.exchanges import BRIEF_MAX
-from supervisor.findings import OTHERS_MAX, Level, facts_of, of_agent, of_datacenter
-from supervisor.sharing import WATCHES_MAX
 from supervisor.transport.pool import IDLE_MAX
 from tests.support.consul import BINARY, WAYS, Agent, free_ports
 from tests.support.guarded import Guarded, guarded_agent

@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from supervisor.check.connection import impossible_write
 from supervisor.config import ConsulSettings
-from supervisor.connect import impossible_write
-from supervisor.consul import Consul
-from supervisor.consul_slots import SEMAPHORE_FLAGS
+from supervisor.consul.codec import Consul
+from supervisor.consul.semaphore import SEMAPHORE_FLAGS
+from supervisor.consul.token import Token
 from supervisor.core import actions
 from supervisor.core.actions import (
     Acquire,
@@ -51,7 +52,6 @@ from supervisor.core.events import (
     Won,
 )
 from supervisor.core.settings import SessionSettings
-from supervisor.token import Token
 from tests.support.consul import WAYS, Agent
 from tests.support.guarded import guarded_agent
 from tests.support.patience import PATIENCE_S

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import requests
 
-from supervisor.consul_slots import SEMAPHORE_FLAGS, Reader
+from supervisor.consul.semaphore import SEMAPHORE_FLAGS, Reader
 from supervisor.core.events import ContenderKey, SlotsView
 from tests.support.consul import Agent
 

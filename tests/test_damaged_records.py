@@ -14,10 +14,10 @@ from supervisor.core.actions import Memory, Reason, Remember, Step
 from supervisor.core.contender import Contender
 from supervisor.core.settings import Wanted
 from supervisor.core.tenure import Phase
+from supervisor.daemon.restore import Origin, start
+from supervisor.hooks.leftovers import Group
 from supervisor.journal import Identity, Journal, Recorded, Unreadable
-from supervisor.journal.lines import read
-from supervisor.leftovers import Group
-from supervisor.recovery import Origin, start
+from supervisor.journal.format import read
 from tests.core.play import contender
 
 HERE = Identity("machine", "host", "boot")

@@ -18,12 +18,10 @@ import pytest
 import yaml
 
 from docs import commands, devagent, reference
-from supervisor.check import report
+from supervisor.check.report import report
+from supervisor.config import files as config_source
 from supervisor.config import load
-from supervisor.config import source as config_source
-from supervisor.core import herd
 from supervisor.core.actions import HookContext, Reason, StartHook
-from supervisor.core.key import LAG_S_MAX
 from supervisor.core.lease import (
     EXCHANGE_MAX_S,
     INTERVAL_MIN_S,
@@ -33,9 +31,11 @@ from supervisor.core.lease import (
     ROOM_MIN_S,
     lease_of,
 )
+from supervisor.core.lock import backoff
+from supervisor.core.lock.election import LAG_S_MAX
+from supervisor.core.lock.semaphore import BEHIND_S, RANK_S, RANKS_S_MAX
 from supervisor.core.session import DESTROY_PAUSE_S
 from supervisor.core.settings import Hook, Webhook
-from supervisor.core.slots import BEHIND_S, RANK_S, RANKS_S_MAX
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
 from tests.support.consul import HOST, free_ports
@@ -437,9 +437,9 @@ def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_pat
             f"{RANK_S * 1000:g} ms after the one before it, at most {RANKS_S_MAX:g} s in all",
         ),
         ("docs/semaphores.md", f"only {BEHIND_S * 1000:g} ms later for each of them"),
-        ("docs/safety.md", f"down to one time in {1 / herd.EAGERNESS_MIN:g}"),
-        ("docs/safety.md", f"for {herd.SECOND_S * 1000:g} to {herd.WAIT_S_MAX * 1000:g} ms"),
-        ("docs/safety.md", f"would wait for more than {herd.GUESS_S * 1000:g} ms"),
+        ("docs/safety.md", f"down to one time in {1 / backoff.EAGERNESS_MIN:g}"),
+        ("docs/safety.md", f"for {backoff.SECOND_S * 1000:g} to {backoff.WAIT_S_MAX * 1000:g} ms"),
+        ("docs/safety.md", f"would wait for more than {backoff.GUESS_S * 1000:g} ms"),
         ("docs/safety.md", f"keeps its session for {DESTROY_PAUSE_S * 1000:g} ms after a release"),
         ("docs/safety.md", f"look at its changes up to {LAG_S_MAX * 1000:g} ms later"),
     ],

@@ -5,8 +5,8 @@ from typing import Any
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import new_contender
-from supervisor.core.node import Node
-from supervisor.driver import Driver
+from supervisor.core.contenders import Node
+from supervisor.daemon.driver import Driver
 from tests.core.play import FREE, WON, contender
 
 

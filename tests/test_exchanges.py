@@ -5,11 +5,11 @@ import asyncio
 import requests
 
 from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.consul.client import BEGIN_EVERY_S, Answer, wanted_of
+from supervisor.consul.shared import WATCHES_MAX
 from supervisor.core.actions import RenewSession
 from supervisor.core.events import Alive, Answered, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.exchanges import BEGIN_EVERY_S, Answer, wanted_of
-from supervisor.sharing import WATCHES_MAX
 from supervisor.transport import ExchangeFailed, FailureKind
 
 

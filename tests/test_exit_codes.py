@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.arguments import parser
-from supervisor.exit_codes import OF_ALL, OF_COMMAND, codes_of
+from supervisor.cli.arguments import parser
+from supervisor.cli.exit_codes import OF_ALL, OF_COMMAND, codes_of
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 

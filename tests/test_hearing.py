@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from supervisor.hearing import listen
-from supervisor.signals import HEARD
+from supervisor.daemon.hearing import listen
+from supervisor.daemon.signals import HEARD
 
 BURST = 100_000  # more than any pipe or socket of the loop holds
 

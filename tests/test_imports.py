@@ -20,7 +20,7 @@ LOOP = {"asyncio", "concurrent", "logging", "ssl"}
 HTTP = {"h11", "requests", "urllib3", "charset_normalizer", "idna", "http", "email"}
 CORE = {"supervisor.core.events", "supervisor.core.actions"}  # a hundred classes, made at each start
 CONSUL = LOOP | HTTP | CORE
-DAEMON = CONSUL | YAML | {"structlog", "prometheus_client", "wsgiref", "supervisor.daemon"}
+DAEMON = CONSUL | YAML | {"structlog", "prometheus_client", "wsgiref", "supervisor.daemon.loop"}
 HEAVY = DAEMON | VALIDATOR | {"hypothesis", "supervisor.demo", "supervisor.devagent"}
 
 GOOD = """

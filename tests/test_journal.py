@@ -23,6 +23,7 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
+from supervisor.hooks.leftovers import Group
 from supervisor.journal import (
     COMPACT_BYTES,
     RESERVE,
@@ -32,8 +33,7 @@ from supervisor.journal import (
     Recorded,
     Unreadable,
 )
-from supervisor.journal.lines import LEADER_BYTES_MAX, read, settings_line, state_line
-from supervisor.leftovers import Group
+from supervisor.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
 
 ROOT = Path(__file__).parents[1]
 HERE = Identity("machine", "host", "boot")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.leftovers import VARIABLE, Group, find_leftovers, kill_leftovers, started_at
+from supervisor.hooks.leftovers import VARIABLE, Group, find_leftovers, kill_leftovers, started_at
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 

@@ -15,9 +15,9 @@ from supervisor.core.actions import Became, Finished, HookContext, Noticed, Read
 from supervisor.core.events import HookEnded, Tick
 from supervisor.core.settings import Command, Hook
 from supervisor.hooks.output import HookLine
-from supervisor.log import Level, Log, Name
-from supervisor.log.troubles import KINDS
-from supervisor.outlet import WAITING_BYTES_MAX, Outlet
+from supervisor.telemetry.log import Level, Log, Name
+from supervisor.telemetry.log.recurring import KINDS
+from supervisor.telemetry.log.sink import WAITING_BYTES_MAX, Outlet
 from tests.support.consul import free_ports
 from tests.support.log_lines import PAGE
 from tests.support.log_written import Written

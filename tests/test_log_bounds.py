@@ -26,6 +26,7 @@ from supervisor.core.actions import (
     WatchKey,
 )
 from supervisor.core.contender import new_contender
+from supervisor.core.contenders import Node
 from supervisor.core.events import (
     Alive,
     Answered,
@@ -40,12 +41,11 @@ from supervisor.core.events import (
     Unknown,
     Won,
 )
-from supervisor.core.node import Node
 from supervisor.core.settings import SessionSettings
-from supervisor.driver import Driver
+from supervisor.daemon.driver import Driver
 from supervisor.hooks import HookLine
-from supervisor.log import OUTPUT_LINES_MAX
-from supervisor.log.troubles import FORGET_S, NAMES_MAX, REMIND_S, REPEAT_S
+from supervisor.telemetry.log import OUTPUT_LINES_MAX
+from supervisor.telemetry.log.recurring import FORGET_S, NAMES_MAX, REMIND_S, REPEAT_S
 from tests.core.play import contender
 from tests.simulation.schedule import Schedule
 from tests.support.log_lines import undocumented

@@ -18,13 +18,13 @@ from supervisor import __version__
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import new_contender
-from supervisor.core.node import Node
+from supervisor.core.contenders import Node
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
 from supervisor.core.tenure import REASON_WITHIN_S
-from supervisor.history import History
 from supervisor.http_server import HttpRequest
-from supervisor.metrics import SAMPLES_AT_ONCE, Metrics
-from supervisor.status import Facts, Status
+from supervisor.telemetry.history import History
+from supervisor.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
+from supervisor.telemetry.status import Facts, Status
 from supervisor.web import Routes
 from tests.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
 from tests.support.pages import ROOT

@@ -13,11 +13,11 @@ import pytest
 
 from supervisor.core.actions import Became, ReadKey, Role
 from supervisor.core.contender import Contender, new_contender
+from supervisor.core.contenders import Node
 from supervisor.core.events import Answered, Event, StopAsked, Tick, Unknown
-from supervisor.core.node import Node
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.core.tenure import Phase, Tenure
-from supervisor.notify import (
+from supervisor.telemetry.systemd import (
     BEAT_EVERY_S,
     STATUS_CHARS_MAX,
     Notify,

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.reading import HUNG_MAX, NoAnswer, answers, read, read_within
+from supervisor.filesystem.reading import HUNG_MAX, NoAnswer, answers, read, read_within
 from tests.support.hung import needs_root, stuck
 from tests.support.supervisor import until
 

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor import __version__, exit_codes
+from supervisor import __version__
+from supervisor.cli import exit_codes
 from supervisor.config import load
 from supervisor.core.actions import Role
 from tests.support.consul import BINARY, HOST, Agent, free_ports

@@ -10,9 +10,9 @@ from supervisor.core.actions import Memory, Reason, Role, Step
 from supervisor.core.contender import Contender
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.core.tenure import Phase
+from supervisor.daemon.restore import Origin, Start, start
+from supervisor.hooks.leftovers import Group
 from supervisor.journal import Identity, Recorded, Unreadable
-from supervisor.leftovers import Group
-from supervisor.recovery import Origin, Start, start
 from tests.core.play import contender
 
 HERE = Identity("machine", "host", "boot")

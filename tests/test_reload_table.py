@@ -14,8 +14,8 @@ from supervisor.config import Config, load
 from supervisor.core.contender import Contender, new_contender
 from supervisor.core.reload import Fate, fates_of
 from supervisor.core.settings import ItemSettings
-from supervisor.operations import IN_FORCE_S
-from supervisor.reload import CannotReload, read_again
+from supervisor.daemon.operator import IN_FORCE_S
+from supervisor.daemon.reload import CannotReload, read_again
 from tests.core.slot_play import holding
 from tests.support.pages import ROOT, rows
 

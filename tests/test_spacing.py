@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.spacing import BURST, EVERY_S, Spacing
+from supervisor.consul.spacing import BURST, EVERY_S, Spacing
 
 
 def test_the_first_changes_in_a_row_wait_for_nothing() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config.relations import RESTART_S, WATCHDOG_S
+from supervisor.cli.exit_codes import CONFIGURATION
+from supervisor.config.cross_checks import RESTART_S, WATCHDOG_S
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
-from supervisor.driver import TURN_EVERY_S
-from supervisor.exit_codes import CONFIGURATION
-from supervisor.notify import BEATS_EACH
+from supervisor.daemon.driver import TURN_EVERY_S
+from supervisor.telemetry.systemd import BEATS_EACH
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]

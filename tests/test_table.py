@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from supervisor.cells import width
-from supervisor.table import duration, lines, of_item
+from supervisor.cli.display.table import duration, lines, of_item
+from supervisor.cli.display.text import width
 
 NOW = "2026-11-21T15:00:00.000Z"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.token import TOKEN_BYTES_MAX, Token, TokenError
+from supervisor.consul.token import TOKEN_BYTES_MAX, Token, TokenError
 from tests.support.hung import hung, needs_root
 from tests.support.supervisor import until
 

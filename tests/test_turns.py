@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from supervisor.turns import Turns
+from supervisor.consul.limiter import Turns
 from tests.support.patience import PATIENCE_S
 
 

@@ -19,8 +19,8 @@ from typing import Any, Self
 import psutil
 import pytest
 
-from supervisor.cells import width
-from supervisor.watch import CLEAR_LINE, ENTER, HOME, LEAVE, frame
+from supervisor.cli.display.screen import CLEAR_LINE, ENTER, HOME, LEAVE, frame
+from supervisor.cli.display.text import width
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
 from tests.support.unix_peer import UnixPeer, answer_of
 from tests.test_table import USUAL, item, status

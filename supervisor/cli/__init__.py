@@ -1,11 +1,14 @@
 """Commands, options and exit codes: the only package that prints.
 
-    terminal.py   words on standard error, the width, the loop
-    running.py    run
-    checking.py   check
-    asking.py     leader, verify, limit: they ask Consul
-    operating.py  status, holds, reload, step-down, ...: they ask the daemon
-    trying.py     demo, dev-agent, schema
+    arguments.py        what an operator may type: commands, options, their values
+    exit_codes.py       the meaning of each exit code
+    terminal.py         words on standard error, the width, the loop
+    running.py          run
+    checking.py         check
+    consul_commands.py  leader, verify, limit: they ask Consul
+    daemon_commands.py  status, holds, reload, step-down, ...: they ask the daemon
+    local_commands.py   demo, dev-agent, schema
+    display/            tables, and pages that are drawn again and again
 
 It dispatches and does no work itself; what a command needs is imported when it runs, so that
 ``--help`` stays quick. Whoever is at fault gets one line on standard error and a code: the
@@ -19,10 +22,10 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from supervisor.arguments import parser
-from supervisor.cli import asking, checking, operating, running, trying
+from supervisor.cli import checking, consul_commands, daemon_commands, local_commands, running
+from supervisor.cli.arguments import parser
+from supervisor.cli.exit_codes import BUG, DONE, INTERRUPTED, NEGATIVE
 from supervisor.cli.terminal import fail
-from supervisor.exit_codes import BUG, DONE, INTERRUPTED, NEGATIVE
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
 
@@ -69,17 +72,17 @@ def _stand_in_for_closed() -> None:
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": running.run,
     "check": checking.check,
-    "leader": partial(asking.answered, asking.leader),
-    "verify": partial(asking.answered, asking.verify),
-    "limit": partial(asking.answered, asking.limit),
-    "status": partial(operating.told, operating.status),
-    "holds": partial(operating.told, operating.holds),
-    "recover": operating.operate,
-    "pause": operating.operate,
-    "resume": operating.operate,
-    "step-down": operating.operate,
-    "reload": operating.operate,
-    "schema": trying.schema,
-    "demo": trying.demo,
-    "dev-agent": trying.dev_agent,
+    "leader": partial(consul_commands.answered, consul_commands.leader),
+    "verify": partial(consul_commands.answered, consul_commands.verify),
+    "limit": partial(consul_commands.answered, consul_commands.limit),
+    "status": partial(daemon_commands.told, daemon_commands.status),
+    "holds": partial(daemon_commands.told, daemon_commands.holds),
+    "recover": daemon_commands.operate,
+    "pause": daemon_commands.operate,
+    "resume": daemon_commands.operate,
+    "step-down": daemon_commands.operate,
+    "reload": daemon_commands.operate,
+    "schema": local_commands.schema,
+    "demo": local_commands.demo,
+    "dev-agent": local_commands.dev_agent,
 }

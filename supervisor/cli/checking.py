@@ -5,19 +5,19 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
+from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 from supervisor.cli.terminal import awaited, fail, refuse
-from supervisor.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from supervisor.check.findings import Finding
     from supervisor.config import Config
-    from supervisor.findings import Finding
 
 
 def check(options: argparse.Namespace) -> int:
     """Print the figures, or every fault; with ``--connect`` what Consul says, too."""
-    from supervisor.check import refused_json
+    from supervisor.check.report import refused_json
     from supervisor.config import ConfigError
 
     if len(options.paths) > 1:
@@ -35,7 +35,7 @@ def check(options: argparse.Namespace) -> int:
 
 def _each(options: argparse.Namespace) -> int:
     """Several configurations: which are right, and every fault of the others."""
-    from supervisor.check import as_line
+    from supervisor.check.report import as_line
     from supervisor.config import ConfigError, load
 
     of_one = {
@@ -61,7 +61,7 @@ def _checked(path: "Path", options: argparse.Namespace) -> int:
     """Raises ConfigError."""
     from dataclasses import replace
 
-    from supervisor.check import Checked, as_json, as_text
+    from supervisor.check.report import Checked, as_json, as_text
     from supervisor.config import load, load_drop_in
 
     hostname = socket.gethostname()
@@ -85,8 +85,8 @@ def _looked_at(config: "Config", here: bool, path: "Path", *, alone: "Path | Non
     folder may have such faults all the same."""
     from dataclasses import replace
 
+    from supervisor.check.file_modes import precautions
     from supervisor.config import ConfigError
-    from supervisor.precautions import precautions
     from supervisor.preflight.places import unstartable
 
     found = unstartable(config, os.environ, here=here)
@@ -99,9 +99,9 @@ def _looked_at(config: "Config", here: bool, path: "Path", *, alone: "Path | Non
 
 def _connected(config: "Config | None") -> tuple[list["Finding"], int]:
     """What ``--connect`` finds, and the exit code."""
-    from supervisor.connect import examine, is_reached
-    from supervisor.findings import Finding, Level
-    from supervisor.token import TokenError
+    from supervisor.check.connection import examine, is_reached
+    from supervisor.check.findings import Finding, Level
+    from supervisor.consul.token import TokenError
 
     if config is None:
         text = "Consul was not asked: the folder cannot be used, see the warnings"

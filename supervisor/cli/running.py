@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from supervisor import signals
+from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
 from supervisor.cli.terminal import awaited, fail, refuse
-from supervisor.exit_codes import CONFIGURATION, DONE, NEGATIVE
+from supervisor.daemon import signals
 
 if TYPE_CHECKING:
     from supervisor.config import Config
@@ -27,10 +27,10 @@ COLLECTED_AT = (10_000, 20, 20)  # a few MB of what only the collector can free,
 def run(options: argparse.Namespace) -> int:
     """Take part until a signal says stop."""
     from supervisor.config import ConfigError, state_dir_without_file
+    from supervisor.consul.token import TokenError
     from supervisor.control import ControlError
+    from supervisor.filesystem.reading import NoAnswer
     from supervisor.journal import JournalBusy, JournalError
-    from supervisor.reading import NoAnswer
-    from supervisor.token import TokenError
 
     reload = partial(_load_in_time, options.path, RELOAD_WITHIN_S)
     try:
@@ -65,8 +65,8 @@ def load(path: Path) -> "Config":
 
 def _load_in_time(path: Path, within_s: float) -> "Config":
     """The same for the daemon. Raises NoAnswer, too, when the file system of the file does not answer."""
-    from supervisor.mounts import is_local
-    from supervisor.reading import NoAnswer, answers
+    from supervisor.filesystem.mounts import is_local
+    from supervisor.filesystem.reading import NoAnswer, answers
 
     if not is_local(str(path)) and not answers(str(path), within_s):
         raise NoAnswer(str(path), within_s)
@@ -117,7 +117,7 @@ def _end_what_is_elsewhere(state_dir: str) -> int | None:
 def _is_elsewhere(former: str, state_dir: str) -> bool:
     """Whether the former state_dir, if any is known, is another folder than this one, and no other way to
     write it. What may hang is not asked."""
-    from supervisor.mounts import is_local
+    from supervisor.filesystem.mounts import is_local
 
     if not former or os.path.normpath(former) == os.path.normpath(state_dir):
         return False
@@ -143,9 +143,9 @@ def _wind_up_records(directory: str) -> int | None:
     """Return the exit code of the winding up; None where nothing is on record. Raises JournalBusy."""
     from dataclasses import replace
 
+    from supervisor.consul.token import TokenError
+    from supervisor.daemon.records import config_of_records
     from supervisor.journal import JournalBusy, JournalError
-    from supervisor.records import config_of_records
-    from supervisor.token import TokenError
 
     try:
         config = config_of_records(directory, os.environ)
@@ -164,8 +164,8 @@ def _wind_up_records(directory: str) -> int | None:
 
 
 def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: Path | None = None) -> int:
-    from supervisor.daemon import Daemon, boottime
-    from supervisor.log import STANDARD_ERROR, Log, reaches_journal
+    from supervisor.daemon.loop import Daemon, boottime
+    from supervisor.telemetry.log import STANDARD_ERROR, Log, reaches_journal
 
     journal = reaches_journal(STANDARD_ERROR, os.environ)
     log = Log(config.log.level, config.log.format, boottime, journal=journal)

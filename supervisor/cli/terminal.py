@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine
 from typing import TypeVar
 
-from supervisor.exit_codes import CONFIGURATION
+from supervisor.cli.exit_codes import CONFIGURATION
 
 T = TypeVar("T")
 

@@ -1,21 +1,20 @@
 """The configuration: YAML files to frozen settings, and every refusal with its place.
 
     problems.py     what is wrong, where, and the remedy
-    source.py       a file, or a directory's files merged
-    tree.py         YAML to plain values, each with its place; nothing clever gets through
+    files.py        a file, or a directory's files merged
+    yaml_reader.py  YAML to plain values, each with its place; nothing clever gets through
     environment.py  ${NAME} in the few texts that may use it
     literal.py      texts in which ${ is a mistake, because nobody fills it in
     schema.py       the JSON Schema and the defaults that it gives
     conformance.py  whether values conform to the schema: a bare yes or no, soon
     validation.py   values against the schema
-    deviations.py   what jsonschema finds in values that do not conform
-    sentences.py    the same in plain words
+    schema_errors.py what jsonschema finds in values that do not conform
+    messages.py     each deviation in plain words
     build.py        values to settings, every default filled in
-    relations.py    what must hold between settings
+    cross_checks.py what must hold between settings
     consul.py       how Consul is reached: the file, else Consul's own variables
     control.py      where commands reach the daemon: the file, else systemd's folder
     http.py         where the daemon listens over TCP
-    durations.py    500ms, 15s, 1h30m
     settings.py     Config and its parts
     loader.py       these steps in their order
     drop_in.py      a lone file, as if it stood in its folder already

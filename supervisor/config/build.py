@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from supervisor import roster
-from supervisor.config import durations
 from supervisor.config.environment import Variables
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import LogSettings
@@ -26,6 +24,7 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
+from supervisor.formats import durations, semaphore_record
 
 _NAME = "<name>"  # in a default: the item's name
 _LOSE_LISTS = ("on_lose", "on_lose_failure")
@@ -73,7 +72,7 @@ class Builder:
         guard_s = session.lock_delay_s if prune_delay_s is None else prune_delay_s
         return SemaphoreSettings(
             key=prefix + LOCK_SUFFIX,
-            value=roster.body(given.get("value", self._values["semaphore"]), guard_s),
+            value=semaphore_record.body(given.get("value", self._values["semaphore"]), guard_s),
             session=session,
             limit=full["limit"],
             prune_delay_s=guard_s,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from supervisor.config import durations
+from supervisor.formats import durations
 
 Check = Callable[[Any], bool]
 

@@ -37,10 +37,10 @@ def read_alone(path: Path | None, environ: Mapping[str, str], document: dict[str
     """
     if path is None:
         return ControlSettings(_default(environ, document))
-    from supervisor.config import source
+    from supervisor.config import files
 
     found = Report(Places(str(path)))
-    read = source.read(path, found)
+    read = files.read(path, found)
     if not read.complete:
         found.raise_if_any()
     report = Report(found.places)

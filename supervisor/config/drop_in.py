@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from supervisor.config import loader, source
+from supervisor.config import files, loader
 from supervisor.config.problems import SECTIONS, ConfigError, Places, Problem, Report, items_of
 from supervisor.config.settings import Config
 
@@ -41,8 +41,8 @@ class Placed:
 def load(given: DropIn, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Placed:
     """The folder with the drop-in in its place. Raises ConfigError with every fault that is the drop-in's."""
     try:
-        present = source.drop_ins(given.folder)
-    except source.CannotRead as error:
+        present = files.drop_ins(given.folder)
+    except files.CannotRead as error:
         raise ConfigError((Problem(str(given.folder), 0, 0, "", str(error)),)) from None
     replaces = _replaced(given, present)
     try:
@@ -91,7 +91,7 @@ def _replaced(given: DropIn, present: Sequence[Path]) -> Path | None:
 
 def _claims(file: Path) -> set[tuple[str, str]]:
     """What no other file may say: sections, names, keys."""
-    data = source.read(file, Report(Places(str(file)))).data
+    data = files.read(file, Report(Places(str(file)))).data
     claims = {("section", section) for section in data if section not in SECTIONS}
     for _, name, item in items_of(data):
         claims.add(("name", name))

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from supervisor.config import consul, control, http, relations, source
+from supervisor.config import consul, control, cross_checks, http
+from supervisor.config import files as config_files
 from supervisor.config.build import Builder, default_values, state_dir
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.literal import refuse_references
@@ -38,7 +39,7 @@ def load(
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)
-    read = source.read(path, report, files)
+    read = config_files.read(path, report, files)
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
     if asked is not None:
@@ -56,10 +57,10 @@ def load(
     }
     items = tuple(builds[section](name, given) for section, name, given in items_of(sound))
     for settings in items:
-        relations.check_item(settings, report)
+        cross_checks.check_item(settings, report)
     if asked is None:  # else a key may have been left out
         _check_keys(read.data, report, defaults)
-    relations.check_doubtful(read.doubtful, report)
+    cross_checks.check_doubtful(read.doubtful, report)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
         consul.warn(settings_of_consul, report)
@@ -82,15 +83,15 @@ def load(
 
 
 def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> None:
-    relations.check_keys(data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"])
+    cross_checks.check_keys(data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"])
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
     """Where records may be, of a file that may have any fault: each folder that it seems to name, else
     the one that would do without."""
-    given = source.read(path, Report(Places(str(path)))).data.get("state_dir")
+    given = config_files.read(path, Report(Places(str(path)))).data.get("state_dir")
     named = [given] if isinstance(given, str) else []
-    for text in source.texts(path):
+    for text in config_files.texts(path):
         named += _STATE_DIR.findall(text)
     usable = [name for name in named if name.startswith("/") and "\0" not in name]
     default = document["properties"]["state_dir"]["default"]

@@ -6,9 +6,9 @@ What conforms is not shown to jsonschema, whose import alone takes longer than t
 from typing import Any
 
 from supervisor.config.conformance import MOST, conforms
-from supervisor.config.deviations import deviations
+from supervisor.config.messages import findings
 from supervisor.config.problems import Report
-from supervisor.config.sentences import findings
+from supervisor.config.schema_errors import deviations
 
 
 def validate(data: dict[str, Any], document: dict[str, Any], report: Report) -> None:

@@ -1,7 +1,7 @@
 """The end of whoever gives a command: one to the daemon, and its reply."""
 
-from supervisor.control.commands import Command, Reply, Verb, error_of, reply_of, target_of, told_with
 from supervisor.control.fetch import DaemonUnreachable, exchange
+from supervisor.control.protocol import Command, Reply, Verb, error_of, reply_of, target_of, told_with
 
 __all__ = ["DaemonUnreachable", "ask"]
 

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from supervisor.config import ControlSettings
-from supervisor.control.commands import (
+from supervisor.control.listener import ControlError, bound, group_id
+from supervisor.control.protocol import (
     STATUSES,
     Command,
     NoCommand,
@@ -21,7 +22,6 @@ from supervisor.control.commands import (
     command_of,
     error_body,
 )
-from supervisor.control.listener import ControlError, bound, group_id
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
 
 LIMITS = Limits(

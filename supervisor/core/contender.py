@@ -8,25 +8,25 @@ and end; what an event means is in ``core.meaning``, what is due in ``core.due``
 import math
 from dataclasses import dataclass
 
-from supervisor.core import health as healths
-from supervisor.core import memory as memories
+from supervisor.core import candidate_check as healths
+from supervisor.core import record as memories
 from supervisor.core import session as sessions
 from supervisor.core.actions import NOTHING, Fault, Memory, Reason, Role, Step
-from supervisor.core.change import Change
-from supervisor.core.claim import Claim, News
+from supervisor.core.candidate_check import Health
 from supervisor.core.events import View
-from supervisor.core.health import Health
-from supervisor.core.key import Key
+from supervisor.core.frozen import replace
+from supervisor.core.jitter import first_s, next_s, on_beat
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease, lease_of
-from supervisor.core.memory import Ledger
-from supervisor.core.pace import first_s, next_s, on_beat
+from supervisor.core.lock.base import Claim, News
+from supervisor.core.lock.election import Key
+from supervisor.core.lock.semaphore import Slots
+from supervisor.core.on_change import Change
+from supervisor.core.record import Ledger
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
-from supervisor.core.slots import Slots
 from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
 from supervisor.core.throttle import Throttle
-from supervisor.core.values import replace
 
 REJOIN_DELAY_MAX_S = 300.0
 OWN_LOSSES_MAX = 16  # the delay has long been at its maximum

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from supervisor.core.actions import Request
-from supervisor.core.values import replace
+from supervisor.core.frozen import replace
 
 NEVER = float("inf")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from supervisor.core.contender import Contender
-from supervisor.core.memory import goes_on_with
+from supervisor.core.record import goes_on_with
 from supervisor.core.settings import ItemSettings
 
 

@@ -7,9 +7,9 @@ Never two attempts at once.
 from dataclasses import dataclass
 
 from supervisor.core.actions import HookContext, StartHook
+from supervisor.core.frozen import replace
 from supervisor.core.lane import NEVER
 from supervisor.core.settings import Hook
-from supervisor.core.values import replace
 
 RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here: later than this nobody expects a retry
 

@@ -33,9 +33,9 @@ from supervisor.core.events import (
     Refused,
     Unknown,
 )
+from supervisor.core.frozen import replace
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.settings import SessionSettings
-from supervisor.core.values import replace
 
 # A destroy right behind the release slows the next holder's acquire by 1 ms. And whoever asks meanwhile
 # learns that the key was released (core.key): so long after the release that news and question have come.

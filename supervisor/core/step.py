@@ -9,10 +9,10 @@ a loss, not of a win.
 
 from supervisor.core.actions import Action, Reason, Role
 from supervisor.core.contender import Contender
-from supervisor.core.due import advance
 from supervisor.core.events import Event
-from supervisor.core.meaning import take
-from supervisor.core.values import replace
+from supervisor.core.frozen import replace
+from supervisor.core.reducer import take
+from supervisor.core.scheduler import advance
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:

@@ -27,11 +27,11 @@ from supervisor.core.actions import (
     StopRun,
 )
 from supervisor.core.events import HookEnded, RunEnded
+from supervisor.core.frozen import replace
 from supervisor.core.lane import NEVER
 from supervisor.core.lease import Lease
 from supervisor.core.sequence import Sequence
 from supervisor.core.settings import ItemSettings
-from supervisor.core.values import replace
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
 OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)

@@ -11,7 +11,7 @@ from typing import Self
 
 from supervisor.core.actions import Leave, Release, RenewSession, Request, Write
 from supervisor.core.events import Outcome, Throttled, Unknown
-from supervisor.core.values import replace
+from supervisor.core.frozen import replace
 
 THROTTLED_S = 1.0  # the pause after the first refusal; it doubles with each further one
 THROTTLED_S_MAX = 16.0  # a failover is late by that much, and half of it, at the worst

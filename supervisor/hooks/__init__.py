@@ -13,6 +13,7 @@ loop and never out of the call that started or killed it.
     shortage.py    what a start may lack for a moment, and what is kept back for on_lose
     output.py      what it writes, as bounded lines
     webhook.py     one HTTP request and its outcome
+    leftovers.py   ends the hooks that a crashed process left running
     signature.py   how a webhook proves where it comes from
 """
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from supervisor.core.settings import Command
-from supervisor.mounts import program_of, which
+from supervisor.filesystem.mounts import program_of, which
 
 LOOKUP_S = 1.0
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

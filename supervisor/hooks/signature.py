@@ -10,8 +10,8 @@ import hashlib
 import hmac
 import os
 
-from supervisor.mounts import is_local
-from supervisor.reading import read
+from supervisor.filesystem.mounts import is_local
+from supervisor.filesystem.reading import read
 
 SECRET_FILE_BYTES_MAX = 65_536  # some hundred secrets; stops a wrong path (a device, a log) early
 SECRET_PREFIX = b"whsec_"

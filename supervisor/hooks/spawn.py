@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from supervisor.mounts import are_all_local, is_local
+from supervisor.filesystem.mounts import are_all_local, is_local
 
 MFD_NOEXEC_SEAL = 0x8  # Linux 6.3; with the sysctl vm.memfd_noexec=2 there is no file without it
 STANDARD = (0, 1, 2)

@@ -14,10 +14,10 @@ from requests.structures import CaseInsensitiveDict
 
 from supervisor import __version__
 from supervisor.core.settings import Webhook
+from supervisor.filesystem.reading import WITHIN_S
 from supervisor.hooks import signature
 from supervisor.hooks.context import Fact, as_json
 from supervisor.hooks.shortage import RETRY_PAUSE_S, is_passing
-from supervisor.reading import WITHIN_S
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 ANSWER_BYTES_MAX = 1 << 20  # nobody reads it; a receiver that sends more is not the one meant

@@ -1,8 +1,8 @@
 """What survives a crash of ours: one file per item under the state directory.
 
-    lines.py       the format: lines with checksums, the newest tells the whole truth
-    values.py      dataclasses as plain values and back
-    flush.py       a child that forces files to disk, for which nobody waits
+    format.py      the format: lines with checksums, the newest tells the whole truth
+    serialize.py   dataclasses as plain values and back
+    fsync.py       a child that forces files to disk, for which nobody waits
 
 Written means handed to the kernel, which survives any crash of ours; only a loss of power can take
 it back, and that ends the application, too. A record is written before what depends on it, by one
@@ -23,7 +23,9 @@ from pathlib import Path
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import NOTHING, Memory, Remember, Step
 from supervisor.core.settings import ItemSettings
-from supervisor.journal.lines import (
+from supervisor.filesystem.reading import NoAnswer, Pulse
+from supervisor.hooks.leftovers import Group
+from supervisor.journal.format import (
     Identity,
     Recorded,
     Unreadable,
@@ -32,8 +34,6 @@ from supervisor.journal.lines import (
     settings_line,
     state_line,
 )
-from supervisor.leftovers import Group
-from supervisor.reading import NoAnswer, Pulse
 
 __all__ = ["Identity", "Journal", "JournalError", "Recorded", "Unreadable", "identity_here"]
 

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _precautions(question: dict[str, Any]) -> None:
-    from supervisor.precautions import look
+    from supervisor.check.file_modes import look
 
     for problem in look(question):
         _write(ANSWERS, [problem.file, problem.path, problem.message])

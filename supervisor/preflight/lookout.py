@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from supervisor.check.file_modes import question as question_of_precautions
 from supervisor.config import Config, Problem
 from supervisor.config.problems import dotted
 from supervisor.core.actions import Fault
 from supervisor.core.events import HooksChecked
 from supervisor.hooks import group
-from supervisor.log import Log
-from supervisor.precautions import question as question_of_precautions
 from supervisor.preflight import command
 from supervisor.preflight.inquiry import Inquiry
 from supervisor.preflight.questions import Need, Question, question_of
+from supervisor.telemetry.log import Log
 
 LOOK_AGAIN_S = 60.0  # a hook that vanished is told of long before most locks change hands
 MENDED_S = 10.0  # while something cannot start: an operator who mends it waits no longer

@@ -11,7 +11,7 @@ import socket
 import subprocess
 from typing import Any
 
-from supervisor.mounts import program_of
+from supervisor.filesystem.mounts import program_of
 from supervisor.transport.failure import ExchangeFailed, FailureKind, os_reason
 
 Address = tuple[int, tuple[Any, ...]]  # family and what connect() takes

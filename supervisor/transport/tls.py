@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator
 
 from supervisor.core.settings import Tls
-from supervisor.reading import Pulse
+from supervisor.filesystem.reading import Pulse
 from supervisor.transport.failure import ExchangeFailed, FailureKind, tls_reason
 
 PULSE_S = 0.25  # the loop stands still for so long, once, where a file's file system does not answer

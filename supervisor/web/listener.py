@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from supervisor.config import HttpSettings
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits
-from supervisor.log import Level
+from supervisor.telemetry.log import Level
 from supervisor.web.routes import Routes
 
 LIMITS = Limits(

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from supervisor.core.actions import Role
 from supervisor.core.contender import Contender
 from supervisor.http_server import HttpAnswer, HttpRequest
-from supervisor.metrics import Metrics
-from supervisor.status import Status
+from supervisor.telemetry.metrics import Metrics
+from supervisor.telemetry.status import Status
 from supervisor.web.page import load_page
 
 METHODS = ("GET", "HEAD", "OPTIONS")

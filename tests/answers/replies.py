@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import requests
 
 from supervisor.config import ConsulSettings
-from supervisor.consul import Consul
+from supervisor.consul.codec import Consul
+from supervisor.consul.endpoints import ENDPOINTS
+from supervisor.consul.token import Token
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import Request
 from supervisor.core.settings import SessionSettings
-from supervisor.endpoints import ENDPOINTS
-from supervisor.token import Token
 
 HOPS = ("rpc error making call: ", "rpc error making call: rpc error making call: ", "apply failed: ")
 BOTH = "rpc error making call: rpc error: apply failed: "

@@ -4,13 +4,13 @@ from typing import get_args
 
 import pytest
 
+from supervisor.consul.endpoints import ENDPOINTS
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.lane import NEVER
-from supervisor.endpoints import ENDPOINTS
-from supervisor.history import TROUBLES, History
-from supervisor.log.names import Name
-from supervisor.metrics.totals import ERRORS, Totals
+from supervisor.telemetry.history import TROUBLES, History
+from supervisor.telemetry.log.names import Name
+from supervisor.telemetry.metrics.counters import ERRORS, Totals
 from tests.answers.__main__ import name_of, table
 from tests.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, good, outcomes
 from tests.answers.stories import STORIES, Story, moments

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from supervisor.config import schema
 from supervisor.config.conformance import conforms
-from supervisor.config.deviations import deviations
+from supervisor.config.schema_errors import deviations
 from tests.support.examples import CONFIGURATIONS
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import ENVIRON, ROOT

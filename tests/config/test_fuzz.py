@@ -9,7 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from supervisor.check import report
+from supervisor.check.report import report
 from supervisor.config import Config, ConfigError, load
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "configs"

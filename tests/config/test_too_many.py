@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from supervisor.config import ConfigError, load, schema
-from supervisor.config.deviations import deviations
 from supervisor.config.problems import Places, Report
+from supervisor.config.schema_errors import deviations
 from supervisor.config.validation import validate
 
 SCHEMA = schema()

@@ -19,10 +19,10 @@ from typing import Any
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import Contender, departing_contender, new_contender
-from supervisor.core.memory import is_adoptable
+from supervisor.core.lock.semaphore import LOCK
+from supervisor.core.record import is_adoptable
 from supervisor.core.reload import Fate, fates_of
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
-from supervisor.core.slots import LOCK
 from supervisor.core.step import step
 from tests.core.sameness import Key, Naming, part
 from tests.core.walks import hook

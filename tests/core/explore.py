@@ -19,11 +19,11 @@ from itertools import count
 from math import inf
 
 from supervisor.core import actions as a
-from supervisor.core import claim as rules
 from supervisor.core import events as e
-from supervisor.core import herd
 from supervisor.core.contender import contender_of
 from supervisor.core.lane import NEVER
+from supervisor.core.lock import backoff
+from supervisor.core.lock import base as rules
 from supervisor.core.settings import Wanted
 from supervisor.core.step import step
 from tests.core.adversary import NOBODY, World, every_answer, may_happen, settles
@@ -80,12 +80,12 @@ def explore(walk: Walk, enough: float = inf) -> Walked:
 @contextmanager
 def _fewer_steps() -> Iterator[None]:
     """Five idle wakes are not other than one, and a lost race than seven, but for the number of states."""
-    usual = rules.IDLE_WAKES_MAX, herd.LESS
-    rules.IDLE_WAKES_MAX, herd.LESS = 1, round(1 / herd.EAGERNESS_MIN)
+    usual = rules.IDLE_WAKES_MAX, backoff.LESS
+    rules.IDLE_WAKES_MAX, backoff.LESS = 1, round(1 / backoff.EAGERNESS_MIN)
     try:
         yield
     finally:
-        rules.IDLE_WAKES_MAX, herd.LESS = usual
+        rules.IDLE_WAKES_MAX, backoff.LESS = usual
 
 
 class _Explorer:

@@ -14,15 +14,15 @@ from math import ceil, inf
 from typing import Any
 
 from supervisor.core import actions as a
-from supervisor.core import key as keys
-from supervisor.core import slots
 from supervisor.core.actions import Memory
-from supervisor.core.change import Change
+from supervisor.core.candidate_check import Health
 from supervisor.core.contender import Contender
 from supervisor.core.events import ContenderKey, KeyView, LockKey, SlotsView
-from supervisor.core.health import Health
 from supervisor.core.lane import Lane
-from supervisor.core.memory import Ledger
+from supervisor.core.lock import election as keys
+from supervisor.core.lock import semaphore
+from supervisor.core.on_change import Change
+from supervisor.core.record import Ledger
 from supervisor.core.sequence import Sequence
 from supervisor.core.session import Session
 from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
@@ -173,18 +173,18 @@ _HOW: dict[tuple[type, str], How] = {
     (keys.Key, "try_at"): _exact_due,
     (keys.Key, "holder"): _session,
     (keys.Key, "seen"): _seen,
-    (slots.Slots, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
-    (slots.Slots, "free_since"): lambda at, _, naming: naming.age(at, slots.RANKS_S_MAX),
-    (slots.Slots, "try_at"): _exact_due,
-    (slots.Slots, "opens_at"): lambda at, _, naming: at != inf,
-    (slots.Slots, "not_before"): _exact_due,
-    (slots.Slots, "limit"): _left_out,
-    (slots.Slots, "prune_delay_s"): _left_out,
-    (slots.Slots, "ours"): _session,
-    (slots.Slots, "index"): _index,
-    (slots.Slots, "idle_wakes"): _left_out,
-    (slots.Missing, "name"): _session,
-    (slots.Missing, "since"): lambda at, _, naming: naming.age(at, naming.lease.lock_delay_s + 1.0),
+    (semaphore.Slots, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
+    (semaphore.Slots, "free_since"): lambda at, _, naming: naming.age(at, semaphore.RANKS_S_MAX),
+    (semaphore.Slots, "try_at"): _exact_due,
+    (semaphore.Slots, "opens_at"): lambda at, _, naming: at != inf,
+    (semaphore.Slots, "not_before"): _exact_due,
+    (semaphore.Slots, "limit"): _left_out,
+    (semaphore.Slots, "prune_delay_s"): _left_out,
+    (semaphore.Slots, "ours"): _session,
+    (semaphore.Slots, "index"): _index,
+    (semaphore.Slots, "idle_wakes"): _left_out,
+    (semaphore.Missing, "name"): _session,
+    (semaphore.Missing, "since"): lambda at, _, naming: naming.age(at, naming.lease.lock_delay_s + 1.0),
     (SlotsView, "index"): _left_out,
     (LockKey, "create_index"): _left_out,
     (LockKey, "modify_index"): _index,

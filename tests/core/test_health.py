@@ -1,8 +1,8 @@
 """candidate_check: unfit until it rises, a holder steps down when it falls, and it delays nothing."""
 
 from supervisor.core import actions as a
+from supervisor.core import candidate_check as healths
 from supervisor.core import events as e
-from supervisor.core import health as healths
 from supervisor.core.lane import NEVER
 from supervisor.core.settings import CandidateCheck
 from tests.core.play import (

@@ -7,9 +7,9 @@ from itertools import count
 import pytest
 
 from supervisor.core import events as e
-from supervisor.core import herd
 from supervisor.core.contender import Contender
-from supervisor.core.key import LAG_S_MAX, Holder, Key
+from supervisor.core.lock import backoff
+from supervisor.core.lock.election import LAG_S_MAX, Holder, Key
 from tests.core.play import (
     ACQUIRE,
     CREATE,
@@ -33,7 +33,7 @@ GUARD_S = 15.002  # the lock-delay of ``behind``'s rival, and Consul's slack
 
 def held(low: float, high: float = 1.0) -> e.KeyView:
     """By the rival, since an index at which a play draws a number between these."""
-    index = next(index for index in count(10) if low <= herd.draw(0.0, index) < high)
+    index = next(index for index in count(10) if low <= backoff.draw(0.0, index) < high)
     return replace(RIVAL, index=index, modify_index=index)
 
 
@@ -134,7 +134,7 @@ def test_each_time_that_the_key_is_free_is_drawn_anew() -> None:
 def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
     """Its session comes when the key has been free for a while, and all that wait have tried."""
     play, rival = Play(contender()), held(0.9)
-    play.contender = less_eager(play, herd.EAGERNESS_MIN)
+    play.contender = less_eager(play, backoff.EAGERNESS_MIN)
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, rival, f"{watched(rival)}, info rival")
     play.does(0.15, INFO, e.SessionInfo(15.0, "ours"), "")
@@ -147,7 +147,7 @@ def test_who_leaves_it_to_others_looks_a_little_later_but_before_its_turn() -> N
     """So late that those before it have done, and so early that the watch can tell that they have."""
     assert lag_s(one_of_many(0.25, 0.0, 0.25)) == 0.0
     assert 0.0 < lag_s(one_of_many(0.25, 0.45, 0.55)) < 0.01
-    assert lag_s(one_of_many(herd.EAGERNESS_MIN, 0.9)) == LAG_S_MAX
+    assert lag_s(one_of_many(backoff.EAGERNESS_MIN, 0.9)) == LAG_S_MAX
 
 
 def test_who_has_seen_it_free_looks_at_once_whether_it_was_taken() -> None:
@@ -205,7 +205,7 @@ def test_a_holder_that_nobody_saw_give_it_up_teaches_nothing() -> None:
 
 
 def test_eagerness_has_a_least() -> None:
-    assert herd.less(herd.EAGERNESS_MIN) == herd.EAGERNESS_MIN
+    assert backoff.less(backoff.EAGERNESS_MIN) == backoff.EAGERNESS_MIN
 
 
 def test_a_try_that_the_lock_delay_refuses_is_no_lost_race() -> None:
@@ -234,11 +234,11 @@ def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) ->
 
 def shy(*, kin: bool = True) -> Play:
     """It would try late; it has looked at 1.0, and does not know why the key is free."""
-    play = one_of_many(herd.EAGERNESS_MIN, 0.9, kin=kin)
+    play = one_of_many(backoff.EAGERNESS_MIN, 0.9, kin=kin)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
     assert play.contender.claim.free_since == 1.0 - LAG_S_MAX
-    assert 0.08 - LAG_S_MAX < wait_s(play) < herd.WAIT_S_MAX - LAG_S_MAX
+    assert 0.08 - LAG_S_MAX < wait_s(play) < backoff.WAIT_S_MAX - LAG_S_MAX
     return play
 
 
@@ -251,7 +251,7 @@ def test_where_it_does_the_key_was_released_and_is_tried_for_in_turn() -> None:
     play = shy()
     play.does(1.010, "info rival")
     play.does(1.012, INFO, e.SessionInfo(15.0), "")
-    assert 0.05 < play.deadline - play.now < herd.WAIT_S_MAX - herd.GUESS_S
+    assert 0.05 < play.deadline - play.now < backoff.WAIT_S_MAX - backoff.GUESS_S
     play.does(play.deadline, "acquire s")
 
 
@@ -259,13 +259,13 @@ def test_where_answers_take_long_others_are_given_longer_to_be_heard_of() -> Non
     play = shy()
     play.does(1.010, "info rival")
     play.does(1.110, INFO, e.SessionInfo(15.0), "")
-    assert 20 * 0.05 < play.contender.claim.try_at - play.now < 20 * (herd.WAIT_S_MAX - herd.GUESS_S)
+    assert 20 * 0.05 < play.contender.claim.try_at - play.now < 20 * (backoff.WAIT_S_MAX - backoff.GUESS_S)
 
 
 def test_who_comes_after_something_else_tries_in_its_turn_without_a_question() -> None:
     """Another program may end its session right behind the release: that it is gone tells nothing."""
     play = shy(kin=False)
-    assert 0.04 < play.deadline - play.now < herd.WAIT_S_MAX
+    assert 0.04 < play.deadline - play.now < backoff.WAIT_S_MAX
     play.does(play.deadline, "acquire s")
 
 
@@ -273,7 +273,7 @@ def test_who_gets_no_answer_tries_in_its_turn() -> None:
     play = shy()
     play.does(1.010, "info rival")
     play.does(1.012, INFO, SILENCE, "")
-    assert 0.04 < play.deadline - play.now < herd.WAIT_S_MAX
+    assert 0.04 < play.deadline - play.now < backoff.WAIT_S_MAX
     play.does(play.deadline, "acquire s")
 
 
@@ -302,12 +302,12 @@ def test_where_it_is_gone_the_lock_delay_is_waited_out_and_asked_for_again_only_
 
 def test_who_learns_too_late_of_what_kind_the_holder_was_tries_in_its_turn() -> None:
     play, rival = waiting(), held(0.9)
-    play.contender = less_eager(play, herd.EAGERNESS_MIN)
+    play.contender = less_eager(play, backoff.EAGERNESS_MIN)
     play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
     play.does(1.005, INFO, e.SessionInfo(15.0, "ours"), "")
-    assert play.deadline < 1.0 + herd.WAIT_S_MAX
+    assert play.deadline < 1.0 + backoff.WAIT_S_MAX
     play.does(play.deadline, "acquire s")
 
 
@@ -355,13 +355,13 @@ def test_of_any_number_few_try_after_some_hand_overs(many: int) -> None:
     eager = [1.0] * many
     tried = []
     for index in range(40):
-        waits = [herd.patience_s(eager[who], herd.draw(spreads[who], index)) for who in range(many)]
+        waits = [backoff.patience_s(eager[who], backoff.draw(spreads[who], index)) for who in range(many)]
         first = min(waits)
-        tried.append(sum(wait < first + herd.SECOND_S for wait in waits))
+        tried.append(sum(wait < first + backoff.SECOND_S for wait in waits))
         won = dice.choice([who for who in range(many) if waits[who] == first])
-        lost = [who for who in range(many) if eager[who] < 1.0 or waits[who] < first + herd.SECOND_S]
+        lost = [who for who in range(many) if eager[who] < 1.0 or waits[who] < first + backoff.SECOND_S]
         for who in lost:
-            eager[who] = herd.less(eager[who])
+            eager[who] = backoff.less(eager[who])
         eager[won] = 1.0
     assert tried[0] == many
     assert sum(tried[20:]) / 20 < 3 + many / 100
@@ -369,13 +369,13 @@ def test_of_any_number_few_try_after_some_hand_overs(many: int) -> None:
 
 def test_what_a_contender_draws_is_spread_evenly_over_herds_and_over_occasions() -> None:
     dice = random.Random(1)
-    herds = [herd.draw(dice.random(), 12) for _ in range(4000)]
-    times = [herd.draw(0.3, index) for index in range(4000)]
+    herds = [backoff.draw(dice.random(), 12) for _ in range(4000)]
+    times = [backoff.draw(0.3, index) for index in range(4000)]
     for drawn in (herds, times):
         for tenth in range(10):
             assert 300 < sum(tenth / 10 <= each < (tenth + 1) / 10 for each in drawn) < 500
 
 
 def test_the_longest_wait_is_that_of_the_least_eager() -> None:
-    assert herd.patience_s(herd.EAGERNESS_MIN, 1.0) == pytest.approx(herd.WAIT_S_MAX)
-    assert herd.WAIT_S_MAX < 0.1 < 1.2 * herd.WAIT_S_MAX
+    assert backoff.patience_s(backoff.EAGERNESS_MIN, 1.0) == pytest.approx(backoff.WAIT_S_MAX)
+    assert backoff.WAIT_S_MAX < 0.1 < 1.2 * backoff.WAIT_S_MAX

@@ -5,7 +5,7 @@ from dataclasses import replace
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import contender_of, departing_contender
-from supervisor.core.node import Node, Successor
+from supervisor.core.contenders import Node, Successor
 from supervisor.core.settings import ItemSettings, Wanted
 from tests.core.play import (
     ACQUIRE,

@@ -7,7 +7,7 @@ from typing import Any
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import departing_contender, new_contender
-from supervisor.core.node import Node, Successor
+from supervisor.core.contenders import Node, Successor
 from supervisor.core.session import Stage
 from tests.core.play import RIVAL, contender, hook
 

@@ -8,7 +8,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.pace import FIRST_HASTE_MAX, HASTE_MAX, on_beat
+from supervisor.core.jitter import FIRST_HASTE_MAX, HASTE_MAX, on_beat
 from tests.core.play import ACQUIRE, CREATE, FREE, INFO, OURS, READ, RENEW, RIVAL, WATCH, WON, Play, contender
 
 SPREADS = (0.0, 0.25, 0.5, 0.999)

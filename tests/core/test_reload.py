@@ -8,7 +8,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import new_contender
-from supervisor.core.node import Node
+from supervisor.core.contenders import Node
 from supervisor.core.reload import Fate, fates_of
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
 from supervisor.core.step import step

@@ -6,8 +6,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.memory import is_adoptable
-from supervisor.core.slots import LOCK
+from supervisor.core.lock.semaphore import LOCK
+from supervisor.core.record import is_adoptable
 from tests.core.play import RENEW, SILENCE, Play
 from tests.core.slot_play import (
     ASK,

@@ -4,7 +4,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.slots import LOCK
+from supervisor.core.lock.semaphore import LOCK
 from tests.core.play import RENEW, Play
 from tests.core.slot_play import (
     ASK,

@@ -4,9 +4,9 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core.frozen import replace
 from supervisor.core.session import CREATE_WITHOUT_TTL_RETRY_S
 from supervisor.core.throttle import THROTTLED_S_MAX
-from supervisor.core.values import replace
 from tests.core.play import (
     ACQUIRE,
     CREATE,

@@ -6,11 +6,11 @@ their order in a list and the shape of Consul's tree.
 
 import random
 
-from supervisor import consul_slots
+from supervisor.consul import semaphore
 from supervisor.core.actions import Enroll, Leave, Roster, SetRoster, TakeSlot
 from tests.devagent.sequences import Sequence, Step, quick, timed
 
-FLAGS = consul_slots.SEMAPHORE_FLAGS
+FLAGS = semaphore.SEMAPHORE_FLAGS
 LIST, LOCK = "/kv/$Kp/?recurse", "/kv/$Kp/.lock"
 LIST_READ = Step("GET", f"{LIST}&consistent", name="it")
 LOCK_READ = Step("GET", f"{LOCK}?consistent", name="il")
@@ -79,5 +79,5 @@ def transaction(source: random.Random, who: str, index: str) -> str:
         SetRoster(*where, roster, 1): 1,
     }
     action = source.choices(list(made), list(made.values()))[0]
-    encoded = (consul_slots.step(action).body or b"").decode().replace('"Index":1', f'"Index":{index}')
+    encoded = (semaphore.step(action).body or b"").decode().replace('"Index":1', f'"Index":{index}')
     return encoded.replace(f"$Kp/{session}", f"$Kp/c{who}")

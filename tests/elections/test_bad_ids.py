@@ -8,7 +8,7 @@ import pytest
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import Memory, Step
 from supervisor.journal import identity_here
-from supervisor.journal.lines import settings_line, state_line
+from supervisor.journal.format import settings_line, state_line
 from tests.core.play import contender
 from tests.elections.scene import Scene
 from tests.support.supervisor import Supervisor

@@ -11,11 +11,11 @@ import pytest
 from supervisor.config import Config, load
 from supervisor.core.events import HooksChecked
 from supervisor.hooks import group
-from supervisor.log import Log
 from supervisor.preflight import lookout as lookouts
 from supervisor.preflight import questions
 from supervisor.preflight.inquiry import Inquiry
 from supervisor.preflight.lookout import Lookout
+from supervisor.telemetry.log import Log
 from tests.support.hung import needs_root, stuck
 from tests.support.patience import PATIENCE_S
 

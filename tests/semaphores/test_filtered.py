@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from supervisor.consul_slots import Reader
+from supervisor.consul.semaphore import Reader
 from tests.support.background import Server
 from tests.support.supervisor import Supervisor, command
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.consul.client import Exchanges, shared_prefixes
+from supervisor.consul.shared import WATCHES_MAX
+from supervisor.consul.spacing import BURST, EVERY_S
 from supervisor.core.actions import ReadKey, WatchKey
 from supervisor.core.events import Answered, Denied, KeyView, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.daemon import boottime
-from supervisor.exchanges import Exchanges, shared_prefixes
-from supervisor.log import Log
-from supervisor.sharing import WATCHES_MAX
-from supervisor.spacing import BURST, EVERY_S
+from supervisor.daemon.loop import boottime
+from supervisor.telemetry.log import Log
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S

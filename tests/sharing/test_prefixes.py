@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.sharing import WATCHES_MAX, prefixes_for
+from supervisor.consul.shared import WATCHES_MAX, prefixes_for
 
 KEYS = st.sets(st.text("ab/-", min_size=1, max_size=8), max_size=60)
 

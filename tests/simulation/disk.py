@@ -11,9 +11,9 @@ from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import Remember
+from supervisor.hooks.leftovers import Group
 from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
-from supervisor.journal.lines import read
-from supervisor.leftovers import Group
+from supervisor.journal.format import read
 from tests.simulation.files import ITEM
 
 CONSUL = ConsulSettings("http://127.0.0.1:8500")

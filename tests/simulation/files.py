@@ -8,7 +8,6 @@ import random
 from dataclasses import fields, replace
 from typing import Any, Literal
 
-from supervisor import roster
 from supervisor.core.lease import MARGIN_MIN_S, MARGIN_SHARE, lose_terms
 from supervisor.core.settings import (
     LOCK_SUFFIX,
@@ -21,6 +20,7 @@ from supervisor.core.settings import (
     SemaphoreSettings,
     SessionSettings,
 )
+from supervisor.formats import semaphore_record
 
 ITEM = "app"
 KEY = "service/app/leader"
@@ -67,7 +67,7 @@ def semaphore_of(dice: random.Random) -> SemaphoreSettings:
 def of_node(settings: ItemSettings, node: str) -> ItemSettings:
     """As this node's file has it, whose value names the node."""
     if isinstance(settings, SemaphoreSettings):
-        return replace(settings, value=roster.body({"Node": node}, settings.prune_delay_s))
+        return replace(settings, value=semaphore_record.body({"Node": node}, settings.prune_delay_s))
     return replace(settings, value=node.encode())
 
 

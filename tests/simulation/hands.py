@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from supervisor import roster as rosters
-from supervisor.consul_slots import SEMAPHORE_FLAGS
+from supervisor.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.core.actions import Roster
+from supervisor.formats import semaphore_record as rosters
 from tests.simulation.cluster import Cluster
 from tests.simulation.files import KEY, LIMIT_MAX, PREFIX
 from tests.simulation.holders import LOCK

@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from supervisor import roster as rosters
 from supervisor.core.actions import Roster
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.devagent.store import NEVER, Store
+from supervisor.formats import semaphore_record as rosters
 from tests.simulation.files import KEY, PREFIX
 from tests.simulation.trace import short
 

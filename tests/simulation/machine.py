@@ -12,8 +12,8 @@ from typing import Protocol
 from supervisor.core.actions import Action, StartHook, StartRun
 from supervisor.core.events import Event
 from supervisor.core.settings import ItemSettings
+from supervisor.daemon.restore import transitions_of
 from supervisor.journal import Identity, Recorded
-from supervisor.recovery import transitions_of
 from tests.simulation.application import NEVER, Application
 from tests.simulation.children import Child, Children, Started
 from tests.simulation.cluster import Cluster

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import requests
 
-from supervisor.consul import Consul
+from supervisor.consul.codec import Consul
 from supervisor.core.actions import CreateSession, Request, Write
 from supervisor.core.events import Outcome, Unknown
 from supervisor.devagent.messages import Answer, Waiting

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from supervisor.consul import Consul
+from supervisor.consul.codec import Consul
+from supervisor.consul.token import Token
 from supervisor.core.actions import (
     Action,
     Became,
@@ -27,13 +28,12 @@ from supervisor.core.actions import (
     StopRun,
 )
 from supervisor.core.contender import Contender
+from supervisor.core.contenders import Node
 from supervisor.core.events import Answered, Event, HookEnded, Outcome, Remembered, RunEnded, StopAsked, Tick
-from supervisor.core.node import Node
 from supervisor.core.settings import Wanted
-from supervisor.driver import Driver
-from supervisor.leftovers import Group
-from supervisor.recovery import Origin, start
-from supervisor.token import Token
+from supervisor.daemon.driver import Driver
+from supervisor.daemon.restore import Origin, start
+from supervisor.hooks.leftovers import Group
 from tests.simulation.children import Child, Started
 from tests.simulation.disk import CONSUL
 from tests.simulation.files import ITEM

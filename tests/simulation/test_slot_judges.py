@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from supervisor import roster as rosters
 from supervisor.core.actions import HookContext, Reason, Role, Roster, StartHook, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.devagent.kv import Entry
 from supervisor.devagent.sessions import DELETE, Session
 from supervisor.devagent.store import Store
+from supervisor.formats import semaphore_record as rosters
 from tests.simulation.files import PREFIX
 from tests.simulation.holders import LOCK, OfSlots, Pruning, Taking
 from tests.simulation.judges import Broken, LoseForEveryAcquire

@@ -4,8 +4,8 @@ import json
 import os
 from typing import Any
 
-from supervisor.log import Level, Log
-from supervisor.outlet import Outlet
+from supervisor.telemetry.log import Level, Log
+from supervisor.telemetry.log.sink import Outlet
 
 
 class Written:

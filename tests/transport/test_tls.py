@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from supervisor.core.settings import Tls
-from supervisor.reading import read_within
+from supervisor.filesystem.reading import read_within
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
 from supervisor.transport.tls import PULSE_S, TlsContext
 from tests.support.hung import hung, needs_root

@@ -10,7 +10,7 @@ from importlib import resources
 
 import pytest
 
-from supervisor.history import TRANSITIONS_MAX
+from supervisor.telemetry.history import TRANSITIONS_MAX
 from tests.elections.scene import Scene
 from tests.support.pages import ROOT
 from tests.web.reader import Reader

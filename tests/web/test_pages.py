@@ -13,9 +13,9 @@ from supervisor.core import events as e
 from supervisor.core.actions import Role, Roster
 from supervisor.core.contender import new_contender
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
-from supervisor.history import ATTEMPTS_MAX, TRANSITIONS_MAX
 from supervisor.http_server import HttpRequest
-from supervisor.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, VERSION
+from supervisor.telemetry.history import ATTEMPTS_MAX, TRANSITIONS_MAX
+from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, VERSION
 from supervisor.web.listener import LIMITS, RETRY_S
 from supervisor.web.routes import METHODS
 from tests.support.pages import HTTP as PAGE

@@ -12,14 +12,14 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
 from supervisor.core.contender import new_contender
+from supervisor.core.contenders import Node
 from supervisor.core.lease import lease_of
-from supervisor.core.node import Node
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
 from supervisor.core.tenure import Phase, Tenure
-from supervisor.history import ATTEMPTS_MAX, DENIED_S, TRANSITIONS_MAX, History
 from supervisor.http_server import HttpRequest
-from supervisor.metrics import Metrics
-from supervisor.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, Facts, Status
+from supervisor.telemetry.history import ATTEMPTS_MAX, DENIED_S, TRANSITIONS_MAX, History
+from supervisor.telemetry.metrics import Metrics
+from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, Facts, Status
 from supervisor.web import Routes
 from tests.core.play import ROOM_S, contender
 

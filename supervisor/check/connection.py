@@ -1,0 +1,177 @@
+"""Questions of ``check --connect`` to the real Consul: reachable, led, its agent, and the token's rights.
+
+Nothing that it asks has an effect. Rights are shown by writes that Consul looks at and cannot carry
+out: a check-and-set at an index that no key has, a session bound to a check that nobody has. Consul
+answers both with the reason, after it has looked at the token; so a right is known without naming
+the agent's node, and without Consul's internal API. One deadline covers all.
+"""
+
+import asyncio
+import socket
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Any
+from uuid import uuid4
+
+import requests
+
+from supervisor.check import findings
+from supervisor.check.findings import AgentFacts, Finding, Level
+from supervisor.config import Config, ConsulSettings
+from supervisor.consul import permissions
+from supervisor.consul.codec import Consul
+from supervisor.consul.responses import Unreadable, json_of, said, why
+from supervisor.consul.token import Token
+from supervisor.core.actions import CreateSession, DestroySession, ReadKey, Request
+from supervisor.core.events import Created, Outcome
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.transport import Endpoint, ExchangeFailed, Transport
+
+CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader; an item takes a millisecond
+NO_PATH = "No path to datacenter"
+NO_INDEX = 2**63 - 1  # of a key that was changed as often: there is none
+
+
+async def examine(config: Config, hostname: str) -> list[Finding]:
+    """What there is to say about Consul, in the order of importance; ``hostname`` is this machine's.
+
+    Raises TokenError when the token file cannot be used.
+    """
+    examination = _Examination(config.consul)
+    try:
+        return await examination.findings(config.items, hostname)
+    finally:
+        await examination.close()
+
+
+def is_reached(found: list[Finding]) -> bool:
+    """Whether Consul answered and has a leader."""
+    return not any(one.what in ("reachable", "leader") and one.level is Level.ERROR for one in found)
+
+
+class _NoAnswer(Exception):
+    """There is none within the deadline; the text says why."""
+
+
+class _Examination:
+    """The exchanges of one run, one after the other over one connection where that can be."""
+
+    def __init__(self, settings: ConsulSettings) -> None:
+        endpoint = Endpoint.of(settings.address, settings.tls)
+        self._peer = endpoint.peer
+        self._datacenter = settings.datacenter
+        self._consul = Consul(settings, endpoint.base_url, Token(settings))
+        self._transport = Transport(endpoint)
+        self._deadline = asyncio.get_running_loop().time() + CONNECT_S
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def findings(self, items: tuple[ItemSettings, ...], hostname: str) -> list[Finding]:
+        try:
+            no_path, leader = await self._leader()
+        except (_NoAnswer, Unreadable) as failure:
+            return [
+                Finding("reachable", Level.ERROR, str(failure), "start the agent, or mend consul.address")
+            ]
+        reachable = Finding("reachable", Level.OK, f"Consul answers at {self._peer}")
+        if no_path:
+            return [reachable, findings.of_no_path(str(self._datacenter), no_path)]
+        found = [reachable, findings.of_leader(leader)]
+        if not leader:
+            return found
+        try:
+            facts, of_agent = await self._agent(hostname, items)
+            found += of_agent
+            if of_agent[0].what == "token":
+                return found
+            for settings in items:
+                found += findings.together(await self._rights(settings, facts.node if facts else ""))
+        except _NoAnswer as failure:
+            found.append(Finding("rest", Level.UNTOLD, f"not all was answered: {failure}"))
+        return found
+
+    async def _leader(self) -> tuple[str, str]:
+        """Why there is no way to the datacenter, blank if there is one; and who leads, blank for nobody."""
+        response = await self._asked(self._consul.question("status/leader"))
+        if response.status_code == 500 and NO_PATH in why(response):
+            return why(response), ""
+        if response.status_code == 500:
+            return "", ""  # an agent that knows no server
+        if response.status_code != 200:
+            raise Unreadable(f"no Consul answers at {self._peer}: {why(response)}")
+        return "", json_of(response, str)
+
+    async def _agent(
+        self, hostname: str, items: tuple[ItemSettings, ...]
+    ) -> tuple[AgentFacts | None, list[Finding]]:
+        response = await self._asked(self._consul.question("agent/self"))
+        if response.status_code == 403 and permissions.UNKNOWN_TOKEN in said(response):
+            return None, [findings.of_token(why(response))]
+        try:
+            if response.status_code != 200:
+                raise Unreadable(why(response))
+            answer: dict[str, Any] = json_of(response, dict)
+        except Unreadable as error:
+            return None, findings.unknown_agent(str(error), response.status_code == 403)
+        facts = findings.facts_of(answer)
+        is_local = _is_local(facts.address)
+        found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
+        return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
+
+    async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
+        found = []
+        for shown, key in _keys_of(settings).items():
+            read = await self._outcome(ReadKey("", 0.0, CONNECT_S, key))
+            found.append(findings.of_read(settings, shown, read))
+            if settings.contend:
+                response = await self._asked(self._consul.transaction(impossible_write(key)))
+                found.append(findings.of_write(settings, shown, why(response)))
+        if settings.contend:
+            found.append(await self._session(settings, node))
+        return found
+
+    async def _session(self, settings: ItemSettings, node: str) -> Finding:
+        """The check that nobody has comes last, so that Consul looks at all else before it."""
+        impossible = str(uuid4())
+        checks = (*settings.session.service_checks, impossible)
+        session = replace(settings.session, service_checks=checks)
+        outcome = await self._outcome(CreateSession("", 0.0, CONNECT_S, session))
+        if isinstance(outcome, Created):  # a Consul that does not look at checks
+            await self._outcome(DestroySession("", 0.0, CONNECT_S, outcome.session))
+        return findings.of_session(settings, node, impossible, outcome)
+
+    async def _outcome(self, request: Request) -> Outcome:
+        return self._consul.decode(request, await self._asked(self._consul.encode(request)))
+
+    async def _asked(self, request: requests.PreparedRequest) -> requests.Response:
+        left_s = max(0.0, self._deadline - asyncio.get_running_loop().time())
+        try:
+            return await self._transport.exchange(request, timeout_s=left_s, fresh=request.method != "GET")
+        except ExchangeFailed as failure:
+            raise _NoAnswer(str(failure)) from None
+
+
+def _keys_of(settings: ItemSettings) -> dict[str, str]:
+    """Keys that stand for all which the item needs, by what they are called; of contender keys one that
+    nobody has."""
+    keys = {settings.key: settings.key}
+    if isinstance(settings, SemaphoreSettings):
+        keys[f"{settings.prefix}/SESSION"] = f"{settings.prefix}/{uuid4()}"
+    return keys
+
+
+def impossible_write(key: str) -> list[dict[str, object]]:
+    """A transaction that Consul refuses after it has looked at the rights of the token."""
+    return [{"Verb": "cas", "Key": key, "Value": "", "Index": NO_INDEX}]
+
+
+def _is_local(address: str) -> bool:
+    """Whether this is an address of this machine: only to such a one can a socket be bound. Sends nothing."""
+    try:
+        family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except (ValueError, OSError):
+        return False
+    return True

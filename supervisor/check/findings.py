@@ -1,0 +1,251 @@
+"""What ``check --connect`` makes of Consul's answers: one finding for each thing that must be right.
+
+Pure functions of answers and settings: nothing here asks, and nothing is printed. A finding says
+what is so, and the remedy where something is wrong; it never holds the token.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from supervisor.consul import permissions, versions
+from supervisor.consul.shared.grouping import questions_of
+from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome, Refused
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+
+OTHERS_EACH = 2  # connections of an item beside its watch: a read, and a renewal or a write
+OTHERS_MAX = 56  # of all items: exchanges.BRIEF_MAX under way and pool.IDLE_MAX kept
+SOME_NODE = "NAME-OF-THE-AGENTS-NODE"
+
+
+class Level(StrEnum):
+    """How it stands with one thing."""
+
+    OK = "ok"
+    WARNING = "warning"
+    UNTOLD = "cannot tell"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``what`` is looked at, of ``item`` (blank: of the agent, or Consul); ``text`` says how it is,
+    ``remedy`` what to do (blank: nothing)."""
+
+    what: str
+    level: Level
+    text: str
+    remedy: str = ""
+    item: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """What an agent says of itself (``/v1/agent/self``); ``debug`` is its own configuration."""
+
+    node: str
+    address: str
+    version: str
+    datacenter: str
+    debug: Mapping[str, Any] = field(repr=False)
+
+
+def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
+    """The facts in an answer; blank where it does not say."""
+    parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
+    config, member, debug = (parts[name] for name in _PARTS)
+    return AgentFacts(
+        node=_text(config, "NodeName"),
+        address=_text(member, "Addr"),
+        version=_text(config, "Version"),
+        datacenter=_text(config, "Datacenter"),
+        debug=debug,
+    )
+
+
+_PARTS = ("Config", "Member", "DebugConfig")
+
+
+def _text(part: Mapping[str, Any], name: str) -> str:
+    value = part.get(name)
+    return value if isinstance(value, str) else ""
+
+
+# --- the agent -----------------------------------------------------------------------------------
+
+
+def of_leader(leader: str) -> Finding:
+    """``leader``: the address that ``/v1/status/leader`` tells; blank when there is none."""
+    if leader:
+        return Finding("leader", Level.OK, f"Consul's leader is {leader}")
+    text = "Consul has no leader: no lock can be taken or kept"
+    return Finding("leader", Level.ERROR, text, "bring back a majority of its servers")
+
+
+def of_no_path(datacenter: str, why: str) -> Finding:
+    """The agent's servers know no way to the datacenter of the file."""
+    text = f"Consul cannot reach the datacenter {datacenter}: it answers {why}"
+    return Finding("datacenter", Level.ERROR, text, "correct consul.datacenter, or leave it out")
+
+
+def of_datacenter(asked: str | None, own: str, items: Collection[ItemSettings]) -> list[Finding]:
+    """``asked``: the datacenter of the file, ``own``: that of the agent. Consul makes no session of this
+    agent's node in another datacenter, so nothing can be held there."""
+    if asked is None or not own or asked == own:
+        return []
+    contenders = [settings.name for settings in items if settings.contend]
+    if not contenders:
+        text = f"keys of the datacenter {asked} are watched through an agent of {own}"
+        return [Finding("datacenter", Level.OK, text)]
+    text = (
+        f"nothing can be held in the datacenter {asked} through an agent of {own}: "
+        f"{len(contenders)} of the file contend, the first is {contenders[0]}"
+    )
+    remedy = (
+        "leave consul.datacenter out, or give consul.address an agent of that datacenter; observers may stay"
+    )
+    return [Finding("datacenter", Level.ERROR, text, remedy)]
+
+
+def of_agent(
+    facts: AgentFacts, hostname: str, *, is_local: bool, items: Collection[ItemSettings]
+) -> list[Finding]:
+    """``is_local``: whether the address that the agent is known by is one of this machine's."""
+    return [
+        _of_version(facts),
+        _of_machine(facts, hostname, is_local=is_local),
+        _of_leave(facts),
+        _of_connections(facts, items),
+    ]
+
+
+def unknown_agent(why: str, denied: bool) -> list[Finding]:
+    """The agent does not say what it is."""
+    text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
+    rule = f'to be told, let the token read it: agent "{SOME_NODE}" {{ policy = "read" }}' if denied else ""
+    return [Finding("agent", Level.UNTOLD, text, permissions.by_agent(why) or rule)]
+
+
+def _of_version(facts: AgentFacts) -> Finding:
+    numbers = versions.numbers(facts.version)
+    if numbers is None:
+        return Finding("version", Level.UNTOLD, "the agent does not say its version")
+    if numbers < versions.OLDEST:
+        return Finding("version", Level.ERROR, f"Consul {facts.version} is older than 1.8", "upgrade it")
+    doubt, remedy = versions.doubt(facts.version)
+    if doubt:
+        return Finding("version", Level.WARNING, doubt, remedy)
+    return Finding("version", Level.OK, f"Consul {facts.version}")
+
+
+def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:
+    named = f"{facts.node} ({facts.address})"
+    if not facts.node:
+        return Finding("machine", Level.UNTOLD, "the agent does not say which node it is")
+    if is_local or facts.node.partition(".")[0].lower() == hostname.partition(".")[0].lower():
+        return Finding("machine", Level.OK, f"the agent is this machine's: {named}")
+    text = f"the agent is another machine's, {named}: when that fails, this node is cut off"
+    return Finding("machine", Level.WARNING, text, "run an agent on this machine, and ask that one")
+
+
+def _of_leave(facts: AgentFacts) -> Finding:
+    leaves = facts.debug.get("LeaveOnTerm")
+    if not isinstance(leaves, bool):
+        return Finding("leave", Level.UNTOLD, "the agent does not say whether it leaves on SIGTERM")
+    if not leaves:
+        return Finding(
+            "leave", Level.OK, "a stop of the agent keeps its sessions (leave_on_terminate: false)"
+        )
+    text = "the agent leaves on SIGTERM, and its sessions end: each restart of it is a failover"
+    return Finding("leave", Level.WARNING, text, "set leave_on_terminate: false in the agent's configuration")
+
+
+def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Finding:
+    limit = facts.debug.get("HTTPMaxConnsPerClient")
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        return Finding("connections", Level.UNTOLD, "the agent does not say http_max_conns_per_client")
+    semaphores = sum(isinstance(settings, SemaphoreSettings) for settings in items)
+    watches = semaphores + questions_of(len(items) - semaphores, semaphores)
+    needed = watches + min(OTHERS_EACH * len(items), OTHERS_MAX)
+    if limit <= 0 or needed <= limit:
+        allowed = "no limit" if limit <= 0 else f"{limit} are allowed"
+        return Finding("connections", Level.OK, f"up to {needed} connections at a time, {allowed}")
+    text = f"{len(items)} items have up to {needed} connections at a time, the agent allows {limit} a client"
+    remedy = f"set limits.http_max_conns_per_client to {needed} or more in the agent's configuration"
+    return Finding("connections", Level.ERROR if watches >= limit else Level.WARNING, text, remedy)
+
+
+# --- rights --------------------------------------------------------------------------------------
+
+
+def of_token(why: str) -> Finding:
+    """Consul does not know the token."""
+    remedy = "put a token that exists into token_file (or token, or CONSUL_HTTP_TOKEN)"
+    return Finding("token", Level.ERROR, f"Consul refuses the token: {why}", remedy)
+
+
+def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
+    """Of a read of ``key``."""
+    if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
+        text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
+        return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")
+    if isinstance(outcome, KeyView):
+        return _right(settings, Level.OK, f"may read {key}")
+    if isinstance(outcome, Denied):
+        said = _said(outcome)
+        text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings)
+        return _right(settings, Level.ERROR, text, permissions.by_agent(said) or rule)
+    return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
+
+
+def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
+    """Of a check-and-set of ``key`` that cannot succeed; ``why``: status and reason that Consul answers."""
+    if why.startswith("409") and "index is stale" in why:
+        return _right(settings, Level.OK, f"may write {key}")
+    if why.startswith("403") or (why.startswith("409") and permissions.PERMISSION_DENIED in why):
+        text, rule = f"may not write {key}: Consul answers {why}", _key_rule(settings)
+        return _right(settings, Level.ERROR, text, permissions.by_agent(why) or rule)
+    return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
+
+
+def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outcome) -> Finding:
+    """Of a session like the item's that Consul cannot make, for it asks for the check ``impossible``."""
+    said = _said(outcome)
+    if isinstance(outcome, Created) or (isinstance(outcome, Refused) and impossible in said):
+        return _right(settings, Level.OK, "may make its session")
+    if isinstance(outcome, Denied):
+        rule = f'give the token: session "{node or SOME_NODE}" {{ policy = "write" }}'
+        text = f"may not make its session: Consul answers {said}"
+        return _right(settings, Level.ERROR, text, permissions.by_agent(said) or rule)
+    if isinstance(outcome, Refused):
+        remedy = "change ttl or the checks of its session, or session_ttl_min of Consul's servers"
+        return _right(settings, Level.ERROR, f"cannot make its session: Consul answers {said}", remedy)
+    if isinstance(outcome, Ineligible):
+        text = f"cannot make its session now: Consul answers {said}"
+        return _right(settings, Level.WARNING, text, "it contends when the check passes")
+    return _right(settings, Level.UNTOLD, f"whether it may make its session: Consul answers {said}")
+
+
+def together(found: Sequence[Finding]) -> list[Finding]:
+    """Of one item: what is right in one line, then what is not."""
+    right = [one for one in found if one.level is Level.OK]
+    wrong = [one for one in found if one.level is not Level.OK]
+    lines = [replace(right[0], text=", ".join(one.text for one in right))] if right else []
+    return lines + wrong
+
+
+def _right(settings: ItemSettings, level: Level, text: str, remedy: str = "") -> Finding:
+    return Finding("rights", level, text, remedy, settings.name)
+
+
+def _key_rule(settings: ItemSettings) -> str:
+    access = "write" if settings.contend else "read"
+    if isinstance(settings, SemaphoreSettings):
+        return f'give the token: key_prefix "{settings.prefix}/" {{ policy = "{access}" }}'
+    return f'give the token: key "{settings.key}" {{ policy = "{access}" }}'
+
+
+def _said(outcome: Outcome) -> str:
+    """Consul's own words: each finding has a remedy of its own."""
+    return str(getattr(outcome, "said", "") or getattr(outcome, "why", outcome))

@@ -1,0 +1,189 @@
+"""The figures of a configuration's leases: what an operator may count on, as text and as JSON.
+
+The words are those of the documentation of the lease; the numbers come from ``core.lease`` alone.
+Returns text and prints nothing; a value that may be a secret does not occur in it.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from supervisor.config import Config, Problem
+from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.formats.durations import words
+
+if TYPE_CHECKING:
+    from supervisor.check.findings import Finding
+
+_LABEL_WIDTH = 11
+_WHILE_IT_CHANGES = " are surely ridden out while Consul changes its leader"
+JSON_VERSION = 1  # of the shape; a field that is added leaves it as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was checked and found right. ``config`` None: a drop-in whose folder has other faults.
+
+    ``replaces``: the file in whose place a drop-in was checked; ``standing``: those other faults;
+    ``found``: what Consul answered, if it was asked.
+    """
+
+    config: Config | None
+    replaces: Path | None = None
+    standing: tuple[Problem, ...] = ()
+    found: "Sequence[Finding] | None" = None
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What is doubtful, or wrong elsewhere."""
+        return (*(self.config.warnings if self.config else ()), *self.standing)
+
+
+def report(config: Config) -> str:
+    """One paragraph an item, then the warnings; lines end with a newline."""
+    return as_text(Checked(config))
+
+
+def as_line(path: Path, config: Config) -> str:
+    """One line for one of several, and its warnings; lines end with a newline."""
+    count = len(config.items)
+    return f"{path}: valid, {count} item{'' if count == 1 else 's'}\n" + _warnings(config.warnings)
+
+
+def as_text(checked: Checked) -> str:
+    """The same after the file that a drop-in replaces, and before what Consul answered."""
+    paragraphs = [f"in the place of {checked.replaces}\n"] if checked.replaces is not None else []
+    paragraphs += [_paragraph(settings) for settings in (checked.config.items if checked.config else ())]
+    if checked.warnings:
+        paragraphs.append(_warnings(checked.warnings))
+    if checked.found is not None:
+        paragraphs.append(_connection(checked.found))
+    return "\n".join(paragraphs)
+
+
+def _warnings(warnings: Iterable[Problem]) -> str:
+    return "".join(f"warning: {warning}\n" for warning in warnings)
+
+
+def _connection(found: "Iterable[Finding]") -> str:
+    """What ``--connect`` found, a line a finding and one below it for the remedy."""
+    lines = []
+    for one in found:
+        what = " ".join(filter(None, (one.what, one.item)))
+        lines.append(f"  {one.level:<{_LABEL_WIDTH}}  {what}: {one.text}\n")
+        if one.remedy:
+            lines.append(f"  {'':<{_LABEL_WIDTH}}  {one.remedy}\n")
+    return f"consul\n{''.join(lines)}"
+
+
+def as_json(checked: Checked) -> str:
+    """All that ``check`` has to say as one JSON document, for other programs."""
+    config, found = checked.config, checked.found
+    return _document(
+        valid=True,
+        replaces=None if checked.replaces is None else str(checked.replaces),
+        warnings=[_problem(problem) for problem in checked.warnings],
+        items=[_figures(settings) for settings in (config.items if config else ())],
+        connect=None if found is None else [asdict(one) for one in found],
+    )
+
+
+def refused_json(problems: Iterable[Problem]) -> str:
+    """The same of a configuration that cannot be used."""
+    return _document(valid=False, errors=[_problem(problem) for problem in problems])
+
+
+def _document(**parts: object) -> str:
+    every: dict[str, object] = {"replaces": None, "errors": [], "warnings": [], "items": [], "connect": None}
+    ordered = {"version": JSON_VERSION, "valid": parts["valid"], **every, **parts}
+    return json.dumps(ordered, indent=2)
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    return {**asdict(problem), "remedy": problem.remedy}
+
+
+def _figures(settings: ItemSettings) -> dict[str, object]:
+    item: dict[str, object] = {"name": settings.name, "kind": settings.kind, "key": settings.key}
+    if not settings.contend:
+        return {**item, "contend": False, "lease": None}
+    lease = lease_of(settings)
+    terms = [{"what": what, "length_s": length_s} for what, length_s in lose_terms(settings)]
+    figures = {"silence_s": lease.silence_s, "cut_off_s": lease.cut_off_s, "failover_s": lease.failover_s}
+    guard = {"guard": settings.guard_name, "guard_s": settings.guard_s}
+    own = asdict(lease)
+    del own["lock_delay_s"]  # it is guard_s
+    return {**item, "contend": True, "lease": {**guard, **own, **figures, "lose_terms": terms}}
+
+
+def _paragraph(settings: ItemSettings) -> str:
+    rows = [
+        *_place_rows(settings),
+        ("role", "contends" if settings.contend else "observes: no session, no lease"),
+    ]
+    if settings.contend:
+        rows += _lease_rows(settings, lease_of(settings))
+    lines = (f"  {label:<{_LABEL_WIDTH}}  {text}\n" for label, text in rows)
+    return f"{settings.name}\n{''.join(lines)}"
+
+
+def _place_rows(settings: ItemSettings) -> list[tuple[str, str]]:
+    if isinstance(settings, SemaphoreSettings):
+        slots = f"{settings.limit} at most, fewer where .lock in Consul says so"
+        return [("prefix", settings.prefix), ("slots", slots)]
+    return [("key", settings.key)]
+
+
+def _lease_rows(settings: ItemSettings, lease: Lease) -> Iterator[tuple[str, str]]:
+    yield "ttl", "none" if lease.ttl_s is None else words(lease.ttl_s)
+    yield settings.guard_name, words(lease.lock_delay_s)
+    terms = " + ".join(f"{what} {words(length_s)}" for what, length_s in lose_terms(settings))
+    yield "lose_time", f"{words(lease.lose_time_s)} = {terms}" if terms else words(0)
+    yield "room", _room(settings.guard_name, lease)
+    yield "silence", _silence(lease)
+    if lease.ttl_s is not None:
+        yield "cut off", _cut_off(lease, lease.ttl_s)
+    yield from (
+        ("failover" if index == 0 else "", text) for index, text in enumerate(_failover(settings, lease))
+    )
+
+
+def _room(guard: str, lease: Lease) -> str:
+    room_s = lease.lock_delay_s - lease.margin_s - lease.lose_time_s
+    parts = (lease.lock_delay_s, lease.margin_s, lease.lose_time_s)
+    text = "{} {} - margin {} - lose_time {}".format(guard, *map(words, parts))
+    if room_s < ROOM_MIN_S:
+        return f"{words(lease.room_s)} = ttl, for accept_overlap is true: {text} is {words(room_s)} only"
+    return f"{words(room_s)} = {text}"
+
+
+def _silence(lease: Lease) -> str:
+    """A new leader of Consul begins every TTL anew; one that stays, or stands still, counts on."""
+    silence_s, interval = words(max(0.0, lease.silence_s)), words(lease.interval_s)
+    when = " of Consul's silence are surely ridden out" if lease.ttl_s is None else _WHILE_IT_CHANGES
+    return f"{silence_s}{when}: room - 2 x interval {interval}"
+
+
+def _cut_off(lease: Lease, ttl_s: float) -> str:
+    cut_off_s = words(max(0.0, lease.cut_off_s))
+    if lease.cut_off_s == lease.silence_s:
+        return f"{cut_off_s} are, too, while it keeps its leader (a cut, a freeze)"
+    terms = f"2 x ttl - ttl/3 - exchange {words(lease.exchange_s)} - {words(RETRY_MAX_S)}"
+    return f"{cut_off_s} are while it keeps its leader (a cut, a freeze): {terms}"
+
+
+def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
+    if lease.failover_s is not None and lease.ttl_s is not None:
+        longest, more = words(lease.failover_s), words(2 * lease.ttl_s)
+        terms = f"2 x ttl + {settings.guard_name}"
+        yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
+        yield f"else Consul's own election and {more} more"
+        return
+    held = "key" if settings.kind == "election" else "slot"
+    yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
+    yield f'session named "{settings.session.name}" in GET /v1/session/list, make sure that its node is'
+    later = f"{words(lease.lock_delay_s)} ({settings.guard_name}) later"
+    yield f"down, then PUT /v1/session/destroy/ID; the {held} is free {later}"

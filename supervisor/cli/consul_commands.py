@@ -1,0 +1,91 @@
+"""Commands that ask Consul itself, without the daemon: leader, verify, limit."""
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Callable
+
+from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, UNREACHABLE, USAGE
+from supervisor.cli.terminal import awaited, fail, refuse
+
+
+def answered(question: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """The exit code of a question to Consul, also when it cannot be asked or is not answered."""
+    from supervisor.config import ConfigError
+    from supervisor.consul.query import LookupFailed
+    from supervisor.consul.token import TokenError
+
+    try:
+        return question(options)
+    except ConfigError as error:
+        return refuse(error)
+    except TokenError as error:
+        return fail(CONFIGURATION, str(error))
+    except LookupFailed as error:
+        return fail(UNREACHABLE, str(error))
+
+
+def leader(options: argparse.Namespace) -> int:
+    """Print who leads."""
+    from supervisor.config import consul_settings, load_for_question
+    from supervisor.consul.query import key_now
+
+    if options.key is not None:
+        settings, key = consul_settings(os.environ), options.key
+    else:
+        config = load_for_question(options.config, options.name, os.environ, socket.gethostname())
+        settings = config.consul
+        items = {item.name: item for item in config.items}
+        if options.name not in items:
+            elections = (name for name, item in items.items() if item.kind == "election")
+            known = ", ".join(sorted(elections)) or "none"
+            return fail(USAGE, f"cannot find election {options.name} in {options.config}: it has {known}")
+        key = items[options.name].key
+        if items[options.name].kind != "election":
+            why = f"a semaphore has holders, not one; consul kv get {key} names them"
+            return fail(USAGE, f"cannot name a leader of {options.name}: {why}")
+    value = awaited(key_now(settings, key)).leader
+    if value is None:
+        return fail(NEGATIVE, f"no leader: nobody holds {key}")
+    sys.stdout.buffer.write(value + b"\n")
+    return DONE
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Say by the exit code whether a sequencer is its holder's still."""
+    from supervisor.config import consul_settings
+    from supervisor.consul.query import key_now, slots_now, why_no_slot, why_not_held
+    from supervisor.core.settings import LOCK_SUFFIX
+
+    settings = consul_settings(os.environ)
+    if options.key.endswith(LOCK_SUFFIX):
+        prefix = options.key.removesuffix(LOCK_SUFFIX)
+        slots = awaited(slots_now(settings, prefix))
+        if slots.lock is not None and not slots.lock.is_lock:
+            asked = why_no_slot(settings, prefix, slots, options.session, options.lock_index)
+            return _no_longer(options.key, awaited(asked))
+    view = awaited(key_now(settings, options.key))
+    return _no_longer(options.key, why_not_held(view, options.session, options.lock_index))
+
+
+def _no_longer(key: str, why_not: str) -> int:
+    return fail(NEGATIVE, f"no longer the holder of {key}: {why_not}") if why_not else DONE
+
+
+def limit(options: argparse.Namespace) -> int:
+    """Rewrite how many may hold."""
+    from supervisor.config import load_for_question
+    from supervisor.consul.query import CannotChange, set_limit
+    from supervisor.core.settings import SemaphoreSettings
+
+    config = load_for_question(options.config, options.name, os.environ, socket.gethostname())
+    found = {item.name: item for item in config.items if isinstance(item, SemaphoreSettings)}
+    if options.name not in found:
+        known = ", ".join(sorted(found)) or "none"
+        return fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
+    try:
+        awaited(set_limit(config.consul, found[options.name].prefix, options.limit))
+    except CannotChange as error:
+        return fail(NEGATIVE, str(error))
+    return DONE

@@ -1,0 +1,111 @@
+"""Commands to the running daemon: those that it carries out, and those that look at it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from supervisor.cli.arguments import DEFAULT_CONFIG
+from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, UNREACHABLE, USAGE
+from supervisor.cli.terminal import columns, fail, has_colours, refuse
+
+_WHERE = "if it runs, --socket or --config says where it listens"
+
+
+def operate(options: argparse.Namespace) -> int:
+    """Those that the running daemon carries out."""
+    from supervisor.config import ConfigError
+    from supervisor.control import Command, Outcome, Verb
+    from supervisor.control.client import DaemonUnreachable, ask
+    from supervisor.control.protocol import REST_S
+
+    name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
+    try:
+        reply = ask(_socket_path(options), Command(Verb(options.command), name, rest_s))
+    except ConfigError as error:
+        return refuse(error)
+    except DaemonUnreachable as error:
+        return fail(UNREACHABLE, f"{error}; {_WHERE}")
+    for line in reply.lines:
+        print(line, file=sys.stdout if reply.outcome is Outcome.DONE else sys.stderr)
+    if reply.outcome is Outcome.DONE:
+        return DONE
+    codes = {Outcome.UNKNOWN: USAGE, Outcome.FAULTY: CONFIGURATION}
+    return fail(codes.get(reply.outcome, NEGATIVE), reply.error)
+
+
+def told(question: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """The exit code of a question to the daemon, also when it cannot be asked."""
+    from supervisor.config import ConfigError
+    from supervisor.control.fetch import DaemonUnreachable
+
+    try:
+        return question(options)
+    except ConfigError as error:
+        return refuse(error)
+    except DaemonUnreachable as error:
+        return fail(UNREACHABLE, f"{error}; {_WHERE}")
+
+
+def status(options: argparse.Namespace) -> int:
+    """Print the table, or JSON, once or live."""
+    from supervisor.cli.display.table import lines, of_item
+    from supervisor.control import fetch
+
+    path = _socket_path(options)
+    if options.watch:
+        return _watch(options, path)
+    body, told = fetch.status(path)
+    shown = told if options.name is None else of_item(told, options.name)
+    if options.name is not None and not shown["items"]:
+        return _no_such_item(options.name, told)
+    if options.json:
+        sys.stdout.buffer.write(body if shown is told else _as_json(shown))
+        return DONE
+    print("\n".join(lines(shown, columns(), colours=has_colours())))
+    return DONE
+
+
+def _as_json(status: Mapping[str, Any]) -> bytes:
+    import json
+
+    return json.dumps(status).encode() + b"\n"
+
+
+def _watch(options: argparse.Namespace, path: str) -> int:
+    from supervisor.cli.display.live import Follower
+    from supervisor.cli.display.screen import watch
+
+    if not sys.stdout.isatty():
+        return fail(USAGE, "cannot watch: standard output is no terminal; --json is for programs")
+    follower = Follower(path, options.name, colours=has_colours())
+    watch(follower.lines, partial(print, end="", flush=True), sys.stdout.fileno())
+    return DONE
+
+
+def holds(options: argparse.Namespace) -> int:
+    """Silent but for what an operator must mend: cron sends a mail for each line."""
+    from supervisor.control import fetch
+
+    path = _socket_path(options)
+    held = fetch.holds(path, options.name)
+    if held is None:
+        return _no_such_item(options.name, fetch.status(path)[1])
+    return DONE if held else NEGATIVE
+
+
+def _no_such_item(name: str, status: Mapping[str, Any]) -> int:
+    known = ", ".join(sorted(item["name"] for item in status["items"])) or "none"
+    return fail(USAGE, f"cannot find {name}: no such election or semaphore, there are {known}")
+
+
+def _socket_path(options: argparse.Namespace) -> str:
+    """Where the daemon is. Raises ConfigError."""
+    from supervisor.config import control_settings
+
+    if options.socket is not None:
+        return str(options.socket)
+    unread = options.config is None and not os.access(DEFAULT_CONFIG, os.R_OK)  # absent, or of root alone
+    return control_settings(None if unread else options.config or DEFAULT_CONFIG, os.environ).path

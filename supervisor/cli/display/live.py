@@ -1,0 +1,48 @@
+"""``status --watch``: the status asked anew for each picture, and what to show while nobody answers.
+
+What the daemon said last is then shown as that: dim, with its age, for it may be so no longer.
+"""
+
+import time
+from typing import Any
+
+from supervisor.cli.display.table import DIM, RED, lines, of_item, painted
+from supervisor.cli.display.text import cut, plain
+from supervisor.control import fetch
+
+ANSWER_S = 3.0  # a daemon that takes longer is said to be silent
+
+
+class Follower:
+    """The pictures of one daemon's status, of one item if ``name`` is not None."""
+
+    def __init__(self, socket_path: str, name: str | None, *, colours: bool) -> None:
+        self._socket_path = socket_path
+        self._name = name
+        self._colours = colours
+        self._last: dict[str, Any] | None = None
+        self._heard_at = time.monotonic()
+
+    def lines(self, columns: int) -> list[str]:
+        """The picture of now, in so many columns. Asks the daemon; raises nothing when it is silent."""
+        try:
+            _, status = fetch.status(self._socket_path, within_s=ANSWER_S)
+        except fetch.DaemonUnreachable as error:
+            return self._silent(str(error), columns)
+        self._last, self._heard_at = status, time.monotonic()
+        page = lines(self._chosen(status), columns, colours=self._colours)
+        if self._name is not None and not self._chosen(status)["items"]:
+            page.append(cut(f"{self._name}: no such election or semaphore now", columns))
+        return page
+
+    def _silent(self, why: str, columns: int) -> list[str]:
+        since_s = int(time.monotonic() - self._heard_at)
+        said = f"no answer of the daemon for {since_s} s, asking on: {plain(why)}"
+        page = [painted(cut(said, columns), RED, self._colours)]
+        if self._last is None:
+            return page
+        last = lines(self._chosen(self._last), columns, colours=False)
+        return [*page, "", *(painted(line, DIM, self._colours) for line in ["what it said last:", *last])]
+
+    def _chosen(self, status: dict[str, Any]) -> dict[str, Any]:
+        return status if self._name is None else of_item(status, self._name)

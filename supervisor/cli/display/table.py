@@ -1,0 +1,227 @@
+"""The daemon's status for a person: one row an item, and below it what wants attention.
+
+Pure: the JSON of ``/v1/status`` and a width to lines. It relies on the shape of that document's
+version and never on what items hold: values come from Consul and may be anything.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from textwrap import wrap
+from typing import Any
+
+from supervisor.cli.display.text import cut, fitted, padded, plain, width
+
+GAP = "  "
+RECENT_S = 300.0  # an error that is over is news for this long
+_NOTE_COLUMNS_MIN = 20
+HOLDS, HOLDS_NOT = "*", " "
+BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
+_ROLE_COLOURS = {
+    "stuck": RED,
+    "losing": YELLOW,
+    "acquiring": YELLOW,
+    "paused": YELLOW,
+    "resting": YELLOW,
+    "ineligible": YELLOW,
+}
+
+Item = Mapping[str, Any]
+Status = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """``least``: the columns without which it is of no use; None: it is never cut."""
+
+    title: str
+    text: Callable[[Item, datetime], str]
+    least: int | None = None
+
+
+def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
+    """The whole page; no line is wider than ``columns`` (None: as wide as it has to be)."""
+    now = _time(status["daemon"]["now"])
+    items: Sequence[Item] = status["items"]
+    chosen, widths = _layout(items, now, columns)
+    head = GAP.join(padded(column.title, size) for column, size in zip(chosen, widths, strict=True))
+    page = [
+        _one_line(_summary(status, now), columns),
+        "",
+        painted(_one_line(f"{HOLDS_NOT} {head}".rstrip(), columns), DIM, colours),
+        *(_row(item, chosen, widths, now, columns, colours) for item in items),
+    ]
+    notes = list(_notes(status, now, with_errors=_ERROR not in chosen))
+    if notes:
+        page.append("")
+    return page + [
+        painted(line, colour, colours) for colour, text in notes for line in _wrapped(text, columns)
+    ]
+
+
+def of_item(status: Status, name: str) -> dict[str, Any]:
+    """The same status with this item alone, or with none."""
+    return {**status, "items": [item for item in status["items"] if item["name"] == name]}
+
+
+def duration(length_s: float) -> str:
+    """Whole seconds and up, two units at most: ``4s``, ``3m12s``, ``5h2m``, ``12d3h``."""
+    whole = max(0, int(length_s))
+    for unit_s, unit, part_s, part in _UNITS:
+        if whole >= unit_s:
+            return f"{whole // unit_s}{unit}{whole % unit_s // part_s}{part}"
+    return f"{whole}s"
+
+
+_UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def _exact(length_s: float) -> str:
+    """The same, with what counts of a short time: ``40ms``, ``3.2s``."""
+    if length_s < 1:
+        return f"{max(0, round(length_s * 1000))}ms"
+    return f"{length_s:.1f}s" if length_s < 10 else duration(length_s)
+
+
+# --- layout --------------------------------------------------------------------------------------
+
+
+def _layout(items: Sequence[Item], now: datetime, columns: int | None) -> tuple[list[_Column], Sequence[int]]:
+    """The columns that there is room for, and their widths; who matters least goes first."""
+    chosen = list(_COLUMNS)
+    for dropped in (None, *_LESS_AND_LESS):
+        chosen = [column for column in chosen if column is not dropped]
+        natural = [_natural(column, items, now) for column in chosen]
+        least = [
+            size if column.least is None else min(size, column.least)
+            for column, size in zip(chosen, natural, strict=True)
+        ]
+        if columns is None:
+            return chosen, natural
+        room = columns - len(f"{HOLDS} ") - len(GAP) * (len(chosen) - 1)
+        widths = fitted(natural, least, room)
+        if widths is not None:
+            return chosen, widths
+    return chosen, least  # narrower than that is no terminal: the lines are cut
+
+
+def _natural(column: _Column, items: Sequence[Item], now: datetime) -> int:
+    return max([len(column.title), *(width(column.text(item, now)) for item in items)])
+
+
+def _row(
+    item: Item,
+    chosen: Sequence[_Column],
+    widths: Sequence[int],
+    now: datetime,
+    columns: int | None,
+    colours: bool,
+) -> str:
+    cells = [padded(column.text(item, now), size) for column, size in zip(chosen, widths, strict=True)]
+    text = _one_line(f"{HOLDS if item['holds'] else HOLDS_NOT} {GAP.join(cells)}".rstrip(), columns)
+    colour = _ROLE_COLOURS.get(item["role"], f"{BOLD};{GREEN}" if item["holds"] else "")
+    return painted(text, colour, colours)
+
+
+def _one_line(text: str, columns: int | None) -> str:
+    return text if columns is None else cut(text, columns)
+
+
+def _wrapped(text: str, columns: int | None) -> list[str]:
+    """A note in as many lines as it takes, for it must be read whole."""
+    if columns is None:
+        return [text]
+    lines = wrap(text, max(columns, _NOTE_COLUMNS_MIN), subsequent_indent="  ")
+    return [cut(line, columns) for line in lines]
+
+
+def painted(text: str, colour: str, colours: bool) -> str:
+    """The text in this colour, where colours are wanted."""
+    return f"\x1b[{colour}m{text}\x1b[0m" if colours and colour and text else text
+
+
+# --- what stands there ---------------------------------------------------------------------------
+
+
+def _summary(status: Status, now: datetime) -> str:
+    daemon, consul = status["daemon"], status["consul"]
+    answered = consul["answered_s_ago"]
+    silent = "has not answered yet" if answered is None else f"answered {_exact(answered)} ago"
+    health = "healthy" if status["healthy"] else "NOT HEALTHY"
+    up = duration(_since(daemon["started"], now))
+    text = f"{daemon['node']}: {health}, up {up}, pid {daemon['pid']}; Consul {consul['address']} {silent}"
+    return plain(text + (", REFUSES THE TOKEN" if consul["token_refused"] else ""))
+
+
+def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tuple[str, str]]:
+    for trouble in status["troubles"]:
+        yield RED, plain(f"trouble: {trouble}")
+    for item in status["items"]:
+        for warning in item["warnings"]:
+            yield YELLOW, plain(f"warning: {item['name']}: {warning}")
+        if with_errors and _error(item, now) != "-":
+            yield "", f"last error: {plain(item['name'])}: {_error(item, now)}"
+
+
+def _leader(item: Item, now: datetime) -> str:
+    holders = item["holders"]
+    if holders is None:
+        return "-" if item["leader"] is None else plain(item["leader"])
+    limit = item["effective_limit"] or item["limit"]
+    values = ", ".join(plain(holder["value"]) for holder in holders)
+    return f"{len(holders)} of {limit or '?'}" + (f": {values}" if values else "")
+
+
+def _lease(item: Item, now: datetime) -> str:
+    left_s = item["lease_left_s"]
+    return "-" if left_s is None else _exact(left_s)
+
+
+def _hook(item: Item, now: datetime) -> str:
+    """The result first: it is what is left when the cell is cut."""
+    hook = item["last_hook"]
+    if hook is None:
+        return "-"
+    took = "" if hook["duration_s"] is None else f" {_exact(hook['duration_s'])}"
+    detail = f" ({hook['detail']})" if hook["result"] == "failed" and hook["detail"] else ""
+    result = "FAILED" if hook["result"] == "failed" else hook["result"]
+    return plain(f"{result} {hook['hook']}{took}{detail}")
+
+
+def _error(item: Item, now: datetime) -> str:
+    """What goes on, or was over a short time ago: as the page has it."""
+    error = item["last_error"]
+    if error is None:
+        return "-"
+    over_at = error.get("over_at")  # a daemon of an earlier version does not tell
+    if over_at is not None and _since(over_at, now) >= RECENT_S:
+        return "-"
+    ago = duration(_since(error["at"], now))
+    return plain(f"{ago} ago{', over' if over_at else ''}: {error['text']}")
+
+
+def _since(at: str, now: datetime) -> float:
+    """Both are the daemon's clock, so that ours does not matter."""
+    return (now - _time(at)).total_seconds()
+
+
+def _role(item: Item) -> str:
+    """A pause that is not the role goes on behind it: it shows when the tenure ends, so say it before."""
+    role = plain(item["role"])
+    return f"{role}, paused" if item.get("paused") and role != "paused" else role
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+_ERROR = _Column("LAST ERROR", _error, 24)
+_HOOK = _Column("LAST HOOK", _hook, 12)
+_LEASE = _Column("LEASE", _lease)
+_LEADER = _Column("LEADER", _leader, 8)
+_KIND = _Column("KIND", lambda item, now: item["kind"])
+_SINCE = _Column("SINCE", lambda item, now: duration(_since(item["since"], now)))
+_NAME = _Column("NAME", lambda item, now: plain(item["name"]), 8)
+_ROLE = _Column("ROLE", lambda item, now: _role(item))
+_COLUMNS = (_NAME, _KIND, _ROLE, _SINCE, _LEADER, _LEASE, _HOOK, _ERROR)
+_LESS_AND_LESS = (_ERROR, _KIND, _HOOK, _LEADER, _SINCE)

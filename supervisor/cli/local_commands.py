@@ -1,0 +1,41 @@
+"""Commands that need nothing: the demo, the embedded agent, the schema."""
+
+import argparse
+import os
+import sys
+
+from supervisor.cli.exit_codes import DONE, NEGATIVE
+from supervisor.cli.terminal import awaited, fail, say
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Show a failover."""
+    from supervisor.demo import DemoFailed
+    from supervisor.demo import demo as play
+
+    try:
+        awaited(play(say, colours=sys.stdout.isatty(), environ=os.environ))
+    except DemoFailed as failed:
+        return fail(NEGATIVE, f"cannot finish the demo: {failed}")
+    return DONE
+
+
+def dev_agent(options: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    from supervisor.devagent.agent import run
+    from supervisor.devagent.api import Settings
+
+    settings = Settings(session_ttl_min_s=options.session_ttl_min, client_agent=options.client_agent)
+    try:
+        awaited(run("127.0.0.1", options.port, settings, say))
+    except OSError as error:
+        return fail(NEGATIVE, f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}")
+    return DONE
+
+
+def schema(options: argparse.Namespace) -> int:
+    """Print it."""
+    from supervisor.config import schema_text
+
+    print(schema_text(), end="")
+    return DONE

@@ -1,0 +1,217 @@
+"""What no schema can say: what must hold between settings, or in a text once it is filled in.
+
+Each check looks at one finished election and reports what cannot be, with the path of the setting
+to change. The safety arithmetic is ``supervisor.core.lease``; here it is only put into words.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from supervisor.config.consul import url_fault
+from supervisor.config.problems import SECTIONS, KeyPath, Report, items_of
+from supervisor.core.lease import (
+    ROOM_MIN_S,
+    SILENCE_MIN_S,
+    guard_max_s,
+    lease_of,
+    lose_terms,
+    sufficient_guard_s,
+)
+from supervisor.core.settings import LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
+from supervisor.formats.durations import words
+
+VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB are the kernel's limit
+SLOT_VALUE_BYTES_MAX = 4096  # each contender reads those of all the others, at each change
+KEY_CHARS_MAX = 512  # longer ones are refused by the schema; what they share is of no interest
+TTL_MIN_S = 10.0  # Consul's default session_ttl_min
+
+# A supervisor that stands still is back after these, with the unit that is shipped.
+WATCHDOG_S = 10.0  # WatchdogSec
+RESTART_S = 1.0  # RestartSec
+START_S = 1.0  # Python, the file and the records
+
+_OVERLAP = "or accept that both may act at once (accept_overlap: true)"
+_VALUE_DEPTH = 3  # elections.NAME.value
+_OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
+_SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
+
+
+def check_keys(data: dict[str, Any], report: Report, default_key: str, default_prefix: str) -> None:
+    """No two items share a name or a key. Looks at raw data, so that a fault elsewhere does not hide it."""
+    named: dict[str, KeyPath] = {}
+    keys = _Keys(report)
+    for section, name, item in items_of(data):
+        other = named.setdefault(name, (section, name))
+        if other != (section, name):
+            whose = f"{section_of(other)} ({report.places.of_key(other)})"
+            report.refuse_key((section, name), f"cannot have the name of {whose}: give each its own")
+        what, default = ("key", default_key) if section == "elections" else ("prefix", default_prefix)
+        given = item.get(what, default.replace("<name>", name)) if isinstance(item, dict) else None
+        if isinstance(given, str) and len(given) <= KEY_CHARS_MAX:
+            keys.add(given if what == "key" else f"{given}/", (section, name, what))
+
+
+def section_of(path: KeyPath) -> str:
+    """An item as it is named in messages: ``elections.namenode``."""
+    return ".".join(map(str, path[:2]))
+
+
+class _Keys:
+    """The keys of all items so far; one that ends with / stands for all that is below it."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._of: dict[str, KeyPath] = {}
+        self._below: dict[str, KeyPath] = {}
+
+    def add(self, key: str, path: KeyPath) -> None:
+        folders = [key[: at + 1] for at, letter in enumerate(key[:-1]) if letter == "/"]
+        taken = [self._of.get(folder) for folder in (key, *folders)]
+        other = next((each for each in (*taken, self._below.get(key)) if each is not None), None)
+        if other is not None:
+            whose = f"{section_of(other)} ({self._report.places.of_value(other)})"
+            self._report.refuse(path, f"cannot share its {path[-1]} with {whose}: give each its own")
+            return
+        self._of[key] = path
+        for folder in folders:
+            self._below.setdefault(folder, path)
+
+
+def check_doubtful(doubtful: set[KeyPath], report: Report) -> None:
+    """Within a value's mapping or list nothing says that text is meant, so no scalar may be doubtful."""
+    for path in doubtful:
+        if path[0] in SECTIONS and path[2:3] == ("value",) and len(path) > _VALUE_DEPTH:
+            message = "cannot be left open: to some readers of YAML it is text, to others not, quote it"
+            report.refuse(path, message)
+
+
+def check_item(settings: ItemSettings, report: Report) -> None:
+    """Everything that must hold within one election or semaphore."""
+    path: KeyPath = (f"{settings.kind}s", settings.name)
+    if "$" in settings.key:
+        what = "key" if settings.kind == "election" else "prefix"
+        report.refuse((*path, what), "cannot be a key of Consul: a $ cannot stand in it")
+    size, longest = (
+        len(settings.value),
+        VALUE_BYTES_MAX if settings.kind == "election" else SLOT_VALUE_BYTES_MAX,
+    )
+    if settings.kind == "semaphore" and settings.key.endswith(2 * LOCK_SUFFIX):
+        report.refuse((*path, "prefix"), f"cannot end with {LOCK_SUFFIX}: that key is made below it")
+    if size > longest:
+        report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {longest}")
+    _check_hook_names(settings, path, report)
+    for hook_path, hook in _hooks(settings, path):
+        if isinstance(hook.call, Webhook):
+            _check_webhook(hook.call, hook_path, report)
+    if settings.contend:
+        _check_lease(settings, path, report)
+
+
+def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
+    for list_name in ("on_acquire", "on_lose", "on_change", "on_lose_failure"):
+        for index, hook in enumerate(getattr(settings, list_name)):
+            yield (*path, list_name, index), hook
+
+
+def _check_hook_names(settings: ItemSettings, path: KeyPath, report: Report) -> None:
+    seen: Counter[str] = Counter()
+    for hook_path, hook in _hooks(settings, path):
+        seen[hook.name] += 1
+        if seen[hook.name] > 1:
+            report.refuse(
+                (*hook_path, "name"), f"cannot name two hooks of one {settings.kind}: give each its own"
+            )
+
+
+def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:
+    if why := url_fault(webhook.url):
+        report.refuse((*path, "webhook"), why)
+    elif webhook.tls != Tls() and not webhook.url.startswith("https://"):
+        report.refuse((*path, "tls"), "cannot be used with this webhook: begin its URL with https://")
+    elif not webhook.tls.verify:
+        report.warn(
+            (*path, "tls", "verify"), "the certificate is not verified: whoever is in between reads all"
+        )
+    reserved = _OUR_HEADERS + (_SIGNATURE_HEADERS if webhook.secret_file else ())
+    seen: set[str] = set()
+    for name, _ in webhook.headers:
+        if name.lower() in reserved:
+            report.refuse_key((*path, "headers", name), "cannot be set: the request has its own, remove it")
+        if name.lower() in seen:
+            report.refuse_key(
+                (*path, "headers", name), "cannot be set twice: upper and lower case are the same"
+            )
+        seen.add(name.lower())
+
+
+def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
+    session = settings.session
+    if session.ttl_s is None and settings.accept_overlap:
+        report.refuse((*path, "accept_overlap"), "cannot be true with ttl: none: give the session a TTL")
+        return
+    lease = lease_of(settings)
+    if lease.room_s < ROOM_MIN_S and not settings.accept_overlap:
+        report.refuse(_guard_path(settings, path), _no_room(settings))
+        return
+    if lease.silence_s < SILENCE_MIN_S:
+        report.warn(_guard_path(settings, path), _little_silence(settings))
+    if (
+        WATCHDOG_S + RESTART_S + START_S + lease.lose_time_s > settings.guard_s
+        and not settings.accept_overlap
+    ):
+        report.warn(_guard_path(settings, path), _late_return(settings))
+    if settings.kind == "semaphore" and session.behavior == "release":
+        message = "the key of a contender that vanished stays below the prefix: delete takes it away"
+        report.warn((*path, "session", "behavior"), message)
+    if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
+        message = f"below {words(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
+        report.warn((*path, "session", "ttl"), message)
+
+
+def _guard_path(settings: ItemSettings, path: KeyPath) -> KeyPath:
+    return (*path, "session", "lock_delay") if settings.kind == "election" else (*path, "prune_delay")
+
+
+def _no_room(settings: ItemSettings) -> str:
+    lease, what = lease_of(settings), "hold the key" if settings.kind == "election" else "have the slot"
+    return (
+        f"cannot end on_lose before another node may {what}: room would be {room_sum(settings)} "
+        f"= {words(lease.room_s)}, at least {words(ROOM_MIN_S)} are needed: {_roomier(settings)}"
+    )
+
+
+def room_sum(settings: ItemSettings) -> str:
+    """The room written out: lock_delay or prune_delay, less the margin, less every term of lose_time."""
+    lease = lease_of(settings)
+    terms = [(settings.guard_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
+    return " - ".join(f"{what} {words(length_s)}" for what, length_s in terms)
+
+
+def _roomier(settings: ItemSettings) -> str:
+    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S)
+    if enough_s is None:
+        longest = words(guard_max_s(settings))
+        return f"no {what} up to {longest} is enough, shorten the timeouts, {_OVERLAP}"
+    return f"set {what} to {enough_s}s or more, shorten the timeouts, {_OVERLAP}"
+
+
+def _late_return(settings: ItemSettings) -> str:
+    lose_time_s = lease_of(settings).lose_time_s
+    late_s = WATCHDOG_S + RESTART_S + START_S + lose_time_s - settings.guard_s
+    terms = f"WatchdogSec {words(WATCHDOG_S)} + RestartSec {words(RESTART_S)} + start {words(START_S)}"
+    return (
+        f"a supervisor that stands still may end on_lose {words(late_s)} after another may hold, for {terms} "
+        f"+ lose_time {words(lose_time_s)} is more than {words(settings.guard_s)}: set "
+        f"{math.ceil(late_s + settings.guard_s)}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
+    )
+
+
+def _little_silence(settings: ItemSettings) -> str:
+    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S, SILENCE_MIN_S)
+    remedy = (
+        f"set {enough_s}s to ride it out" if enough_s else f"no {what} rides it out, shorten the timeouts"
+    )
+    silence = words(max(0.0, lease_of(settings).silence_s))
+    return f"Consul's silence is surely ridden out for {silence}, its change of leader takes 14s: {remedy}"

@@ -1,0 +1,175 @@
+"""The files of a configuration as one tree: a file, or a directory's files merged.
+
+A directory is read in the drop-in style of config management: its ``*.yml`` and ``*.yaml`` in the
+order of their names, hidden ones left out. Elections and semaphores are united; any other top-level
+key may stand in one file only. Reads regular files alone and never more than the limits below.
+"""
+
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from supervisor.config.problems import SECTIONS, KeyPath, Place, Places, Report
+from supervisor.config.yaml_reader import Tree, Unreadable, read_tree
+
+FILE_BYTES_MAX = 1024 * 1024  # 2,000 elections of 500 bytes
+FILES_BYTES_MAX = 2 * FILE_BYTES_MAX  # of a directory together
+FILES_MAX = 512  # of a directory; one drop-in an application
+
+
+@dataclass(slots=True)
+class Source:
+    """All files together; ``complete`` when each of them could be read to its end."""
+
+    places: Places
+    data: dict[str, Any] = field(default_factory=dict)
+    doubtful: set[KeyPath] = field(default_factory=set)
+    complete: bool = True
+
+
+def read(path: Path, report: Report, files: Sequence[Path] | None = None) -> Source:
+    """Read a file or a directory; whatever is wrong goes to the report, whose places are filled.
+
+    ``files``: of a directory these instead of those that stand in it.
+    """
+    source = Source(report.places)
+    budget_bytes = FILES_BYTES_MAX
+    try:
+        files = _files(path) if files is None else files
+    except CannotRead as error:
+        files = ()
+        _refuse(source, path, error, report)
+    for file in files:
+        try:
+            content = _content(file, budget_bytes)
+            budget_bytes -= len(content)
+            _merge(source, read_tree(str(file), _decoded(file, content, report), report), report)
+        except CannotRead as error:
+            _refuse(source, file, error, report)
+        except Unreadable:
+            source.complete = False
+    return source
+
+
+class CannotRead(Exception):
+    """A file or folder cannot be read as a whole; the message says why."""
+
+
+def _refuse(source: Source, file: Path, error: CannotRead, report: Report) -> None:
+    source.complete = False
+    report.refuse_at(Place(str(file), 0, 0), (), str(error))
+
+
+def texts(path: Path) -> Iterator[str]:
+    """What stands there, whether or not it is YAML; nothing of what cannot be read."""
+    with suppress(CannotRead):
+        for file in _files(path):
+            with suppress(CannotRead):
+                yield _content(file, FILES_BYTES_MAX).decode("utf-8", "replace")
+
+
+def drop_ins(folder: Path) -> list[Path]:
+    """The files of a directory that count, in the order of their names. Raises CannotRead."""
+    try:
+        return sorted(file for file in folder.iterdir() if is_drop_in(file.name))
+    except (OSError, ValueError) as error:
+        raise CannotRead(f"cannot be read: {_why(error)}") from None
+
+
+def is_drop_in(name: str) -> bool:
+    """Whether a file of this name counts in a directory."""
+    return name.endswith((".yml", ".yaml")) and not name.startswith(".")
+
+
+def _files(path: Path) -> list[Path]:
+    try:
+        if not stat.S_ISDIR(path.stat().st_mode):
+            return [path]
+    except (OSError, ValueError) as error:
+        raise CannotRead(f"cannot be read: {_why(error)}") from None
+    files = drop_ins(path)
+    if not files:
+        raise CannotRead("cannot be used: the folder has no file *.yaml or *.yml")
+    if len(files) > FILES_MAX:
+        raise CannotRead(f"cannot be used: {len(files)} files, at most {FILES_MAX} are read")
+    return files
+
+
+def _content(file: Path, budget_bytes: int) -> bytes:
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise CannotRead("cannot be read: it is no regular file")
+        with file.open("rb") as stream:
+            content = stream.read(FILE_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        raise CannotRead(f"cannot be read: {_why(error)}") from None
+    if len(content) > FILE_BYTES_MAX:
+        raise CannotRead(f"cannot be read: larger than {FILE_BYTES_MAX} bytes, split it")
+    if len(content) > budget_bytes:
+        raise CannotRead(
+            f"cannot be read: the folder's files have more than {FILES_BYTES_MAX} bytes together"
+        )
+    return content
+
+
+def _decoded(file: Path, content: bytes, report: Report) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line_start = content.rfind(b"\n", 0, error.start) + 1
+        column = len(content[line_start : error.start].decode("utf-8", "replace")) + 1
+        place = Place(str(file), content.count(b"\n", 0, error.start) + 1, column)
+        report.refuse_at(place, (), "cannot be read: not UTF-8, save it as UTF-8")
+        raise Unreadable from None
+
+
+def _merge(source: Source, tree: Tree, report: Report) -> None:
+    """Add one file's tree; of two that say the same the first counts."""
+    if not isinstance(tree.value, dict):
+        source.complete = False
+        what = "is empty" if tree.value is None else "holds no mapping"
+        report.refuse_at(
+            tree.places.of_value(()), (), f"cannot be used: it {what}; begin with elections: or semaphores:"
+        )
+        return
+    for key, value in tree.value.items():
+        if key not in source.data:
+            source.data[key] = value
+        elif key not in SECTIONS:
+            _refuse_twice(source, tree, (key,), report)
+        elif not isinstance(value, dict):
+            message = f"cannot be used: it is no mapping of names to {key}"
+            report.refuse_at(tree.places.of_value((key,)), (key,), message)
+        elif isinstance(source.data[key], dict):
+            _unite(source, tree, key, report)
+    source.doubtful |= tree.doubtful
+    _adopt(source.places, tree.places)
+
+
+def _unite(source: Source, tree: Tree, section: str, report: Report) -> None:
+    items = source.data[section]
+    for name, item in tree.value[section].items():
+        if name in items:
+            _refuse_twice(source, tree, (section, name), report)
+        items.setdefault(name, item)
+
+
+def _refuse_twice(source: Source, tree: Tree, path: KeyPath, report: Report) -> None:
+    first = source.places.of_key(path)
+    report.refuse_at(tree.places.of_key(path), path, f"cannot be set twice: {first} sets it, remove one")
+
+
+def _adopt(places: Places, others: Places) -> None:
+    for path, place in others.keys.items():
+        places.keys.setdefault(path, place)
+    for path, place in others.values.items():
+        if path:
+            places.values.setdefault(path, place)
+
+
+def _why(error: Exception) -> str:
+    """The system's own words; ValueError is a path that no file can have."""
+    return (error.strerror if isinstance(error, OSError) else None) or "no such file can be"

@@ -1,0 +1,135 @@
+"""Requests of the core as HTTP messages, responses as outcomes, for one Consul agent.
+
+What all requests have in common is here: address, scope, token. What is known of each class of request
+stands in ``supervisor.endpoints``. Nothing here opens a socket, or decides what an outcome means for a
+tenure. Whatever is not recognised is ``Unknown``, because a proxy's 404 or a captive portal's 200 must
+not end or begin anything.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+import requests
+
+from supervisor.config import ConsulSettings
+from supervisor.consul import permissions
+from supervisor.consul.calls import Call, as_json, get, key_path, put, transaction
+from supervisor.consul.endpoints import endpoint_of, outcome_of
+from supervisor.consul.responses import Unreadable, failed, said, why
+from supervisor.consul.semaphore import reader_of
+from supervisor.consul.shared import Listing, Question, listed
+from supervisor.consul.token import Token
+from supervisor.core.actions import Acquire, Release, Request
+from supervisor.core.events import Denied, Failed, Outcome, Unknown
+
+_Signature = tuple[type[Request], str, str, bytes, str | None]  # what the bytes of a write depend on
+
+
+class Consul:
+    """Encodes and decodes for one Consul agent. ``base_url`` is ``http(s)://HOST:PORT``."""
+
+    def __init__(self, settings: ConsulSettings, base_url: str, token: Token) -> None:
+        self._base_url = base_url
+        self._token = token
+        scope = {"dc": settings.datacenter, "ns": settings.namespace, "partition": settings.partition}
+        self._scope = {name: value for name, value in scope.items() if value is not None}
+        within = {"Namespace": settings.namespace, "Partition": settings.partition}
+        self._within = {name: value for name, value in within.items() if value is not None}
+        self._template = requests.Request("GET", base_url, headers=_authorization(settings)).prepare()
+        self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
+
+    def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
+        """Encode ahead: ``encode`` gives this same request for the same write, one an item."""
+        request = self._encode(action)
+        self._ahead[action.item] = (self._signature(action), request)
+        return request
+
+    def encode(self, action: Request) -> requests.PreparedRequest:
+        """The request for this action, with the token of this moment."""
+        if isinstance(action, Acquire | Release) and action.item in self._ahead:
+            signature, request = self._ahead.pop(action.item)
+            if signature == self._signature(action):
+                return request
+        return self._encode(action)
+
+    def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:
+        """What is no action of the core: a GET, or with a body a PUT; whoever asks reads the answer."""
+        return self._request(get(path) if body is None else put(path, body))
+
+    def transaction(self, operations: Sequence[Mapping[str, object]]) -> requests.PreparedRequest:
+        """Encode a transaction that is no action of the core; the caller reads the answer."""
+        return self._request(transaction(operations))
+
+    def list_question(self, asked: Question) -> requests.PreparedRequest:
+        """For all keys below a prefix."""
+        waits = {"index": str(asked.index), "wait": f"{asked.wait_s:g}s"} if asked.index is not None else {}
+        query = {"recurse": "", **waits, **({"consistent": ""} if asked.consistent else {})}
+        return self._request(get(key_path(asked.prefix), query))
+
+    def list_answer(self, asked: Question, response: requests.Response) -> Listing | Unknown | Denied | None:
+        """None: Consul refuses this list, and may yet tell of single keys."""
+        if response.status_code == 403:
+            if permissions.UNKNOWN_TOKEN not in said(response):
+                return None
+            words = why(response)
+            return Denied(permissions.explained(words, self._token.called, ""), words)
+        try:
+            if response.status_code in (200, 404):
+                return listed(response, asked.prefix)
+        except Unreadable as error:
+            return Failed(f"not an answer of Consul: {error}")
+        return failed(response)
+
+    def slots_in_parts(self, prefix: str, responses: Sequence[requests.Response]) -> Outcome:
+        """Return what single reads of keys below this prefix say."""
+        for response in responses:
+            if response.status_code not in (200, 404):
+                return failed(response)
+        try:
+            return reader_of(prefix).view_in_parts(responses)
+        except Unreadable as error:
+            return Failed(f"not an answer of Consul: {error}")
+
+    def decode(self, action: Request, response: requests.Response) -> Outcome:
+        """What this answer says; never raises for anything that a peer can send."""
+        outcome = outcome_of(action, response)
+        if isinstance(outcome, Denied):
+            words = outcome.why
+            rule = endpoint_of(action).rule(action)
+            return Denied(permissions.explained(words, self._token.called, rule), words)
+        return outcome
+
+    def _signature(self, action: Acquire | Release) -> _Signature:
+        return type(action), action.key, action.session, action.value, self._token.value()
+
+    def _encode(self, action: Request) -> requests.PreparedRequest:
+        return self._request(endpoint_of(action).encode(action))
+
+    def _request(self, call: Call) -> requests.PreparedRequest:
+        request = self._template.copy()
+        scope, body = self._scope, call.body
+        if call.operations:
+            scope = {name: value for name, value in scope.items() if name == "dc"}
+            body = as_json([{"KV": {**operation, **self._within}} for operation in call.operations])
+        parameters = urlencode({**scope, **call.query})
+        request.method = call.method
+        request.url = f"{self._base_url}/v1/{call.path}" + (f"?{parameters}" if parameters else "")
+        token = self._token.value()
+        if token is not None:
+            request.headers["X-Consul-Token"] = token
+        if body is not None:
+            request.body = body
+            # A body without Content-Length is ignored by Consul: it would make a session without TTL.
+            request.headers["Content-Length"] = str(len(body))
+            request.headers["Content-Type"] = call.content_type
+        return request
+
+
+def _authorization(settings: ConsulSettings) -> dict[str, str]:
+    """Basic authentication, as Consul's command line sends it to a proxy in front of Consul."""
+    if settings.http_auth is None:
+        return {}
+    user, _, password = settings.http_auth.partition(":")
+    pair = f"{user}:{password}".encode("utf-8", "surrogateescape")
+    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}

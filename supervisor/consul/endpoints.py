@@ -1,0 +1,178 @@
+"""All that is known of each class of request to Consul, one row a class.
+
+A request is added by one row: how it is sent, what each status of its answer means, the rule of a policy
+that it needs, as which operation metrics count it, and as which line the log tells it. ``tests/answers``
+walks all rows with all answers.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import requests
+
+from supervisor.consul import keys, sessions
+from supervisor.consul import semaphore as slots
+from supervisor.consul.calls import Call, get, put
+from supervisor.consul.responses import Unreadable, failed, why
+from supervisor.core.actions import (
+    Acquire,
+    CreateSession,
+    DestroySession,
+    Enroll,
+    Leave,
+    ReadKey,
+    ReadSession,
+    ReadSlots,
+    Release,
+    RenewSession,
+    Request,
+    Rewrite,
+    SetRoster,
+    TakeSlot,
+    WatchKey,
+    WatchSlots,
+)
+from supervisor.core.events import Denied, Failed, Outcome
+from supervisor.core.settings import LOCK_SUFFIX
+
+Operation = Literal["read", "renew", "write", "watch"]
+Encode = Callable[[Any], Call]
+Decode = Callable[[Any, requests.Response], Outcome]
+NODE = "NAME-OF-THE-AGENTS-NODE"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """``decode``: what an answer of this status means; any other status says nothing of what was asked.
+
+    ``line``: the name of the log's line when the request is begun. ``shows``: the requests whose trouble
+    is over, too, when this one works: a watch that works is silent for half a minute.
+    """
+
+    operation: Operation
+    encode: Encode
+    decode: Mapping[int, Decode]
+    rule: Callable[[Any], str]
+    line: Literal["request", "releasing", "destroying"] = "request"
+    shows: tuple[type[Request], ...] = ()
+
+
+def endpoint_of(request: Request) -> Endpoint:
+    """Return the row of this request."""
+    return ENDPOINTS[type(request)]
+
+
+def outcome_of(request: Request, response: requests.Response) -> Outcome:
+    """Return what this answer says, in Consul's words alone. Raises nothing, whatever a peer sends."""
+    if response.status_code == 403:
+        return Denied(why(response))
+    decode = endpoint_of(request).decode.get(response.status_code)
+    try:
+        return failed(response) if decode is None else decode(request, response)
+    except Unreadable as error:
+        return Failed(f"not an answer of Consul: {error}")
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+def _rule(resource: str, name: str, policy: str) -> str:
+    return f'{resource} "{name}" {{ policy = "{policy}" }}'
+
+
+def _session(policy: str) -> Callable[[Request], str]:
+    return lambda request: _rule("session", NODE, policy)
+
+
+def _writes_key(request: Acquire | Release) -> str:
+    return _rule("key", request.key, "write")
+
+
+def _rewrites(request: Rewrite) -> str:
+    prefix, _, _ = request.key.rpartition("/")
+    return (
+        _rule("key_prefix", f"{prefix}/", "write") if request.of_slot else _rule("key", request.key, "write")
+    )
+
+
+def _reads_key(request: ReadKey | WatchKey) -> str:
+    if isinstance(request, ReadKey) and request.prefix:
+        return _reads_prefix(request)
+    return f'{_rule("key", request.key, "read")} ("write" to contend)'
+
+
+def _reads_prefix(request: ReadKey | ReadSlots | WatchSlots) -> str:
+    return f'{_rule("key_prefix", f"{request.prefix}/", "read")} ("write" to contend)'
+
+
+def _writes_prefix(request: Enroll | TakeSlot | Leave) -> str:
+    return _rule("key_prefix", f"{request.prefix}/", "write")
+
+
+def _writes_roster(request: SetRoster) -> str:
+    return _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write")
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+_SEATED = {200: slots.seated, 409: slots.not_stepped}
+_STEPPED = {200: slots.stepped, 409: slots.not_stepped}
+_KEY = {200: keys.shown, 404: keys.absent}
+_SLOTS = {200: slots.shown, 404: slots.shown}
+
+ENDPOINTS: Mapping[type[Request], Endpoint] = {
+    CreateSession: Endpoint(
+        "write",
+        sessions.create,
+        {200: sessions.created, 400: sessions.refused, 500: sessions.not_created},
+        _session("write"),
+    ),
+    RenewSession: Endpoint(
+        "renew",
+        lambda request: put(f"session/renew/{request.session}"),
+        {200: sessions.renewed, 404: sessions.not_renewed},
+        _session("write"),
+    ),
+    DestroySession: Endpoint(
+        "write",
+        lambda request: put(f"session/destroy/{request.session}"),
+        {200: sessions.destroyed},
+        _session("write"),
+        line="destroying",
+    ),
+    ReadSession: Endpoint(
+        "read",
+        lambda request: get(f"session/info/{request.session}"),
+        {200: sessions.informed},
+        _session("read"),
+    ),
+    Acquire: Endpoint(
+        "write",
+        keys.acquire,
+        {200: keys.won, 409: keys.not_locked, 500: keys.not_locked},
+        _writes_key,
+    ),
+    Rewrite: Endpoint("write", keys.rewrite, {200: keys.written, 409: keys.not_written}, _rewrites),
+    Release: Endpoint(
+        "write",
+        keys.release,
+        {
+            200: keys.released,
+            400: keys.refused,
+            409: keys.not_released,
+            413: keys.refused,
+            500: keys.not_locked,
+        },
+        _writes_key,
+        line="releasing",
+    ),
+    ReadKey: Endpoint("read", keys.read, _KEY, _reads_key, shows=(WatchKey,)),
+    WatchKey: Endpoint("watch", keys.watch, _KEY, _reads_key),
+    ReadSlots: Endpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(WatchSlots,)),
+    WatchSlots: Endpoint("watch", slots.watch, _SLOTS, _reads_prefix),
+    Enroll: Endpoint("write", slots.step, _SEATED, _writes_prefix),
+    TakeSlot: Endpoint("write", slots.step, _SEATED, _writes_prefix),
+    Leave: Endpoint("write", slots.step, _STEPPED, _writes_prefix, line="releasing"),
+    SetRoster: Endpoint("write", slots.step, _STEPPED, _writes_roster),
+}

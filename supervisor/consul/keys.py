@@ -1,0 +1,145 @@
+"""Consul's HTTP API for the key of an election: how each request is sent, and what each answer means.
+
+See ``consul_sessions`` for what holds of all functions here.
+"""
+
+import base64
+
+import requests
+
+from supervisor.consul.calls import RAW, Call, get, key_path, transaction, waiting
+from supervisor.consul.permissions import PERMISSION_DENIED
+from supervisor.consul.responses import Unreadable, failed, index_of, json_of, number, said, text, why
+from supervisor.consul.semaphore import SEMAPHORE_FLAGS
+from supervisor.consul.shared import LOCK_FLAGS, view_of
+from supervisor.core.actions import Acquire, ReadKey, Release, Rewrite, WatchKey
+from supervisor.core.events import Dead, Denied, Done, KeyView, LockDelayed, Outcome, Raced, Refused, Won
+
+# --- locks ---------------------------------------------------------------------------------------
+
+
+def acquire(request: Acquire) -> Call:
+    """Acquire by the verb ``lock`` of a transaction."""
+    return transaction([_lock(request, LOCK_FLAGS)])
+
+
+def _lock(request: Acquire | Release | Rewrite, flags: int, verb: str = "lock") -> dict[str, object]:
+    return {
+        "Verb": verb,
+        "Key": request.key,
+        "Value": base64.b64encode(request.value).decode(),
+        "Flags": flags,
+        "Session": request.session,
+    }
+
+
+def won(request: Acquire, response: requests.Response) -> Outcome:
+    """The transaction shows the key with our session on it."""
+    entry = _written(request, response)
+    if text(entry, "Session") != request.session:
+        raise Unreadable("a lock of another session")
+    return Won(number(entry, "CreateIndex"), number(entry, "ModifyIndex"), number(entry, "LockIndex"))
+
+
+def not_locked(request: Acquire | Release | Rewrite, response: requests.Response) -> Outcome:
+    """Consul says in words why it wrote nothing."""
+    words = said(response)
+    if "due to lock delay" in words:
+        return LockDelayed()
+    if "lock is already held" in words:
+        return Raced()
+    if "invalid session" in words:
+        return Dead()
+    if PERMISSION_DENIED in words:
+        return Denied(why(response))
+    return failed(response)
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def rewrite(request: Rewrite) -> Call:
+    """The lock alone would take the key anew when it has been released meanwhile; and a plain write
+    would set its LockIndex to 0."""
+    flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS
+    check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
+    return transaction([check, _lock(request, flags)])
+
+
+def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
+    """The transaction shows what it has written."""
+    _written(request, response)
+    return Done()
+
+
+def not_written(request: Rewrite, response: requests.Response) -> Outcome:
+    """Our session does not hold the key, or as ``not_locked``."""
+    return Raced() if "failed session check" in said(response) else not_locked(request, response)
+
+
+def _written(request: Acquire | Release | Rewrite, response: requests.Response) -> object:
+    """The entry that the last operation of a transaction has written."""
+    results = json_of(response, dict).get("Results")
+    if not isinstance(results, list) or not results or not isinstance(results[-1], dict):
+        raise Unreadable("a transaction without its result")
+    entry: object = results[-1].get("KV")
+    if text(entry, "Key") != request.key:
+        raise Unreadable("another key than was asked for")
+    return entry
+
+
+# --- releases ------------------------------------------------------------------------------------
+
+
+def release(request: Release) -> Call:
+    """No transaction, because its limit holds for the encoded value, and a key may hold more than that.
+    But an empty value goes into one, because newer versions may refuse a PUT without a body."""
+    if not request.value:
+        return transaction([_lock(request, LOCK_FLAGS, "unlock")])
+    query = {"release": request.session, "flags": str(LOCK_FLAGS)}
+    return Call("PUT", key_path(request.key), query, request.value, RAW)
+
+
+def released(request: Release, response: requests.Response) -> Outcome:
+    """``false``: it was not held by this session (any more)."""
+    if not request.value:
+        return written(request, response)
+    if response.content.strip() not in (b"true", b"false"):
+        raise Unreadable("neither true nor false")
+    return Done()
+
+
+def not_released(request: Release, response: requests.Response) -> Outcome:
+    """A transaction says in words what the other form calls ``false``."""
+    return Done() if "lock isn't held" in said(response) else not_locked(request, response)
+
+
+def refused(request: Release, response: requests.Response) -> Outcome:
+    """Consul will never take this write."""
+    return Refused(why(response))
+
+
+# --- reads ---------------------------------------------------------------------------------------
+
+
+def read(request: ReadKey) -> Call:
+    """Ask by a consistent read."""
+    return get(key_path(request.key), {"consistent": ""})
+
+
+def watch(request: WatchKey) -> Call:
+    """Ask by a blocking query."""
+    return get(key_path(request.key), waiting(request))
+
+
+def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
+    """The key as Consul shows it."""
+    index, entries = index_of(response), json_of(response, list)
+    if len(entries) != 1 or text(entries[0], "Key") != request.key:
+        raise Unreadable("another key than was asked for")
+    return view_of(entries[0], index)
+
+
+def absent(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
+    """Consul has no such key; a 404 without an index is another program's."""
+    return KeyView(index_of(response))

@@ -1,0 +1,94 @@
+"""Consul's HTTP API for sessions: how each request is sent, and what each answer means.
+
+The texts of errors are those of Consul 1.8.7, without what agents put before them (``answers.said``).
+Nothing here decides anything. A function that reads an answer raises Unreadable where the answer is
+none of Consul's.
+"""
+
+import requests
+
+from supervisor.consul.calls import Call, put
+from supervisor.consul.responses import Unreadable, failed, json_of, number, said, text, why
+from supervisor.consul.shown_session import as_asked, new_id
+from supervisor.core.actions import CreateSession, DestroySession, ReadSession, RenewSession
+from supervisor.core.events import Created, Dead, Done, Ineligible, Outcome, Refused, SessionInfo
+
+_CONFIGURATION_FAULTS = (
+    "Invalid Session TTL",
+    "Session TTL",
+    "Invalid Behavior",
+    "Missing check",
+    "Missing node",
+    "Must provide Node",
+    "No path to datacenter",
+    "cross datacenter lock must be created at server agent",
+)
+
+
+def create(request: CreateSession) -> Call:
+    """The checks are always sent, for Consul adds serfHealth where they are absent."""
+    settings = request.settings
+    return put(
+        "session/create",
+        {
+            "Name": settings.name,
+            "TTL": "" if settings.ttl_s is None else _go_duration(settings.ttl_s),
+            "LockDelay": _go_duration(settings.lock_delay_s),
+            "Behavior": settings.behavior,
+            "NodeChecks": list(settings.node_checks),
+            "ServiceChecks": [{"ID": check} for check in settings.service_checks],
+        },
+    )
+
+
+def _go_duration(seconds: float) -> str:
+    """As text, for Consul takes a number below 1000 for seconds and one above for nanoseconds."""
+    return f"{round(seconds * 1000)}ms"
+
+
+def created(request: CreateSession, response: requests.Response) -> Outcome:
+    """Consul has made the session."""
+    return Created(new_id(json_of(response, dict)))
+
+
+def refused(request: CreateSession, response: requests.Response) -> Outcome:
+    """Consul cannot decode what the file asks for."""
+    return Refused(why(response))
+
+
+def not_created(request: CreateSession, response: requests.Response) -> Outcome:
+    """Consul says in words why it makes no such session."""
+    words = said(response)
+    if words.startswith(_CONFIGURATION_FAULTS):
+        return Refused(why(response))
+    if words.startswith("Check ") and "critical" in words:
+        return Ineligible(why(response))
+    return failed(response)
+
+
+def renewed(request: RenewSession, response: requests.Response) -> Outcome:
+    """Consul shows the session that it has renewed."""
+    sessions = json_of(response, list)
+    if not sessions or text(sessions[0], "ID") != request.session:
+        raise Unreadable("a renewal of another session")
+    return as_asked(sessions[0], request.asked)
+
+
+def not_renewed(request: RenewSession, response: requests.Response) -> Outcome:
+    """Consul names the session that it does not have; a 404 without that name is another program's."""
+    return Dead() if request.session in said(response) else failed(response)
+
+
+def destroyed(request: DestroySession, response: requests.Response) -> Outcome:
+    """Consul says ``true``, also of a session that does not exist."""
+    if response.content.strip() != b"true":
+        raise Unreadable("not true")
+    return Done()
+
+
+def informed(request: ReadSession, response: requests.Response) -> Outcome:
+    """Consul shows the session, or none: a session that is gone, or that the token may not read."""
+    for info in json_of(response, list):
+        if text(info, "ID") == request.session:
+            return SessionInfo(number(info, "LockDelay") / 1e9, text(info, "Name"))
+    return SessionInfo(None)

@@ -1,0 +1,104 @@
+"""The lane of candidate_check: whether this node is fit to lead, as a command says.
+
+A node is unfit until the check has succeeded ``rise`` times in a row, and again after ``fall``
+failures in a row. A holder that was adopted has not been checked by this process yet: only
+failures end its tenure, never that it is not known to be fit. Without a check a node is fit. What
+that means for a contender is not decided here.
+"""
+
+from dataclasses import dataclass
+
+from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartHook
+from supervisor.core.events import HookEnded, SlotsView, View
+from supervisor.core.frozen import replace
+from supervisor.core.lane import NEVER
+from supervisor.core.settings import CandidateCheck, ItemSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """``passes``, ``fails``: in a row, counted no further than it matters."""
+
+    fit: bool
+    passes: int = 0
+    fails: int = 0
+    running: StartHook | None = None
+    killing: bool = False
+    due_at: float = -NEVER
+
+    @property
+    def deadline(self) -> float:
+        """When the next check wants to begin."""
+        return NEVER if self.running is not None else self.due_at
+
+    @property
+    def idle(self) -> bool:
+        """Whether no check is running."""
+        return self.running is None
+
+    def after(self, former: "Health") -> "Health":
+        """By another check from now on; one that is under way still ends, and nothing begins before.
+        Where there was no check, none has set when the next is due."""
+        due_at = self.due_at if NEVER in (self.due_at, former.due_at) else former.due_at
+        return replace(self, running=former.running, killing=former.killing, due_at=due_at)
+
+    def has_fallen(self, check: CandidateCheck | None) -> bool:
+        """Whether the check has failed so often in a row that a holder must step down."""
+        return check is not None and self.fails >= check.fall
+
+    def ended(self, event: HookEnded, check: CandidateCheck) -> "Health":
+        """A check came to its end."""
+        if event.started != self.running:
+            return self
+        if event.started.hook.call != check.hook.call:  # begun by another file: it says nothing of this check
+            return replace(self, running=None)
+        if event.ok:
+            passes = min(self.passes + 1, check.rise)
+            fit = self.fit or passes >= check.rise
+            return replace(self, running=None, passes=passes, fails=0, fit=fit)
+        fails = min(self.fails + 1, check.fall)
+        fit = self.fit and fails < check.fall
+        return replace(self, running=None, passes=0, fails=fails, fit=fit)
+
+
+def is_same_check(settings: ItemSettings, former: ItemSettings) -> bool:
+    """Whether what one of them has found counts for the other: it asks the same, maybe at other times."""
+    check, before = settings.candidate_check, former.candidate_check
+    if check is None or before is None:
+        return check is before
+    return check.hook.call == before.hook.call
+
+
+def new_health(settings: ItemSettings) -> Health:
+    """Of a process that has not checked anything yet."""
+    return Health(fit=True, due_at=NEVER) if settings.candidate_check is None else Health(fit=False)
+
+
+def advance(
+    health: Health, settings: ItemSettings, seen: View | None, instance: str, now: float
+) -> tuple[Health, tuple[Action, ...]]:
+    """Begin the next check if it is due: one interval after the start of the last, or at its end. It
+    is told who leads by what was ``seen`` last; None: nothing yet."""
+    check = settings.candidate_check
+    if check is None or health.running is not None or now < health.due_at:
+        return health, ()
+    context = HookContext(
+        event="check",
+        name=settings.name,
+        key=settings.key,
+        reason=Reason.SCHEDULED,
+        transition=f"{instance}-{settings.name}-check",
+        leader=None if seen is None else seen.leader,
+        kind=settings.kind,
+        holders=seen.holders if isinstance(seen, SlotsView) else (),
+    )
+    start = StartHook(check.hook, 1, context)
+    return replace(health, running=start, due_at=now + check.interval_s), (start,)
+
+
+def stop(health: Health) -> tuple[Health, tuple[Action, ...]]:
+    """Begin nothing any more and end what runs."""
+    health = replace(health, due_at=NEVER)
+    if health.running is None or health.killing:
+        return health, ()
+    return replace(health, killing=True), (KillHook(health.running),)

@@ -1,0 +1,291 @@
+"""What is contended for, as far as this node knows it: one key, or a slot below a prefix.
+
+A claim knows which answer to believe, when to ask again and from when on a try may be made. What
+kind it is (``core.key``, ``core.slots``) says what is asked, how it is tried and how it is given
+back. It never decides when a tenure begins or ends: it hands on what it hears as ``News`` and,
+when it is asked, says what that means for a tenure.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Self
+
+from supervisor.core.actions import Acquire, Reason, Request, Rewrite, Watch
+from supervisor.core.events import Outcome, View
+from supervisor.core.frozen import replace
+from supervisor.core.lane import NEVER, Lane
+from supervisor.core.session import Session, Terms
+from supervisor.core.tenure import Tenure
+
+WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
+WAIT_SLACK_S = 10.0  # Consul answers within wait + wait/16; then the network's and its own delays
+WATCH_S = WAIT_S * 17 / 16 + WAIT_SLACK_S
+FREE_NEWS_S = 1.0  # a try follows an answer younger than this that showed the claim free
+READ_AHEAD_S = 0.1  # so long before a try that answer is asked for, if there is none
+IDLE_WAKES_MAX = 5  # a watch that wakes without change is re-armed at once so many times
+IDLE_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """An answer about the claim, asked for at ``at``, that was true at ``fresh_at`` or later.
+
+    ``old``: it was asked for before what is known now; it can confirm but not contradict. ``after``:
+    the index whose first change it waited for; 0: it waited for none.
+    """
+
+    view: View
+    at: float
+    fresh_at: float
+    consistent: bool
+    old: bool
+    after: int = 0
+
+
+class Standing(Enum):
+    """What news says of a tenure that it does not end. UNSURE: nothing at all."""
+
+    OURS = "ours"
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The tenure is over. ``taken``: a rival may hold from now on; else Consul's delay still guards."""
+
+    reason: Reason
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(ABC):
+    """``view``: the newest believed answer. ``index``: what the next watch asks from; 0: anew.
+
+    ``free_at``: when it was surely free. ``free_since``: when it was first seen free. ``try_at``: no
+    try before. ``not_before``: nor any write, after one that was lost to others.
+    """
+
+    watch: Lane = Lane(due_at=-NEVER)
+    read: Lane = Lane()
+    info: Lane = Lane()
+    view: View | None = None
+    index: int = 0
+    idle_wakes: int = 0
+    free_at: float = -NEVER
+    free_since: float = NEVER
+    try_at: float = -NEVER
+    not_before: float = -NEVER
+
+    queues: ClassVar[bool] = False  # whether one that stands in line and does not act is in the way
+
+    # --- what the kinds say -----------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def is_free(self) -> bool:
+        """Whether a try can succeed, as far as is known."""
+
+    @abstractmethod
+    def noted(self, news: News, our_session: str, now: float) -> Self:
+        """Believe it: this is how it is from now on."""
+
+    def observed(self, news: News, now: float) -> Self:
+        """The same, for who never tries."""
+        return replace(self, view=news.view)
+
+    @abstractmethod
+    def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
+        """What consistent news says of our tenure."""
+
+    def drawn(self, terms: Terms, now: float) -> Self:
+        """What is free may be tried for by this node from now on: when, if many wait for it."""
+        return self
+
+    @abstractmethod
+    def try_for(self, terms: Terms, session: str, value: bytes, now: float) -> Request:
+        """The try that is due: an acquire, or one of the two steps to a slot."""
+
+    @abstractmethod
+    def tried(self, request: Request, outcome: Outcome) -> View | None:
+        """How it is after a try that Consul says it has carried out; None when it has not."""
+
+    def shown(self, view: View) -> Self:
+        """What a try that nobody wants any more has come to: that is to be given back."""
+        return self
+
+    @abstractmethod
+    def refused(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
+        """A try failed, or has no answer: when the next may be made."""
+
+    @abstractmethod
+    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Request | None:
+        """What gives up all that the session may hold; None: not before an answer to a read.
+
+        ``value``: what a key that was never seen is to keep.
+        """
+
+    @abstractmethod
+    def has_key(self, session: str) -> bool:
+        """Whether a key stands in Consul that this session holds, be it that of a place in line."""
+
+    @abstractmethod
+    def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
+        """What gives that key another value."""
+
+    @abstractmethod
+    def names_another(self, session: str) -> bool:
+        """Whether a rival may hold already what this session held."""
+
+    @abstractmethod
+    def _read_request(self, terms: Terms, now: float) -> Request: ...
+
+    @abstractmethod
+    def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> Request: ...
+
+    @abstractmethod
+    def _info_request(self, terms: Terms, now: float) -> Request | None: ...
+
+    @abstractmethod
+    def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self: ...
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the view is all that there is, so that others may be told of it."""
+        return True
+
+    @property
+    def notice(self) -> str:
+        """What an operator should know of it; blank when all is well."""
+        return ""
+
+    # --- what is known, and what is wanted -------------------------------------------------------
+
+    def is_surely_free(self, at: float) -> bool:
+        """Whether the news that it is free is young enough at that time."""
+        return at - self.free_at < FREE_NEWS_S
+
+    @property
+    def deadline(self) -> float:
+        """When one of the lanes wants a turn."""
+        return min(self.watch.deadline, self.read.deadline, self.info.deadline)
+
+    def try_deadline(self) -> float:
+        """When whoever may try wants a turn: for the try, or for the news that it lacks."""
+        if self._read_is_on:
+            return NEVER
+        return self.try_at - (0.0 if self.is_surely_free(self.try_at) else self._read_ahead_s)
+
+    def lacks_news(self, now: float) -> bool:
+        """Whether the next try lacks an answer young enough, and nobody has asked for one."""
+        if self._read_is_on or now < self.try_at - self._read_ahead_s:
+            return False
+        return not self.is_surely_free(max(now, self.try_at))
+
+    @property
+    def _read_ahead_s(self) -> float:
+        return READ_AHEAD_S
+
+    @property
+    def _read_is_on(self) -> bool:
+        return self.read.pending is not None or self.read.due_at != NEVER
+
+    def read_by(self, at: float) -> Self:
+        """Want a consistent answer, asked for at ``at`` at the latest."""
+        return replace(self, read=self.read.by(at))
+
+    def doubted(self, read_at: float) -> Self:
+        """No longer surely free: ask at ``read_at`` before the next try."""
+        return replace(self, free_at=-NEVER, read=self.read.by(read_at))
+
+    def resumed(self, now: float) -> Self:
+        """Time has passed unseen: what the watch may say now may be long past."""
+        return replace(self.doubted(now), watch=self.watch.aged())
+
+    def quiet(self) -> Self:
+        """Ask nothing any more."""
+        lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.info))
+        watch, read, info = lanes
+        return replace(self, watch=watch, read=read, info=info)
+
+    def recalled(self, tenure: Tenure) -> Self:
+        """What a tenure on record says of it."""
+        return self
+
+    def won(self, index: int, read_at: float) -> Self:
+        """Ours from that index on: what is under way was asked for before that. A pause before the next
+        watch is one of who waits, and ends with the first read."""
+        watch = self.watch if self.watch.pending is not None else self.watch.by(read_at)
+        return replace(self, index=index, watch=watch.aged(), read=self.read.aged().by(read_at))
+
+    def given_up(self, *, failed: bool) -> Self:
+        """Ours no longer: the holder's regular reads end. ``failed``: by our own making."""
+        return replace(self, read=replace(self.read, due_at=NEVER))
+
+    def ready_try(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire | None:
+        """The try that this node may want within moments, if that is known so early."""
+        return None
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def has_asked(self, request: Request) -> bool:
+        """Whether this is an exchange of ours that is under way."""
+        return request in (self.watch.pending, self.read.pending, self.info.pending)
+
+    def answered(
+        self, terms: Terms, request: Request, outcome: Outcome, now: float
+    ) -> tuple[Self, News | None]:
+        """An exchange came to its end; what it says is news unless it is no answer, or an old one."""
+        if request == self.watch.pending:
+            return self._watch_answered(terms, request, outcome, now)
+        if request == self.info.pending:
+            return self._informed(terms, request, outcome, now), None
+        old = self.read.old
+        if not isinstance(outcome, View):
+            return replace(self, read=self.read.end(now + terms.retry_s)), None
+        news = News(outcome, request.at, request.at, consistent=True, old=old)
+        return replace(self, read=self.read.end()), news
+
+    def _watch_answered(
+        self, terms: Terms, request: Request, outcome: Outcome, now: float
+    ) -> tuple[Self, News | None]:
+        assert isinstance(request, Watch)
+        old = self.watch.old
+        if not isinstance(outcome, View):
+            return replace(self, watch=self.watch.end(now + terms.retry_s), index=0), None
+        known = self.view.index if request.lag_s and self.view is not None else 0
+        fell = outcome.index < max(request.index, known)  # a read may have overtaken it
+        changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)
+        early = now - request.at < request.wait_s
+        idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
+        pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
+        claim = replace(self, watch=self.watch.end(now + pause_s), idle_wakes=idle_wakes)
+        if old:
+            return claim, None  # the next one asks from the index of our tenure on
+        claim = replace(claim, index=0 if fell else outcome.index)
+        if fell and not request.consistent:
+            return claim, None  # a server that lags behind; the next one asks anew, consistently
+        if changed:
+            claim = replace(claim, read=claim.read.aged())
+        fresh_at = now - request.lag_s
+        return claim, News(outcome, request.at, fresh_at, request.consistent, old=False, after=request.index)
+
+    # --- questions --------------------------------------------------------------------------------
+
+    def asking(self, terms: Terms, now: float, *, holding: bool) -> tuple[Self, tuple[Request, ...]]:
+        """Whatever is due now. A holder's watch is consistent, and so is one that asks anew."""
+        claim, begun = self, list[Request]()
+        if claim.read.ready(now):
+            read = claim._read_request(terms, now)
+            claim = replace(claim, read=claim.read.begin(read))
+            begun.append(read)
+        if claim.watch.ready(now):
+            watch = claim._watch_request(terms, now, consistent=holding or claim.index == 0)
+            claim = replace(claim, watch=claim.watch.begin(watch))
+            begun.append(watch)
+        if claim.info.ready(now):
+            info = claim._info_request(terms, now)
+            lane = replace(claim.info, due_at=NEVER) if info is None else claim.info.begin(info)
+            claim = replace(claim, info=lane)
+            begun += [] if info is None else [info]
+        return claim, tuple(begun)

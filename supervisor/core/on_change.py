@@ -1,0 +1,129 @@
+"""The lane of on_change: one run at a time, and the newest state waits.
+
+It compares what its hooks were last told with what is known now, so it fires on transitions and
+never on wake-ups, and a leader that came and went while a hook ran is passed over. It delays
+nothing: contenders step on without looking at it.
+"""
+
+from dataclasses import dataclass
+
+from supervisor.core.actions import Action, HookContext, KillHook, Reason
+from supervisor.core.events import HookEnded, KeyView, SlotsView, View
+from supervisor.core.frozen import replace
+from supervisor.core.lane import NEVER
+from supervisor.core.sequence import Sequence
+from supervisor.core.settings import Hook, ItemSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``told``: the state that the hooks run for or last ran for; ``newest``: the state now;
+    ``past_leader``: the last leader before the one that was told.
+
+    ``begun``: the hooks of the run under way, whatever the file says meanwhile.
+    ``instance`` names this process in transition ids, ``count`` numbers them.
+    """
+
+    instance: str
+    told: View | None = None
+    past_leader: bytes | None = None
+    newest: View | None = None
+    context: HookContext | None = None
+    begun: tuple[Hook, ...] = ()
+    hooks: Sequence = Sequence()
+    count: int = 0
+    killing: bool = False
+
+    @property
+    def deadline(self) -> float:
+        """When a retry wants to begin."""
+        return self.hooks.deadline if self.context is not None else NEVER
+
+    @property
+    def idle(self) -> bool:
+        """Whether no hook is running."""
+        return self.hooks.running is None
+
+    @property
+    def last_leader(self) -> bytes | None:
+        """The value of the last leader that was told of."""
+        told_leader = self.told.leader if self.told is not None else None
+        return self.past_leader if told_leader is None else told_leader
+
+    def see(self, view: View) -> "Change":
+        """This is the state now, unless it says nothing of who holds."""
+        if isinstance(view, SlotsView) and view.lock is not None and view.roster is None:
+            return self
+        return replace(self, newest=view)
+
+    def ended(self, event: HookEnded) -> "Change":
+        """An attempt came to its end."""
+        if event.started != self.hooks.running:
+            return self
+        return replace(self, hooks=self.hooks.ended(event.ok))
+
+
+def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change, tuple[Action, ...]]:
+    """Begin the next attempt, or the run for the newest state."""
+    if change.context is not None:
+        hooks = change.begun
+        # A retry that tells old news is not worth the wait of the new.
+        end_by = -NEVER if _moved(change) else NEVER
+        sequence = change.hooks.settle(hooks, now, end_by=end_by)
+        change = replace(change, hooks=sequence)
+        if sequence.finished(hooks):
+            change = replace(change, context=None, begun=(), hooks=Sequence())
+    if change.context is None and _moved(change):
+        change = _begin_run(change, settings)
+    if change.context is None or not change.hooks.due(now):
+        return change, ()
+    sequence, start = change.hooks.start(change.begun, change.context)
+    return replace(change, hooks=sequence), (start,)
+
+
+def stop(change: Change) -> tuple[Change, tuple[Action, ...]]:
+    """Begin nothing any more and end what runs."""
+    running = change.hooks.running
+    if running is None:
+        return replace(change, context=None, hooks=Sequence()), ()
+    if change.killing:
+        return change, ()
+    return replace(change, killing=True, context=None), (KillHook(running),)
+
+
+def _moved(change: Change) -> bool:
+    return change.newest is not None and _reason(change.told, change.newest) is not None
+
+
+def _reason(told: View | None, newest: View) -> Reason | None:
+    if told is None:
+        return Reason.INITIAL
+    if {each.session for each in told.holders} != {each.session for each in newest.holders}:
+        return Reason.LEADER_CHANGED
+    return Reason.VALUE_CHANGED if set(told.holders) != set(newest.holders) else None
+
+
+def _begin_run(change: Change, settings: ItemSettings) -> Change:
+    newest = change.newest
+    assert newest is not None
+    reason = _reason(change.told, newest)
+    assert reason is not None
+    past_leader = change.last_leader
+    change = replace(change, told=newest, past_leader=past_leader)
+    if not settings.on_change:
+        return change
+    count = change.count + 1
+    context = HookContext(
+        event="change",
+        name=settings.name,
+        key=settings.key,
+        reason=reason,
+        transition=f"{change.instance}-{settings.name}-change-{count}",
+        session=newest.session if isinstance(newest, KeyView) else "",
+        lock_index=newest.lock_index,
+        leader=newest.leader,
+        previous_leader=past_leader,
+        kind=settings.kind,
+        holders=newest.holders if isinstance(newest, SlotsView) else (),
+    )
+    return replace(change, context=context, begun=settings.on_change, hooks=Sequence(), count=count)

@@ -1,0 +1,312 @@
+"""What an event means: it is taken into what is known, and may begin or end a tenure.
+
+Nothing is begun here, no exchange and no hook. An answer counts only for the request that is under
+way, and only a consistent one can begin or end a tenure.
+"""
+
+from supervisor.core import session as sessions
+from supervisor.core import tenure as tenures
+from supervisor.core.actions import CreateSession, DestroySession, Reason, Request, Rewrite
+from supervisor.core.contender import (
+    Contender,
+    begin_tenure,
+    change_settings,
+    decline,
+    drop,
+    follow_file,
+    note,
+    resume,
+    session_altered,
+    session_died,
+    step_down,
+    stop,
+)
+from supervisor.core.events import (
+    Alive,
+    Altered,
+    Answered,
+    Dead,
+    Done,
+    Dropped,
+    Event,
+    FileLoaded,
+    HookEnded,
+    HooksChecked,
+    Ineligible,
+    LockDelayed,
+    Outcome,
+    PauseAsked,
+    Raced,
+    RecoverAsked,
+    Remembered,
+    ResumeAsked,
+    Resumed,
+    RunEnded,
+    SettingsChanged,
+    StepDownAsked,
+    StopAsked,
+    Tick,
+)
+from supervisor.core.frozen import replace
+from supervisor.core.lock.base import Lost, News, Standing
+from supervisor.core.record import REFUSED_RETRY_S, Ledger
+from supervisor.core.session import Stage
+from supervisor.core.tenure import Phase, Tenure
+
+REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
+
+
+def take(contender: Contender, event: Event, now: float) -> Contender:
+    """The contender as it is after this event."""
+    match event:
+        case Tick():
+            return contender
+        case Answered(request, outcome):
+            return _answered(contender, request, outcome, now)
+        case HookEnded():
+            return _hook_ended(contender, event, now)
+        case RunEnded():
+            if contender.tenure is None:
+                return contender
+            return replace(contender, tenure=tenures.run_ended(contender.tenure, event, now))
+        case HooksChecked(faults=faults):
+            return replace(contender, faults=faults) if contender.settings.contend else contender
+        case Remembered():
+            return _remembered(contender, event, now)
+        case Resumed():
+            return _resumed(contender, now)
+        case StopAsked(reason):
+            return stop(contender, reason, now)
+        case StepDownAsked(for_s=for_s):
+            return step_down(contender, for_s, now)
+        case SettingsChanged(settings=settings, unchecked=unchecked):
+            return change_settings(contender, settings, now, unchecked=unchecked)
+        case Dropped():
+            return drop(contender, now)
+        case FileLoaded():
+            raise AssertionError("a file is the node's to read")
+        case RecoverAsked():
+            return _recover(contender)
+        case PauseAsked():
+            return replace(contender, paused=True)
+        case ResumeAsked():
+            return resume(contender, now)
+
+
+def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender:
+    check, tenure = contender.settings.candidate_check, contender.tenure
+    match event.started.context.event:
+        case "change":
+            return replace(contender, change=contender.change.ended(event))
+        case "check":
+            if check is None:  # the file has none any more
+                return replace(contender, health=replace(contender.health, running=None))
+            health = contender.health.ended(event, check)
+            if tenure is not None and health.has_fallen(check):
+                tenure = tenure.lose(Reason.UNHEALTHY, now)
+            return replace(contender, health=health, tenure=tenure)
+        case _:
+            tenure = tenure and tenures.hook_ended(tenure, event)
+            return replace(contender, tenure=tenure)
+
+
+def _remembered(contender: Contender, event: Remembered, now: float) -> Contender:
+    """A tenure that is on record may begin; one that cannot be recorded is given back at once."""
+    if event.remember.settings is contender.next_settings:
+        return _file_remembered(contender, event, now)
+    ledger, tenure = contender.ledger.answered(event, now), contender.tenure
+    if tenure is not None and not tenure.recorded:
+        recorded = ledger.has_tenure(tenure.session)
+        tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
+    return replace(contender, ledger=ledger, tenure=tenure)
+
+
+def _file_remembered(contender: Contender, event: Remembered, now: float) -> Contender:
+    """What the file says now is on record with the tenure; or it cannot be yet, and the tenure goes on
+    as it began."""
+    if not event.ok:
+        return replace(contender, offer_at=now + REFUSED_RETRY_S)
+    return replace(follow_file(contender, now), ledger=Ledger(kept=event.remember.memory))
+
+
+def _resumed(contender: Contender, now: float) -> Contender:
+    tenure = contender.tenure and contender.tenure.resumed(now)
+    claim, session = contender.claim.resumed(now), contender.session.doubted(now)
+    return replace(contender, tenure=tenure, claim=claim, session=session)
+
+
+def _recover(contender: Contender) -> Contender:
+    tenure = contender.tenure
+    if tenure is None or tenure.phase is not Phase.STUCK:
+        return contender
+    return replace(contender, tenure=replace(tenure, phase=Phase.LOST))
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+def _answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    """Of a request that is not under way: a renewal of a session that is dead or given up meanwhile."""
+    throttle = contender.throttle.heard(request, outcome, holds=contender.tenure is not None)
+    if throttle is not contender.throttle:
+        contender = replace(contender, throttle=throttle)
+    session = contender.session
+    if contender.claim.has_asked(request):
+        return _claim_answered(contender, request, outcome, now)
+    if request == session.renew.pending:
+        return _renew_answered(contender, request, outcome, now)
+    if request != session.write.pending:
+        return contender
+    match request:
+        case CreateSession():
+            session = sessions.created(session, contender.terms, outcome, now)
+            ineligible = isinstance(outcome, Ineligible) or (contender.ineligible and not session.id)
+            return replace(contender, session=session, ineligible=ineligible)
+        case DestroySession():
+            return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
+        case Rewrite():
+            return _rewritten(contender, request, outcome, now)
+        case _ if session.stage is Stage.RELEASING:
+            return _release_answered(contender, outcome, now)
+        case _:
+            return _try_answered(contender, request, outcome, now)
+
+
+def _claim_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    regular = request == contender.claim.read.pending
+    claim, news = contender.claim.answered(contender.terms, request, outcome, now)
+    contender = replace(contender, claim=claim)
+    if contender.session.awaits_news and regular:
+        return _release_informed(contender, news, now)
+    if news is None:
+        return contender
+    contender = _hear(contender, news, now)
+    if not regular or not contender.holds:
+        return contender
+    return replace(contender, claim=contender.claim.read_by(contender.read_after(request.at)))
+
+
+def _renew_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    alive, dead = isinstance(outcome, Alive | Altered), isinstance(outcome, Dead)
+    old = contender.session.renew.old
+    renew_at = contender.renew_after(request.at, first=not contender.session.verified)
+    session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
+    if dead and (not contender.holds or _has_lost(contender)):
+        return session_died(replace(contender, session=session), now)
+    # A server that has just restarted leads before it has applied its log, and may call a living
+    # session dead: the consistent read decides. And after silence the watch may be stuck with an
+    # agent that has forgotten it.
+    asks = dead or (alive and contender.silent)
+    claim = contender.claim.read_by(now) if asks else contender.claim
+    tenure = contender.tenure
+    if tenure is not None and alive and not old:
+        tenure = replace(tenure.outlived(), renewed=True)
+    contender = replace(contender, session=session, claim=claim, silent=not alive, tenure=tenure)
+    if isinstance(outcome, Altered):
+        return session_altered(contender, outcome.why, now)
+    return replace(contender, altered="") if alive else contender
+
+
+def _has_lost(contender: Contender) -> bool:
+    """Whether Consul has said already that we hold no more, though it may yet keep others out."""
+    tenure, view = contender.tenure, contender.claim.view
+    if tenure is None or tenure.believes or view is None:
+        return False
+    return view.hold_of(tenure.session) is None
+
+
+def _try_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    session, terms = contender.session, contender.terms
+    welcome = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
+    contender = replace(contender, session=sessions.written(session, terms, outcome, now))
+    view = contender.claim.tried(request, outcome)
+    if isinstance(outcome, Dead) and welcome:
+        return session_died(contender, now)
+    if view is not None and welcome and view.hold_of(session.id) is not None:
+        if not contender.is_fit:
+            return decline(contender, now)
+        return begin_tenure(contender, view, request.at, now)
+    if view is not None and welcome:
+        return note(contender, News(view, request.at, request.at, consistent=True, old=False), now)
+    claim = contender.claim
+    if view is not None and contender.tenure is None:
+        claim = claim.shown(view)
+    return replace(contender, claim=claim.refused(outcome, terms, contender.spread, now))
+
+
+def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: float) -> Contender:
+    """Where our session is said not to hold, a read tells."""
+    retry_s = REWRITE_DELAYED_S if isinstance(outcome, LockDelayed) else contender.retry_s
+    session = contender.session.rewritten(request, outcome, now, retry_s)
+    session = sessions.written(session, contender.terms, outcome, now)
+    claim, tenure = contender.claim, contender.tenure
+    if isinstance(outcome, Raced | Dead):
+        claim = claim.read_by(now)
+    if isinstance(outcome, Done) and tenure is not None:
+        tenure = replace(tenure, leader=request.value)
+    return replace(contender, session=session, claim=claim, tenure=tenure)
+
+
+def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
+    session = sessions.written(contender.session, contender.terms, outcome, now)
+    contender = replace(contender, session=session)
+    if not session.awaits_news:
+        return contender
+    claim = contender.claim.refused(outcome, contender.terms, contender.spread, now)
+    return replace(contender, claim=claim)
+
+
+def _release_informed(contender: Contender, news: News | None, now: float) -> Contender:
+    """Now it is known what there is to give up; or, at the last try, that nobody tells."""
+    if news is None and not contender.last_try:
+        return contender
+    claim, session = contender.claim, contender.session
+    if news is not None:
+        claim = claim.noted(news, session.id, now)
+    write = session.write.at(max(now, claim.not_before))
+    return replace(contender, claim=claim, session=replace(session, write=write))
+
+
+# --- what news means -----------------------------------------------------------------------------
+
+
+def _hear(contender: Contender, news: News, now: float) -> Contender:
+    if contender.tenure is None:
+        return _hear_waiting(contender, news, now)
+    return _hear_holding(contender, contender.tenure, news, now)
+
+
+def _hear_holding(contender: Contender, tenure: Tenure, news: News, now: float) -> Contender:
+    """Only a consistent answer counts, and only one asked for within this tenure can end it."""
+    if not news.consistent:
+        return contender
+    verdict = contender.claim.judged(news, tenure, contender.session)
+    if verdict is Standing.OURS:
+        contender = replace(contender, tenure=tenure.confirmed(news.at))
+    if news.old:
+        return contender
+    contender = note(contender, news, now)
+    if not isinstance(verdict, Lost):
+        return contender
+    is_new = tenure.believes or (verdict.taken and tenure.taken_at is None)
+    session = contender.session.doubted(now) if is_new else contender.session
+    if verdict.taken:
+        tenure = tenure.taken(now, news.view.leader)
+    tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
+    return replace(contender, tenure=tenure, session=session)
+
+
+def _hear_waiting(contender: Contender, news: News, now: float) -> Contender:
+    session = contender.session
+    if news.old:
+        return replace(contender, claim=contender.claim.read_by(now))
+    if not session.id or news.view.hold_of(session.id) is None:
+        return note(contender, news, now)
+    if session.stage is not Stage.LIVE or session.ending:
+        return contender
+    if not contender.is_fit or not session.verified:
+        return decline(contender, now)
+    if not news.consistent:
+        return replace(contender, claim=contender.claim.read_by(now))
+    # A try whose answer never came has been applied after all.
+    return begin_tenure(contender, news.view, news.at, now)

@@ -1,0 +1,298 @@
+"""What is due: everything that begins, begins here, and in this order.
+
+Hooks first, for whoever waits for Consul anyway can wait for a spawn; but where a record decides
+what may follow, nothing else begins before it. What an event means is never looked at here.
+"""
+
+from supervisor.core import candidate_check as healths
+from supervisor.core import on_change as changes
+from supervisor.core import record as memories
+from supervisor.core import session as sessions
+from supervisor.core import tenure as tenures
+from supervisor.core.actions import (
+    Action,
+    Became,
+    CannotStart,
+    Finished,
+    Memory,
+    Noticed,
+    Prepare,
+    Release,
+    Remember,
+    Request,
+    Role,
+    Watch,
+)
+from supervisor.core.contender import Contender, give_back, lease_by, want_session
+from supervisor.core.frozen import replace
+from supervisor.core.session import Session, Stage
+from supervisor.core.tenure import Phase
+
+_Turn = tuple[Contender, tuple[Action, ...]]
+
+
+def advance(contender: Contender, now: float) -> _Turn:
+    """Begin whatever is due."""
+    if offered := _offer_file(contender, now):
+        return contender, offered
+    contender, actions = _advance_tenure(contender, now)
+    awaited = _awaits_record(contender)
+    first: tuple[Action, ...] = ()
+    if awaited or _has_time_for_record(contender, now):
+        contender, first = _advance_memory(contender, now)
+        actions = (*first, *actions)
+    if awaited and first:
+        contender, told = _tell_loss(contender, now)
+        return contender, (*actions, *told)
+    for turn in _TURNS:
+        if not (first and turn is _advance_memory):
+            contender, begun = turn(contender, now)
+            actions += begun
+    return contender, actions
+
+
+def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
+    """A tenure that holds, or is about to be adopted, goes on by the file as soon as that is on record.
+    Not on news that is too old for one of the leases: a smaller room counts from the next contact."""
+    tenure, settings = contender.tenure, contender.next_settings
+    if tenure is None or settings is None or now < contender.offer_at:
+        return ()
+    leases = (contender.lease, lease_by(contender, settings))
+    if not any(
+        all(may(tenure, lease, now) for lease in leases) for may in (tenures.is_adopted, tenures.goes_on)
+    ):
+        return ()
+    return (Remember(settings.name, _truth(contender), settings),)
+
+
+def _awaits_record(contender: Contender) -> bool:
+    tenure = contender.tenure
+    if tenure is None:
+        return False
+    return tenure.phase is Phase.LOST or (tenure.believes and not tenure.recorded)
+
+
+def _has_time_for_record(contender: Contender, now: float) -> bool:
+    """A loss that Consul still guards is on record before on_lose begins: after a crash it would be
+    adopted with the application down. Any other loss no process would adopt, and on_lose hurries."""
+    tenure = contender.tenure
+    if tenure is None or tenure.believes:
+        return False
+    return contender.holds and now < tenure.contact + contender.lease.room_s
+
+
+def _advance_tenure(contender: Contender, now: float) -> _Turn:
+    tenure = contender.tenure
+    if tenure is None:
+        return contender, ()
+    tenure, actions = tenures.advance(tenure, contender.settings, contender.lease, now)
+    contender = replace(contender, tenure=tenure)
+    if tenure.phase is Phase.LOST:
+        return give_back(contender, tenure, now), actions
+    if actions and tenure.phase is Phase.LOSING and contender.holds:
+        release = _release(contender, now)
+        if isinstance(release, Release):
+            actions = (*actions, Prepare(release))
+    return contender, actions
+
+
+def _advance_session(contender: Contender, now: float) -> _Turn:
+    if contender.tenure is None and contender.stopping:
+        session = contender.session.end(now, last_try=contender.last_try)
+        if contender.departing and session.is_surely_over(contender.terms, now):
+            session = Session(left=session.id)
+        contender = replace(contender, session=session)
+    elif contender.tenure is None and contender.claim.queues and not contender.is_fit:
+        contender = _out_of_line(contender, now)
+    elif contender.tenure is None:
+        contender = want_session(contender, now)
+    contender, write = _write(contender, now)
+    session, renewal = sessions.begin_renewal(contender.session, contender.terms, now)
+    contender = replace(contender, session=session)
+    attempt: Request | None = None
+    may_try = contender.may_try
+    if may_try:
+        contender = replace(contender, claim=contender.claim.drawn(contender.terms, now))
+    claim = contender.claim
+    if may_try and now >= claim.try_at and claim.is_surely_free(now):
+        attempt = claim.try_for(contender.terms, session.id, contender.settings.value, now)
+        contender = replace(contender, session=session.attempt(attempt))
+    elif contender.owes_value and now >= session.rewrite_at:
+        attempt = claim.rewrite_for(contender.terms, session.id, contender.settings.value, now)
+        contender = replace(contender, session=session.rewrite(attempt))
+    return contender, tuple(request for request in (write, attempt, renewal) if request is not None)
+
+
+def _out_of_line(contender: Contender, now: float) -> Contender:
+    """Who may not hold does not keep others waiting; a session that has not been in line may stay."""
+    if not contender.session.tried:
+        return want_session(contender, now)
+    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
+
+
+def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:
+    """The next create, release or destroy."""
+    session = contender.session
+    if session.stage is not Stage.RELEASING or not session.write.ready(now):
+        session, write = sessions.begin_write(session, contender.terms, now)
+        return replace(contender, session=session), write
+    release = _release(contender, now)
+    if release is None:
+        return replace(contender, session=session.waits(), claim=contender.claim.read_by(now)), None
+    return replace(contender, session=session.release(release)), release
+
+
+def _release(contender: Contender, now: float) -> Request | None:
+    value = contender.settings.value
+    return contender.claim.release_for(contender.terms, contender.session, value, now)
+
+
+def _advance_claim(contender: Contender, now: float) -> _Turn:
+    if contender.stopping and contender.tenure is None and not contender.session.awaits_news:
+        return replace(contender, claim=contender.claim.quiet()), ()
+    claim, terms = contender.claim, contender.terms
+    if contender.may_try and claim.lacks_news(now):
+        claim = claim.read_by(now)
+    claim, begun = claim.asking(terms, now, holding=contender.tenure is not None)
+    contender, session = replace(contender, claim=claim), contender.session
+    idle = session.stage is Stage.LIVE and session.write.pending is None
+    if contender.tenure is not None or not idle:
+        return contender, begun
+    # Anew with each watch, for what is ready does not stay so for ever.
+    if session.prepared and not any(isinstance(request, Watch) for request in begun):
+        return contender, begun
+    ready = claim.ready_try(terms, session.id, contender.settings.value, now)
+    contender = replace(contender, session=replace(session, prepared=True))
+    return contender, (*begun, Prepare(ready)) if ready is not None else begun
+
+
+def _advance_change(contender: Contender, now: float) -> _Turn:
+    if not contender.stopping:
+        change, actions = changes.advance(contender.change, contender.settings, now)
+    elif _wound_up(contender):
+        change, actions = changes.stop(contender.change)
+    else:
+        return contender, ()
+    return replace(contender, change=change), actions
+
+
+def _advance_health(contender: Contender, now: float) -> _Turn:
+    if contender.stopping:
+        health, actions = healths.stop(contender.health)
+    else:
+        change = contender.change
+        health, actions = healths.advance(
+            contender.health, contender.settings, change.newest, change.instance, now
+        )
+    return replace(contender, health=health), actions
+
+
+def _advance_memory(contender: Contender, now: float) -> _Turn:
+    """Last of what matters: where a rival may soon hold, no record delays on_lose."""
+    ledger, begun = memories.advance(contender.ledger, _truth(contender), contender.settings, now)
+    return replace(contender, ledger=ledger), begun
+
+
+def _advance_role(contender: Contender, now: float) -> _Turn:
+    tenure = contender.tenure
+    idle = contender.change.idle and contender.health.idle
+    finished = contender.stopping and _wound_up(contender) and idle and _may_be_forgotten(contender)
+    if finished:
+        role = Role.STOPPED
+    elif tenure is not None:
+        role = _ROLES[tenure.phase]
+    elif not contender.settings.contend:
+        role = Role.OBSERVER
+    elif contender.paused:
+        role = Role.PAUSED
+    else:
+        fit = contender.health.fit and not contender.ineligible and not contender.faults
+        standby = Role.RESTING if now < contender.rests_until else Role.WAITING
+        role = standby if fit else Role.INELIGIBLE
+    contender, actions = _tell_role(contender, role, now)
+    if finished and actions:
+        actions = (*actions, Finished(contender.settings.name, clean=tenure is None))
+    return contender, actions
+
+
+def _tell_role(contender: Contender, role: Role, now: float) -> _Turn:
+    """Tell a loss once, and once more when the reason becomes known later; wait while it may come soon."""
+    tenure = contender.tenure
+    told = (role, "" if tenure is None else str(tenure.reason))
+    if role is not contender.role:
+        contender = replace(contender, role=role)
+    if told == contender.told or (tenure is not None and tenure.awaits_reason(now)):
+        return contender, ()
+    became = Became(contender.settings.name, role)
+    if tenure is not None:
+        transition = tenures.transition_of(tenure)
+        became = Became(became.item, role, tenure.reason, tenure.session, tenure.token, transition)
+    return replace(contender, told=told), (became,)
+
+
+def _tell_loss(contender: Contender, now: float) -> _Turn:
+    """A tenure without hooks is over in the step in which it is lost: its reason is told all the same."""
+    if contender.role not in (Role.ACQUIRING, Role.HOLDING, Role.LOSING):
+        return contender, ()
+    tenure = contender.tenure
+    if tenure is None or tenure.believes:
+        return contender, ()
+    return _tell_role(contender, _ROLES[tenure.phase], now)
+
+
+def _advance_notice(contender: Contender, now: float) -> _Turn:
+    notice = contender.claim.notice
+    if notice == contender.noticed:
+        return contender, ()
+    return replace(contender, noticed=notice), (Noticed(contender.settings.name, notice),)
+
+
+def _advance_faults(contender: Contender, now: float) -> _Turn:
+    """The operator is told of hooks that cannot start, and when all of them can again."""
+    faults = contender.faults
+    if faults is None or faults == contender.told_faults:
+        return contender, ()
+    leads = contender.tenure is not None
+    told = CannotStart(contender.settings.name, faults, leads)
+    return replace(contender, told_faults=faults), (told,)
+
+
+_TURNS = (
+    _advance_session,
+    _advance_claim,
+    _advance_change,
+    _advance_health,
+    _advance_memory,
+    _advance_role,
+    _advance_notice,
+    _advance_faults,
+)
+_ROLES = {
+    Phase.ADOPTING: Role.ACQUIRING,
+    Phase.ACQUIRING: Role.ACQUIRING,
+    Phase.HOLDING: Role.HOLDING,
+    Phase.CLEARING: Role.LOSING,
+    Phase.LOSING: Role.LOSING,
+    Phase.FAILING: Role.LOSING,
+    Phase.LOST: Role.LOSING,
+    Phase.STUCK: Role.STUCK,
+}
+
+
+def _wound_up(contender: Contender) -> bool:
+    """Nothing is owed to Consul or to a hook of this tenure; stuck: nothing more can be done, but to
+    keep the lock while this process goes on."""
+    if contender.tenure is not None:
+        return contender.tenure.phase is Phase.STUCK and not contender.departing
+    return contender.session.stage is Stage.ABSENT
+
+
+def _may_be_forgotten(contender: Contender) -> bool:
+    """While this process goes on, a successor begins only when nothing is on record any more."""
+    return contender.last_try or contender.ledger.kept == _truth(contender)
+
+
+def _truth(contender: Contender) -> Memory:
+    """What would have to be on record now."""
+    settings, paused = contender.settings, contender.paused
+    return memories.truth_of(contender.session, contender.tenure, settings, paused=paused)

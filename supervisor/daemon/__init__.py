@@ -1,0 +1,14 @@
+"""The daemon: the one package that wires the core to the world.
+
+    loop.py       the event loop with its parts: Consul, hooks, records, listeners, signals, stop
+    driver.py     a step: event to the core, its actions carried out in order, then records
+    operator.py   an operator's commands as events for the core, and the replies
+    listeners.py  the control socket and http.listen: opened, moved, closed
+    records.py    the journal in the daemon's hands: read at the start, written, complained about
+    restore.py    the file and the records as the contenders to begin with
+    reload.py     the file, read again: checked whole before anything changes
+    signals.py    the signals that the daemon handles, and their block before the loop runs
+    hearing.py    signals as callbacks of the loop: however many arrive, none is lost
+
+The package imports nothing here, because ``signals`` is needed before anything heavy is.
+"""

@@ -1,0 +1,141 @@
+"""The doors of the daemon: the control socket, ``http.listen``, and what is told there.
+
+They are opened, moved by another file, and closed here. What is told is looked up when it is asked
+for; what is asked for is the operator's (``operations``). Nothing here decides anything, and a door
+that cannot be opened over TCP never costs leadership.
+"""
+
+import asyncio
+import os
+import resource
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+
+from supervisor import __version__
+from supervisor.config import Config
+from supervisor.control import Command, Outcome, Reply
+from supervisor.control.server import Ask, Control, serve
+from supervisor.core.contenders import Node
+from supervisor.http_server import Peer
+from supervisor.telemetry.history import History
+from supervisor.telemetry.log import Level, Log
+from supervisor.telemetry.log.recurring import REPEAT_S
+from supervisor.telemetry.metrics import Metrics
+from supervisor.telemetry.status import Facts, Status
+from supervisor.web import Listener, Routes
+from supervisor.web.listener import LIMITS
+
+DESCRIPTORS_BASE = 128
+DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
+CLIENTS_MIN = 8  # over TCP, where descriptors are scarce: the items need theirs
+
+
+def allow_descriptors(items: int, clients: int) -> int:
+    """Room for all items to run a hook at once and for so many clients over TCP, as far as the hard
+    limit lets us; how many clients that are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    ours = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
+    wanted = ours + clients
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(CLIENTS_MIN, wanted - ours)
+
+
+class Doors:
+    """Those of one daemon. ``ask`` is given the commands."""
+
+    def __init__(
+        self,
+        config: Config,
+        node: Node,
+        ask: Ask,
+        log: Log,
+        clock: Callable[[], float],
+        *,
+        node_name: str,
+        path: Path | None,
+    ) -> None:
+        """``clock``: the core's, in seconds. ``path``: of the configuration, if it has one."""
+        self._config = config
+        self._node = node
+        self._ask = ask
+        self._log = log
+        self._clock = clock
+        self._crowded_at = -REPEAT_S
+        where = None if path is None else str(path)
+        facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
+        self.history = History(time.time, clock)
+        status = Status(node, self.history, facts, time.time, clock)
+        self.metrics = Metrics(status, self.history, clock, time.time)
+        self._routes = Routes(status, self.metrics)
+        self._control: Control | None = None
+        self._listener = self._new_listener()
+        self._moving = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Let others in. Raises ControlError when the control socket cannot be made."""
+        if self._config.control is not None:
+            self._control = await serve(
+                self._config.control, self._ask, self._asked, self._routes.answer, self._warn
+            )
+        if self._listener is not None:
+            await self._listener.open()
+
+    async def close(self) -> None:
+        """Hang up on everybody."""
+        if self._control is not None:
+            await self._control.close()
+        if self._listener is not None:
+            await self._listener.close()
+
+    def follow(self, config: Config, items: Collection[str]) -> bool:
+        """By this configuration from now on, with these items; whether ``move`` is to follow."""
+        moved = config.http != self._config.http
+        self._config = config
+        self.history.keep(items)
+        allow_descriptors(len(items), self._clients)
+        return moved
+
+    async def move(self) -> None:
+        """Listen where the configuration says by now."""
+        async with self._moving:
+            if self._listener is not None:
+                await self._listener.close()
+            self._listener = self._new_listener()
+            if self._listener is not None:
+                await self._listener.open()
+
+    @property
+    def _clients(self) -> int:
+        return 0 if self._config.http is None else LIMITS.clients_max
+
+    def _new_listener(self) -> Listener | None:
+        """Descriptors are had for the items, too."""
+        clients = allow_descriptors(len(self._node.contenders), self._clients)
+        if self._config.http is None:
+            return None
+        limits = replace(LIMITS, clients_max=clients)
+        return Listener(self._config.http, self._routes, self._tell, limits)
+
+    # --- what the log is told --------------------------------------------------------------------
+
+    def crowded(self, error: OSError) -> None:
+        """A client could not be let in; that comes up to ACCEPTS_MAX times a second."""
+        if self._clock() - self._crowded_at >= REPEAT_S:
+            self._crowded_at = self._clock()
+            self._tell("warning", f"cannot let a client in: {error.strerror}; trying again")
+
+    def _asked(self, command: Command, reply: Reply, peer: Peer) -> None:
+        level: Level = "info" if reply.outcome is Outcome.DONE else "warning"
+        name = "all" if command.name is None else command.name
+        self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
+
+    def _tell(self, level: Level, why: str) -> None:
+        self._log.line(level, "http", why=why)
+
+    def _warn(self, why: str) -> None:
+        self._log.line("warning", "control-socket", why=why)

@@ -1,0 +1,187 @@
+"""What an operator asks of the running daemon, as events for the core, and what is replied.
+
+It looks at roles to say why something cannot be; whether it is done is the core's to decide. Who
+asks for what takes its time is replied to when it is done: ``turn`` looks, behind each turn.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from supervisor.control import Command, Outcome, Reply, Verb
+from supervisor.core.actions import Action, Role
+from supervisor.core.contender import Contender
+from supervisor.core.contenders import Node
+from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
+from supervisor.core.reload import Fate
+from supervisor.daemon.reload import CannotReload, Reloaded
+from supervisor.telemetry.stuck import remedy
+
+DONE = Reply(Outcome.DONE)
+TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after so long there is none
+RELEASED_S = 600.0  # an on_lose with all its retries, and a Consul that is back
+IN_FORCE_S = 90.0  # an on_lose that ends in time, a release; what takes longer is told so
+_EVENTS: dict[Verb, Callable[[str], Event]] = {
+    Verb.RECOVER: RecoverAsked,
+    Verb.PAUSE: PauseAsked,
+    Verb.RESUME: ResumeAsked,
+}
+
+
+class Operator:
+    """Answers commands about the contenders of one node.
+
+    ``reload`` reads the file again and tells what has changed; it raises CannotReload.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        dispatch: Callable[[Event], None],
+        reload: Callable[[], Reloaded],
+    ) -> None:
+        self._node = node
+        self._dispatch = dispatch
+        self._reload = reload
+        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
+
+    async def ask(self, command: Command) -> Reply:
+        """Do it and say what became of it; with all contenders the first refusal counts."""
+        if command.verb is Verb.RELOAD:
+            return await self._reloaded()
+        known = {**self._node.contenders, **self._node.waiting}
+        if command.name is not None and command.name not in known:
+            why = f"no such election or semaphore, there are {', '.join(sorted(known)) or 'none'}"
+            return _cannot(command.verb, command.name, why, Outcome.UNKNOWN)
+        if command.verb is Verb.STEP_DOWN:
+            assert command.name is not None, "one steps down, not all"
+            return await self._step_down(command.name, command.rest_s)
+        contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
+        names = contending if command.name is None else [command.name]
+        replies = [self._one(command.verb, name) for name in names]
+        done = Reply(Outcome.DONE, "", tuple(line for reply in replies for line in reply.lines))
+        return next((reply for reply in replies if reply.outcome is not Outcome.DONE), done)
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """Something has happened: who waits for it is told."""
+        for future, condition in tuple(self._waiting.items()):
+            if not future.done() and condition():
+                future.set_result(None)
+
+    def _one(self, verb: Verb, name: str) -> Reply:
+        before = self._node.contenders.get(name)
+        if before is None or (before.role is Role.STOPPED and name in self._node.waiting):
+            others = ", ".join(sorted(self._node.waiting_for(name)))
+            return _cannot(verb, name, f"it begins when {others} has ended, of its name or its key")
+        if why := _obstacle(verb, before):
+            return _cannot(verb, name, why)
+        self._dispatch(_EVENTS[verb](name))
+        after = self._node.contenders.get(name)
+        kept = None if after is None else after.ledger.kept
+        if after is not None and (kept is None or kept.paused != after.paused):
+            return _cannot(
+                verb, name, "it is so now, but cannot be recorded: a restart forgets it (see the log)"
+            )
+        if verb is Verb.RESUME and before.role is Role.RESTING:
+            return Reply(Outcome.DONE, "", (f"{name}: its rest after step-down has ended",))
+        return DONE
+
+    # --- what takes its time ---------------------------------------------------------------------
+
+    async def _until(self, condition: Callable[[], bool], within_s: float) -> bool:
+        if condition():
+            return True
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = condition
+        try:
+            await asyncio.wait_for(future, within_s)
+        except TimeoutError:
+            return False
+        finally:
+            del self._waiting[future]
+        return True
+
+    async def _step_down(self, name: str, rest_s: float) -> Reply:
+        before = self._node.contenders.get(name)
+        tenure = None if before is None else before.tenure
+        if before is None or tenure is None or not tenure.believes:
+            role = Role.WAITING if before is None else before.role
+            return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})")
+        holding = self._holders(name)
+        self._dispatch(StepDownAsked(name, rest_s))
+        if not await self._until(lambda: self._has_given_up(name, tenure.session), RELEASED_S):
+            return _cannot(Verb.STEP_DOWN, name, "on_lose or the release is still under way, see `status`")
+        if self._is_stuck(name):
+            return _cannot(Verb.STEP_DOWN, name, f"on_lose failed, so it is stuck: {remedy(name)}")
+        if await self._until(lambda: bool(self._others(name) - holding), TAKEN_OVER_S):
+            return DONE
+        why = f"released, but nobody took over within {TAKEN_OVER_S:g} s"
+        return Reply(Outcome.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, rest_s)}")
+
+    def _what_now(self, name: str, rest_s: float) -> str:
+        """What this node does where it has stepped down and nobody took over, and how to have it back."""
+        contender = self._node.contenders.get(name)
+        if contender is not None and contender.paused:
+            return f"this node is paused, `consul-supervisor resume {name}` has it contend at once"
+        if contender is not None and contender.role is Role.RESTING:
+            rests = f"this node rests for {rest_s:g} s after the release"
+            return f"{rests}, `consul-supervisor resume {name}` ends the rest"
+        return "this node contends again"
+
+    def _has_given_up(self, name: str, session: str) -> bool:
+        """Or cannot: then it is stuck."""
+        contender = self._node.contenders.get(name)
+        if contender is None or self._is_stuck(name):
+            return True
+        return contender.tenure is None and session not in self._holders(name)
+
+    def _is_stuck(self, name: str) -> bool:
+        contender = self._node.contenders.get(name)
+        return contender is not None and contender.role is Role.STUCK
+
+    def _holders(self, name: str) -> frozenset[str]:
+        contender = self._node.contenders.get(name)
+        view = None if contender is None else contender.claim.view
+        return frozenset() if view is None else frozenset(holder.session for holder in view.holders)
+
+    def _others(self, name: str) -> frozenset[str]:
+        """Without the session by which this node contends anew."""
+        contender = self._node.contenders.get(name)
+        return self._holders(name) - ({contender.session.id} if contender is not None else set())
+
+    async def _reloaded(self) -> Reply:
+        try:
+            reloaded = self._reload()
+        except CannotReload as error:
+            outcome = Outcome.FAULTY if error.faulty else Outcome.IMPOSSIBLE
+            return Reply(outcome, str(error), error.lines)
+        changed = {name: fate for name, fate in sorted(reloaded.fates.items()) if fate is not Fate.UNCHANGED}
+        await self._until(lambda: not any(self._pending(*each) for each in changed.items()), IN_FORCE_S)
+        items = (f"{name}: {fate}{self._pending(name, fate)}" for name, fate in changed.items())
+        lines = [*reloaded.process, *items]
+        return Reply(Outcome.DONE, "", tuple(lines) or ("nothing has changed",))
+
+    def _pending(self, name: str, fate: Fate) -> str:
+        """What is still to come; blank when it is done."""
+        contender = self._node.contenders.get(name)
+        if fate is Fate.ENDS:
+            return "" if contender is None else f", but not ended yet (role: {contender.role})"
+        if contender is None or contender.departing:
+            others = ", ".join(sorted(self._node.waiting_for(name)))
+            if not others:
+                return ", but the file has changed since"
+            return f", but it begins when {others} has ended"
+        if contender.next_settings is None:
+            return ""
+        return f", but in force only when Consul has confirmed it (role: {contender.role})"
+
+
+def _obstacle(verb: Verb, contender: Contender) -> str:
+    if verb is Verb.RECOVER:
+        return "" if contender.role is Role.STUCK else f"it is not stuck (role: {contender.role})"
+    if contender.role is Role.STOPPED:
+        return "it has ended, and the file has it no more"
+    return "" if contender.settings.contend else "it only observes (contend: false)"
+
+
+def _cannot(verb: Verb, name: str, why: str, outcome: Outcome = Outcome.IMPOSSIBLE) -> Reply:
+    return Reply(outcome, f"cannot {verb} {name}: {why}")

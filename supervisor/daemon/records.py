@@ -1,0 +1,170 @@
+"""The journal in the daemon's hands: what is read from it at the start, what goes into it, the log.
+
+A hook's process group is on record while it runs, so that the next process can end what a crash
+interrupted. Trouble with records is said in the log; what it means is the core's to decide.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.core.actions import LOSE_SIDE, Remember, StartHook, StartRun, Step
+from supervisor.core.settings import Wanted
+from supervisor.daemon.restore import Origin, Start, marks_of, start, transitions_of
+from supervisor.filesystem.mounts import is_local
+from supervisor.filesystem.reading import NoAnswer, answers
+from supervisor.hooks.leftovers import Group, find_leftovers, kill_leftovers, started_at
+from supervisor.journal import (
+    START_WITHIN_S,
+    SUFFIX,
+    Identity,
+    Journal,
+    JournalBusy,
+    Recorded,
+    Unreadable,
+)
+from supervisor.telemetry.log import Log
+
+KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
+
+Started = StartHook | StartRun
+
+
+class Records:
+    """Reads, writes and speaks of the journal of one configuration."""
+
+    def __init__(self, config: Config, log: Log, wants_disk: Callable[[Path], None]) -> None:
+        """Raises JournalError."""
+        self._log = log
+        self._items = {settings.name: settings for settings in config.items}
+        self._consul = config.consul
+        self.withheld = config.withheld
+        self._journal = Journal(
+            config.state_dir, config.consul, withheld=config.withheld, wants_disk=wants_disk
+        )
+        self._groups: dict[Started, Group] = {}
+
+    def start(self, wanted: Iterable[Wanted], now: float) -> Start:
+        """The items to begin with, once nothing of a crashed process's hooks is left."""
+        records = dict(self._journal.recorded())
+        self._kill_leftovers(records)
+        self.withheld |= {name for record in records.values() for name in record.withheld}
+        for name, record in records.items():
+            if isinstance(record, Unreadable):
+                known = name in self._items or record.settings is not None
+                remedy = "on_lose runs" if known else "see that nothing of it acts, then remove the file"
+                self._log.line("error", "journal-unreadable", item=name, why=str(record), remedy=remedy)
+            else:
+                step, session = record.memory.step, record.memory.session
+                self._log.line("info", "recorded", item=name, step=step, session=session)
+                if session and _cluster(record.consul) != _cluster(self._consul):
+                    self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
+        return start(wanted, records, Origin(secrets.token_hex(8), self._journal.identity, now))
+
+    def _kill_leftovers(self, records: dict[str, Recorded | Unreadable]) -> None:
+        """All at once, for belief may be running out meanwhile."""
+        marks = {name: tuple(self._marks(record)) for name, record in records.items()}
+        transitions = tuple(mark for marked in marks.values() for mark in marked)
+        found = find_leftovers(transitions)
+        groups = list(found)
+        for name, record in records.items():
+            if isinstance(record, Recorded) and self._is_ours(record.identity):
+                also = tuple(group for group in found if group.transition in marks[name])
+                records[name] = record = replace(record, groups=(*record.groups, *also))
+                groups += record.groups
+        for trouble in kill_leftovers(groups, transitions, within_s=KILL_WITHIN_S) if groups else ():
+            self._log.line("error", "leftover", why=trouble)
+
+    def _marks(self, record: Recorded | Unreadable) -> Iterator[str]:
+        """The transitions whose processes must end. What a record that cannot be read was about, its
+        older lines tell, and it may have come a step further."""
+        known = record.last if isinstance(record, Unreadable) else record
+        if known is None or not self._is_ours(known.identity):
+            return
+        yield from (group.transition for group in known.groups)
+        yield from transitions_of(known.memory)
+        if isinstance(record, Unreadable) and known.memory.session:
+            begun = ("acquire", "adopt") if known.memory.step in (Step.SESSION, Step.TENURE) else ()
+            yield from marks_of(known.memory.session, *begun, "run", *LOSE_SIDE)
+
+    def _is_ours(self, identity: Identity) -> bool:
+        """Elsewhere the numbers of processes are somebody else's; a host may have been renamed."""
+        here = self._journal.identity
+        return (identity.machine, identity.boot) == (here.machine, here.boot)
+
+    def remember(self, remember: Remember) -> str:
+        """Blank when the kernel has it, else why not."""
+        why_not = self._journal.remember(remember)
+        self._complain(remember.item, why_not)
+        return why_not
+
+    def follow(self, config: Config) -> None:
+        """Another file is in force. What one before it withheld still is: its hooks may be under way."""
+        self.withheld |= config.withheld
+        self._journal.follow(config.consul, self.withheld)
+
+    def group_began(self, started: Started, pgid: int) -> None:
+        """On record until ``group_ended``."""
+        context = started.context
+        ticks = started_at(pgid)
+        if ticks is None or context.event == "check":
+            return
+        group = self._groups[started] = Group(pgid, ticks, context.transition)
+        self._complain(context.name, self._journal.group_began(context.name, group))
+
+    def group_ended(self, started: Started) -> None:
+        """Nothing of it is left: the next record of the item says so, or ``settle``."""
+        group = self._groups.pop(started, None)
+        if group is not None:
+            self._journal.group_ended(started.context.name, group)
+
+    def settle(self, item: str) -> None:
+        """Whatever of its groups no record has said yet."""
+        if not self._journal.is_settled(item):
+            self._complain(item, self._journal.settle(item))
+
+    def _complain(self, item: str, why_not: str) -> None:
+        if why_not:
+            self._log.failed("journal-failed", item, why_not)
+        else:
+            self._log.works("journal-failed", item)
+
+    def close(self) -> None:
+        """The records stay."""
+        self._journal.close()
+
+
+def _cluster(consul: ConsulSettings) -> tuple[str | None, ...]:
+    return (consul.address, consul.datacenter, consul.namespace, consul.partition)
+
+
+def _elsewhere(record: Recorded) -> str:
+    session, address = record.memory.session, record.consul.address
+    return f"session {session} was begun at {address}: if that is another cluster, destroy it there"
+
+
+def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
+    """What is on record there, as a configuration without items, by which it can be wound up.
+
+    None when nothing is. For a file that cannot be loaded: that must not orphan what runs. Neither a token
+    nor a password is on record: they are those of the environment, unless a file holds the token. Raises
+    JournalError.
+    """
+    if not is_local(directory) and not answers(directory, START_WITHIN_S):
+        raise JournalBusy(f"cannot use state_dir {directory}: {NoAnswer(directory, START_WITHIN_S).strerror}")
+    if not any(Path(directory).glob(f"*{SUFFIX}")):
+        return None
+    journal = Journal(directory, ConsulSettings(address=""))
+    found = [record for _, record in journal.recorded() if record.consul is not None]
+    journal.close()
+    if not found:
+        return None
+    withheld = frozenset(name for record in found for name in record.withheld)
+    consul = found[-1].consul
+    assert consul is not None
+    consul = replace(consul, http_auth=environ.get("CONSUL_HTTP_AUTH") or None)
+    if consul.token_file is None:
+        consul = replace(consul, token=environ.get("CONSUL_HTTP_TOKEN") or None)
+    return Config(consul, LogSettings(), (), directory, withheld=withheld)

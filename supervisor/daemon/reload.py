@@ -1,0 +1,85 @@
+"""The file, read again while the daemon runs: checked whole before anything changes.
+
+Says what of it the running process cannot follow: what it was started with, and shares with whoever
+finds it by that; and which settings of the process, beside its items, the file has changed. It changes
+nothing itself, and must never let a part of a file through.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from supervisor.config import Config, ConfigError
+from supervisor.core.reload import Fate
+from supervisor.filesystem.reading import NoAnswer
+
+STATE_DIR = "state_dir"
+KILLED = (
+    "End it with SIGKILL and start it again (systemctl restart does both): the next process keeps"
+    " what this one holds"
+)
+STOPPED = (
+    "Stop it and start it (systemctl stop, then systemctl start), which gives up what it holds: the next "
+    "process looks for records in the new state_dir"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What became of each item, by name, and a line for each changed setting of the process."""
+
+    fates: Mapping[str, Fate]
+    process: tuple[str, ...]
+
+
+class CannotReload(Exception):
+    """Everything stays as it is. ``faulty``: that is the configuration's fault; ``lines``: all of them."""
+
+    def __init__(self, text: str, lines: tuple[str, ...] = (), *, faulty: bool = True) -> None:
+        super().__init__(text)
+        self.lines = lines
+        self.faulty = faulty
+
+
+def read_again(load: Callable[[], Config], running: Config) -> Config:
+    """The configuration as it is now. Raises CannotReload."""
+    try:
+        config = load()
+    except NoAnswer as error:
+        why = f"cannot reload: {error.filename}: {error.strerror}; nothing changes"
+        raise CannotReload(why, faulty=False) from None
+    except ConfigError as error:
+        lines = tuple(str(error).splitlines())
+        raise CannotReload("cannot reload: the configuration has faults, nothing changes", lines) from None
+    if fixed := tuple(_fixed(running, config)):
+        remedy = STOPPED if STATE_DIR in fixed else KILLED
+        why = f"{', '.join(fixed)} changed, which the running process cannot follow"
+        raise CannotReload(f"cannot reload: {why}; nothing changes. {remedy}")
+    return config
+
+
+def changes_of(running: Config, config: Config) -> Iterator[str]:
+    """Name each changed setting of the process with its old and new value, but for secrets."""
+    shown = (
+        ("log.level", running.log.level, config.log.level),
+        ("log.format", running.log.format, config.log.format),
+        ("http.listen", running.http, config.http),
+        ("consul.token_file", running.consul.token_file, config.consul.token_file),
+    )
+    for name, before, after in shown:
+        if before != after:
+            yield f"{name}: {before or 'none'} -> {after or 'none'}"
+    if running.consul.token != config.consul.token:
+        yield "consul.token: changed"
+
+
+def _fixed(running: Config, config: Config) -> Iterator[str]:
+    """How Consul is reached is part of what is on record; the others are where this process is found."""
+    tokenless = (replace(each.consul, token=None, token_file=None) for each in (running, config))
+    before, after = tokenless
+    for name in ("address", "datacenter", "namespace", "partition", "tls"):
+        if getattr(before, name) != getattr(after, name):
+            yield f"consul.{name}"
+    if running.state_dir != config.state_dir:
+        yield STATE_DIR
+    if running.control != config.control:
+        yield "control_socket or control_group"

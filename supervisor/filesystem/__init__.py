@@ -1,0 +1,7 @@
+"""Files whose file system may not answer: a network mount that hangs must not stop the loop.
+
+    mounts.py   which paths lie on disks of this machine, by the kernel's table of mounts
+    reading.py  a file read by a child with a time limit
+
+A path on a local disk is read at once; for any other path a child does it, which can be left behind.
+"""

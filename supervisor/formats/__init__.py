@@ -1,0 +1,7 @@
+"""Text formats that several packages share.
+
+    durations.py         500ms, 15s, 1h30m
+    semaphore_record.py  the value of a semaphore's .lock, and of contender keys
+
+Functions here turn text into values and back; none of them reads or writes anything.
+"""

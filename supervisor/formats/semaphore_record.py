@@ -1,0 +1,127 @@
+"""The value of a semaphore's ``.lock``, and of contender keys: JSON that other programs read, too.
+
+The form is that of Consul's own client: ``{"Limit": 3, "Holders": {"<session>": true}}``, to which
+we add ``PruneDelay``. A list of holders, as in some guides, is read as well and never written.
+Fields of others survive. Pure functions of bytes; what a roster means is not decided here.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from supervisor.core.lease import PRUNE_DELAY_MAX_S
+from supervisor.formats.durations import seconds
+
+if TYPE_CHECKING:
+    from supervisor.core.actions import Roster
+
+LIMIT_MAX = 10_000
+HOLDERS_MAX = LIMIT_MAX
+DEPTH_MAX = 32  # of lists and mappings in each other; whatever writes it again must not run out of stack
+SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")  # Consul's are UUIDs; each is a key to be asked for
+_OURS = ("limit", "holders", "prunedelay")
+
+
+class NoRoster(Exception):
+    """This is no record of slots; the text says why."""
+
+
+def decoded(value: bytes) -> "Roster":
+    """What this record says; an empty one is new. Raises NoRoster.
+
+    Names are taken in upper or lower case, as Consul's client takes them.
+    """
+    from supervisor.core.actions import Roster  # half as much as all that ``check`` imports of ours
+
+    if not value.strip():
+        return Roster()
+    fields = _object(value)
+    known = {name.lower(): part for name, part in fields.items()}
+    others = {name: part for name, part in fields.items() if name.lower() not in _OURS}
+    limit = known.get("limit")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= LIMIT_MAX:
+        raise NoRoster(f"its Limit is no number from 1 to {LIMIT_MAX}")
+    rest = json.dumps(others, separators=(",", ":")) if others else ""
+    return Roster(limit, _holders(known.get("holders")), _duration(known.get("prunedelay")), rest)
+
+
+def encoded(roster: "Roster") -> bytes:
+    """The record as it is written."""
+    fields: dict[str, Any] = {"Limit": roster.limit, "Holders": dict.fromkeys(roster.holders, True)}
+    if roster.prune_delay_s is not None:
+        fields["PruneDelay"] = _text(roster.prune_delay_s)
+    fields |= json.loads(roster.others) if roster.others else {}
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def body(value: object, prune_delay_s: float) -> bytes:
+    """What a contender key holds: the file's value, and how long others are to wait for us."""
+    fields = value if isinstance(value, dict) else {"Value": value}
+    content = {**fields, "PruneDelay": _text(prune_delay_s)}
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def prune_delay_s(value: bytes) -> float | None:
+    """What a contender key says of that; None when it says nothing that can be read."""
+    try:
+        return _duration(_object(value).get("PruneDelay"))
+    except NoRoster:
+        return None
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(value)
+    except (ValueError, RecursionError):
+        raise NoRoster("it is no JSON") from None
+    if not isinstance(fields, dict):
+        raise NoRoster("it is no JSON object")
+    if is_deeper(fields, DEPTH_MAX):
+        raise NoRoster(f"it is nested more than {DEPTH_MAX} deep")
+    return fields
+
+
+def is_deeper(value: object, depth: int) -> bool:
+    """Whether lists and mappings are in each other more than ``depth`` deep."""
+    level = [value]
+    for _ in range(depth):
+        level = [part for each in level for part in _parts(each)]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _holders(given: object) -> tuple[str, ...]:
+    """Whoever is named counts, whatever is said of it, as in Consul's client; so nobody is overlooked."""
+    if given is None:
+        return ()
+    named = tuple(given) if isinstance(given, dict | list) else (None,)
+    holders = tuple(each for each in named if isinstance(each, str) and SESSION.fullmatch(each))
+    if len(holders) != len(named) or len(set(holders)) != len(holders):
+        raise NoRoster("its Holders are no names of sessions")
+    if len(holders) > HOLDERS_MAX:
+        raise NoRoster(f"it has more than {HOLDERS_MAX} Holders")
+    return holders
+
+
+def _text(length_s: float) -> str:
+    """Never less than was meant."""
+    length_ms = ceil(length_s * 1000)
+    return f"{length_ms}ms" if length_ms % 1000 else f"{length_ms // 1000}s"
+
+
+def _duration(given: object) -> float | None:
+    if not isinstance(given, str):
+        return None
+    try:
+        return min(seconds(given), PRUNE_DELAY_MAX_S)
+    except ValueError:
+        return None

@@ -1,0 +1,188 @@
+"""The journal's format: lines of text, each with its checksum; the newest tells the whole truth.
+
+    1f4e2a90 {"record":"settings","item":"namenode","settings":{...},"consul":{...}}
+    77c01d35 {"record":"state","time":"2026-11-21T03:04:05Z","boot":"...","step":"holding",...}
+
+A state needs only the settings before it. The newest line is a state, ends with its line feed, and has
+at least one space behind it: the spaces keep room for the next lines. A file that ends otherwise (in
+the middle of a line, right behind a line, with NUL bytes, with settings, without any line) has been cut
+or damaged, and so has one whose newest line has a wrong checksum. Nobody knows what was held then, and
+that is said and never taken for nothing: an on_lose too many is safe, a tenure forgotten is not. A kill
+of this program leaves no such file, because the kernel takes each line by one write, and a new file
+takes its place only when it is whole. Pure functions of bytes; this module must never touch a file.
+"""
+
+import json
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from supervisor.config.settings import ConsulSettings
+from supervisor.core.actions import NOTHING, Memory, Step
+from supervisor.core.settings import ItemSettings, Settings
+from supervisor.formats.semaphore_record import SESSION
+from supervisor.hooks.leftovers import Group
+from supervisor.journal.serialize import from_plain, to_plain
+
+SECRETS = ("token", "http_auth")  # of Consul's settings
+LEADER_BYTES_MAX = 4096  # a longer value is not kept: hooks are told nothing, reads bring it back
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose record it is: a cloned disk or another boot must not act on the original's lock."""
+
+    machine: str
+    host: str
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One item as an earlier process left it. ``groups``: process groups of hooks under way;
+    ``withheld``: variables that its hooks must not inherit."""
+
+    settings: ItemSettings
+    consul: ConsulSettings
+    memory: Memory
+    identity: Identity
+    groups: tuple[Group, ...] = ()
+    withheld: tuple[str, ...] = ()
+
+
+class Unreadable(Exception):
+    """The newest record cannot be read: what was held is not known. The message says why.
+
+    ``last``: what the newest of its older lines that can be read tells, and what goes with it; where
+    only settings can be read, nothing was begun, on no machine.
+    """
+
+    def __init__(self, why: str, last: Recorded | None = None) -> None:
+        super().__init__(why)
+        self.last = last
+        self.settings = None if last is None else last.settings
+        self.consul = None if last is None else last.consul
+        self.withheld = () if last is None else last.withheld
+
+
+def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
+    """By what the item would be wound up; without the secrets of Consul, which are read where they stand."""
+    reached = {name: part for name, part in to_plain(consul).items() if name not in SECRETS}
+    content = {"record": "settings", "item": settings.name, "settings": to_plain(settings)}
+    return _line(content | {"consul": reached, "withheld": to_plain(withheld)})
+
+
+def state_line(memory: Memory, groups: tuple[Group, ...], identity: Identity, time: str) -> bytes:
+    """The whole truth of this moment. ``time``: of the wall clock, for who reads the file."""
+    state = to_plain(memory)
+    for name in ("leader", "previous_leader"):
+        if len(getattr(memory, name) or b"") > LEADER_BYTES_MAX:
+            del state[name]
+    content = {"record": "state", "time": time} | state | to_plain(identity)
+    return _line(content | {"groups": [to_plain(group) for group in groups]})
+
+
+def read(data: bytes) -> Recorded:
+    """What this file says. Raises Unreadable."""
+    lines = data.rstrip(b" ")
+    contents = [_content(line) for line in lines.split(b"\n")[:-1]]
+    try:
+        _refuse_a_cut(data, lines)
+        return _newest(contents)
+    except Unreadable as unreadable:
+        raise Unreadable(str(unreadable), _last_readable(contents)) from unreadable
+
+
+def _refuse_a_cut(data: bytes, lines: bytes) -> None:
+    if not lines:
+        raise Unreadable("it is empty: what stood there has been removed")
+    if not lines.endswith(b"\n"):
+        raise Unreadable("its last line has no end: it has been cut or damaged")
+    if lines == data:
+        raise Unreadable("the spaces behind its last line are missing: it has been cut")
+
+
+def _newest(contents: list[dict[str, Any] | None]) -> Recorded:
+    *before, state = contents
+    settings = next((each for each in reversed(before) if _is_settings(each)), None)
+    if state is None:
+        raise Unreadable("the checksum of its newest line is wrong")
+    if _is_settings(state):
+        raise Unreadable("no state follows its newest settings: it has been cut or damaged")
+    if settings is None:
+        raise Unreadable("the checksum of a line that counts is wrong")
+    return _recorded(settings, state)
+
+
+def _is_settings(content: dict[str, Any] | None) -> bool:
+    return content is not None and content.get("record") == "settings"
+
+
+def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
+    try:
+        return Recorded(
+            settings=from_plain(Settings, settings["settings"]),
+            consul=from_plain(ConsulSettings, settings["consul"]),
+            memory=_memory(state),
+            identity=from_plain(Identity, state),
+            groups=from_plain(tuple[Group, ...], state["groups"]),
+            withheld=from_plain(tuple[str, ...], settings["withheld"]),
+        )
+    except (KeyError, ValueError, TypeError, AttributeError, StopIteration) as error:
+        raise Unreadable(f"it is not a record of this program: {error}") from error
+
+
+def _memory(state: dict[str, Any]) -> Memory:
+    """Read what is on record. Forget a session whose ID Consul cannot have made, because a broken peer once
+    told it and nothing is there to be ended. Raises ValueError where a tenure is said to have had one."""
+    memory = from_plain(Memory, state)
+    assert isinstance(memory, Memory)
+    if memory.session and not SESSION.fullmatch(memory.session):
+        if memory.step is not Step.SESSION:
+            raise ValueError("the session of its tenure has no ID of Consul")
+        return Memory(paused=memory.paused)
+    return memory
+
+
+def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
+    """Settings without a readable state tell by what to wind up, and nothing else."""
+    settings: dict[str, Any] | None = None
+    last: Recorded | None = None
+    for content in contents:
+        state = content
+        if _is_settings(content):
+            settings, state = content, _NO_STATE if last is None else None
+        if settings is not None and state is not None and state.get("record") == "state":
+            with suppress(Unreadable):
+                last = _recorded(settings, state)
+    return last
+
+
+_NO_STATE: dict[str, Any] = {
+    "record": "state",
+    "groups": [],
+    **to_plain(NOTHING),
+    **to_plain(Identity("", "", "")),
+}
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    text = json.dumps(content, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _content(line: bytes) -> dict[str, Any] | None:
+    """None: not as it was written."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
+        return None
+    with suppress(ValueError, RecursionError):
+        content = json.loads(text)
+        return content if isinstance(content, dict) else None
+    return None
+
+
+def is_at_rest(memory: Memory, groups: tuple[Group, ...]) -> bool:
+    """Whether there is nothing that a crash could make us forget."""
+    return memory == NOTHING and not groups

@@ -1,0 +1,293 @@
+"""One structured line for each thing worth knowing, at one point of the shell.
+
+    names.py      the names of lines, which are a contract
+    recurring.py  failures that repeat: each has one line for its begin and one for its end
+    notices.py    what an operator should know of an item, told once although it comes and goes
+    format.py     how a line looks, and its priority in the journal
+    sink.py       text to a descriptor whose reader may be stuck: never waits, never raises
+
+Lines go to standard error. What repeats (an outage, a denied token) is bounded; so is what hooks write. No
+line may carry a secret: fields are chosen here one by one, and values of keys are not among them.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from supervisor.consul.endpoints import endpoint_of
+from supervisor.core.actions import (
+    LOSE_SIDE,
+    Action,
+    Became,
+    CannotStart,
+    Finished,
+    HookContext,
+    KillHook,
+    Noticed,
+    Request,
+    Role,
+    StartHook,
+    StartRun,
+    StopRun,
+)
+from supervisor.core.events import (
+    Altered,
+    Answered,
+    Denied,
+    Event,
+    Failed,
+    HookEnded,
+    Ineligible,
+    LockDelayed,
+    Outcome,
+    Raced,
+    Refused,
+    Resumed,
+    RunEnded,
+    StopAsked,
+    Throttled,
+    Unknown,
+)
+from supervisor.core.tenure import ORDERED
+from supervisor.hooks import HookLine
+from supervisor.hooks.output import Allowance
+from supervisor.telemetry.log.format import PRIORITIES, logger, reaches_journal
+from supervisor.telemetry.log.names import Level, Name
+from supervisor.telemetry.log.notices import Notices
+from supervisor.telemetry.log.recurring import Troubles
+from supervisor.telemetry.log.sink import Outlet
+from supervisor.telemetry.stuck import failure_of, remedy, why_stuck
+
+__all__ = ["Level", "Log", "Name", "reaches_journal"]
+
+STANDARD_ERROR = 2
+CHECK = "candidate_check"  # the name of that hook
+# Of all hooks together in ten seconds. journald drops whatever a service says beyond 10,000 lines in 30 s
+# (RateLimitBurst=), the lines of a failover as well as those of a chatty hook.
+OUTPUT_LINES_MAX = 2000
+
+
+class Log:
+    """The daemon's log. ``clock`` in seconds, for durations and the bound on repetition. ``journal``:
+    journald reads it, as ``reaches_journal`` finds out."""
+
+    def __init__(
+        self,
+        level: Level,
+        form: str,
+        clock: Callable[[], float],
+        outlet: Outlet | None = None,
+        *,
+        journal: bool = False,
+    ) -> None:
+        self._clock = clock
+        self._outlet = Outlet(STANDARD_ERROR) if outlet is None else outlet
+        self._journal = journal
+        self.adjust(level, form)
+        self._troubles = Troubles(self._say, clock)
+        self._notices = Notices(self._say, clock)
+        self._output = Allowance(clock, OUTPUT_LINES_MAX)
+        self._begun_at: dict[StartHook | StartRun, float] = {}
+        self._lose_failures: dict[str, str] = {}
+
+    def adjust(self, level: Level, form: str) -> None:
+        """From now on at least this level, in this form."""
+        self._least = PRIORITIES[level]
+        self._logger = logger(form, self._outlet, journal=self._journal)
+
+    def line(self, level: Level, event: Name, **fields: Any) -> None:
+        """One line; fields that are None, blank or empty are left out, but for the ``text`` of a hook,
+        which may print an empty line. Never waits, never raises."""
+        self._say(level, event, fields)
+
+    def failed(self, event: Name, item: str, why: str) -> None:
+        """What may fail again at once, and then is told once: see ``troubles.KINDS``."""
+        self._troubles.failed(event, item, why)
+
+    def works(self, event: Name, item: str) -> None:
+        """That has not failed this time."""
+        self._troubles.works(event, item)
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """What happened and what was decided, as far as it is worth a line."""
+        self._troubles.look()
+        self._notices.look()
+        if not self._output.exhausted:
+            self._tell_dropped_output()
+        self._happened(event)
+        for action in sorted(actions, key=_is_no_role):
+            self._decided(action)
+
+    def delayed(self, started: StartHook | StartRun, why: str) -> None:
+        """Write that a hook cannot start yet; the line of its end says what became of it."""
+        hook = started.hook.name if isinstance(started, StartHook) else "run"
+        remedy = "raise the limit, or end what uses it up; the start is tried again within its timeout"
+        self.line("warning", "hook-delayed", **_of_hook(started.context), hook=hook, why=why, remedy=remedy)
+
+    def output(self, line: HookLine) -> None:
+        """A line that a hook wrote."""
+        level: Level = "debug" if line.hook == CHECK else "info"
+        if PRIORITIES[level] > self._least:
+            return
+        if not self._output.take():
+            self._output.drop(1)
+            return
+        self._tell_dropped_output()
+        about = {"item": line.item, "hook": line.hook, "transition": line.transition}
+        self.line(level, "hook-output", **about, stream=line.stream, text=line.text)
+
+    def _tell_dropped_output(self) -> None:
+        if dropped := self._output.settle():
+            self.line("warning", "hook-output-dropped", count=dropped)
+
+    def finish(self) -> None:
+        """Nothing more will be said."""
+        self._outlet.finish()
+
+    def _say(self, level: Level, event: Name, fields: dict[str, Any]) -> None:
+        dropped, self._outlet.dropped = self._outlet.dropped, 0
+        if dropped:
+            self._logger.warning("log-lines-dropped", count=dropped)
+        if PRIORITIES[level] <= self._least:
+            kept = {name: value for name, value in fields.items() if name == "text" or value not in _NOTHING}
+            getattr(self._logger, level)(event, **kept)
+
+    # --- what happened -----------------------------------------------------------------------------
+
+    def _happened(self, event: Event) -> None:
+        match event:
+            case Answered(request, outcome):
+                self._answered(request, outcome)
+            case HookEnded():
+                self._hook_ended(event)
+            case RunEnded(started, detail=detail):
+                about = _of_hook(started.context) | {"duration_s": self._lasted_s(started)}
+                self.line("info", "run-ended", **about, detail=detail)
+            case Resumed(late_s):
+                self.line("warning", "stood-still", late_s=round(late_s, 3))
+            case StopAsked(reason):
+                self.line("info", "stopping", reason=reason)
+
+    def _hook_ended(self, event: HookEnded) -> None:
+        started, duration_s = event.started, self._lasted_s(event.started)
+        context = started.context
+        if context.event == "check":
+            self._checked(context.name, event.detail, ok=event.ok)
+            return
+        about = _of_hook(context) | {"hook": started.hook.name, "attempt": started.attempt}
+        level: Level = "info" if event.ok else "error"
+        name: Name = "hook-succeeded" if event.ok else "hook-failed"
+        if not event.ok and context.event in LOSE_SIDE:
+            self._lose_failures[context.name] = failure_of(event)
+        self.line(level, name, **about, duration_s=duration_s, detail=event.detail)
+
+    def _checked(self, item: str, detail: str, *, ok: bool) -> None:
+        """A check ends every few seconds: what is worth a line is that its result has changed."""
+        if ok:
+            self.works("check-failed", item)
+        else:
+            self.failed("check-failed", item, detail)
+
+    def _answered(self, request: Request, outcome: Outcome) -> None:
+        item, kind = request.item, in_words(type(request).__name__)
+        trouble = _TROUBLE.get(type(outcome))
+        for name in _TROUBLE.values():
+            if name != trouble:
+                for works in (type(request), *endpoint_of(request).shows):
+                    self._troubles.works(name, item, in_words(works.__name__), since=request.at)
+        match outcome:
+            case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why) | Altered(why):
+                self.line("debug", "exchange-failed", item=item, kind=kind, why=why)
+                self._troubles.failed(_TROUBLE[type(outcome)], item, why, kind)
+            case LockDelayed() | Raced():
+                reason = "lock-delay" if isinstance(outcome, LockDelayed) else "held by another"
+                self.line("debug", "acquire-refused", item=item, reason=reason)
+
+    # --- what was decided --------------------------------------------------------------------------
+
+    def _decided(self, action: Action) -> None:
+        match action:
+            case StartHook(hook, attempt, context):
+                self._begun_at[action] = self._clock()
+                level: Level = "debug" if context.event == "check" else "info"
+                self.line(level, "hook-started", **_of_hook(context), hook=hook.name, attempt=attempt)
+            case KillHook(started):
+                self.line("info", "hook-killed", **_of_hook(started.context), hook=started.hook.name)
+            case StartRun(context=context):
+                self._begun_at[action] = self._clock()
+                self.line("info", "run-started", **_of_hook(context))
+            case StopRun(started):
+                self.line("info", "run-stopping", **_of_hook(started.context))
+            case Became():
+                self._became(action)
+            case Noticed(item, notice):
+                self._notices.noticed(item, notice)
+            case CannotStart():
+                self._cannot_start(action)
+            case Finished(item, clean=clean):
+                self._troubles.gone(item)
+                self._notices.gone(item)
+                self._lose_failures.pop(item, None)
+                if not clean:
+                    self.line("error", "finished-stuck", item=item, remedy=remedy(item, ended=True))
+            case Request():
+                line, kind = endpoint_of(action).line, in_words(type(action).__name__)
+                about = {"kind": kind} if line == "request" else {"session": getattr(action, "session", None)}
+                self.line("debug", line, item=action.item, **about)
+
+    def _became(self, became: Became) -> None:
+        item, stuck = became.item, became.role is Role.STUCK
+        unasked = became.role is Role.LOSING and became.reason not in ORDERED
+        level: Level = "error" if stuck else "warning" if unasked else "info"
+        fields: dict[str, Any] = {"item": item, "role": became.role, "reason": became.reason}
+        if stuck:
+            fields |= {"why": why_stuck(self._lose_failures.get(item, "")), "remedy": remedy(item)}
+        elif became.role is Role.ACQUIRING:
+            self._lose_failures.pop(item, None)
+        tenure = {"transition": became.transition, "session": became.session, "token": became.token or None}
+        self.line(level, "role", **fields, **tenure)
+
+    def _cannot_start(self, found: CannotStart) -> None:
+        effect = "this node goes on leading: mend this before it loses"
+        if not found.leads:
+            effect = "this node does not contend"
+        for fault in found.faults:
+            about = {"item": found.item, "hook": fault.hook, "why": fault.why, "remedy": fault.remedy}
+            self.line("error", "hook-cannot-start", **about, effect=effect)
+        if not found.faults:
+            self.line("info", "hooks-can-start", item=found.item)
+
+    def _lasted_s(self, started: StartHook | StartRun) -> float | None:
+        """Since its start was told, if it was."""
+        begun_at = self._begun_at.pop(started, None)
+        return None if begun_at is None else round(self._clock() - begun_at, 3)
+
+
+_NOTHING: tuple[object, ...] = (None, "", [])
+_TROUBLE: dict[type[Outcome], Name] = {
+    Unknown: "consul-silent",
+    Failed: "consul-fails",
+    Throttled: "consul-throttled",
+    Denied: "consul-denied",
+    Refused: "consul-refused",
+    Ineligible: "not-eligible",
+    Altered: "session-altered",
+}
+
+
+@cache
+def in_words(kind: str) -> str:
+    """Name a kind of request: ``ReadKey`` is ``read key``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
+
+
+def _is_no_role(action: Action) -> bool:
+    """Whether the line of this action comes behind that of the role to which it belongs."""
+    return not isinstance(action, Became)
+
+
+def _of_hook(context: HookContext) -> dict[str, Any]:
+    fields = {"item": context.name, "event_kind": context.event, "reason": context.reason}
+    tenure = {"session": context.session, "token": context.fencing_token or None}
+    return fields | {"transition": context.transition} | tenure

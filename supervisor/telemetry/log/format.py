@@ -1,0 +1,60 @@
+"""How a line looks: text on a terminal, one JSON object elsewhere, with a priority where journald reads.
+
+systemd connects a service's standard error to the journal and says so in JOURNAL_STREAM; a line that then
+begins with ``<3>`` to ``<7>`` gets that priority (SyslogLevelPrefix= in systemd.exec(5)).
+"""
+
+import os
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, TextIO, cast
+
+import structlog
+
+from supervisor.telemetry.log.names import Level
+from supervisor.telemetry.log.sink import Outlet
+
+PRIORITIES: dict[Level, int] = {"error": 3, "warning": 4, "info": 6, "debug": 7}  # syslog(3)'s
+
+
+def reaches_journal(fd: int, environ: Mapping[str, str]) -> bool:
+    """Whether what is written to this descriptor reaches journald itself, not a pipe or file in between."""
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return False  # it is closed: nobody reads
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def logger(form: str, stream: Outlet, *, journal: bool) -> Any:
+    """Writes events with their fields to the stream."""
+    console = form == "console" or (form == "auto" and stream.isatty())
+    renderer: Callable[..., Any] = structlog.processors.JSONRenderer()
+    if console:
+        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp" if console else "time")
+    in_order = [_item_first if console else _in_order]
+    rendered = _with_priority(renderer) if journal else renderer
+    return structlog.wrap_logger(
+        structlog.PrintLogger(cast(TextIO, stream)),
+        processors=[structlog.processors.add_log_level, stamp, *in_order, rendered],
+        wrapper_class=structlog.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def _in_order(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Who reads raw lines finds when, how bad and what at their beginning."""
+    return {"time": fields["time"], "level": fields["level"], "event": fields["event"]} | dict(fields)
+
+
+def _item_first(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Put what a line is about before its details."""
+    return {name: fields[name] for name in ("item", "hook") if name in fields} | dict(fields)
+
+
+def _with_priority(renderer: Callable[..., Any]) -> Callable[..., str]:
+    def rendered(logger: Any, method: str, fields: MutableMapping[str, Any]) -> str:
+        priority = PRIORITIES[cast(Level, fields["level"])]
+        return f"<{priority}>{renderer(logger, method, fields)}"
+
+    return rendered

@@ -1,0 +1,109 @@
+"""What Prometheus is told: a few figures of each item, of Consul and of this process.
+
+    gauges.py    how things are, read off the contenders at the instant of the scrape
+    counters.py  what has happened, counted at the one point that also feeds the log
+
+No label may be free text: names come from the file, all else from closed lists, so that the file
+alone says how many series there are. All series of an item are there from its first moment, with 0,
+and go with it. Nothing here may decide anything, start a thread or use the library's registry, which
+is the whole process's.
+"""
+
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import InfoMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from supervisor import __version__
+from supervisor.core.actions import Action
+from supervisor.core.events import Event
+from supervisor.telemetry.history import History
+from supervisor.telemetry.metrics.counters import Totals
+from supervisor.telemetry.metrics.gauges import PREFIX, of_items, of_semaphores, single
+from supervisor.telemetry.status import Status
+
+SAMPLES_AT_ONCE = 250  # to write them takes some 3 ms; then whatever else is due has its turn
+_HEADS = (b"# HELP ", b"# TYPE ", b"# UNIT ")
+
+
+class Metrics(Collector):
+    """The metrics of one daemon. ``clock`` is what durations are taken from, ``wall`` the time of day."""
+
+    def __init__(
+        self, status: Status, history: History, clock: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
+        self._status = status
+        self._history = history
+        self._clock = clock
+        self._wall = wall
+        self._totals = Totals(clock)
+        self._loaded_at = wall()
+        self._load_succeeded = True
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """An event, and what was done about it."""
+        self._totals.turn(event, actions)
+
+    def reloaded(self, ok: bool) -> None:
+        """The configuration was read again; when it was refused, the one before it stays in force."""
+        self._load_succeeded = ok
+        if ok:
+            self._loaded_at = self._wall()
+
+    def text(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
+        """The content type and the pieces of the body for whoever asks with this Accept: OpenMetrics, or
+        plain text. Each piece takes a few milliseconds; the loop is to have its turn between them."""
+        encode, content_type = choose_encoder(accept)
+        return content_type, self._pieces(encode)
+
+    def _pieces(self, encode: Callable[[Collector], bytes]) -> Iterator[bytes]:
+        for family in self._registry.collect():
+            samples = family.samples
+            for begin in range(0, max(1, len(samples)), SAMPLES_AT_ONCE):
+                family.samples = samples[begin : begin + SAMPLES_AT_ONCE]
+                lines = encode(_Only(family)).splitlines(keepends=True)
+                heads = _HEADS if begin == 0 else ()
+                yield b"".join(line for line in lines if line[:1] != b"#" or line.startswith(heads))
+        yield encode(_Only())  # the end, where the form has one
+
+    def collect(self) -> Iterator[Metric]:
+        """All families but the library's own; the registry asks for them at each scrape."""
+        items, now = self._status.items(), self._clock()
+        yield from of_items(items.values(), now)
+        yield from of_semaphores(items.values())
+        yield from self._totals.families(items)
+        yield from self._of_consul(now)
+        yield from self._of_daemon()
+
+    def _of_consul(self, now: float) -> Iterator[Metric]:
+        refused = self._history.token_refused(now)
+        yield single("token_refused", "1 while Consul refuses the token (403).", refused)
+        answered_at = self._history.answered_at
+        at = 0.0 if answered_at is None else self._wall() - (now - answered_at)
+        meaning = "When Consul last answered, as Unix time; 0 before its first answer."
+        yield single("consul_answered_timestamp_seconds", meaning, at)
+
+    def _of_daemon(self) -> Iterator[Metric]:
+        yield single("healthy", "1 while /healthz is green.", not self._status.troubles())
+        meaning = "0 after a reload that was refused, until one succeeds."
+        yield single("config_reload_success", meaning, self._load_succeeded)
+        meaning = "When the configuration in force was read, as Unix time."
+        yield single("config_loaded_timestamp_seconds", meaning, self._loaded_at)
+        build = {"version": __version__, "python": platform.python_version()}
+        yield InfoMetricFamily(f"{PREFIX}_build", "What runs here.", value=build)
+
+
+class _Only(Collector):
+    """These families and no others."""
+
+    def __init__(self, *families: Metric) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families

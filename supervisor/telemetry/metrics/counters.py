@@ -1,0 +1,196 @@
+"""What has happened, counted since this process began.
+
+Fed from the one point that also feeds the log, behind everything urgent. What is counted of an item
+is forgotten with it, and nothing is counted under a name that the file does not have.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
+
+from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
+
+from supervisor.consul.endpoints import endpoint_of
+from supervisor.core.actions import (
+    Action,
+    Became,
+    KillHook,
+    Request,
+    Role,
+    StartHook,
+)
+from supervisor.core.contender import Contender
+from supervisor.core.events import (
+    Altered,
+    Answered,
+    Denied,
+    Event,
+    Failed,
+    HookEnded,
+    Outcome,
+    Refused,
+    Throttled,
+    Unknown,
+)
+from supervisor.core.settings import ItemSettings
+from supervisor.telemetry.metrics.gauges import ITEM, PREFIX, Labels, labels_of
+
+HAS_LOCK = (Role.ACQUIRING, Role.HOLDING)
+TRANSITIONS = ("acquire", "lose")
+WATCH = "watch"
+TIMED = ("read", "renew", "write")  # a watch lasts until something changes
+ERRORS: dict[type[Outcome], str] = {
+    Unknown: "no-answer",
+    Failed: "failed",
+    Throttled: "throttled",
+    Denied: "denied",
+    Refused: "refused",
+    Altered: "altered",
+}
+HOOK_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)  # 5 s and 30 s: default timeouts
+CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)  # none lasts longer
+
+
+class Totals:
+    """The counters and histograms of one daemon. ``clock`` is what durations are taken from."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._roles: dict[str, Role] = {}
+        self._begun: dict[Labels, float] = {}
+        self._killed: set[Labels] = set()
+        self._transitions: Counter[Labels] = Counter()
+        self._hook_failures: Counter[Labels] = Counter()
+        self._hooks: dict[Labels, _Durations] = defaultdict(lambda: _Durations(HOOK_BOUNDS_S))
+        self._errors: Counter[Labels] = Counter()
+        self._exchanges = {operation: _Durations(CONSUL_BOUNDS_S) for operation in TIMED}
+
+    # --- what happens ------------------------------------------------------------------------------
+
+    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+        """An event, and what was done about it."""
+        match event:
+            case Answered(request, outcome):
+                self._answered(request, outcome)
+            case HookEnded():
+                self._hook_ended(event)
+        for action in actions:
+            match action:
+                case StartHook():
+                    self._begun[_of_hook(action)] = self._clock()
+                case KillHook(started):
+                    self._killed.add(_of_hook(started))
+                case Became(item, role):
+                    self._became(item, role)
+
+    def _answered(self, request: Request, outcome: Outcome) -> None:
+        operation = endpoint_of(request).operation
+        if (error := ERRORS.get(type(outcome))) is not None:
+            self._errors[operation, error] += 1
+        if operation != WATCH and not isinstance(outcome, Unknown):
+            self._exchanges[operation].observe(self._clock() - request.at)
+
+    def _hook_ended(self, event: HookEnded) -> None:
+        hook = _of_hook(event.started)
+        self._hooks[hook].observe(self._clock() - self._begun.pop(hook))
+        if not event.ok and hook not in self._killed:
+            self._hook_failures[hook] += 1
+        self._killed.discard(hook)
+
+    def _became(self, item: str, role: Role) -> None:
+        had, has = self._roles.get(item) in HAS_LOCK, role in HAS_LOCK
+        self._roles[item] = role
+        if had != has:
+            self._transitions[item, "acquire" if has else "lose"] += 1
+
+    # --- what is told ------------------------------------------------------------------------------
+
+    def families(self, items: Mapping[str, Contender]) -> Iterator[Metric]:
+        """What was counted, of these items and of Consul; what was counted of others is forgotten."""
+        self._forget_all_but(items)
+        yield self._of_transitions(items)
+        yield from self._of_hooks(items)
+        yield from self._of_consul()
+
+    def _forget_all_but(self, items: Mapping[str, Contender]) -> None:
+        for known in (self._transitions, self._hook_failures, self._hooks):
+            for labels in [labels for labels in known if labels[0] not in items]:
+                del known[labels]
+        for item in self._roles.keys() - items.keys():
+            del self._roles[item]
+
+    def _of_transitions(self, items: Mapping[str, Contender]) -> CounterMetricFamily:
+        meaning = "How often the lock or slot came to this node, and how often it went."
+        transitions = CounterMetricFamily(f"{PREFIX}_transitions", meaning, labels=(*ITEM, "event"))
+        for name, each in items.items():
+            for event in TRANSITIONS:
+                transitions.add_metric((*labels_of(each), event), self._transitions[name, event])
+        return transitions
+
+    def _of_hooks(self, items: Mapping[str, Contender]) -> Iterator[Metric]:
+        meaning, labelnames = "How long attempts of hooks took.", (*ITEM, "event")
+        durations = HistogramMetricFamily(f"{PREFIX}_hook_duration_seconds", meaning, labels=labelnames)
+        meaning = "Attempts of hooks that failed; not those that we ended ourselves."
+        failures = CounterMetricFamily(f"{PREFIX}_hook_failures", meaning, labels=labelnames)
+        for name, each in items.items():
+            for event in _hook_events(each.settings):
+                labels = (*labels_of(each), event)
+                self._hooks[name, event].add_to(durations, labels)
+                failures.add_metric(labels, self._hook_failures[name, event])
+        yield durations
+        yield failures
+
+    def _of_consul(self) -> Iterator[Metric]:
+        name = f"{PREFIX}_consul_request_duration_seconds"
+        meaning = "How long Consul took to answer; neither watches nor what it left unanswered."
+        durations = HistogramMetricFamily(name, meaning, labels=("operation",))
+        for operation, exchanges in self._exchanges.items():
+            exchanges.add_to(durations, (operation,))
+        yield durations
+        meaning = "Requests to Consul without an answer (no-answer), or with one that says no."
+        errors = CounterMetricFamily(f"{PREFIX}_consul_errors", meaning, labels=("operation", "error"))
+        for operation in (*TIMED, WATCH):
+            for error in ERRORS.values():
+                errors.add_metric((operation, error), self._errors[operation, error])
+        yield errors
+
+
+class _Durations:
+    """How many lasted at most as long as each bound, and how long all lasted together."""
+
+    def __init__(self, bounds_s: tuple[float, ...]) -> None:
+        self._bounds_s = (*bounds_s, inf)
+        self._counts = [0] * len(self._bounds_s)
+        self._sum_s = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """One more."""
+        self._counts[bisect_left(self._bounds_s, seconds)] += 1
+        self._sum_s += seconds
+
+    def add_to(self, family: HistogramMetricFamily, labels: Labels) -> None:
+        """As Prometheus counts: each bucket holds those before it, too."""
+        buckets, total = [], 0
+        for bound_s, count in zip(self._bounds_s, self._counts, strict=True):
+            total += count
+            buckets.append(("+Inf" if bound_s == inf else str(bound_s), float(total)))
+        family.add_metric(labels, buckets, self._sum_s)
+
+
+def _of_hook(started: StartHook) -> Labels:
+    """Of one item and event there are never two at a time."""
+    return started.context.name, started.context.event
+
+
+def _hook_events(settings: ItemSettings) -> Iterator[str]:
+    """What the hooks of the file may be called for."""
+    lists = {
+        "acquire": settings.on_acquire,
+        "lose": settings.on_lose,
+        "lose-failure": settings.on_lose_failure,
+        "change": settings.on_change,
+    }
+    yield from (event for event, hooks in lists.items() if hooks)
+    if settings.candidate_check is not None:
+        yield "check"

@@ -1,0 +1,99 @@
+"""How things are, read off the contenders at the instant of the scrape.
+
+Nothing here is kept from one scrape to the next: an item that has gone has left nothing behind.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from prometheus_client.metrics_core import GaugeMetricFamily
+
+from supervisor.core.actions import Role
+from supervisor.core.contender import Contender
+from supervisor.core.lock.semaphore import Slots
+from supervisor.telemetry.status import holds, lease_left_s
+
+PREFIX = "consul_supervisor"
+ITEM = ("name", "kind")
+ROLES = tuple(role for role in Role if role is not Role.STOPPED)  # who has stopped is no item any more
+
+Labels = tuple[str, ...]
+
+
+def labels_of(contender: Contender) -> Labels:
+    """Which item it is."""
+    return contender.settings.name, contender.settings.kind
+
+
+def single(name: str, meaning: str, value: float) -> GaugeMetricFamily:
+    """A gauge of the daemon; ``name`` without its prefix."""
+    return GaugeMetricFamily(f"{PREFIX}_{name}", meaning, value=float(value))
+
+
+def of_items(items: Collection[Contender], now: float) -> Iterator[GaugeMetricFamily]:
+    """Elections and semaphores alike."""
+    for name, meaning, value in _GAUGES:
+        yield _gauge(name, meaning, ITEM, ((labels_of(each), value(each, now)) for each in items))
+    roles = (((*labels_of(each), role), each.role is role) for each in items for role in ROLES)
+    yield _gauge("role", "1 for what this node is in it now, 0 for the others.", (*ITEM, "role"), roles)
+
+
+def of_semaphores(items: Iterable[Contender]) -> Iterator[GaugeMetricFamily]:
+    """What elections do not have."""
+    slots = [(labels_of(each), each.claim) for each in items if isinstance(each.claim, Slots)]
+    for name, meaning, value in _GAUGES_OF_SLOTS:
+        yield _gauge(name, meaning, ITEM, ((labels, value(claim)) for labels, claim in slots))
+
+
+def _gauge(
+    name: str, meaning: str, labelnames: Labels, values: Iterable[tuple[Labels, float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"{PREFIX}_{name}", meaning, labels=labelnames)
+    for labels, value in values:
+        family.add_metric(labels, float(value))
+    return family
+
+
+def _lease_s(contender: Contender, now: float) -> float:
+    return lease_left_s(contender, now) or 0.0
+
+
+def _lease_room_s(contender: Contender, now: float) -> float:
+    return contender.lease.room_s if contender.settings.contend else 0.0
+
+
+def _someone_holds(contender: Contender, now: float) -> bool:
+    view = contender.claim.view
+    return view is not None and bool(view.holders)
+
+
+def _is_stuck(contender: Contender, now: float) -> bool:
+    return contender.role is Role.STUCK
+
+
+def _is_paused(contender: Contender, now: float) -> bool:
+    return contender.paused
+
+
+def _is_noticed(contender: Contender, now: float) -> bool:
+    return bool(contender.noticed)
+
+
+_LEASE = "How long this node goes on believing that it holds without news of Consul; 0 when it does not."
+_GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
+    ("holding", "1 while this node holds: on_acquire is done and the lease valid.", holds),
+    ("lease_seconds", _LEASE, _lease_s),
+    ("lease_room_seconds", "The whole lease: what is left of it just after news of Consul.", _lease_room_s),
+    ("leader_present", "1 while somebody holds, as this node last heard.", _someone_holds),
+    ("stuck", "1 when on_lose failed: it waits for `recover`.", _is_stuck),
+    ("paused", "1 while it does not contend because of `pause`.", _is_paused),
+    ("notice", "1 while the log and status have a notice about it.", _is_noticed),
+)
+_GAUGES_OF_SLOTS: tuple[tuple[str, str, Callable[[Slots], float]], ...] = (
+    ("limit", "Holders at most, as the file says.", lambda slots: slots.limit),
+    ("effective_limit", "The smaller of that and the limit in Consul.", lambda slots: slots.effective_limit),
+    (
+        "holders",
+        "Holders, as this node last heard.",
+        lambda slots: len(slots.view.holders) if slots.view else 0,
+    ),
+)

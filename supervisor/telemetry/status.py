@@ -1,0 +1,315 @@
+"""What the daemon tells of its items: whether this node holds, whether all is well, and the status.
+
+Whether it holds is taken from the contender at the instant of the question, never from history and
+never from Consul. Nothing here changes anything, and no secret may come into it: fields are chosen
+one by one. A status is asked for often and of many items, so what does not change with the clock is
+kept as text until its item, or what happened to it, has changed.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from supervisor.core.actions import Fault, Holder, Reason, Role
+from supervisor.core.contender import Contender
+from supervisor.core.contenders import Node
+from supervisor.core.lock.semaphore import Slots
+from supervisor.core.settings import SemaphoreSettings
+from supervisor.core.tenure import Phase
+from supervisor.telemetry.history import ALTERED, Attempt, History, Mishap, Story, Transition
+from supervisor.telemetry.stuck import remedy, why_stuck
+
+VERSION = 1  # of the status; fields may be added to it, none changes its meaning or goes
+VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
+DETAIL_CHARS_MAX = 500  # of what a hook, Consul or the kernel said: the log has it whole
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What does not change while the process lives. ``config``: the path of its file, if it has one."""
+
+    version: str
+    node: str
+    pid: int
+    config: str | None
+    consul: str
+
+
+def holds(contender: Contender, now: float) -> bool:
+    """Whether this node may act as holder at this instant: on_acquire is done, the lease is valid."""
+    tenure = contender.tenure
+    if tenure is None or tenure.phase is not Phase.HOLDING:
+        return False
+    return now < tenure.expires_at(contender.lease)
+
+
+def lease_left_s(contender: Contender, now: float) -> float | None:
+    """How long this node believes without news of Consul; None when it does not believe."""
+    tenure = contender.tenure
+    if tenure is None or not tenure.believes:
+        return None
+    return max(0.0, tenure.expires_at(contender.lease) - now)
+
+
+def lease_runs_out(contender: Contender, now: float) -> bool:
+    """Whether a holder has gone without news for more than half of its lease, and for longer than reads
+    that are answered ever leave it without."""
+    tenure, lease = contender.tenure, contender.lease
+    if tenure is None or not tenure.believes:
+        return False
+    return now - tenure.contact > max(lease.room_s / 2, lease.fresh_s)
+
+
+class Status:
+    """The status of one daemon, for whoever asks. ``now`` is always a time of the core's clock."""
+
+    def __init__(
+        self,
+        node: Node,
+        history: History,
+        facts: Facts,
+        wall: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> None:
+        self._node = node
+        self._history = history
+        self._facts = facts
+        self._wall = wall
+        self._clock = clock
+        self._texts: dict[str, _Texts] = {}
+
+    def items(self) -> dict[str, Contender]:
+        """The items that there are, by name: those of the file, and those that are being wound up.
+
+        Of two with one name the one that is being wound up comes first.
+        """
+        return self._node.waiting | self._node.contenders
+
+    def item(self, name: str) -> Contender | None:
+        """The item of this name."""
+        return self._node.contenders.get(name) or self._node.waiting.get(name)
+
+    def holds(self, name: str) -> bool | None:
+        """Whether this node holds it at this instant; None when there is no such item."""
+        contender = self.item(name)
+        return None if contender is None else holds(contender, self._clock())
+
+    def troubles(self) -> list[str]:
+        """What makes this daemon unhealthy, a line each; none when it is healthy."""
+        now = self._clock()
+        found = [
+            f"{name} {trouble}"
+            for name, contender in self._node.contenders.items()
+            for trouble in _troubles(contender, self._history.story(name), now)
+        ]
+        if self._history.token_refused(now):
+            found.append("Consul refuses the token (403): see last_error of the items, or the log")
+        return found
+
+    def body(self) -> bytes:
+        """The status as JSON."""
+        now, items = self._clock(), self.items()
+        if self._texts.keys() - items.keys():
+            self._texts = {name: texts for name, texts in self._texts.items() if name in items}
+        troubles = self.troubles()
+        head = {
+            "version": VERSION,
+            "daemon": self._daemon(),
+            "healthy": not troubles,
+            "troubles": troubles,
+            "consul": self._consul(now),
+        }
+        listed = ",\n".join(self._item(name, contender, now) for name, contender in items.items())
+        return f'{_text(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
+
+    def _daemon(self) -> dict[str, Any]:
+        facts = self._facts
+        return {
+            "version": facts.version,
+            "node": facts.node,
+            "pid": facts.pid,
+            "started": when(self._history.began_at),
+            "now": when(self._wall()),
+            "config": facts.config,
+        }
+
+    def _consul(self, now: float) -> dict[str, Any]:
+        answered_at = self._history.answered_at
+        return {
+            "address": self._facts.consul,
+            "answered_s_ago": None if answered_at is None else round(max(0.0, now - answered_at), 3),
+            "token_refused": self._history.token_refused(now),
+        }
+
+    def _item(self, name: str, contender: Contender, now: float) -> str:
+        """What the clock changes is written anew each time, the rest when it has changed."""
+        story, texts = self._history.story(name), self._texts.get(name)
+        after = frozenset() if name in self._node.contenders else self._node.waiting_for(name)
+        if texts is None or texts.version != story.version or texts.story is not story:
+            texts = self._texts[name] = _Texts(story, story.version, _told(story))
+        runs_out = lease_runs_out(contender, now)
+        if texts.contender is not contender or texts.after != after or texts.runs_out != runs_out:
+            fields = {**_fields(contender), "lease_runs_out": runs_out}
+            fields["warnings"] = list(self._warnings(contender, story, after, now))
+            texts.contender, texts.after, texts.runs_out = contender, after, runs_out
+            texts.fields = _text(fields)[1:-1]
+        left_s = lease_left_s(contender, now)
+        left = "null" if left_s is None else f"{left_s:.3f}"
+        held = "true" if holds(contender, now) else "false"
+        return f'{{"name":"{name}","holds":{held},"lease_left_s":{left},{texts.fields},{texts.told}'
+
+    def _warnings(
+        self, contender: Contender, story: Story, after: frozenset[str], now: float
+    ) -> Iterator[str]:
+        if lease_runs_out(contender, now):
+            yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
+        if contender.noticed:
+            yield contender.noticed
+        for fault in contender.faults or ():
+            yield _cannot_start(fault)
+        if contender.altered:
+            yield f"{ALTERED}: {contender.altered}"
+        if story.unrecorded:
+            yield f"cannot be recorded: {story.unrecorded}"
+        if after:
+            yield f"begins when {', '.join(sorted(after))} has ended, of its name or its key"
+        if contender.departing:
+            yield "is being wound up: the file does not have it as it is on record"
+        if contender.next_settings is not None:
+            yield "goes on by its former settings until Consul has confirmed that it holds, or it is wound up"
+        if contender.tenure is None and contender.rests_until > now and not contender.paused:
+            until, ends = when(self._wall() + contender.rests_until - now), "`consul-supervisor resume"
+            yield f"rests until {until} after step-down; {ends} {contender.settings.name}` ends the rest"
+        if contender.tenure is None and contender.own_losses and contender.rejoin_at > now:
+            at = when(self._wall() + contender.rejoin_at - now)
+            yield f"does not contend before {at}, after a loss of its own making"
+
+
+@dataclass(slots=True)
+class _Texts:
+    """An item as JSON: ``told`` is what comes of its story, with the end; ``fields`` are those of the
+    contender."""
+
+    story: Story
+    version: int
+    told: str
+    contender: Contender | None = None
+    after: frozenset[str] = frozenset()
+    runs_out: bool = False
+    fields: str = ""
+
+
+def _troubles(contender: Contender, story: Story, now: float) -> Iterator[str]:
+    tenure = contender.tenure
+    if contender.role is Role.STUCK:
+        yield f"is stuck: {why_stuck(story.lose_failure)}; {remedy(contender.settings.name)}"
+    expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
+    unheard = story.unheard and now - story.answered_at > contender.lease.room_s
+    if expired or story.expired or unheard:
+        yield "was given up: Consul could not be heard for as long as the lease allows"
+    if tenure is not None and tenure.believes and contender.faults:
+        yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
+    if contender.ledger.refused is not None:
+        yield f"cannot be recorded: {story.unrecorded or 'see the log'}"
+
+
+def _cannot_start(fault: Fault) -> str:
+    return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
+
+
+def _fields(contender: Contender) -> dict[str, Any]:
+    settings, tenure, claim = contender.settings, contender.tenure, contender.claim
+    limits: dict[str, Any] = {"limit": None, "effective_limit": None, "holders": None}
+    leader = claim.view.leader if claim.view is not None else None
+    if isinstance(settings, SemaphoreSettings) and isinstance(claim, Slots):
+        held = () if claim.view is None else claim.view.holders
+        limits = {
+            "limit": settings.limit,
+            "effective_limit": claim.effective_limit,
+            "holders": [_holder(each) for each in held],
+        }
+    return {
+        "kind": settings.kind,
+        "key": settings.key,
+        "role": contender.role,
+        "reason": tenure.reason if tenure is not None else "",
+        "paused": contender.paused,
+        "leader": None if leader is None else shown(leader),
+        "session": tenure.session if tenure is not None else contender.session.id,
+        "lock_index": tenure.lock_index if tenure is not None else 0,
+        "fencing_token": tenure.token if tenure is not None else 0,
+        "lease_room_s": round(contender.lease.room_s, 3) if settings.contend else None,
+        **limits,
+    }
+
+
+def _holder(holder: Holder) -> dict[str, str]:
+    return {"session": holder.session, "value": shown(holder.value)}
+
+
+def _told(story: Story) -> str:
+    fields = {
+        "since": when(story.since),
+        "last_hook": None if story.last_hook is None else _last_hook(story.last_hook),
+        "last_error": None if story.last_error is None else _mishap(story.last_error),
+    }
+    for transition in story.transitions:
+        transition.text = transition.text or _text(_transition(transition))
+    transitions = ",".join(transition.text for transition in story.transitions)
+    return f'{_text(fields)[1:-1]},"transitions":[{transitions}]}}'
+
+
+def _last_hook(attempt: Attempt) -> dict[str, Any]:
+    return {"hook": attempt.hook, "event": attempt.event, **_outcome(attempt)}
+
+
+def _mishap(mishap: Mishap) -> dict[str, str | None]:
+    over_at = None if mishap.over_at is None else when(mishap.over_at)
+    return {"at": when(mishap.at), "text": _bounded(mishap.text), "over_at": over_at}
+
+
+def _transition(transition: Transition) -> dict[str, Any]:
+    return {
+        "transition": transition.id,
+        "event": transition.event,
+        "reason": transition.reason,
+        "at": when(transition.at),
+        "duration_s": _rounded(transition.duration_s),
+        "hooks": [
+            {"hook": each.hook, "attempt": each.number, **_outcome(each)} for each in transition.attempts
+        ],
+    }
+
+
+def _outcome(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "result": "running" if attempt.ok is None else "ok" if attempt.ok else "failed",
+        "at": when(attempt.at),
+        "duration_s": _rounded(attempt.duration_s),
+        "detail": _bounded(attempt.detail),
+    }
+
+
+def when(at: float) -> str:
+    """A time of day as text: UTC, to the millisecond."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def shown(value: bytes) -> str:
+    """A value of Consul as text, bounded."""
+    text = value[:VALUE_BYTES_MAX].decode(errors="replace")
+    return text if len(value) <= VALUE_BYTES_MAX else f"{text}…"
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= DETAIL_CHARS_MAX else f"{text[:DETAIL_CHARS_MAX]}…"
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+def _text(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, separators=(",", ":"))
