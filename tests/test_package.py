@@ -90,6 +90,28 @@ def entries(folder: Path) -> Iterator[str]:
             yield path.name
 
 
+def test_a_package_imports_from_lower_floors_only() -> None:
+    floors = list(FLOORS)
+    wrong = [
+        f"{package} may not import {other}: put {package} above it"
+        for package, others in FLOORS.items()
+        for other in others.split()
+        if floors.index(other) <= floors.index(package)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_a_package_imports_what_its_line_allows_and_nothing_of_that_is_unused(package: str) -> None:
+    used = {
+        imported.split(".")[1]
+        for module in (PACKAGE / package).rglob("*.py")
+        for imported in imports(module)
+        if within(imported, "supervisor") and imported != "supervisor"
+    }
+    assert used - {package} == set(FLOORS[package].split())
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
     """Imports within functions and for types count, too: what is a circle to a reader is one."""
     modules = {dotted(module): module for module in MODULES}

@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import requests
 
@@ -34,7 +34,6 @@ from supervisor.core.actions import (
 from supervisor.core.events import Answered, Denied, Outcome, Unknown
 from supervisor.core.lock.semaphore import LOCK
 from supervisor.core.settings import ElectionSettings, Wanted
-from supervisor.telemetry.log import Log
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 
 BEGIN_EVERY_S = 0.005  # a session, a try and a hook take so long
@@ -46,6 +45,7 @@ NOT_SENT = Unknown(f"not sent: {BRIEF_MAX} exchanges were under way all the time
 
 
 Tell = Callable[[Answered], None]
+Report = Callable[[Literal["error", "info"], Literal["token-file", "token-renewed", "tls-files"], str], None]
 
 
 class Answer:
@@ -84,18 +84,19 @@ class Answer:
 class Exchanges:
     """Those of one daemon, with one Consul agent."""
 
-    def __init__(self, config: Config, log: Log, clock: Callable[[], float]) -> None:
-        """``clock``: the core's, in seconds. Raises TokenError when the token file cannot be used."""
+    def __init__(self, config: Config, report: Report, clock: Callable[[], float]) -> None:
+        """``report`` logs faults of the files with the token and for TLS; ``clock``: the core's, in
+        seconds. Raises TokenError when the token file cannot be used."""
         self._clock = clock
         self.token = Token(
             config.consul,
-            warn=lambda text: log.line("error", "token-file", why=text),
-            renewed=lambda text: log.line("info", "token-renewed", why=text),
+            warn=partial(report, "error", "token-file"),
+            renewed=partial(report, "info", "token-renewed"),
             patient=True,
         )
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._consul = Consul(config.consul, endpoint.base_url, self.token)
-        self._transport = Transport(endpoint, warn=lambda text: log.line("error", "tls-files", why=text))
+        self._transport = Transport(endpoint, warn=partial(report, "error", "tls-files"))
         self._turns = Turns(BRIEF_MAX)
         self._large_until: dict[str, float] = {}  # of prefixes below which too much stands
         self._spacings: dict[str, Spacing] = {}  # of the watches, by item

@@ -98,7 +98,9 @@ class Daemon:
         self._config = config
         self._load = load
         self._environ = environ
-        self._exchanges = Exchanges(config, log, boottime)
+        self._exchanges = Exchanges(
+            config, lambda level, event, why: log.line(level, event, why=why), boottime
+        )
         self._flush = Flush()
         self._records = Records(config, log, self._flush.want)
         begun = self._records.start(wanted_of(config), boottime())

@@ -2,6 +2,7 @@
 
     durations.py         500ms, 15s, 1h30m
     semaphore_record.py  the value of a semaphore's .lock, and of contender keys
+    json_depth.py        how deep JSON is nested
 
 Functions here turn text into values and back; none of them reads or writes anything.
 """

@@ -7,19 +7,18 @@ Fields of others survive. Pure functions of bytes; what a roster means is not de
 
 import json
 import re
-from collections.abc import Iterable
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from supervisor.core.lease import PRUNE_DELAY_MAX_S
 from supervisor.formats.durations import seconds
+from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
 
 if TYPE_CHECKING:
     from supervisor.core.actions import Roster
 
 LIMIT_MAX = 10_000
 HOLDERS_MAX = LIMIT_MAX
-DEPTH_MAX = 32  # of lists and mappings in each other; whatever writes it again must not run out of stack
 SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")  # Consul's are UUIDs; each is a key to be asked for
 _OURS = ("limit", "holders", "prunedelay")
 
@@ -81,22 +80,6 @@ def _object(value: bytes) -> dict[str, Any]:
     if is_deeper(fields, DEPTH_MAX):
         raise NoRoster(f"it is nested more than {DEPTH_MAX} deep")
     return fields
-
-
-def is_deeper(value: object, depth: int) -> bool:
-    """Whether lists and mappings are in each other more than ``depth`` deep."""
-    level = [value]
-    for _ in range(depth):
-        level = [part for each in level for part in _parts(each)]
-        if not level:
-            return False
-    return any(isinstance(each, dict | list) for each in level)
-
-
-def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _holders(given: object) -> tuple[str, ...]:

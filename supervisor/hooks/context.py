@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from supervisor.core.actions import Holder, HookContext
-from supervisor.formats.semaphore_record import DEPTH_MAX, is_deeper
+from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
 
 PREFIX = "CONSUL_SUPERVISOR_"
 ENV_STRING_BYTES_MAX = 131_072  # Linux: MAX_ARG_STRLEN, for "NAME=value" with its final NUL

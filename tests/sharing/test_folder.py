@@ -14,7 +14,6 @@ from supervisor.core.actions import ReadKey, WatchKey
 from supervisor.core.events import Answered, Denied, KeyView, Outcome, Unknown
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.daemon.loop import boottime
-from supervisor.telemetry.log import Log
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S
@@ -75,7 +74,7 @@ class Asker:
 
 def played(play: Play, settings: Config) -> None:
     async def run() -> None:
-        exchanges = Exchanges(settings, Log("error", "json", boottime), boottime)
+        exchanges = Exchanges(settings, lambda level, event, why: None, boottime)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await play(Asker(exchanges))
