@@ -8,7 +8,7 @@ from statistics import median
 from bench.figures import Figure
 from bench.lab import Lab
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import Memory, Remember, Step
+from supervisor.core.actions import Record, Step, WriteRecord
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from supervisor.journal import Journal
 
@@ -18,7 +18,7 @@ HOOK = Hook("hook", Command(("/usr/local/sbin/promote", "--fence")), 5.0)
 SETTINGS = ElectionSettings(
     "app", "service/app/leader", b"{}", SessionSettings("app"), on_acquire=(HOOK,), on_lose=(HOOK,)
 )
-SESSION = Memory(Step.SESSION, SETTINGS.key, "8c2a4a2e-6c1e-4a41-9a3e-0d6f3d0c9a10")
+SESSION = Record(Step.SESSION, SETTINGS.key, "8c2a4a2e-6c1e-4a41-9a3e-0d6f3d0c9a10")
 
 
 def measure(lab: Lab) -> list[Figure]:
@@ -29,10 +29,10 @@ def measure(lab: Lab) -> list[Figure]:
         won, lost = [], []
         for number in range(lab.samples(COUNT, COUNT_QUICK)):
             tenure = replace(SESSION, step=Step.TENURE, token=number, contact=float(number))
-            _remember_us(journal, SESSION)
-            won.append(_remember_us(journal, tenure))
-            _remember_us(journal, replace(tenure, step=Step.LOSING))
-            lost.append(_remember_us(journal, SESSION))
+            _write_us(journal, SESSION)
+            won.append(_write_us(journal, tenure))
+            _write_us(journal, replace(tenure, step=Step.LOSING))
+            lost.append(_write_us(journal, SESSION))
         journal.close()
     return [
         Figure(ROW, "won: the record before on_acquire", median(won), "µs"),
@@ -40,9 +40,9 @@ def measure(lab: Lab) -> list[Figure]:
     ]
 
 
-def _remember_us(journal: Journal, memory: Memory) -> float:
+def _write_us(journal: Journal, record: Record) -> float:
     began_s = time.perf_counter()
-    why_not = journal.remember(Remember(SETTINGS.name, memory, SETTINGS))
+    why_not = journal.write(WriteRecord(SETTINGS.name, record, SETTINGS))
     took_us = (time.perf_counter() - began_s) * 1e6
     if why_not:
         raise RuntimeError(why_not)

@@ -26,7 +26,7 @@ from bench.contender import (
 from bench.figures import Figure
 from bench.lab import Lab, Scene, wait_until
 from supervisor.config import load
-from supervisor.core.jitter import HASTE_MAX
+from supervisor.core.jitter import JITTER_MAX
 from supervisor.core.lease import lease_of
 from supervisor.core.lock.base import WAIT_S
 from tests.support.consul import Agent
@@ -78,7 +78,7 @@ def _by_lease(path: Path) -> float:
     """What a holder with this file asks a minute, by its lease."""
     lease = lease_of(load(path, {}, "bench").items[0])
     assert lease.ttl_s is not None
-    return 60 * (3 / lease.ttl_s + 1 / lease.interval_s + 1 / WAIT_S) / (1 - HASTE_MAX)
+    return 60 * (3 / lease.ttl_s + 1 / lease.interval_s + 1 / WAIT_S) / (1 - JITTER_MAX)
 
 
 def _rate(exchanges: list[Exchange], window_s: float) -> Rate:

@@ -34,19 +34,19 @@ from supervisor.core.actions import (
     WatchKey,
 )
 from supervisor.core.events import (
-    Alive,
-    Altered,
     Created,
-    Dead,
     Denied,
     Done,
     Failed,
     Ineligible,
     KeyView,
     LockDelayed,
+    LostRace,
     Outcome,
-    Raced,
     Refused,
+    SessionAlive,
+    SessionAltered,
+    SessionGone,
     SessionInfo,
     Unknown,
     Won,
@@ -74,10 +74,10 @@ EVERY_OTHER_REQUEST = [
     actions.Rewrite("e", 0.0, 1.0, "key", NOBODY, b""),
     actions.ReadSlots("e", 0.0, 1.0, "p"),
     actions.WatchSlots("e", 0.0, 1.0, "p", 7, 30.0, True),
-    actions.Enroll("e", 0.0, 1.0, "p", NOBODY, b"", ROSTER, 3),
+    actions.JoinSemaphore("e", 0.0, 1.0, "p", NOBODY, b"", ROSTER, 3),
     actions.TakeSlot("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
-    actions.Leave("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
-    actions.SetRoster("e", 0.0, 1.0, "p", ROSTER, 3),
+    actions.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
+    actions.WriteSemaphoreRecord("e", 0.0, 1.0, "p", ROSTER, 3),
 ]
 
 
@@ -203,9 +203,9 @@ def test_a_critical_check_makes_ineligible(asker: Asker) -> None:
 
 def test_a_renewal_says_alive_or_dead(asker: Asker) -> None:
     session = asker.session()
-    assert asker.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == Alive()
+    assert asker.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == SessionAlive()
     assert asker.ask(DestroySession("e", 0.0, 1.0, session)) == Done()
-    assert asker.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == Dead()
+    assert asker.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == SessionGone()
     assert asker.ask(DestroySession("e", 0.0, 1.0, session)) == Done()
 
 
@@ -222,7 +222,7 @@ def test_a_session_that_consul_made_as_asked_is_alive(asker: Asker, asked: Sessi
     """Without a TTL, too; what Consul writes otherwise (1m0s, null, nanoseconds) is the same."""
     made = asker.ask(CreateSession("e", 0.0, 1.0, asked))
     assert isinstance(made, Created)
-    assert asker.ask(RenewSession("e", 0.0, 1.0, made.session, asked)) == Alive()
+    assert asker.ask(RenewSession("e", 0.0, 1.0, made.session, asked)) == SessionAlive()
     assert asker.ask(DestroySession("e", 0.0, 1.0, made.session)) == Done()
 
 
@@ -244,8 +244,8 @@ def test_a_session_that_consul_made_by_its_defaults_is_altered(asker: Asker, bod
     made = json.loads(asker.agent.call("PUT", "/session/create", body).text)["ID"]
     asked = replace(ASKED, lock_delay_s=30.0)
     outcome = asker.ask(RenewSession("e", 0.0, 1.0, made, asked))
-    assert outcome == Alive() if not said else isinstance(outcome, Altered)
-    assert not isinstance(outcome, Altered) or outcome.why.startswith(f"{said}; a proxy")
+    assert outcome == SessionAlive() if not said else isinstance(outcome, SessionAltered)
+    assert not isinstance(outcome, SessionAltered) or outcome.why.startswith(f"{said}; a proxy")
     asker.agent.session_destroy(made)
 
 
@@ -258,13 +258,13 @@ def renewal(**changes: object) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, Alive),
-        ({"TTL": "1m0s"}, Alive),
-        ({"TTL": "60.0s"}, Alive),
-        ({"TTL": "60000ms", "NodeChecks": None}, Alive),
-        ({"ServiceChecks": [{"ID": "web", "Namespace": ""}]}, Altered),
-        ({"Checks": ["serfHealth"]}, Altered),
-        ({"LockDelay": 15_000_000_000}, Alive),
+        ({}, SessionAlive),
+        ({"TTL": "1m0s"}, SessionAlive),
+        ({"TTL": "60.0s"}, SessionAlive),
+        ({"TTL": "60000ms", "NodeChecks": None}, SessionAlive),
+        ({"ServiceChecks": [{"ID": "web", "Namespace": ""}]}, SessionAltered),
+        ({"Checks": ["serfHealth"]}, SessionAltered),
+        ({"LockDelay": 15_000_000_000}, SessionAlive),
         ({"LockDelay": "0s"}, Failed),
         ({"LockDelay": None}, Failed),
         ({"TTL": "soon"}, Failed),
@@ -321,7 +321,7 @@ def test_winning_gives_the_indexes_of_that_moment(asker: Asker) -> None:
 def test_a_lock_that_another_holds_is_a_race(asker: Asker) -> None:
     first, second = asker.session(), asker.session()
     asker.acquire(first)
-    assert asker.acquire(second) == Raced()
+    assert asker.acquire(second) == LostRace()
 
 
 def test_a_lock_in_its_lock_delay_is_told_from_a_race(asker: Asker) -> None:
@@ -332,7 +332,7 @@ def test_a_lock_in_its_lock_delay_is_told_from_a_race(asker: Asker) -> None:
 
 
 def test_a_dead_session_cannot_acquire(asker: Asker) -> None:
-    assert asker.acquire(NOBODY) == Dead()
+    assert asker.acquire(NOBODY) == SessionGone()
 
 
 EITHER_FORM = pytest.mark.parametrize("value", [b"left", b""])
@@ -445,7 +445,7 @@ def test_whoever_has_no_right_is_denied_and_never_dead(guarded: Agent) -> None:
             stranger.ask(WatchKey("e", 0.0, 1.0, "key", 0, 30.0, True)),
         ]
         assert all(isinstance(outcome, Denied) for outcome in outcomes), outcomes
-    assert owner.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == Alive()
+    assert owner.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == SessionAlive()
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -618,7 +618,7 @@ def test_whatever_may_be_applied_late_is_a_write_of_its_own_connection() -> None
     """All but questions and renewals, and an operator's change, which the daemon never sends."""
     kinds = {kind for kind in vars(actions).values() if isinstance(kind, type) and issubclass(kind, Request)}
     asks = {kind for kind in kinds if kind.__name__.startswith(("Read", "Watch"))}
-    others = {Request, actions.SlotRequest, actions.SetRoster, RenewSession}
+    others = {Request, actions.SlotRequest, actions.WriteSemaphoreRecord, RenewSession}
     assert kinds - asks - others == set(get_args(actions.Write))
 
 
@@ -637,10 +637,10 @@ def test_a_value_is_rewritten_only_by_who_holds(asker: Asker, of_slot: bool) -> 
     assert before is not None and after is not None and after["Value"] == b"new"
     same = ("Session", "LockIndex", "CreateIndex", "Flags")
     assert [after[name] for name in same] == [before[name] for name in same]
-    assert asker.ask(replace(rewrite, session=other)) == Raced()
+    assert asker.ask(replace(rewrite, session=other)) == LostRace()
     agent.release(key, ours, b"new")
-    assert asker.ask(rewrite) == Raced(), "applied late, it takes nothing anew"
+    assert asker.ask(rewrite) == LostRace(), "applied late, it takes nothing anew"
     assert (agent.kv_get(key) or {})["Session"] == ""
     for session in (ours, other):
         agent.session_destroy(session)
-    assert asker.ask(rewrite) == Raced()
+    assert asker.ask(rewrite) == LostRace()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import Memory, Reason, Remember, Step
+from supervisor.core.actions import Reason, Record, Step, WriteRecord
 from supervisor.core.contender import Contender
 from supervisor.core.settings import Wanted
 from supervisor.core.tenure import Phase
@@ -22,19 +22,19 @@ from tests.core.play import contender
 
 HERE = Identity("machine", "host", "boot")
 SETTINGS = contender()
-SESSION = Memory(Step.SESSION, SETTINGS.key, "s")
-TENURE = Memory(Step.TENURE, SETTINGS.key, "s", 7, 3, 1, 12.5)
+SESSION = Record(Step.SESSION, SETTINGS.key, "s")
+TENURE = Record(Step.TENURE, SETTINGS.key, "s", 7, 3, 1, 12.5)
 HOLDING = replace(TENURE, step=Step.HOLDING)
 LOSING = replace(HOLDING, step=Step.LOSING, reason=Reason.SHUTDOWN)
 STEPS = (SESSION, TENURE, HOLDING, replace(HOLDING, contact=13.5), LOSING)
 
 
-def journal_of(folder: Path, steps: tuple[Memory, ...]) -> bytes:
+def journal_of(folder: Path, steps: tuple[Record, ...]) -> bytes:
     """What stands on the disk after these steps of one item."""
     journal = Journal(str(folder), ConsulSettings("http://c"), identity=HERE)
-    for memory in steps:
-        assert not journal.remember(Remember(SETTINGS.name, memory, SETTINGS))
-        if memory is TENURE:
+    for record in steps:
+        assert not journal.write(WriteRecord(SETTINGS.name, record, SETTINGS))
+        if record is TENURE:
             assert not journal.group_began(SETTINGS.name, Group(12, 345, "s-acquire"))
     journal.close()
     return (folder / f"{SETTINGS.name}.journal").read_bytes()
@@ -117,7 +117,7 @@ def test_a_first_record_without_room_leaves_no_empty_record_behind(tmp_path: Pat
     """An empty record means on_lose at the next start, although nothing had begun."""
     journal = Journal(str(tmp_path), ConsulSettings("http://c"), identity=HERE)
     (tmp_path / f"{SETTINGS.name}.new").symlink_to("/dev/full")  # ENOSPC with every write
-    assert "No space left" in journal.remember(Remember(SETTINGS.name, SESSION, SETTINGS))
+    assert "No space left" in journal.write(WriteRecord(SETTINGS.name, SESSION, SETTINGS))
     journal.close()
     assert not (tmp_path / f"{SETTINGS.name}.journal").exists()
 
@@ -130,6 +130,6 @@ def test_a_damaged_record_stays_damaged_until_the_next_one_is_whole(tmp_path: Pa
     journal = Journal(str(tmp_path), ConsulSettings("http://c"), identity=HERE)
     assert isinstance(dict(journal.recorded())[SETTINGS.name], Unreadable)
     (tmp_path / f"{SETTINGS.name}.new").symlink_to("/dev/full")
-    assert "No space left" in journal.remember(Remember(SETTINGS.name, LOSING, SETTINGS))
+    assert "No space left" in journal.write(WriteRecord(SETTINGS.name, LOSING, SETTINGS))
     journal.close()
     assert is_wound_up(path.read_bytes())

@@ -5,7 +5,7 @@ from typing import Any
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import new_contender
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.daemon.driver import Driver
 from tests.core.play import FREE, WON, contender
 
@@ -28,8 +28,8 @@ class Stage:
 
     request = prepare = start_hook = kill_hook = start_run = stop_run = finished = take_down
 
-    def remember(self, remember: a.Remember) -> str:
-        self.done.append(remember)
+    def write_record(self, write: a.WriteRecord) -> str:
+        self.done.append(write)
         return self.why_not
 
     def wake(self, at: float) -> None:
@@ -44,16 +44,16 @@ class Stage:
     def kinds(self) -> list[str]:
         """What was done since the last look."""
         done, self.done = self.done, []
-        return [type(action).__name__ for action in done if not isinstance(action, a.Prepare)]
+        return [type(action).__name__ for action in done if not isinstance(action, a.PrepareWrite)]
 
 
 def driven() -> tuple[Driver, Stage]:
     """An election that has sent its acquire."""
     stage = Stage()
-    driver = Driver(Node([new_contender(contender(), spread=0.0, instance="i")]), stage)
+    driver = Driver(Contenders([new_contender(contender(), spread=0.0, instance="i")]), stage)
     driver.dispatch(e.Tick())
     driver.dispatch(e.Answered(stage.last(a.CreateSession), e.Created("s")))
-    driver.dispatch(e.Answered(stage.last(a.RenewSession), e.Alive()))
+    driver.dispatch(e.Answered(stage.last(a.RenewSession), e.SessionAlive()))
     driver.dispatch(e.Answered(stage.last(a.WatchKey), FREE))
     return driver, stage
 
@@ -63,7 +63,7 @@ def test_a_record_is_written_before_the_hook_that_waits_for_it() -> None:
     acquire = stage.last(a.Acquire)
     stage.kinds()
     driver.dispatch(e.Answered(acquire, WON))
-    assert stage.kinds()[:2] == ["Remember", "StartHook"]
+    assert stage.kinds()[:2] == ["WriteRecord", "StartHook"]
 
 
 def test_a_record_that_is_refused_is_answered_in_the_same_turn() -> None:
@@ -73,13 +73,19 @@ def test_a_record_that_is_refused_is_answered_in_the_same_turn() -> None:
     stage.why_not = "no space left"
     driver.dispatch(e.Answered(acquire, WON))
     assert "StartHook" not in stage.kinds()
-    remembered = [event for event in stage.told if isinstance(event, e.Remembered)]
+    remembered = [event for event in stage.told if isinstance(event, e.RecordWritten)]
     assert remembered[-1].why_not == "no space left"
 
 
 def test_what_was_decided_is_told_with_its_event() -> None:
     driver, stage = driven()
-    assert [type(event) for event in stage.told] == [e.Tick, e.Answered, e.Remembered, e.Answered, e.Answered]
+    assert [type(event) for event in stage.told] == [
+        e.Tick,
+        e.Answered,
+        e.RecordWritten,
+        e.Answered,
+        e.Answered,
+    ]
 
 
 def test_it_is_woken_at_the_deadline_and_each_second_at_the_latest() -> None:
@@ -104,7 +110,7 @@ def test_a_turn_that_comes_far_too_late_looks_at_the_lease_first() -> None:
     stage.at = 2.5
     stage.told.clear()
     driver.dispatch(e.Answered(acquire, WON))
-    assert stage.told[0] == e.Resumed(1.5)
+    assert stage.told[0] == e.Stalled(1.5)
     assert isinstance(stage.told[1], e.Answered)
 
 
@@ -116,7 +122,7 @@ def test_what_else_waited_behind_a_standstill_does_not_tell_of_it_again() -> Non
     driver.dispatch(e.Answered(acquire, WON))
     stage.at = 2.6
     driver.dispatch(e.Answered(watch, e.Unknown("")))
-    assert [event for event in stage.told if isinstance(event, e.Resumed)] == [e.Resumed(1.5)]
+    assert [event for event in stage.told if isinstance(event, e.Stalled)] == [e.Stalled(1.5)]
     assert stage.woken_at[-1] > 2.5
 
 
@@ -124,4 +130,4 @@ def test_a_turn_in_time_is_no_standstill() -> None:
     driver, stage = driven()
     stage.at = 1.9
     driver.dispatch(e.Tick())
-    assert not [event for event in stage.told if isinstance(event, e.Resumed)]
+    assert not [event for event in stage.told if isinstance(event, e.Stalled)]

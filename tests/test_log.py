@@ -11,7 +11,16 @@ from typing import get_args
 
 import pytest
 
-from supervisor.core.actions import Became, Finished, HookContext, Noticed, ReadSlots, Reason, Role, StartHook
+from supervisor.core.actions import (
+    Finished,
+    HookContext,
+    NoticeChanged,
+    ReadSlots,
+    Reason,
+    Role,
+    RoleChanged,
+    StartHook,
+)
 from supervisor.core.events import HookEnded, Tick
 from supervisor.core.settings import Command, Hook
 from supervisor.hooks.output import HookLine
@@ -89,7 +98,7 @@ CONTEXT = HookContext("lose", "app", "k", Reason.STEP_DOWN, "s-lose", "s", fenci
 @pytest.mark.parametrize("reason", list(Reason), ids=str)
 def test_a_loss_that_nobody_asked_for_is_a_warning(reason: Reason) -> None:
     written = Written()
-    written.log.turn(Tick(), [Became("app", Role.LOSING, reason)])
+    written.log.turn(Tick(), [RoleChanged("app", Role.LOSING, reason)])
     asked_for = reason in ("step-down", "shutdown", "config-changed")
     (line,) = written.lines()
     assert (line["level"], line["reason"]) == ("info" if asked_for else "warning", reason)
@@ -97,13 +106,13 @@ def test_a_loss_that_nobody_asked_for_is_a_warning(reason: Reason) -> None:
 
 def test_a_hook_is_told_behind_the_role_that_it_belongs_to() -> None:
     written = Written()
-    written.log.turn(Tick(), [StartHook(LOSE, 1, CONTEXT), Became("app", Role.LOSING, "step-down")])
+    written.log.turn(Tick(), [StartHook(LOSE, 1, CONTEXT), RoleChanged("app", Role.LOSING, "step-down")])
     assert written.events() == ["role", "hook-started"]
 
 
 def test_stuck_says_why_and_what_to_do() -> None:
     written = Written()
-    stuck = Became("app", Role.STUCK, "step-down")
+    stuck = RoleChanged("app", Role.STUCK, "step-down")
     written.log.turn(HookEnded(StartHook(LOSE, 1, CONTEXT), ok=False, detail="exit 1"), [stuck])
     line = written.lines()[-1]
     remedy = "see that nothing of it still acts, then run: consul-supervisor recover app"
@@ -124,7 +133,7 @@ def test_a_notice_that_comes_and_goes_within_seconds_is_told_once() -> None:
     comings = [(0.0, "odd"), (0.2, ""), (0.5, "odd"), (0.9, ""), (1.1, "odd"), (9.0, "odder"), (10.0, "")]
     for now, notice in (*comings, (11.9, None)):
         written.now = now
-        written.log.turn(Tick(), [] if notice is None else [Noticed("app", notice)])
+        written.log.turn(Tick(), [] if notice is None else [NoticeChanged("app", notice)])
     told = [(line["event"], line.get("why")) for line in written.lines()]
     assert told == [("notice", "odd"), ("notice", "odder")]
     written.now = 12.0

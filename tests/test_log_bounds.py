@@ -15,20 +15,19 @@ from supervisor.core.actions import (
     CreateSession,
     Finished,
     KillHook,
-    Prepare,
+    PrepareWrite,
     ReadKey,
-    Remember,
     RenewSession,
     Request,
     StartHook,
     StartRun,
     StopRun,
     WatchKey,
+    WriteRecord,
 )
 from supervisor.core.contender import new_contender
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.core.events import (
-    Alive,
     Answered,
     Created,
     Denied,
@@ -37,6 +36,7 @@ from supervisor.core.events import (
     HookEnded,
     KeyView,
     Outcome,
+    SessionAlive,
     Tick,
     Unknown,
     Won,
@@ -163,7 +163,7 @@ def test_what_ended_within_the_minute_is_counted_in_the_next_line() -> None:
     for at in (0.0, 10.0, 20.0, REPEAT_S + 1):
         written.now = at
         answered(written, renewal(), REFUSED)
-        answered(written, renewal(), Alive())
+        answered(written, renewal(), SessionAlive())
     assert written.events() == ["consul-silent", "consul-answers"] * 2
     assert written.lines()[2]["times_unsaid"] == 2
 
@@ -184,7 +184,7 @@ def test_an_item_that_has_ended_has_no_trouble_and_no_end_of_it() -> None:
     answered(written, renewal(), REFUSED)
     answered(written, renewal("other"), REFUSED)
     written.log.turn(Tick(), (Finished("app", clean=True),))
-    answered(written, renewal("other"), Alive())
+    answered(written, renewal("other"), SessionAlive())
     assert written.events() == ["consul-silent", "consul-answers"]
     written.now = REPEAT_S
     answered(written, renewal(), REFUSED)
@@ -230,7 +230,7 @@ class Alone:
         settings = [replace(contender(), name=name, key=name) for name in ITEMS[:items]]
         made = [new_contender(each, spread=at / items, instance="i") for at, each in enumerate(settings)]
         self.exchanges = 0
-        self.driver = Driver(Node(made), self)
+        self.driver = Driver(Contenders(made), self)
 
     def run(self, until_s: float) -> None:
         self.driver.dispatch(Tick())
@@ -248,7 +248,7 @@ class Alone:
             within_s = request.wait_s
         self._schedule.after(within_s, self.driver.dispatch, Answered(request, outcome))
 
-    def prepare(self, prepare: Prepare) -> None:
+    def prepare(self, prepare: PrepareWrite) -> None:
         pass
 
     def start_hook(self, start: StartHook) -> None:
@@ -263,7 +263,7 @@ class Alone:
     def stop_run(self, stop: StopRun) -> None:
         raise AssertionError("no run")
 
-    def remember(self, remember: Remember) -> str:
+    def write_record(self, write: WriteRecord) -> str:
         return ""
 
     def finished(self, finished: Finished) -> None:
@@ -302,7 +302,7 @@ class Peer:
                 self.held.add(item)
                 return Won(3, 7, 2)
             case RenewSession():
-                return Alive()
+                return SessionAlive()
             case WatchKey() | ReadKey():
                 return KeyView(7, item, b"me", 3, 7, 2) if item in self.held else KeyView(5)
         self.held.discard(item)

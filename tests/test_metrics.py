@@ -18,7 +18,7 @@ from supervisor import __version__
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import new_contender
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
 from supervisor.core.tenure import REASON_WITHIN_S
 from supervisor.http_server import HttpRequest
@@ -40,7 +40,7 @@ class Scene:
 
     def __init__(self, *settings: ItemSettings) -> None:
         self.now = 0.0
-        self.node = Node(new_contender(each, spread=0.0, instance="i") for each in settings)
+        self.node = Contenders(new_contender(each, spread=0.0, instance="i") for each in settings)
         self.history = History(self.wall, self.clock)
         facts = Facts(__version__, "vm1", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, self.wall, self.clock)
@@ -66,8 +66,8 @@ class Scene:
         self.history.turn(event, actions)
         self.metrics.turn(event, actions)
         for action in actions:
-            if isinstance(action, a.Remember):
-                self.happens(e.Remembered(action))
+            if isinstance(action, a.WriteRecord):
+                self.happens(e.RecordWritten(action))
         return actions
 
     def answer(self, kind: type[a.Request], outcome: e.Outcome, item: str = "n") -> None:
@@ -79,7 +79,7 @@ class Scene:
     def has_session(self) -> None:
         """The session is there, as it was asked for."""
         self.answer(a.CreateSession, e.Created("s"))
-        self.answer(a.RenewSession, e.Alive())
+        self.answer(a.RenewSession, e.SessionAlive())
 
     def hook_ends(self, *, ok: bool = True) -> None:
         """The hook that began last."""
@@ -232,9 +232,9 @@ def test_the_series_of_an_item_go_with_it_and_come_back_with_0() -> None:
     scene.acquires()
     scene.hook_ends(ok=False)
     assert scene.value("hook_failures_total", name="n", event="acquire") == 1
-    gone = scene.node.contenders.pop("n")
+    gone = scene.node.by_name.pop("n")
     assert not [each for each in scene.samples() if each.labels.get("name") == "n"]
-    scene.node.contenders["n"] = replace(gone, tenure=None)
+    scene.node.by_name["n"] = replace(gone, tenure=None)
     assert scene.value("hook_failures_total", name="n", event="acquire") == 0
     assert scene.value("transitions_total", name="n", event="acquire") == 0
     assert scene.value("hook_duration_seconds_count", name="n", event="acquire") == 0
@@ -326,7 +326,7 @@ def test_reads_renewals_and_writes_are_told_apart() -> None:
     scene.metrics.turn(e.Answered(read, OURS), [])
     scene.metrics.turn(e.Answered(a.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
     scene.metrics.turn(e.Answered(a.ReadSession("n", 0.0, 1.0, "s"), e.SessionInfo(None)), [])
-    scene.metrics.turn(e.Answered(renew, e.Alive()), [])
+    scene.metrics.turn(e.Answered(renew, e.SessionAlive()), [])
     scene.metrics.turn(e.Answered(a.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
     scene.metrics.turn(e.Answered(a.Release("n", 0.0, 1.0, "k", "s", b""), e.Done()), [])
     counts = [

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import Memory, Reason, Role, Step
+from supervisor.core.actions import Reason, Record, Role, Step
 from supervisor.core.contender import Contender
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.core.tenure import Phase
@@ -22,8 +22,8 @@ RENAMED = Wanted(replace(SETTINGS, name="new"), 0.5)
 
 
 def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
-    memory = Memory(step, "k", "s", 7, 3, 1, 1.0, leader=b"me", **changes.pop("memory", {}))
-    base = Recorded(SETTINGS, ConsulSettings("http://c"), memory, HERE)
+    state = Record(step, "k", "s", 7, 3, 1, 1.0, leader=b"me", **changes.pop("state", {}))
+    base = Recorded(SETTINGS, ConsulSettings("http://c"), state, HERE)
     return replace(base, **changes)
 
 
@@ -100,7 +100,7 @@ def test_a_record_of_elsewhere_is_foreign(field: str) -> None:
 
 def test_what_was_foreign_stays_foreign() -> None:
     """A crash in the on_lose of a foreign record makes the session no more ours than it was."""
-    election = only(begun(SETTINGS, record(Step.LOSING, memory={"foreign": True})))
+    election = only(begun(SETTINGS, record(Step.LOSING, state={"foreign": True})))
     assert not election.session.id
 
 
@@ -119,12 +119,12 @@ def test_an_on_lose_that_runs_on_record_means_losing_whatever_the_step_says() ->
 
 
 def test_a_pause_is_kept_over_another_key() -> None:
-    found = begun(replace(SETTINGS, key="other"), record(Step.SESSION, memory={"paused": True}))
+    found = begun(replace(SETTINGS, key="other"), record(Step.SESSION, state={"paused": True}))
     assert found.successors[0].contender.paused
 
 
 def test_a_pause_alone_fits_any_key() -> None:
-    paused = Recorded(SETTINGS, ConsulSettings("http://c"), Memory(paused=True), HERE)
+    paused = Recorded(SETTINGS, ConsulSettings("http://c"), Record(paused=True), HERE)
     election = only(begun(replace(SETTINGS, key="other"), paused))
     assert election.paused and election.role is Role.WAITING
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file
 def test_a_pause_is_that_of_the_key() -> None:
     found = start(
         [RENAMED],
-        {"n": record(Step.SESSION, memory={"paused": True})},
+        {"n": record(Step.SESSION, state={"paused": True})},
         ORIGIN,
     )
     assert found.successors[0].contender.paused

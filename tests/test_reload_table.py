@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.config import Config, load
 from supervisor.core.contender import Contender, new_contender
-from supervisor.core.reload import Fate, fates_of
+from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.operator import IN_FORCE_S
 from supervisor.daemon.reload import CannotReload, read_again
@@ -115,19 +115,21 @@ def holders(items: dict[str, ItemSettings]) -> Iterator[Contender]:
         yield replace(new_contender(settings, spread=0.0, instance="i"), tenure=tenure)
 
 
-def said(fates: dict[str, Fate]) -> list[str]:
+def said(effects: dict[str, ReloadEffect]) -> list[str]:
     """What ``reload`` prints of what has changed."""
-    return [str(fate) for fate in fates.values() if fate is not Fate.UNCHANGED] or [Fate.UNCHANGED]
+    return [str(effect) for effect in effects.values() if effect is not ReloadEffect.UNCHANGED] or [
+        ReloadEffect.UNCHANGED
+    ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 def test_each_change_has_the_fate_that_its_row_says(row: list[str], tmp_path: Path) -> None:
-    change, fates, does = row
+    change, effects, does = row
     assert CHANGES[change]
     for after in CHANGES[change]:
         had = {each.settings.name: each for each in holders(items_of(tmp_path, BEFORE))}
-        assert said(fates_of(had, {}, items_of(tmp_path, after))) == fates.split(", "), after
-    assert ("goes on" in does) == (fates == "changed"), "who goes on is who only changes"
+        assert said(plan_reload(had, {}, items_of(tmp_path, after))) == effects.split(", "), after
+    assert ("goes on" in does) == (effects == "changed"), "who goes on is who only changes"
 
 
 def test_every_change_that_is_tried_has_its_row() -> None:
@@ -149,9 +151,9 @@ def test_who_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) ->
         for name, settings in items_of(tmp_path, BEFORE).items()
     }
     (after,) = CHANGES["a larger `prune_delay`"]
-    assert said(fates_of(waiting, {}, items_of(tmp_path, after))) == ["changed"]
+    assert said(plan_reload(waiting, {}, items_of(tmp_path, after))) == ["changed"]
     tried = {name: replace(each, session=replace(each.session, tried=True)) for name, each in waiting.items()}
-    assert said(fates_of(tried, {}, items_of(tmp_path, after))) == ["restarted"]
+    assert said(plan_reload(tried, {}, items_of(tmp_path, after))) == ["restarted"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from supervisor.consul.shared import ALONE, READ_S, Folder, Listing, Question, p
 from supervisor.consul.spacing import Spacing
 from supervisor.consul.token import Token
 from supervisor.core.actions import (
-    Prepare,
+    PrepareWrite,
     ReadKey,
     ReadSlots,
     Release,
@@ -116,7 +116,7 @@ class Exchanges:
         names = {settings.name for settings in config.items}
         self._spacings = {name: spacing for name, spacing in self._spacings.items() if name in names}
 
-    def prepare(self, prepare: Prepare) -> None:
+    def prepare(self, prepare: PrepareWrite) -> None:
         """A connection is opened ahead, and the bytes are laid ready."""
         self._transport.prepare(self._consul.prepare(prepare.request))
 

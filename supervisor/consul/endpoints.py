@@ -19,8 +19,8 @@ from supervisor.core.actions import (
     Acquire,
     CreateSession,
     DestroySession,
-    Enroll,
-    Leave,
+    JoinSemaphore,
+    LeaveSemaphore,
     ReadKey,
     ReadSession,
     ReadSlots,
@@ -28,10 +28,10 @@ from supervisor.core.actions import (
     RenewSession,
     Request,
     Rewrite,
-    SetRoster,
     TakeSlot,
     WatchKey,
     WatchSlots,
+    WriteSemaphoreRecord,
 )
 from supervisor.core.events import Denied, Failed, Outcome
 from supervisor.core.settings import LOCK_SUFFIX
@@ -106,11 +106,11 @@ def _reads_prefix(request: ReadKey | ReadSlots | WatchSlots) -> str:
     return f'{_rule("key_prefix", f"{request.prefix}/", "read")} ("write" to contend)'
 
 
-def _writes_prefix(request: Enroll | TakeSlot | Leave) -> str:
+def _writes_prefix(request: JoinSemaphore | TakeSlot | LeaveSemaphore) -> str:
     return _rule("key_prefix", f"{request.prefix}/", "write")
 
 
-def _writes_roster(request: SetRoster) -> str:
+def _writes_roster(request: WriteSemaphoreRecord) -> str:
     return _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write")
 
 
@@ -171,8 +171,8 @@ ENDPOINTS: Mapping[type[Request], Endpoint] = {
     WatchKey: Endpoint("watch", keys.watch, _KEY, _reads_key),
     ReadSlots: Endpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(WatchSlots,)),
     WatchSlots: Endpoint("watch", slots.watch, _SLOTS, _reads_prefix),
-    Enroll: Endpoint("write", slots.step, _SEATED, _writes_prefix),
+    JoinSemaphore: Endpoint("write", slots.step, _SEATED, _writes_prefix),
     TakeSlot: Endpoint("write", slots.step, _SEATED, _writes_prefix),
-    Leave: Endpoint("write", slots.step, _STEPPED, _writes_prefix, line="releasing"),
-    SetRoster: Endpoint("write", slots.step, _STEPPED, _writes_roster),
+    LeaveSemaphore: Endpoint("write", slots.step, _STEPPED, _writes_prefix, line="releasing"),
+    WriteSemaphoreRecord: Endpoint("write", slots.step, _STEPPED, _writes_roster),
 }

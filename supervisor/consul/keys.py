@@ -13,7 +13,17 @@ from supervisor.consul.responses import Unreadable, failed, index_of, json_of, n
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.consul.shared import LOCK_FLAGS, view_of
 from supervisor.core.actions import Acquire, ReadKey, Release, Rewrite, WatchKey
-from supervisor.core.events import Dead, Denied, Done, KeyView, LockDelayed, Outcome, Raced, Refused, Won
+from supervisor.core.events import (
+    Denied,
+    Done,
+    KeyView,
+    LockDelayed,
+    LostRace,
+    Outcome,
+    Refused,
+    SessionGone,
+    Won,
+)
 
 # --- locks ---------------------------------------------------------------------------------------
 
@@ -47,9 +57,9 @@ def not_locked(request: Acquire | Release | Rewrite, response: requests.Response
     if "due to lock delay" in words:
         return LockDelayed()
     if "lock is already held" in words:
-        return Raced()
+        return LostRace()
     if "invalid session" in words:
-        return Dead()
+        return SessionGone()
     if PERMISSION_DENIED in words:
         return Denied(why(response))
     return failed(response)
@@ -74,7 +84,7 @@ def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
 
 def not_written(request: Rewrite, response: requests.Response) -> Outcome:
     """Our session does not hold the key, or as ``not_locked``."""
-    return Raced() if "failed session check" in said(response) else not_locked(request, response)
+    return LostRace() if "failed session check" in said(response) else not_locked(request, response)
 
 
 def _written(request: Acquire | Release | Rewrite, response: requests.Response) -> object:

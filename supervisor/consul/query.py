@@ -5,8 +5,8 @@ from dataclasses import replace
 from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Consul
 from supervisor.consul.token import Token
-from supervisor.core.actions import ReadKey, ReadSlots, Request, SetRoster
-from supervisor.core.events import Done, KeyView, Outcome, Raced, SlotsView
+from supervisor.core.actions import ReadKey, ReadSlots, Request, WriteSemaphoreRecord
+from supervisor.core.events import Done, KeyView, LostRace, Outcome, SlotsView
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
@@ -63,10 +63,12 @@ async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
         if lock.roster.limit == limit:
             return
         roster = replace(lock.roster, limit=limit)
-        outcome = await _asked(settings, SetRoster("", 0.0, LOOKUP_S, prefix, roster, lock.modify_index))
+        outcome = await _asked(
+            settings, WriteSemaphoreRecord("", 0.0, LOOKUP_S, prefix, roster, lock.modify_index)
+        )
         if isinstance(outcome, Done):
             return
-        if not isinstance(outcome, Raced):
+        if not isinstance(outcome, LostRace):
             raise LookupFailed(f"cannot change the limit in {prefix}/.lock: Consul answers {_said(outcome)}")
     raise CannotChange(f"cannot change the limit in {prefix}/.lock: others change it all the time, try again")
 

@@ -25,18 +25,26 @@ from supervisor.consul.responses import (
     why,
 )
 from supervisor.consul.shared import NO_FLAGS
-from supervisor.core.actions import Enroll, Leave, ReadSlots, Roster, SetRoster, TakeSlot, WatchSlots
+from supervisor.core.actions import (
+    JoinSemaphore,
+    LeaveSemaphore,
+    ReadSlots,
+    Roster,
+    TakeSlot,
+    WatchSlots,
+    WriteSemaphoreRecord,
+)
 from supervisor.core.events import (
     ContenderKey,
-    Dead,
     Denied,
     Done,
-    Indexes,
+    KeyIndexes,
     LockKey,
+    LostRace,
     Outcome,
-    Raced,
-    Seated,
+    SessionGone,
     SlotsView,
+    SlotWritten,
 )
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.formats import semaphore_record as rosters
@@ -44,22 +52,24 @@ from supervisor.formats import semaphore_record as rosters
 SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own client
 
 
-def step(action: Enroll | TakeSlot | Leave | SetRoster) -> Call:
+def step(action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord) -> Call:
     """The transaction of this step."""
     return transaction(_operations(action))
 
 
-def _operations(action: Enroll | TakeSlot | Leave | SetRoster) -> list[dict[str, object]]:
-    if isinstance(action, SetRoster):
+def _operations(
+    action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord,
+) -> list[dict[str, object]]:
+    if isinstance(action, WriteSemaphoreRecord):
         return [_lock_operation(action.prefix, action.roster, action.index)]
     key = f"{action.prefix}/{action.session}"
     match action:
-        case Enroll(session=session, value=value):
+        case JoinSemaphore(session=session, value=value):
             first = {"Verb": "lock", "Key": key, "Session": session, "Flags": SEMAPHORE_FLAGS}
             steps: list[dict[str, object]] = [first | {"Value": base64.b64encode(value).decode()}]
         case TakeSlot(session=session):
             steps = [{"Verb": "check-session", "Key": key, "Session": session}]
-        case Leave():
+        case LeaveSemaphore():
             steps = [{"Verb": "delete", "Key": key}]
     if action.roster is not None:
         steps.append(_lock_operation(action.prefix, action.roster, action.index))
@@ -72,7 +82,7 @@ def _lock_operation(prefix: str, roster: Roster, index: int) -> dict[str, object
     return {"Verb": "cas", "Key": prefix + LOCK_SUFFIX, "Value": value, "Index": index} | flags
 
 
-def seated(action: Enroll | TakeSlot, response: requests.Response) -> Seated:
+def seated(action: JoinSemaphore | TakeSlot, response: requests.Response) -> SlotWritten:
     """What the transaction wrote."""
     results = json_of(response, dict).get("Results")
     if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
@@ -84,28 +94,30 @@ def seated(action: Enroll | TakeSlot, response: requests.Response) -> Seated:
         raise Unreadable("a contender key of another session")
     if action.roster is not None and lock is None:
         raise Unreadable("a transaction without all of its results")
-    return Seated(_indexes(ours), None if lock is None else _indexes(lock))
+    return SlotWritten(_indexes(ours), None if lock is None else _indexes(lock))
 
 
-def stepped(action: Leave | SetRoster, response: requests.Response) -> Outcome:
+def stepped(action: LeaveSemaphore | WriteSemaphoreRecord, response: requests.Response) -> Outcome:
     """The transaction wrote what it was to write."""
     if not isinstance(json_of(response, dict).get("Results", ""), list | None):
         raise Unreadable("a transaction without its results")
     return Done()
 
 
-def not_stepped(action: Enroll | TakeSlot | Leave | SetRoster, response: requests.Response) -> Outcome:
+def not_stepped(
+    action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord, response: requests.Response
+) -> Outcome:
     """A check-and-set was lost, our contender key is not ours any more, or our session is gone."""
     words = said(response)
     if "invalid session" in words:
-        return Dead()
+        return SessionGone()
     if PERMISSION_DENIED in words:
         return Denied(why(response))
-    return Raced()
+    return LostRace()
 
 
-def _indexes(entry: Any) -> Indexes:
-    return Indexes(*(number(entry, name) for name in ("CreateIndex", "ModifyIndex", "LockIndex")))
+def _indexes(entry: Any) -> KeyIndexes:
+    return KeyIndexes(*(number(entry, name) for name in ("CreateIndex", "ModifyIndex", "LockIndex")))
 
 
 class Reader:

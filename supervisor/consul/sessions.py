@@ -11,7 +11,7 @@ from supervisor.consul.calls import Call, put
 from supervisor.consul.responses import Unreadable, failed, json_of, number, said, text, why
 from supervisor.consul.shown_session import as_asked, new_id
 from supervisor.core.actions import CreateSession, DestroySession, ReadSession, RenewSession
-from supervisor.core.events import Created, Dead, Done, Ineligible, Outcome, Refused, SessionInfo
+from supervisor.core.events import Created, Done, Ineligible, Outcome, Refused, SessionGone, SessionInfo
 
 _CONFIGURATION_FAULTS = (
     "Invalid Session TTL",
@@ -76,7 +76,7 @@ def renewed(request: RenewSession, response: requests.Response) -> Outcome:
 
 def not_renewed(request: RenewSession, response: requests.Response) -> Outcome:
     """Consul names the session that it does not have; a 404 without that name is another program's."""
-    return Dead() if request.session in said(response) else failed(response)
+    return SessionGone() if request.session in said(response) else failed(response)
 
 
 def destroyed(request: DestroySession, response: requests.Response) -> Outcome:

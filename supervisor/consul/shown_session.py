@@ -8,7 +8,7 @@ from typing import Any
 
 from supervisor.consul.responses import Unreadable, number, text
 from supervisor.core.asked import differences
-from supervisor.core.events import Alive, Altered
+from supervisor.core.events import SessionAlive, SessionAltered
 from supervisor.core.settings import SessionSettings
 from supervisor.formats.durations import seconds
 
@@ -26,10 +26,10 @@ def new_id(entry: object) -> str:
     return session
 
 
-def as_asked(entry: Any, asked: SessionSettings) -> Alive | Altered:
+def as_asked(entry: Any, asked: SessionSettings) -> SessionAlive | SessionAltered:
     """Whether the session in this answer is the one that was asked for."""
     different = differences(asked, _settings(entry))
-    return Altered(f"{different}; {CHANGED}") if different else Alive()
+    return SessionAltered(f"{different}; {CHANGED}") if different else SessionAlive()
 
 
 def _settings(entry: Any) -> SessionSettings:

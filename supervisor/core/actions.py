@@ -4,7 +4,7 @@ An action is a plain value. The shell carries out the actions of one step in the
 they stand, and begins none of a later step before. Each ``Request`` is answered by exactly one
 ``Answered`` event and each ``StartHook``/``StartRun`` by exactly one ``HookEnded``/``RunEnded``,
 which carry the action that they complete: an answer is matched by identity, not by order. Each
-``Remember`` is answered by one ``Remembered`` before anything else happens.
+``WriteRecord`` is answered by one ``RecordWritten`` before anything else happens.
 """
 
 from dataclasses import dataclass, field
@@ -167,7 +167,7 @@ class WatchSlots(SlotRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Enroll(SlotRequest):
+class JoinSemaphore(SlotRequest):
     """A transaction: our contender key is locked by our session and, with a ``roster``, ``.lock``
     becomes that if its index still is ``index`` (0: if it is absent)."""
 
@@ -188,7 +188,7 @@ class TakeSlot(SlotRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Leave(SlotRequest):
+class LeaveSemaphore(SlotRequest):
     """A transaction: with a ``roster``, ``.lock`` becomes that if its index still is ``index``; our
     contender key is deleted."""
 
@@ -198,7 +198,7 @@ class Leave(SlotRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class SetRoster(SlotRequest):
+class WriteSemaphoreRecord(SlotRequest):
     """An operator's change of ``.lock``, if its index still is ``index``."""
 
     roster: Roster
@@ -206,7 +206,7 @@ class SetRoster(SlotRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare:
+class PrepareWrite:
     """This write may be wanted within moments: have it ready to be sent. Nothing is sent yet."""
 
     request: Acquire | Release
@@ -233,7 +233,9 @@ class WatchKey(Request):
 
 
 Watch = WatchKey | WatchSlots
-Write = CreateSession | DestroySession | Acquire | Rewrite | Release | Enroll | TakeSlot | Leave
+Write = (
+    CreateSession | DestroySession | Acquire | Rewrite | Release | JoinSemaphore | TakeSlot | LeaveSemaphore
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +321,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Record:
     """What must survive a crash of ours about one contender: the whole truth of its moment.
 
     The fields are those of ``Tenure``; all but ``paused`` are at rest while the step is NONE.
@@ -341,20 +343,20 @@ class Memory:
     foreign: bool = False
 
 
-NOTHING = Memory()
+EMPTY_RECORD = Record()
 
 
 @dataclass(frozen=True, slots=True)
-class Remember:
-    """Keep this, with the settings by which it would be wound up. ``Remembered`` follows at once."""
+class WriteRecord:
+    """Keep this, with the settings by which it would be wound up. ``RecordWritten`` follows at once."""
 
     item: str
-    memory: Memory
+    record: Record
     settings: ItemSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Became:
+class RoleChanged:
     """For the log and status: the role changed. Nothing is to be done.
 
     In a tenure: its session, its fencing token, and the transition that its hooks are told.
@@ -369,7 +371,7 @@ class Became:
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
+class NoticeChanged:
     """For the log and status: what an operator should know of this item; blank: no more. Nothing is
     to be done."""
 
@@ -406,14 +408,14 @@ class Finished:
 
 Action = (
     Request
-    | Prepare
+    | PrepareWrite
     | StartHook
     | KillHook
     | StartRun
     | StopRun
-    | Remember
-    | Became
-    | Noticed
+    | WriteRecord
+    | RoleChanged
+    | NoticeChanged
     | CannotStart
     | Finished
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartHook
 from supervisor.core.events import HookEnded, SlotsView, View
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
+from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.settings import CandidateCheck, ItemSettings
 
 
@@ -24,7 +24,7 @@ class Health:
     fails: int = 0
     running: StartHook | None = None
     killing: bool = False
-    due_at: float = -NEVER
+    due_at: float = LONG_AGO
 
     @property
     def deadline(self) -> float:

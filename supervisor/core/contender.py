@@ -1,28 +1,29 @@
 """One item of the file, as this node takes part in it: an election or a semaphore.
 
-What is known (the claim), the session we contend with, our tenure while we hold, and the lanes
-beside them. The two kinds differ in their claim alone. Here is how a tenure and a session begin
-and end; what an event means is in ``core.meaning``, what is due in ``core.due``.
+A contender has a lock (what this node knows of Consul), the session that it contends with, a tenure
+while it holds, and the lanes beside them. The two kinds of item differ in their lock alone. This module
+says how a tenure and a session begin and end; ``core.reducer`` says what an event means, and
+``core.scheduler`` what is due.
 """
 
 import math
 from dataclasses import dataclass
 
 from supervisor.core import candidate_check as healths
-from supervisor.core import record as memories
+from supervisor.core import record as records
 from supervisor.core import session as sessions
-from supervisor.core.actions import NOTHING, Fault, Memory, Reason, Role, Step
+from supervisor.core.actions import EMPTY_RECORD, Fault, Reason, Record, Role, Step
 from supervisor.core.candidate_check import Health
 from supervisor.core.events import View
 from supervisor.core.frozen import replace
-from supervisor.core.jitter import first_s, next_s, on_beat
-from supervisor.core.lane import NEVER
+from supervisor.core.jitter import align_to_tick, first_interval_s, next_interval_s
+from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease, lease_of
-from supervisor.core.lock.base import Claim, News
-from supervisor.core.lock.election import Key
-from supervisor.core.lock.semaphore import Slots
+from supervisor.core.lock.base import Lock, Observation
+from supervisor.core.lock.election import ElectionLock
+from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.on_change import Change
-from supervisor.core.record import Ledger
+from supervisor.core.record import RecordKeeper
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
 from supervisor.core.tenure import OUR_OWN_MAKING, Phase, Tenure
@@ -45,7 +46,7 @@ class Contender:
     put on record with the tenure not before ``offer_at``. ``rest_s``: the rest that follows this tenure,
     because it steps down; ``rests_until``: until then no session is wanted.
     ``throttle``: how far Consul's rate limits hold us off.
-    ``ledger``: what a crash of ours would not forget. ``noticed``: what the operator was told last;
+    ``record_keeper``: what a crash of ours would not forget. ``noticed``: what the operator was told last;
     ``told``: the role and its reason that log and status were told last.
     ``faults``: the hooks that cannot start on this machine; None: that is not known yet.
     ``told_faults``: those that the operator was told last.
@@ -57,22 +58,22 @@ class Contender:
     session: Session
     change: Change
     health: Health
-    claim: Claim
+    lock: Lock
     tenure: Tenure | None = None
     ineligible: bool = False
     silent: bool = False
     altered: str = ""
     own_losses: int = 0
-    rejoin_at: float = -NEVER
+    rejoin_at: float = LONG_AGO
     role: Role = Role.WAITING
     stopping: bool = False
     departing: bool = False
     next_settings: ItemSettings | None = None
-    offer_at: float = -NEVER
+    offer_at: float = LONG_AGO
     rest_s: float = 0.0
-    rests_until: float = -NEVER
+    rests_until: float = LONG_AGO
     paused: bool = False
-    ledger: Ledger = Ledger()
+    record_keeper: RecordKeeper = RecordKeeper()
     noticed: str = ""
     told: tuple[Role, str] = (Role.WAITING, "")
     faults: tuple[Fault, ...] | None = ()
@@ -111,15 +112,15 @@ class Contender:
     def renew_after(self, at: float, *, first: bool = False) -> float:
         """When a session is renewed that was made, won with or renewed at this time."""
         every_s = self.renew_within_s
-        due_at = at + (first_s if first else next_s)(every_s, self.spread)
-        return due_at if self.phase is None else on_beat(due_at, every_s)
+        due_at = at + (first_interval_s if first else next_interval_s)(every_s, self.spread)
+        return due_at if self.phase is None else align_to_tick(due_at, every_s)
 
     def read_after(self, contact: float, *, first: bool = False) -> float:
         """When a holder reads that had news of this time: after an interval, or where others' questions
         are asked together with its own, when the next of theirs is due."""
         interval_s = self.lease.interval_s
         if self.phase is None:
-            return contact + (first_s if first else next_s)(interval_s, self.spread)
+            return contact + (first_interval_s if first else next_interval_s)(interval_s, self.spread)
         parts = math.floor(contact / interval_s - self.phase) + 1
         together_at = (parts + self.phase) * interval_s
         return together_at if contact < together_at <= contact + interval_s else contact + interval_s
@@ -135,11 +136,16 @@ class Contender:
         return self.stopping and not self.departing
 
     @property
-    def holds(self) -> bool:
+    def has_lock(self) -> bool:
         """Whether, as far as this node knows, its session holds."""
         if self.tenure is None or self.session.dead:
             return False
         return self.tenure.taken_at is None and bool(self.session.id)
+
+    def may_act(self, now: float) -> bool:
+        """Return whether this node may act as holder now: on_acquire is done, and the lease is valid."""
+        tenure = self.tenure
+        return tenure is not None and tenure.phase is Phase.HOLDING and now < tenure.expires_at(self.lease)
 
     @property
     def may_try(self) -> bool:
@@ -147,15 +153,15 @@ class Contender:
         session = self.session
         ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
         ready = ready and session.verified and self.is_fit and self.faults is not None
-        ready = ready and self.ledger.has_session(session.id)
-        return ready and self.claim.is_free and self.tenure is None and not self.stopping
+        ready = ready and self.record_keeper.has_session(session.id)
+        return ready and self.lock.is_free and self.tenure is None and not self.stopping
 
     @property
     def owes_value(self) -> bool:
         """Whether what our session holds has another value than the file says, or may have."""
         session, tenure = self.session, self.tenure
         live = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        if not live or not session.owes(self.settings.value) or not self.claim.has_key(session.id):
+        if not live or not session.owes(self.settings.value) or not self.lock.has_key(session.id):
             return False
         return tenure is None or tenure.phase in (Phase.ACQUIRING, Phase.HOLDING)
 
@@ -164,7 +170,7 @@ class Contender:
         """When this contender wants a turn at the latest; every step at that time moves it on."""
         if self.role is Role.STOPPED:
             return NEVER
-        times = [self.session.deadline, self.claim.deadline, self.ledger.deadline, self.health.deadline]
+        times = [self.session.deadline, self.lock.deadline, self.record_keeper.deadline, self.health.deadline]
         if self.role is Role.RESTING:
             times.append(self.rests_until)
         if not self.stopping:
@@ -172,7 +178,7 @@ class Contender:
         if self.tenure is not None:
             times.append(self.tenure.deadline(self.lease))
         if self.may_try:
-            times.append(self.claim.try_deadline())
+            times.append(self.lock.try_deadline())
         if self.owes_value:
             times.append(self.session.rewrite_at)
         return min(times)
@@ -183,16 +189,16 @@ def new_contender(
     *,
     spread: float,
     instance: str,
-    memory: Memory = NOTHING,
+    record: Record = EMPTY_RECORD,
     recorded: ItemSettings | None = None,
     now: float = 0.0,
 ) -> Contender:
     """A contender that has not asked Consul anything yet; its first step is due at once.
 
-    ``memory``: what an earlier process left on record, by which this one goes on. ``recorded``: the
+    ``record``: what an earlier process left on record, by which this one goes on. ``recorded``: the
     settings that it was made with; until its tenure is adopted or wound up they are in force.
     """
-    tenure = memories.tenure_from(memory, now)
+    tenure = records.tenure_from(record, now)
     next_settings = None
     if tenure is not None and recorded is not None and recorded != settings:
         settings, next_settings = recorded, settings
@@ -202,19 +208,19 @@ def new_contender(
         next_settings=next_settings,
         lease=lease_of(settings),
         spread=spread,
-        session=memories.session_from(memory, recorded, now),
+        session=records.session_from(record, recorded, now),
         change=Change(instance),
         health=healths.new_health(settings),
-        claim=_claim_of(settings),
+        lock=_lock_of(settings),
         tenure=tenure,
         role=role,
         told=(role, ""),
-        paused=memory.paused,
-        ledger=Ledger(kept=memory if memory == NOTHING else None),
+        paused=record.paused,
+        record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
     )
     if tenure is not None:
-        return replace(contender, claim=contender.claim.recalled(tenure).read_by(now))
-    return want_session(contender, -NEVER)
+        return replace(contender, lock=contender.lock.recalled(tenure).read_by(now))
+    return want_session(contender, LONG_AGO)
 
 
 def contender_of(
@@ -222,16 +228,16 @@ def contender_of(
     *,
     instance: str,
     now: float,
-    memory: Memory = NOTHING,
+    record: Record = EMPTY_RECORD,
     recorded: ItemSettings | None = None,
 ) -> Contender:
     """The same, as one of many: what it goes on with is not delayed."""
     contender = new_contender(
-        wanted.settings, spread=wanted.spread, instance=instance, memory=memory, recorded=recorded, now=now
+        wanted.settings, spread=wanted.spread, instance=instance, record=record, recorded=recorded, now=now
     )
     faults = None if wanted.unchecked and wanted.settings.contend else ()
     contender = replace(contender, phase=wanted.phase, faults=faults)
-    if not wanted.delay_s or memory.step is not Step.NONE:
+    if not wanted.delay_s or record.step is not Step.NONE:
         return contender
     return asks_anew(replace(contender, rejoin_at=now + wanted.delay_s))
 
@@ -243,18 +249,22 @@ def inherits(heir: Contender, *, paused: bool, rejoin_at: float, rests_until: fl
 
 def asks_anew(contender: Contender) -> Contender:
     """Forget when a session was to be created: that follows from the contender as it is now."""
-    return want_session(replace(contender, session=Session(left=contender.session.left)), -NEVER)
+    return want_session(replace(contender, session=Session(left=contender.session.left)), LONG_AGO)
 
 
-def _claim_of(settings: ItemSettings) -> Claim:
-    return Slots().follows(settings, -NEVER) if isinstance(settings, SemaphoreSettings) else Key()
+def _lock_of(settings: ItemSettings) -> Lock:
+    return (
+        SemaphoreLock().follows(settings, LONG_AGO)
+        if isinstance(settings, SemaphoreSettings)
+        else ElectionLock()
+    )
 
 
 def departing_contender(
-    settings: ItemSettings, *, spread: float, instance: str, memory: Memory, now: float
+    settings: ItemSettings, *, spread: float, instance: str, record: Record, now: float
 ) -> Contender:
     """A contender that is on record and not in the file as it is now: to be wound up, no more."""
-    return drop(new_contender(settings, spread=spread, instance=instance, memory=memory, now=now), now)
+    return drop(new_contender(settings, spread=spread, instance=instance, record=record, now=now), now)
 
 
 def stop(contender: Contender, reason: Reason, now: float) -> Contender:
@@ -269,7 +279,7 @@ def change_settings(
     """The file has others for it, by which it can go on: at once, unless a tenure has begun by those in
     force. ``unchecked``: whether their hooks can start is not known yet."""
     next_settings = None if settings == contender.settings else settings
-    contender = replace(contender, next_settings=next_settings, offer_at=-NEVER)
+    contender = replace(contender, next_settings=next_settings, offer_at=LONG_AGO)
     if unchecked and settings.contend:
         contender = replace(contender, faults=None)
     return contender if contender.tenure is not None else follow_file(contender, now)
@@ -292,7 +302,7 @@ def step_down(contender: Contender, for_s: float, now: float) -> Contender:
 def resume(contender: Contender, now: float) -> Contender:
     """Contend again, at once: a rest ends here, or does not follow a tenure that steps down."""
     rests = now < contender.rests_until
-    contender = replace(contender, paused=False, rest_s=0.0, rests_until=-NEVER)
+    contender = replace(contender, paused=False, rest_s=0.0, rests_until=LONG_AGO)
     if not rests or contender.session.stage is not Stage.ABSENT:
         return contender
     return asks_anew(contender)
@@ -309,28 +319,28 @@ def want_session(contender: Contender, at: float) -> Contender:
 def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
     """The lease by these settings. A holder counts on no more than others are told of it; who has no
     slot yet tells them anew with the one that it takes."""
-    claim = contender.claim
-    if contender.tenure is None or not isinstance(claim, Slots):
+    lock = contender.lock
+    if contender.tenure is None or not isinstance(lock, SemaphoreLock):
         return lease_of(settings)
-    return lease_of(settings, min(settings.guard_s, claim.guard_s))
+    return lease_of(settings, min(settings.guard_s, lock.guard_s))
 
 
-def note(contender: Contender, news: News, now: float) -> Contender:
+def note(contender: Contender, observation: Observation, now: float) -> Contender:
     """This is how it is from now on; ``on_change`` may have to be told."""
-    claim, tenure, contends = contender.claim, contender.tenure, contender.settings.contend
-    claim = claim.noted(news, contender.session.id, now) if contends else claim.observed(news, now)
-    change = contender.change.see(news.view) if claim.is_sure else contender.change
-    contender = replace(contender, claim=claim, change=change)
-    if not isinstance(claim, Slots) or not contends:
+    lock, tenure, contends = contender.lock, contender.tenure, contender.settings.contend
+    lock = lock.noted(observation, contender.session.id, now) if contends else lock.observed(observation, now)
+    change = contender.change.see(observation.view) if lock.is_sure else contender.change
+    contender = replace(contender, lock=lock, change=change)
+    if not isinstance(lock, SemaphoreLock) or not contends:
         return contender
-    tenure = tenure and replace(tenure, holders=news.view.holders)
+    tenure = tenure and replace(tenure, holders=observation.view.holders)
     return replace(contender, tenure=tenure, lease=lease_by(contender, contender.settings))
 
 
 def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
     """Consul itself says that our session holds; when that is old news, ask anew."""
     if now >= contact + contender.lease.room_s:
-        return replace(contender, claim=contender.claim.doubted(now + contender.retry_s))
+        return replace(contender, lock=contender.lock.doubted(now + contender.retry_s))
     hold = view.hold_of(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     tenure = Tenure(
@@ -342,11 +352,11 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
         leader=hold.value,
         previous_leader=contender.change.last_leader,
     )
-    news = News(view, contact, now, consistent=True, old=False)
-    contender = note(replace(contender, tenure=tenure), news, now)
+    observation = Observation(view, contact, now, consistent=True, is_stale=False)
+    contender = note(replace(contender, tenure=tenure), observation, now)
     renew = contender.session.renew.by(contender.renew_after(now, first=True))
-    claim = contender.claim.won(hold.token, contender.read_after(contact, first=True))
-    return replace(contender, session=replace(contender.session, renew=renew), claim=claim)
+    lock = contender.lock.won(hold.token, contender.read_after(contact, first=True))
+    return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
 
 
 def session_died(contender: Contender, now: float) -> Contender:
@@ -357,7 +367,7 @@ def session_died(contender: Contender, now: float) -> Contender:
     if tenure is None:
         session = session.end(now, last_try=contender.last_try)
         return replace(contender, session=session, rejoin_at=rejoin_at)
-    tenure = tenure if contender.claim.names_another(tenure.session) else tenure.guarded()
+    tenure = tenure if contender.lock.names_another(tenure.session) else tenure.guarded()
     tenure = tenure.because(Reason.SESSION_INVALIDATED)
     return replace(contender, session=session, tenure=tenure, rejoin_at=rejoin_at)
 
@@ -375,9 +385,9 @@ def session_altered(contender: Contender, why: str, now: float) -> Contender:
 def give_back(contender: Contender, tenure: Tenure, now: float) -> Contender:
     """Not before it is on record that nothing of the tenure is left to do: a release that is applied
     late must not meet a process that has adopted the tenure."""
-    if not contender.ledger.has_tenure(tenure.session):
+    if not contender.record_keeper.has_tenure(tenure.session):
         return _wind_up(contender, tenure, now)
-    if contender.last_try and contender.ledger.refused is not None:
+    if contender.last_try and contender.record_keeper.refused is not None:
         # Neither release nor record can be had: the session is left to its TTL.
         return replace(contender, tenure=None, session=Session(left=tenure.session))
     return contender
@@ -399,7 +409,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
         contender,
         tenure=None,
         session=contender.session.end(now, last_try=contender.last_try),
-        claim=contender.claim.given_up(failed=tenure.reason in OUR_OWN_MAKING),
+        lock=contender.lock.given_up(failed=tenure.reason in OUR_OWN_MAKING),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
         rests_until=rests_until,
@@ -412,12 +422,12 @@ def follow_file(contender: Contender, now: float) -> Contender:
     settings = contender.next_settings
     if settings is None:
         return contender
-    claim, tenure = contender.claim, contender.tenure
-    if isinstance(claim, Slots) and isinstance(settings, SemaphoreSettings):
-        claim = claim.follows(settings, now)
+    lock, tenure = contender.lock, contender.tenure
+    if isinstance(lock, SemaphoreLock) and isinstance(settings, SemaphoreSettings):
+        lock = lock.follows(settings, now)
     lease = lease_by(contender, settings)
     if tenure is not None and tenure.believes:  # a smaller room wants news sooner
-        claim = claim.read_by(tenure.contact + lease.interval_s)
+        lock = lock.read_by(tenure.contact + lease.interval_s)
     health = contender.health
     if not healths.is_same_check(settings, contender.settings):
         health = healths.new_health(settings).after(health)
@@ -425,17 +435,17 @@ def follow_file(contender: Contender, now: float) -> Contender:
         contender,
         settings=settings,
         next_settings=None,
-        offer_at=-NEVER,
-        claim=claim,
+        offer_at=LONG_AGO,
+        lock=lock,
         lease=lease,
         health=health,
-        ledger=replace(contender.ledger, outdated=True),
+        record_keeper=replace(contender.record_keeper, outdated=True),
     )
 
 
 def decline(contender: Contender, now: float) -> Contender:
     """Won, but paused or found unfit since the try was sent; or shown as the holder without any try."""
     session = contender.session
-    unfit_in_line = contender.claim.queues and session.verified and session.tried
+    unfit_in_line = contender.lock.queues and session.verified and session.tried
     assert not unfit_in_line, "a contender that may not hold has left the line at once"
     return replace(contender, session=contender.session.end(now, last_try=contender.last_try))

@@ -12,26 +12,26 @@ from supervisor.core.actions import Action, Finished, Role
 from supervisor.core.contender import Contender, contender_of, inherits
 from supervisor.core.events import (
     Answered,
-    Dropped,
+    ConfigLoaded,
     Event,
-    FileLoaded,
     HookEnded,
     HooksChecked,
+    ItemRemoved,
     PauseAsked,
+    RecordWritten,
     RecoverAsked,
-    Remembered,
     ResumeAsked,
-    Resumed,
     RunEnded,
     SettingsChanged,
+    Stalled,
     StepDownAsked,
     StopAsked,
     Tick,
 )
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
-from supervisor.core.record import Ledger
-from supervisor.core.reload import Fate, fates_of, in_the_way
+from supervisor.core.lane import LONG_AGO, NEVER
+from supervisor.core.record import RecordKeeper
+from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload
 from supervisor.core.step import step
 
 
@@ -43,24 +43,24 @@ class Successor:
     after: frozenset[str]
 
 
-class Node:
+class Contenders:
     """The contenders by name, stepped one event at a time."""
 
     def __init__(self, contenders: Iterable[Contender], successors: Iterable[Successor] = ()) -> None:
         given = tuple(contenders)
-        self.contenders = {contender.settings.name: contender for contender in given}
-        assert len(self.contenders) == len(given), "two contenders of one name"
+        self.by_name = {contender.settings.name: contender for contender in given}
+        assert len(self.by_name) == len(given), "two contenders of one name"
         self._successors = {each.contender.settings.name: each for each in successors}
         self._deadlines: dict[str, float] = {}
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
-        for name in self.contenders:
+        for name in self.by_name:
             self._queue(name)
 
     @property
     def stopped(self) -> bool:
         """Whether every contender has wound up."""
-        return all(contender.role is Role.STOPPED for contender in self.contenders.values())
+        return all(contender.role is Role.STOPPED for contender in self.by_name.values())
 
     @property
     def waiting(self) -> dict[str, Contender]:
@@ -85,9 +85,9 @@ class Node:
         """Everything that follows from this event, in order.
 
         A ``Tick`` concerns all contenders whose deadline has come, a ``StopAsked`` all of them, and what
-        a ``FileLoaded`` means for each it is told as an event of its own.
+        a ``ConfigLoaded`` means for each it is told as an event of its own.
         """
-        if isinstance(event, FileLoaded):
+        if isinstance(event, ConfigLoaded):
             return self._reload(event, now)
         actions: list[Action] = []
         if isinstance(event, StopAsked):
@@ -95,7 +95,7 @@ class Node:
         if isinstance(event, HooksChecked) and event.item in self._successors:
             self._look_ahead(event)
             return []
-        for name in self._concerned(event, now):
+        for name in self._recipients(event, now):
             actions += self._step_one(name, event, now)
         return actions
 
@@ -106,97 +106,99 @@ class Node:
         self._successors[event.item] = Successor(heir, successor.after)
 
     def _step_one(self, name: str, event: Event, now: float) -> tuple[Action, ...]:
-        contender, begun = step(self.contenders[name], event, now)
-        self.contenders[name] = contender
+        contender, begun = step(self.by_name[name], event, now)
+        self.by_name[name] = contender
         self._queue(name)
         if Finished(name, clean=True) in begun:
             if contender.departing:
-                del self.contenders[name], self._deadlines[name]
+                del self.by_name[name], self._deadlines[name]
             self._succeed(contender)
         return begun
 
     # --- another file ----------------------------------------------------------------------------
 
-    def _reload(self, event: FileLoaded, now: float) -> list[Action]:
+    def _reload(self, event: ConfigLoaded, now: float) -> list[Action]:
         """Whoever begins is there before what is in the way ends, for that may be at once."""
         changed = {
             each.settings.name: SettingsChanged(each.settings.name, each.settings, each.unchecked)
             for each in event.wanted
         }
         wanted = {name: change.settings for name, change in changed.items()}
-        fates = fates_of(self.contenders, self.waiting, wanted)
-        standing = {name: each for name, each in self.contenders.items() if not each.departing}
-        staying = [name for name in standing if fates[name] in (Fate.UNCHANGED, Fate.CHANGES)]
-        leaving = {name: each for name, each in self.contenders.items() if name not in staying}
+        effects = plan_reload(self.by_name, self.waiting, wanted)
+        standing = {name: each for name, each in self.by_name.items() if not each.departing}
+        staying = [
+            name for name in standing if effects[name] in (ReloadEffect.UNCHANGED, ReloadEffect.CHANGES)
+        ]
+        leaving = {name: each for name, each in self.by_name.items() if name not in staying}
         self._begin(event, leaving, now)
         actions: list[Action] = []
         for name in standing:
             if name not in staying:
-                actions += self._step_one(name, Dropped(name), now)
-            elif fates[name] is Fate.CHANGES:
+                actions += self._step_one(name, ItemRemoved(name), now)
+            elif effects[name] is ReloadEffect.CHANGES:
                 actions += self._step_one(name, changed[name], now)
         return actions
 
-    def _begin(self, event: FileLoaded, leaving: Mapping[str, Contender], now: float) -> None:
+    def _begin(self, event: ConfigLoaded, leaving: Mapping[str, Contender], now: float) -> None:
         waiting, self._successors = self.waiting, {}
         for wanted in event.wanted:
             settings, name = wanted.settings, wanted.settings.name
-            if name in self.contenders and name not in leaving:
+            if name in self.by_name and name not in leaving:
                 continue
-            after = in_the_way(settings, leaving)
+            after = blockers_of(settings, leaving)
             former = [leaving[each] for each in after] + ([waiting[name]] if name in waiting else [])
             contender = inherits(
-                replace(contender_of(wanted, instance=event.instance, now=now), ledger=Ledger()),
+                replace(contender_of(wanted, instance=event.instance, now=now), record_keeper=RecordKeeper()),
                 paused=any(each.paused for each in former),
                 rejoin_at=now + wanted.delay_s,
-                rests_until=max((each.rests_until for each in former), default=-NEVER),
+                rests_until=max((each.rests_until for each in former), default=LONG_AGO),
             )
             if after:
                 self._successors[name] = Successor(contender, after)
             else:
-                self.contenders[name] = contender
+                self.by_name[name] = contender
                 self._queue(name)
 
-    def _succeed(self, past: Contender) -> None:
+    def _succeed(self, predecessor: Contender) -> None:
         """Whoever waited for nothing else than this one's end begins; paused, if it has this name and
         was paused meanwhile, and not before this one would have."""
         for name, successor in tuple(self._successors.items()):
-            after, heir = successor.after - {past.settings.name}, successor.contender
-            if past.settings.name in successor.after:
-                paused = past.paused if name == past.settings.name else heir.paused
-                rejoin_at = max(heir.rejoin_at, past.rejoin_at)
-                rests_until = max(heir.rests_until, past.rests_until)
+            after, heir = successor.after - {predecessor.settings.name}, successor.contender
+            if predecessor.settings.name in successor.after:
+                paused = predecessor.paused if name == predecessor.settings.name else heir.paused
+                rejoin_at = max(heir.rejoin_at, predecessor.rejoin_at)
+                rests_until = max(heir.rests_until, predecessor.rests_until)
                 heir = inherits(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until)
             self._successors[name] = Successor(heir, after)
             if not after:
-                self.contenders[name] = self._successors.pop(name).contender
+                self.by_name[name] = self._successors.pop(name).contender
                 self._queue(name)
 
-    def _concerned(self, event: Event, now: float) -> Iterable[str]:
+    def _recipients(self, event: Event, now: float) -> Iterable[str]:
         match event:
             case Answered(request):
                 return self._known(request.item)
             case HookEnded(started) | RunEnded(started):
                 return self._known(started.context.name)
-            case Remembered(remember):
-                contender = self.contenders.get(remember.item)
+            case RecordWritten(write):
+                contender = self.by_name.get(write.item)
                 settings = () if contender is None else (contender.settings, contender.next_settings)
-                ours = any(remember.settings is each for each in settings)
-                return (remember.item,) if ours else ()  # else the one before has wound up
+                ours = any(write.settings is each for each in settings)
+                return (write.item,) if ours else ()  # else the one before has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name) | StepDownAsked(name):
                 return self._known(name)
-            case SettingsChanged(name) | Dropped(name) | HooksChecked(name):
+            case SettingsChanged(name) | ItemRemoved(name) | HooksChecked(name):
                 return self._known(name)
-            case FileLoaded():
-                raise AssertionError("a file concerns the node itself")
-            case StopAsked() | Resumed():
-                return tuple(self.contenders)
+            case ConfigLoaded():
+                raise AssertionError("a file concerns all contenders")
+            case StopAsked() | Stalled():
+                return tuple(self.by_name)
             case Tick():
                 return self._take_due(now)
 
     def _known(self, name: str) -> tuple[str, ...]:
         """Blank for one that has ended meanwhile."""
-        return (name,) if name in self.contenders else ()
+        return (name,) if name in self.by_name else ()
 
     def _take_due(self, now: float) -> list[str]:
         names: dict[str, None] = {}
@@ -212,7 +214,7 @@ class Node:
 
     def _queue(self, name: str) -> None:
         """Each once: a deadline may move there and back a million times before it comes."""
-        due_at = self._deadlines[name] = self.contenders[name].deadline
+        due_at = self._deadlines[name] = self.by_name[name].deadline
         due = (due_at, name)
         if due_at != NEVER and due not in self._queued:
             self._queued.add(due)

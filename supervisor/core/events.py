@@ -6,7 +6,7 @@ its own: a write without an answer may have been applied, now or seconds later.
 
 from dataclasses import dataclass
 
-from supervisor.core.actions import Fault, Holder, Reason, Remember, Request, Roster, StartHook, StartRun
+from supervisor.core.actions import Fault, Holder, Reason, Request, Roster, StartHook, StartRun, WriteRecord
 from supervisor.core.settings import ItemSettings, Wanted
 
 # --- outcomes of a request -------------------------------------------------------------------
@@ -62,19 +62,19 @@ class Created:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
+class SessionAlive:
     """The session was renewed, and it is the one that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class SessionAltered:
     """The session was renewed, and it is another one than was asked for; ``why`` says in what."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Dead:
+class SessionGone:
     """The session does not exist (renew 404, or 500 ``invalid session``)."""
 
 
@@ -93,7 +93,7 @@ class LockDelayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Raced:
+class LostRace:
     """Another session holds the key."""
 
 
@@ -248,7 +248,7 @@ View = KeyView | SlotsView
 
 
 @dataclass(frozen=True, slots=True)
-class Indexes:
+class KeyIndexes:
     """Of a key that a transaction has just written."""
 
     create_index: int
@@ -257,11 +257,11 @@ class Indexes:
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class SlotWritten:
     """A step to a slot is done; the indexes of the keys that it wrote."""
 
-    contender: Indexes | None
-    lock: Indexes | None
+    contender: KeyIndexes | None
+    lock: KeyIndexes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,16 +280,16 @@ Outcome = (
     | Refused
     | Ineligible
     | Created
-    | Alive
-    | Altered
-    | Dead
+    | SessionAlive
+    | SessionAltered
+    | SessionGone
     | Won
     | LockDelayed
-    | Raced
+    | LostRace
     | Done
     | KeyView
     | SlotsView
-    | Seated
+    | SlotWritten
     | SessionInfo
 )
 
@@ -347,10 +347,10 @@ class StopAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RecordWritten:
     """The kernel has the record; or it does not, and ``why_not`` says why."""
 
-    remember: Remember
+    write: WriteRecord
     why_not: str = ""
 
     @property
@@ -360,7 +360,7 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class Stalled:
     """This turn came later than expected: the machine or the process stood still."""
 
     late_s: float
@@ -396,7 +396,7 @@ class StepDownAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class FileLoaded:
+class ConfigLoaded:
     """These items are wanted from now on. ``instance`` names what begins by this file in the ids of
     transitions."""
 
@@ -414,7 +414,7 @@ class SettingsChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class ItemRemoved:
     """The file does not have an item any more, or has another in its place: wind it up, in order,
     while this process goes on."""
 
@@ -427,14 +427,14 @@ Event = (
     | HookEnded
     | RunEnded
     | HooksChecked
-    | Remembered
-    | Resumed
+    | RecordWritten
+    | Stalled
     | StopAsked
     | RecoverAsked
     | PauseAsked
     | ResumeAsked
     | StepDownAsked
-    | FileLoaded
+    | ConfigLoaded
     | SettingsChanged
-    | Dropped
+    | ItemRemoved
 )

@@ -9,23 +9,23 @@ Where one process has many items, theirs fall on beats that they have in common:
 them costs more than what it then does.
 """
 
-FIRST_HASTE_MAX = 0.5  # what has just begun is not asked about while its hooks are being started
-HASTE_MAX = 0.1  # two at its ends are an interval apart after ten; the mean costs 5 % more requests
+FIRST_JITTER_MAX = 0.5  # what has just begun is not asked about while its hooks are being started
+JITTER_MAX = 0.1  # two at its ends are an interval apart after ten; the mean costs 5 % more requests
 BEAT_S = 0.25  # a dozen of a thousand that renew each 20 s
 BEAT_SHARE_MAX = 0.05  # of an interval: so much earlier may it be for a beat
 
 
-def first_s(every_s: float, spread: float) -> float:
+def first_interval_s(every_s: float, spread: float) -> float:
     """The time to the first of a series that is to go on each ``every_s``."""
-    return every_s * (1 - FIRST_HASTE_MAX * spread)
+    return every_s * (1 - FIRST_JITTER_MAX * spread)
 
 
-def next_s(every_s: float, spread: float) -> float:
+def next_interval_s(every_s: float, spread: float) -> float:
     """The time from one of the series to the next."""
-    return every_s * (1 - HASTE_MAX * spread)
+    return every_s * (1 - JITTER_MAX * spread)
 
 
-def on_beat(at: float, every_s: float) -> float:
+def align_to_tick(at: float, every_s: float) -> float:
     """The last beat before this time."""
     beat_s = min(BEAT_S, BEAT_SHARE_MAX * every_s)
     return at // beat_s * beat_s

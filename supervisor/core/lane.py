@@ -10,7 +10,8 @@ from typing import Self
 from supervisor.core.actions import Request
 from supervisor.core.frozen import replace
 
-NEVER = float("inf")
+NEVER = float("inf")  # a time that does not come: nothing is wanted
+LONG_AGO = -NEVER  # a time before all others: due at once, over for long, or not set yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from supervisor.core.actions import Action, HookContext, KillHook, Reason
 from supervisor.core.events import HookEnded, KeyView, SlotsView, View
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
+from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.sequence import Sequence
 from supervisor.core.settings import Hook, ItemSettings
 
@@ -68,7 +68,7 @@ def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change,
     if change.context is not None:
         hooks = change.begun
         # A retry that tells old news is not worth the wait of the new.
-        end_by = -NEVER if _moved(change) else NEVER
+        end_by = LONG_AGO if _moved(change) else NEVER
         sequence = change.hooks.settle(hooks, now, end_by=end_by)
         change = replace(change, hooks=sequence)
         if sequence.finished(hooks):

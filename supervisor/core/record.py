@@ -9,8 +9,8 @@ is tried again.
 from dataclasses import dataclass
 from math import inf, nextafter
 
-from supervisor.core.actions import Memory, Reason, Remember, Step
-from supervisor.core.events import Remembered
+from supervisor.core.actions import Reason, Record, Step, WriteRecord
+from supervisor.core.events import RecordWritten
 from supervisor.core.frozen import replace
 from supervisor.core.lane import NEVER, Lane
 from supervisor.core.session import Session, Stage
@@ -21,14 +21,14 @@ REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class RecordKeeper:
     """``kept``: what is on record; None: not written by this process yet. ``outdated``: with settings
     that are no longer in force. ``refused``: what could not be written, to be tried again at
     ``due_at``."""
 
-    kept: Memory | None = None
+    kept: Record | None = None
     outdated: bool = False
-    refused: Memory | None = None
+    refused: Record | None = None
     due_at: float = NEVER
 
     @property
@@ -44,14 +44,14 @@ class Ledger:
         """Whether a crash of ours would not forget the tenure of this session."""
         return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
 
-    def settled(self, truth: Memory) -> "Ledger":
+    def settled(self, truth: Record) -> "RecordKeeper":
         """Nothing is to be tried again once what is on record is the truth."""
-        return Ledger(kept=self.kept) if self._says(truth) else self
+        return RecordKeeper(kept=self.kept) if self._says(truth) else self
 
-    def _says(self, truth: Memory) -> bool:
+    def _says(self, truth: Record) -> bool:
         return truth == self.kept and not self.outdated
 
-    def wants(self, truth: Memory, now: float) -> bool:
+    def wants(self, truth: Record, now: float) -> bool:
         """Whether this is to be written now."""
         if self._says(truth):
             return False
@@ -61,31 +61,33 @@ class Ledger:
         )
         return not same or now >= self.due_at
 
-    def answered(self, event: Remembered, now: float) -> "Ledger":
+    def answered(self, event: RecordWritten, now: float) -> "RecordKeeper":
         """It was written, or not."""
         if event.ok:
-            return Ledger(kept=event.remember.memory)
-        return replace(self, refused=event.remember.memory, due_at=now + REFUSED_RETRY_S)
+            return RecordKeeper(kept=event.write.record)
+        return replace(self, refused=event.write.record, due_at=now + REFUSED_RETRY_S)
 
 
 _BEGUN = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 
 
 def advance(
-    ledger: Ledger, truth: Memory, settings: ItemSettings, now: float
-) -> tuple[Ledger, tuple[Remember, ...]]:
+    record_keeper: RecordKeeper, truth: Record, settings: ItemSettings, now: float
+) -> tuple[RecordKeeper, tuple[WriteRecord, ...]]:
     """The record to be written now, if there is one."""
-    ledger = ledger.settled(truth)
-    return ledger, (Remember(settings.name, truth, settings),) if ledger.wants(truth, now) else ()
+    record_keeper = record_keeper.settled(truth)
+    return record_keeper, (WriteRecord(settings.name, truth, settings),) if record_keeper.wants(
+        truth, now
+    ) else ()
 
 
-def truth_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *, paused: bool) -> Memory:
+def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *, paused: bool) -> Record:
     """What a process that starts now would have to know."""
     if tenure is None or tenure.phase is Phase.LOST:
         owed = session.id or session.left
         step = Step.SESSION if owed else Step.NONE
-        return Memory(step, settings.key if owed else "", owed, paused=paused)
-    return Memory(
+        return Record(step, settings.key if owed else "", owed, paused=paused)
+    return Record(
         step=_step_of(tenure),
         key=settings.key,
         session=tenure.session,
@@ -106,9 +108,9 @@ _STEPS = {
     Phase.ADOPTING: Step.TENURE,
     Phase.ACQUIRING: Step.TENURE,
     Phase.HOLDING: Step.HOLDING,
-    Phase.CLEARING: Step.LOSING,
+    Phase.STOPPING: Step.LOSING,
     Phase.LOSING: Step.LOSING,
-    Phase.FAILING: Step.LOSING,
+    Phase.LAST_RESORT: Step.LOSING,
     Phase.STUCK: Step.STUCK,
 }
 
@@ -131,46 +133,46 @@ def goes_on_with(in_force: ItemSettings, settings: ItemSettings) -> bool:
     return settings.contend and same_lock and same_session
 
 
-def is_adoptable(memory: Memory, recorded: ItemSettings, settings: ItemSettings) -> bool:
+def is_adoptable(record: Record, recorded: ItemSettings, settings: ItemSettings) -> bool:
     """Whether an item as the file has it now may go on with this record."""
-    return memory.step is Step.NONE or goes_on_with(recorded, settings)
+    return record.step is Step.NONE or goes_on_with(recorded, settings)
 
 
-def session_from(memory: Memory, recorded: ItemSettings | None, now: float) -> Session:
+def session_from(record: Record, recorded: ItemSettings | None, now: float) -> Session:
     """The session on record; one without a tenure has nothing to do but to end. Where the settings on
     record have another value than it was known to have written, it may have written that, too."""
-    if memory.step is Step.NONE or memory.foreign:
+    if record.step is Step.NONE or record.foreign:
         return Session()
-    session = Session(Stage.LIVE, memory.session, renew=Lane(due_at=now), tried=True, wrote=memory.leader)
-    if recorded is not None and recorded.value != memory.leader:
+    session = Session(Stage.LIVE, record.session, renew=Lane(due_at=now), tried=True, wrote=record.leader)
+    if recorded is not None and recorded.value != record.leader:
         session = replace(session, rewrite_at=now)
-    return session.end(now, last_try=False) if memory.step is Step.SESSION else session
+    return session.end(now, last_try=False) if record.step is Step.SESSION else session
 
 
-def tenure_from(memory: Memory, now: float) -> Tenure | None:
+def tenure_from(record: Record, now: float) -> Tenure | None:
     """The tenure on record: to be adopted, or with its on_lose from the start, or stuck."""
-    if memory.step in (Step.NONE, Step.SESSION):
+    if record.step in (Step.NONE, Step.SESSION):
         return None
     phase, reason = Phase.ADOPTING, Reason.ADOPTED
-    if memory.step is Step.STUCK and not memory.foreign:
-        phase, reason = Phase.STUCK, memory.reason
-    elif memory.step is Step.LOSING:
-        phase, reason = Phase.LOSING, memory.reason
-    elif memory.foreign:
+    if record.step is Step.STUCK and not record.foreign:
+        phase, reason = Phase.STUCK, record.reason
+    elif record.step is Step.LOSING:
+        phase, reason = Phase.LOSING, record.reason
+    elif record.foreign:
         phase, reason = Phase.LOSING, Reason.CRASHED
     return Tenure(
-        session=memory.session,
-        token=memory.token,
-        create_index=memory.create_index,
-        lock_index=memory.lock_index,
-        contact=now if memory.foreign else memory.contact,
-        leader=memory.leader,
-        previous_leader=memory.previous_leader,
+        session=record.session,
+        token=record.token,
+        create_index=record.create_index,
+        lock_index=record.lock_index,
+        contact=now if record.foreign else record.contact,
+        leader=record.leader,
+        previous_leader=record.previous_leader,
         phase=phase,
         began=True,
         reason=reason,
-        taken_at=now if memory.foreign else memory.taken_at,
+        taken_at=now if record.foreign else record.taken_at,
         recorded=True,
-        fresh_from=max(now, nextafter(memory.contact, inf)),  # what is on record confirms nothing
-        acquired=memory.step is Step.HOLDING,
+        fresh_from=max(now, nextafter(record.contact, inf)),  # what is on record confirms nothing
+        acquired=record.step is Step.HOLDING,
     )

@@ -22,34 +22,34 @@ from supervisor.core.contender import (
     stop,
 )
 from supervisor.core.events import (
-    Alive,
-    Altered,
     Answered,
-    Dead,
+    ConfigLoaded,
     Done,
-    Dropped,
     Event,
-    FileLoaded,
     HookEnded,
     HooksChecked,
     Ineligible,
+    ItemRemoved,
     LockDelayed,
+    LostRace,
     Outcome,
     PauseAsked,
-    Raced,
+    RecordWritten,
     RecoverAsked,
-    Remembered,
     ResumeAsked,
-    Resumed,
     RunEnded,
+    SessionAlive,
+    SessionAltered,
+    SessionGone,
     SettingsChanged,
+    Stalled,
     StepDownAsked,
     StopAsked,
     Tick,
 )
 from supervisor.core.frozen import replace
-from supervisor.core.lock.base import Lost, News, Standing
-from supervisor.core.record import REFUSED_RETRY_S, Ledger
+from supervisor.core.lock.base import Lost, Observation, Ours
+from supervisor.core.record import REFUSED_RETRY_S, RecordKeeper
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase, Tenure
 
@@ -71,9 +71,9 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
             return replace(contender, tenure=tenures.run_ended(contender.tenure, event, now))
         case HooksChecked(faults=faults):
             return replace(contender, faults=faults) if contender.settings.contend else contender
-        case Remembered():
-            return _remembered(contender, event, now)
-        case Resumed():
+        case RecordWritten():
+            return _record_written(contender, event, now)
+        case Stalled():
             return _resumed(contender, now)
         case StopAsked(reason):
             return stop(contender, reason, now)
@@ -81,10 +81,10 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
             return step_down(contender, for_s, now)
         case SettingsChanged(settings=settings, unchecked=unchecked):
             return change_settings(contender, settings, now, unchecked=unchecked)
-        case Dropped():
+        case ItemRemoved():
             return drop(contender, now)
-        case FileLoaded():
-            raise AssertionError("a file is the node's to read")
+        case ConfigLoaded():
+            raise AssertionError("Contenders alone takes in a file")
         case RecoverAsked():
             return _recover(contender)
         case PauseAsked():
@@ -110,29 +110,29 @@ def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender
             return replace(contender, tenure=tenure)
 
 
-def _remembered(contender: Contender, event: Remembered, now: float) -> Contender:
+def _record_written(contender: Contender, event: RecordWritten, now: float) -> Contender:
     """A tenure that is on record may begin; one that cannot be recorded is given back at once."""
-    if event.remember.settings is contender.next_settings:
-        return _file_remembered(contender, event, now)
-    ledger, tenure = contender.ledger.answered(event, now), contender.tenure
+    if event.write.settings is contender.next_settings:
+        return _file_record_written(contender, event, now)
+    record_keeper, tenure = contender.record_keeper.answered(event, now), contender.tenure
     if tenure is not None and not tenure.recorded:
-        recorded = ledger.has_tenure(tenure.session)
+        recorded = record_keeper.has_tenure(tenure.session)
         tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
-    return replace(contender, ledger=ledger, tenure=tenure)
+    return replace(contender, record_keeper=record_keeper, tenure=tenure)
 
 
-def _file_remembered(contender: Contender, event: Remembered, now: float) -> Contender:
+def _file_record_written(contender: Contender, event: RecordWritten, now: float) -> Contender:
     """What the file says now is on record with the tenure; or it cannot be yet, and the tenure goes on
     as it began."""
     if not event.ok:
         return replace(contender, offer_at=now + REFUSED_RETRY_S)
-    return replace(follow_file(contender, now), ledger=Ledger(kept=event.remember.memory))
+    return replace(follow_file(contender, now), record_keeper=RecordKeeper(kept=event.write.record))
 
 
 def _resumed(contender: Contender, now: float) -> Contender:
     tenure = contender.tenure and contender.tenure.resumed(now)
-    claim, session = contender.claim.resumed(now), contender.session.doubted(now)
-    return replace(contender, tenure=tenure, claim=claim, session=session)
+    lock, session = contender.lock.resumed(now), contender.session.doubted(now)
+    return replace(contender, tenure=tenure, lock=lock, session=session)
 
 
 def _recover(contender: Contender) -> Contender:
@@ -151,8 +151,8 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
     if throttle is not contender.throttle:
         contender = replace(contender, throttle=throttle)
     session = contender.session
-    if contender.claim.has_asked(request):
-        return _claim_answered(contender, request, outcome, now)
+    if contender.lock.has_asked(request):
+        return _lock_answered(contender, request, outcome, now)
     if request == session.renew.pending:
         return _renew_answered(contender, request, outcome, now)
     if request != session.write.pending:
@@ -172,44 +172,44 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
             return _try_answered(contender, request, outcome, now)
 
 
-def _claim_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    regular = request == contender.claim.read.pending
-    claim, news = contender.claim.answered(contender.terms, request, outcome, now)
-    contender = replace(contender, claim=claim)
+def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    regular = request == contender.lock.read.pending
+    lock, observation = contender.lock.answered(contender.terms, request, outcome, now)
+    contender = replace(contender, lock=lock)
     if contender.session.awaits_news and regular:
-        return _release_informed(contender, news, now)
-    if news is None:
+        return _release_informed(contender, observation, now)
+    if observation is None:
         return contender
-    contender = _hear(contender, news, now)
-    if not regular or not contender.holds:
+    contender = _hear(contender, observation, now)
+    if not regular or not contender.has_lock:
         return contender
-    return replace(contender, claim=contender.claim.read_by(contender.read_after(request.at)))
+    return replace(contender, lock=contender.lock.read_by(contender.read_after(request.at)))
 
 
 def _renew_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    alive, dead = isinstance(outcome, Alive | Altered), isinstance(outcome, Dead)
+    alive, dead = isinstance(outcome, SessionAlive | SessionAltered), isinstance(outcome, SessionGone)
     old = contender.session.renew.old
     renew_at = contender.renew_after(request.at, first=not contender.session.verified)
     session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
-    if dead and (not contender.holds or _has_lost(contender)):
+    if dead and (not contender.has_lock or _has_lost(contender)):
         return session_died(replace(contender, session=session), now)
     # A server that has just restarted leads before it has applied its log, and may call a living
     # session dead: the consistent read decides. And after silence the watch may be stuck with an
     # agent that has forgotten it.
     asks = dead or (alive and contender.silent)
-    claim = contender.claim.read_by(now) if asks else contender.claim
+    lock = contender.lock.read_by(now) if asks else contender.lock
     tenure = contender.tenure
     if tenure is not None and alive and not old:
         tenure = replace(tenure.outlived(), renewed=True)
-    contender = replace(contender, session=session, claim=claim, silent=not alive, tenure=tenure)
-    if isinstance(outcome, Altered):
+    contender = replace(contender, session=session, lock=lock, silent=not alive, tenure=tenure)
+    if isinstance(outcome, SessionAltered):
         return session_altered(contender, outcome.why, now)
     return replace(contender, altered="") if alive else contender
 
 
 def _has_lost(contender: Contender) -> bool:
     """Whether Consul has said already that we hold no more, though it may yet keep others out."""
-    tenure, view = contender.tenure, contender.claim.view
+    tenure, view = contender.tenure, contender.lock.view
     if tenure is None or tenure.believes or view is None:
         return False
     return view.hold_of(tenure.session) is None
@@ -219,19 +219,21 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     session, terms = contender.session, contender.terms
     welcome = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
     contender = replace(contender, session=sessions.written(session, terms, outcome, now))
-    view = contender.claim.tried(request, outcome)
-    if isinstance(outcome, Dead) and welcome:
+    view = contender.lock.tried(request, outcome)
+    if isinstance(outcome, SessionGone) and welcome:
         return session_died(contender, now)
     if view is not None and welcome and view.hold_of(session.id) is not None:
         if not contender.is_fit:
             return decline(contender, now)
         return begin_tenure(contender, view, request.at, now)
     if view is not None and welcome:
-        return note(contender, News(view, request.at, request.at, consistent=True, old=False), now)
-    claim = contender.claim
+        return note(
+            contender, Observation(view, request.at, request.at, consistent=True, is_stale=False), now
+        )
+    lock = contender.lock
     if view is not None and contender.tenure is None:
-        claim = claim.shown(view)
-    return replace(contender, claim=claim.refused(outcome, terms, contender.spread, now))
+        lock = lock.shown(view)
+    return replace(contender, lock=lock.refused(outcome, terms, contender.spread, now))
 
 
 def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: float) -> Contender:
@@ -239,12 +241,12 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
     retry_s = REWRITE_DELAYED_S if isinstance(outcome, LockDelayed) else contender.retry_s
     session = contender.session.rewritten(request, outcome, now, retry_s)
     session = sessions.written(session, contender.terms, outcome, now)
-    claim, tenure = contender.claim, contender.tenure
-    if isinstance(outcome, Raced | Dead):
-        claim = claim.read_by(now)
+    lock, tenure = contender.lock, contender.tenure
+    if isinstance(outcome, LostRace | SessionGone):
+        lock = lock.read_by(now)
     if isinstance(outcome, Done) and tenure is not None:
         tenure = replace(tenure, leader=request.value)
-    return replace(contender, session=session, claim=claim, tenure=tenure)
+    return replace(contender, session=session, lock=lock, tenure=tenure)
 
 
 def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
@@ -252,61 +254,61 @@ def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Con
     contender = replace(contender, session=session)
     if not session.awaits_news:
         return contender
-    claim = contender.claim.refused(outcome, contender.terms, contender.spread, now)
-    return replace(contender, claim=claim)
+    lock = contender.lock.refused(outcome, contender.terms, contender.spread, now)
+    return replace(contender, lock=lock)
 
 
-def _release_informed(contender: Contender, news: News | None, now: float) -> Contender:
+def _release_informed(contender: Contender, observation: Observation | None, now: float) -> Contender:
     """Now it is known what there is to give up; or, at the last try, that nobody tells."""
-    if news is None and not contender.last_try:
+    if observation is None and not contender.last_try:
         return contender
-    claim, session = contender.claim, contender.session
-    if news is not None:
-        claim = claim.noted(news, session.id, now)
-    write = session.write.at(max(now, claim.not_before))
-    return replace(contender, claim=claim, session=replace(session, write=write))
+    lock, session = contender.lock, contender.session
+    if observation is not None:
+        lock = lock.noted(observation, session.id, now)
+    write = session.write.at(max(now, lock.not_before))
+    return replace(contender, lock=lock, session=replace(session, write=write))
 
 
 # --- what news means -----------------------------------------------------------------------------
 
 
-def _hear(contender: Contender, news: News, now: float) -> Contender:
+def _hear(contender: Contender, observation: Observation, now: float) -> Contender:
     if contender.tenure is None:
-        return _hear_waiting(contender, news, now)
-    return _hear_holding(contender, contender.tenure, news, now)
+        return _hear_waiting(contender, observation, now)
+    return _hear_holding(contender, contender.tenure, observation, now)
 
 
-def _hear_holding(contender: Contender, tenure: Tenure, news: News, now: float) -> Contender:
+def _hear_holding(contender: Contender, tenure: Tenure, observation: Observation, now: float) -> Contender:
     """Only a consistent answer counts, and only one asked for within this tenure can end it."""
-    if not news.consistent:
+    if not observation.consistent:
         return contender
-    verdict = contender.claim.judged(news, tenure, contender.session)
-    if verdict is Standing.OURS:
-        contender = replace(contender, tenure=tenure.confirmed(news.at))
-    if news.old:
+    verdict = contender.lock.judged(observation, tenure, contender.session)
+    if isinstance(verdict, Ours):
+        contender = replace(contender, tenure=tenure.confirmed(observation.sent_at))
+    if observation.is_stale:
         return contender
-    contender = note(contender, news, now)
+    contender = note(contender, observation, now)
     if not isinstance(verdict, Lost):
         return contender
     is_new = tenure.believes or (verdict.taken and tenure.taken_at is None)
     session = contender.session.doubted(now) if is_new else contender.session
     if verdict.taken:
-        tenure = tenure.taken(now, news.view.leader)
+        tenure = tenure.taken(now, observation.view.leader)
     tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
     return replace(contender, tenure=tenure, session=session)
 
 
-def _hear_waiting(contender: Contender, news: News, now: float) -> Contender:
+def _hear_waiting(contender: Contender, observation: Observation, now: float) -> Contender:
     session = contender.session
-    if news.old:
-        return replace(contender, claim=contender.claim.read_by(now))
-    if not session.id or news.view.hold_of(session.id) is None:
-        return note(contender, news, now)
+    if observation.is_stale:
+        return replace(contender, lock=contender.lock.read_by(now))
+    if not session.id or observation.view.hold_of(session.id) is None:
+        return note(contender, observation, now)
     if session.stage is not Stage.LIVE or session.ending:
         return contender
     if not contender.is_fit or not session.verified:
         return decline(contender, now)
-    if not news.consistent:
-        return replace(contender, claim=contender.claim.read_by(now))
+    if not observation.consistent:
+        return replace(contender, lock=contender.lock.read_by(now))
     # A try whose answer never came has been applied after all.
-    return begin_tenure(contender, news.view, news.at, now)
+    return begin_tenure(contender, observation.view, observation.sent_at, now)

@@ -1,8 +1,8 @@
 """What becomes of each item when the file is read again while the process runs.
 
 What did not change is not touched. What can go on by its new settings does; the rest is wound up in
-order and begins anew after that. Pure: items as they are and as they are wanted in, fates out. The
-node alone begins, changes or ends anything.
+order and begins anew after that. Pure: items as they are and as they are wanted in, effects out.
+``Contenders`` alone begins, changes or ends anything.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from supervisor.core.record import goes_on_with
 from supervisor.core.settings import ItemSettings
 
 
-class Fate(StrEnum):
+class ReloadEffect(StrEnum):
     """Of an item, from one file to the next."""
 
     UNCHANGED = "unchanged"
@@ -23,30 +23,30 @@ class Fate(StrEnum):
     ENDS = "removed"
 
 
-def fates_of(
+def plan_reload(
     contenders: Mapping[str, Contender],
     waiting: Mapping[str, Contender],
     wanted: Mapping[str, ItemSettings],
-) -> dict[str, Fate]:
+) -> dict[str, ReloadEffect]:
     """By name, of all that the file had and all that it has. ``waiting``: those that have not begun,
     for something in their way has not ended yet."""
     had = {name: contender for name, contender in contenders.items() if not contender.departing}
-    fates = {name: Fate.ENDS for name in (*had, *waiting)}
+    effects = {name: ReloadEffect.ENDS for name in (*had, *waiting)}
     for name, settings in wanted.items():
         if name in waiting:
             same = waiting[name].settings == settings
-            fates[name] = Fate.UNCHANGED if same else Fate.CHANGES
+            effects[name] = ReloadEffect.UNCHANGED if same else ReloadEffect.CHANGES
         elif name in had:
-            fates[name] = _fate_of(had[name], settings)
+            effects[name] = _effect_of(had[name], settings)
         else:
-            fates[name] = Fate.BEGINS
-    return fates
+            effects[name] = ReloadEffect.BEGINS
+    return effects
 
 
-def _fate_of(contender: Contender, wanted: ItemSettings) -> Fate:
+def _effect_of(contender: Contender, wanted: ItemSettings) -> ReloadEffect:
     if wanted == (contender.next_settings or contender.settings):
-        return Fate.UNCHANGED
-    return Fate.CHANGES if _may_change(contender, wanted) else Fate.RESTARTS
+        return ReloadEffect.UNCHANGED
+    return ReloadEffect.CHANGES if _may_change(contender, wanted) else ReloadEffect.RESTARTS
 
 
 def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
@@ -61,7 +61,7 @@ def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
     return not may_hold or goes_on_with(in_force, wanted)
 
 
-def in_the_way(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
+def blockers_of(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
     """What has this name, or this key: an item that was renamed stops the same application."""
     keys = {name: contender.settings.key for name, contender in departing.items()}
     return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)

@@ -6,22 +6,22 @@ what may follow, nothing else begins before it. What an event means is never loo
 
 from supervisor.core import candidate_check as healths
 from supervisor.core import on_change as changes
-from supervisor.core import record as memories
+from supervisor.core import record as records
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
 from supervisor.core.actions import (
     Action,
-    Became,
     CannotStart,
     Finished,
-    Memory,
-    Noticed,
-    Prepare,
+    NoticeChanged,
+    PrepareWrite,
+    Record,
     Release,
-    Remember,
     Request,
     Role,
+    RoleChanged,
     Watch,
+    WriteRecord,
 )
 from supervisor.core.contender import Contender, give_back, lease_by, want_session
 from supervisor.core.frozen import replace
@@ -62,7 +62,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
         all(may(tenure, lease, now) for lease in leases) for may in (tenures.is_adopted, tenures.goes_on)
     ):
         return ()
-    return (Remember(settings.name, _truth(contender), settings),)
+    return (WriteRecord(settings.name, _truth(contender), settings),)
 
 
 def _awaits_record(contender: Contender) -> bool:
@@ -78,7 +78,7 @@ def _has_time_for_record(contender: Contender, now: float) -> bool:
     tenure = contender.tenure
     if tenure is None or tenure.believes:
         return False
-    return contender.holds and now < tenure.contact + contender.lease.room_s
+    return contender.has_lock and now < tenure.contact + contender.lease.room_s
 
 
 def _advance_tenure(contender: Contender, now: float) -> _Turn:
@@ -89,10 +89,10 @@ def _advance_tenure(contender: Contender, now: float) -> _Turn:
     contender = replace(contender, tenure=tenure)
     if tenure.phase is Phase.LOST:
         return give_back(contender, tenure, now), actions
-    if actions and tenure.phase is Phase.LOSING and contender.holds:
+    if actions and tenure.phase is Phase.LOSING and contender.has_lock:
         release = _release(contender, now)
         if isinstance(release, Release):
-            actions = (*actions, Prepare(release))
+            actions = (*actions, PrepareWrite(release))
     return contender, actions
 
 
@@ -102,7 +102,7 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
         if contender.departing and session.is_surely_over(contender.terms, now):
             session = Session(left=session.id)
         contender = replace(contender, session=session)
-    elif contender.tenure is None and contender.claim.queues and not contender.is_fit:
+    elif contender.tenure is None and contender.lock.queues and not contender.is_fit:
         contender = _out_of_line(contender, now)
     elif contender.tenure is None:
         contender = want_session(contender, now)
@@ -112,13 +112,13 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
     attempt: Request | None = None
     may_try = contender.may_try
     if may_try:
-        contender = replace(contender, claim=contender.claim.drawn(contender.terms, now))
-    claim = contender.claim
-    if may_try and now >= claim.try_at and claim.is_surely_free(now):
-        attempt = claim.try_for(contender.terms, session.id, contender.settings.value, now)
+        contender = replace(contender, lock=contender.lock.drawn(contender.terms, now))
+    lock = contender.lock
+    if may_try and now >= lock.try_at and lock.is_surely_free(now):
+        attempt = lock.try_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
     elif contender.owes_value and now >= session.rewrite_at:
-        attempt = claim.rewrite_for(contender.terms, session.id, contender.settings.value, now)
+        attempt = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.rewrite(attempt))
     return contender, tuple(request for request in (write, attempt, renewal) if request is not None)
 
@@ -138,32 +138,32 @@ def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]
         return replace(contender, session=session), write
     release = _release(contender, now)
     if release is None:
-        return replace(contender, session=session.waits(), claim=contender.claim.read_by(now)), None
+        return replace(contender, session=session.waits(), lock=contender.lock.read_by(now)), None
     return replace(contender, session=session.release(release)), release
 
 
 def _release(contender: Contender, now: float) -> Request | None:
     value = contender.settings.value
-    return contender.claim.release_for(contender.terms, contender.session, value, now)
+    return contender.lock.release_for(contender.terms, contender.session, value, now)
 
 
-def _advance_claim(contender: Contender, now: float) -> _Turn:
+def _advance_lock(contender: Contender, now: float) -> _Turn:
     if contender.stopping and contender.tenure is None and not contender.session.awaits_news:
-        return replace(contender, claim=contender.claim.quiet()), ()
-    claim, terms = contender.claim, contender.terms
-    if contender.may_try and claim.lacks_news(now):
-        claim = claim.read_by(now)
-    claim, begun = claim.asking(terms, now, holding=contender.tenure is not None)
-    contender, session = replace(contender, claim=claim), contender.session
+        return replace(contender, lock=contender.lock.quiet()), ()
+    lock, terms = contender.lock, contender.terms
+    if contender.may_try and lock.lacks_news(now):
+        lock = lock.read_by(now)
+    lock, begun = lock.asking(terms, now, holding=contender.tenure is not None)
+    contender, session = replace(contender, lock=lock), contender.session
     idle = session.stage is Stage.LIVE and session.write.pending is None
     if contender.tenure is not None or not idle:
         return contender, begun
     # Anew with each watch, for what is ready does not stay so for ever.
     if session.prepared and not any(isinstance(request, Watch) for request in begun):
         return contender, begun
-    ready = claim.ready_try(terms, session.id, contender.settings.value, now)
+    ready = lock.ready_try(terms, session.id, contender.settings.value, now)
     contender = replace(contender, session=replace(session, prepared=True))
-    return contender, (*begun, Prepare(ready)) if ready is not None else begun
+    return contender, (*begun, PrepareWrite(ready)) if ready is not None else begun
 
 
 def _advance_change(contender: Contender, now: float) -> _Turn:
@@ -189,8 +189,10 @@ def _advance_health(contender: Contender, now: float) -> _Turn:
 
 def _advance_memory(contender: Contender, now: float) -> _Turn:
     """Last of what matters: where a rival may soon hold, no record delays on_lose."""
-    ledger, begun = memories.advance(contender.ledger, _truth(contender), contender.settings, now)
-    return replace(contender, ledger=ledger), begun
+    record_keeper, begun = records.advance(
+        contender.record_keeper, _truth(contender), contender.settings, now
+    )
+    return replace(contender, record_keeper=record_keeper), begun
 
 
 def _advance_role(contender: Contender, now: float) -> _Turn:
@@ -223,10 +225,10 @@ def _tell_role(contender: Contender, role: Role, now: float) -> _Turn:
         contender = replace(contender, role=role)
     if told == contender.told or (tenure is not None and tenure.awaits_reason(now)):
         return contender, ()
-    became = Became(contender.settings.name, role)
+    became = RoleChanged(contender.settings.name, role)
     if tenure is not None:
         transition = tenures.transition_of(tenure)
-        became = Became(became.item, role, tenure.reason, tenure.session, tenure.token, transition)
+        became = RoleChanged(became.item, role, tenure.reason, tenure.session, tenure.token, transition)
     return replace(contender, told=told), (became,)
 
 
@@ -241,10 +243,10 @@ def _tell_loss(contender: Contender, now: float) -> _Turn:
 
 
 def _advance_notice(contender: Contender, now: float) -> _Turn:
-    notice = contender.claim.notice
+    notice = contender.lock.notice
     if notice == contender.noticed:
         return contender, ()
-    return replace(contender, noticed=notice), (Noticed(contender.settings.name, notice),)
+    return replace(contender, noticed=notice), (NoticeChanged(contender.settings.name, notice),)
 
 
 def _advance_faults(contender: Contender, now: float) -> _Turn:
@@ -259,7 +261,7 @@ def _advance_faults(contender: Contender, now: float) -> _Turn:
 
 _TURNS = (
     _advance_session,
-    _advance_claim,
+    _advance_lock,
     _advance_change,
     _advance_health,
     _advance_memory,
@@ -271,9 +273,9 @@ _ROLES = {
     Phase.ADOPTING: Role.ACQUIRING,
     Phase.ACQUIRING: Role.ACQUIRING,
     Phase.HOLDING: Role.HOLDING,
-    Phase.CLEARING: Role.LOSING,
+    Phase.STOPPING: Role.LOSING,
     Phase.LOSING: Role.LOSING,
-    Phase.FAILING: Role.LOSING,
+    Phase.LAST_RESORT: Role.LOSING,
     Phase.LOST: Role.LOSING,
     Phase.STUCK: Role.STUCK,
 }
@@ -289,10 +291,10 @@ def _wound_up(contender: Contender) -> bool:
 
 def _may_be_forgotten(contender: Contender) -> bool:
     """While this process goes on, a successor begins only when nothing is on record any more."""
-    return contender.last_try or contender.ledger.kept == _truth(contender)
+    return contender.last_try or contender.record_keeper.kept == _truth(contender)
 
 
-def _truth(contender: Contender) -> Memory:
+def _truth(contender: Contender) -> Record:
     """What would have to be on record now."""
     settings, paused = contender.settings, contender.paused
-    return memories.truth_of(contender.session, contender.tenure, settings, paused=paused)
+    return records.record_of(contender.session, contender.tenure, settings, paused=paused)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from supervisor.core.actions import HookContext, StartHook
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
+from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.settings import Hook
 
 RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here: later than this nobody expects a retry
@@ -22,14 +22,14 @@ class Sequence:
     index: int = 0
     attempts: int = 0
     running: StartHook | None = None
-    due_at: float = -NEVER
+    due_at: float = LONG_AGO
     failed: bool = False
     ended_ok: bool | None = None
 
     @property
     def deadline(self) -> float:
         """When a retry wants to begin; NEVER while nothing waits for the clock."""
-        return NEVER if self.running is not None or self.due_at == -NEVER else self.due_at
+        return NEVER if self.running is not None or self.due_at == LONG_AGO else self.due_at
 
     def finished(self, hooks: tuple[Hook, ...]) -> bool:
         """Whether the last attempt of the last hook is over."""
@@ -45,7 +45,7 @@ class Sequence:
         """Begin the next attempt."""
         assert self.running is None and self.ended_ok is None
         start = StartHook(hooks[self.index], self.attempts + 1, context, begin_by)
-        return replace(self, running=start, attempts=self.attempts + 1, due_at=-NEVER), start
+        return replace(self, running=start, attempts=self.attempts + 1, due_at=LONG_AGO), start
 
     def ended(self, ok: bool) -> "Sequence":
         """The attempt under way is over."""
@@ -60,10 +60,10 @@ class Sequence:
         """
         if self.ended_ok is not None:
             return self._judge(hooks, now, stop_at_failure, end_by)
-        waiting = self.running is None and self.due_at > -NEVER
+        waiting = self.running is None and self.due_at > LONG_AGO
         if waiting and not _fits(hooks, self.index, max(now, self.due_at), end_by):
             return self._next(hooks, stop_at_failure, failed=True)
-        return replace(self, due_at=-NEVER) if waiting and self.due_at <= now else self
+        return replace(self, due_at=LONG_AGO) if waiting and self.due_at <= now else self
 
     def _judge(self, hooks: tuple[Hook, ...], now: float, stop_at_failure: bool, end_by: float) -> "Sequence":
         hook = hooks[self.index]

@@ -16,29 +16,29 @@ from supervisor.core.actions import (
     Acquire,
     CreateSession,
     DestroySession,
-    Enroll,
+    JoinSemaphore,
     RenewSession,
     Request,
     Rewrite,
 )
 from supervisor.core.events import (
-    Alive,
-    Altered,
     Created,
-    Dead,
     Done,
     Ineligible,
+    LostRace,
     Outcome,
-    Raced,
     Refused,
+    SessionAlive,
+    SessionAltered,
+    SessionGone,
     Unknown,
 )
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER, Lane
+from supervisor.core.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.settings import SessionSettings
 
-# A destroy right behind the release slows the next holder's acquire by 1 ms. And whoever asks meanwhile
-# learns that the key was released (core.key): so long after the release that news and question have come.
+# A destroy right behind the release slows the next holder's acquire by 1 ms. And a contender that asks
+# meanwhile learns that the key was released (lock.election): its news and its question need that time.
 DESTROY_PAUSE_S = 0.25
 REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
 ALTERED_RETRY_S = 2.0  # three requests each time: few enough for Consul, and soon after the proxy is mended
@@ -94,7 +94,7 @@ class Session:
     verified: bool = False
     tried: bool = False
     wrote: bytes | None = None
-    rewrite_at: float = -NEVER
+    rewrite_at: float = LONG_AGO
     prepared: bool = False
     dead: bool = False
     ending: bool = False
@@ -141,7 +141,7 @@ class Session:
         """A try is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
         assert self.verified, f"a try with a session that nobody has looked at: {request}"
-        wrote = request.value if isinstance(request, Acquire | Enroll) else self.wrote
+        wrote = request.value if isinstance(request, Acquire | JoinSemaphore) else self.wrote
         return replace(self, write=self.write.begin(request), tried=True, prepared=False, wrote=wrote)
 
     def rewrite(self, request: Rewrite) -> "Session":
@@ -152,12 +152,12 @@ class Session:
     def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
         """It has the new value; or nobody knows, or it is not to be had now, and that is tried again."""
         if isinstance(outcome, Done):
-            return replace(self, wrote=request.value, rewrite_at=-NEVER)
+            return replace(self, wrote=request.value, rewrite_at=LONG_AGO)
         return replace(self, rewrite_at=now + retry_s)
 
     def owes(self, value: bytes) -> bool:
         """Whether what it holds has another value, or may have."""
-        return self.wrote is not None and (self.wrote != value or self.rewrite_at != -NEVER)
+        return self.wrote is not None and (self.wrote != value or self.rewrite_at != LONG_AGO)
 
     def release(self, request: Request) -> "Session":
         """What gives up all that it may hold is under way."""
@@ -215,19 +215,19 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
 def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
     """The answer to a renewal; what it means when the session is dead is its owner's to judge."""
     assert session.renew.pending is not None
-    due_at = renew_at if isinstance(outcome, Alive | Altered) else now + terms.urgent_retry_s
-    verified = session.verified or isinstance(outcome, Alive)
+    due_at = renew_at if isinstance(outcome, SessionAlive | SessionAltered) else now + terms.urgent_retry_s
+    verified = session.verified or isinstance(outcome, SessionAlive)
     return replace(session, renew=session.renew.end(max(due_at, now)), verified=verified)
 
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """The answer to a try, a release or a destroy; what a try has won is its owner's to judge."""
-    answered = isinstance(outcome, Done | Dead | Refused)  # refused: it never will be done, go on
+    answered = isinstance(outcome, Done | SessionGone | Refused)  # refused: it never will be done, go on
     session = replace(session, write=session.write.end())
     match session.stage:
         case Stage.LIVE:
             return _toward_end(session, now) if session.ending else session
-        case Stage.RELEASING if isinstance(outcome, Raced):
+        case Stage.RELEASING if isinstance(outcome, LostRace):
             return session  # somebody else's write came between: it waits for news
         case Stage.RELEASING if answered or session.last_try:
             return _destroying(session, now + DESTROY_PAUSE_S if answered else now)

@@ -1,12 +1,12 @@
 """One tenure: from Consul's word that our session holds the lock to the end of the last on_lose.
 
-    ACQUIRING -> HOLDING -> CLEARING -> LOSING -> LOST
+    ACQUIRING -> HOLDING -> STOPPING -> LOSING -> LOST
      ^  |          ^           ^          |
-     |  +----------|-----------+          +-> FAILING -> LOST or STUCK
+     |  +----------|-----------+          +-> LAST_RESORT -> LOST or STUCK
     ADOPTING ------+-----------+
 
-ACQUIRING runs on_acquire and starts the run child; CLEARING kills what is left of the two; LOSING
-runs on_lose, FAILING runs on_lose_failure. ADOPTING: the record of a process that crashed says that
+ACQUIRING runs on_acquire and starts the run child; STOPPING kills what is left of the two; LOSING
+runs on_lose, LAST_RESORT runs on_lose_failure. ADOPTING: the record of a process that crashed says that
 this node holds, and Consul has not said so to this process yet. Never two hooks at once; on_lose
 once for a tenure whose on_acquire began and for no other; nothing begins on stale news or before it
 is on record. A hook begins with its process: one that could not be started has not begun. A tenure
@@ -28,7 +28,7 @@ from supervisor.core.actions import (
 )
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
+from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import Lease
 from supervisor.core.sequence import Sequence
 from supervisor.core.settings import ItemSettings
@@ -44,9 +44,9 @@ class Phase(StrEnum):
     ADOPTING = "adopting"
     ACQUIRING = "acquiring"
     HOLDING = "holding"
-    CLEARING = "clearing"
+    STOPPING = "stopping"
     LOSING = "losing"
-    FAILING = "failing"
+    LAST_RESORT = "last-resort"
     LOST = "lost"
     STUCK = "stuck"
 
@@ -82,12 +82,12 @@ class Tenure:
     run: StartRun | None = None
     killing: bool = False
     reason: Reason = Reason.ACQUIRED
-    reason_by: float = -NEVER
+    reason_by: float = LONG_AGO
     taken_at: float | None = None
     next_leader: bytes | None = None
     held_at: float | None = None
     recorded: bool = False
-    fresh_from: float = -NEVER
+    fresh_from: float = LONG_AGO
     renewed: bool = False
     acquired: bool = False
     holders: tuple[Holder, ...] = ()
@@ -107,7 +107,7 @@ class Tenure:
 
     def deadline(self, lease: Lease) -> float:
         """When this tenure wants a turn."""
-        if self.phase is Phase.CLEARING and self.run is None and self.hooks.running is None:
+        if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:
             return self.reason_by
         return min(self.expires_at(lease), self.hooks.deadline)
 
@@ -120,9 +120,9 @@ class Tenure:
         if not self.believes:
             return self
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
-            return replace(self, phase=Phase.CLEARING, reason=Reason.CRASHED)
-        reason_by = now + reason_within_s if reason_within_s else -NEVER
-        return replace(self, phase=Phase.CLEARING, reason=reason, reason_by=reason_by)
+            return replace(self, phase=Phase.STOPPING, reason=Reason.CRASHED)
+        reason_by = now + reason_within_s if reason_within_s else LONG_AGO
+        return replace(self, phase=Phase.STOPPING, reason=reason, reason_by=reason_by)
 
     def resumed(self, now: float) -> "Tenure":
         """Time has passed unseen: nothing begins before Consul has confirmed the lock again."""
@@ -130,13 +130,13 @@ class Tenure:
 
     def because(self, reason: Reason) -> "Tenure":
         """The certain reason for a loss that on_lose has not been told yet."""
-        if self.phase is Phase.CLEARING and self.reason_by > -NEVER:
-            return replace(self, reason=reason, reason_by=-NEVER)
+        if self.phase is Phase.STOPPING and self.reason_by > LONG_AGO:
+            return replace(self, reason=reason, reason_by=LONG_AGO)
         return self
 
     def awaits_reason(self, now: float) -> bool:
         """Whether a renewal may still tell why the lock was lost, before on_lose is told a reason."""
-        return self.phase is Phase.CLEARING and now < self.reason_by
+        return self.phase is Phase.STOPPING and now < self.reason_by
 
     def outlived(self) -> "Tenure":
         """Consul says that the session lives: a key that does not show it was released by hand."""
@@ -262,7 +262,7 @@ def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
         return replace(tenure, phase=Phase.LOST), ()
     if not settings.on_lose_failure:
         return replace(tenure, phase=Phase.STUCK), ()
-    return replace(tenure, phase=Phase.FAILING, hooks=Sequence()), ()
+    return replace(tenure, phase=Phase.LAST_RESORT, hooks=Sequence()), ()
 
 
 def _failing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
@@ -280,9 +280,9 @@ _PHASES = {
     Phase.ADOPTING: _adopting,
     Phase.ACQUIRING: _acquiring,
     Phase.HOLDING: _resting,
-    Phase.CLEARING: _clearing,
+    Phase.STOPPING: _clearing,
     Phase.LOSING: _losing,
-    Phase.FAILING: _failing,
+    Phase.LAST_RESORT: _failing,
     Phase.LOST: _resting,
     Phase.STUCK: _resting,
 }
@@ -305,7 +305,7 @@ def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> _Turn:
     hooks = {
         Phase.ACQUIRING: settings.on_acquire,
         Phase.LOSING: settings.on_lose,
-        Phase.FAILING: settings.on_lose_failure,
+        Phase.LAST_RESORT: settings.on_lose_failure,
     }[tenure.phase]
     begin_by = _begin_by(tenure, lease) if tenure.phase is Phase.ACQUIRING else NEVER
     sequence, start = tenure.hooks.start(hooks, _context(tenure, settings, lease), begin_by=begin_by)
@@ -317,7 +317,7 @@ def transition_of(tenure: Tenure) -> str:
     if tenure.phase in BELIEVING:
         event = "adopt" if tenure.reason is Reason.ADOPTED else "acquire"
     else:
-        event = "lose-failure" if tenure.phase in (Phase.FAILING, Phase.STUCK) else "lose"
+        event = "lose-failure" if tenure.phase in (Phase.LAST_RESORT, Phase.STUCK) else "lose"
     return f"{tenure.session}-{event}"
 
 

@@ -9,7 +9,7 @@ leadership or keep others out of what is free: renewals, the questions of a hold
 from dataclasses import dataclass
 from typing import Self
 
-from supervisor.core.actions import Leave, Release, RenewSession, Request, Write
+from supervisor.core.actions import LeaveSemaphore, Release, RenewSession, Request, Write
 from supervisor.core.events import Outcome, Throttled, Unknown
 from supervisor.core.frozen import replace
 
@@ -28,7 +28,7 @@ class Throttle:
     def heard(self, request: Request, outcome: Outcome, *, holds: bool) -> Self:
         """A request of ours came to its end; ``holds``: while this node has the lock."""
         is_write = isinstance(request, Write)
-        if isinstance(request, RenewSession | Release | Leave):
+        if isinstance(request, RenewSession | Release | LeaveSemaphore):
             return self
         if isinstance(outcome, Throttled) and holds and not is_write:
             return self

@@ -17,15 +17,15 @@ from supervisor.core.actions import (
     Action,
     Finished,
     KillHook,
-    Prepare,
-    Remember,
+    PrepareWrite,
     Request,
     StartHook,
     StartRun,
     StopRun,
+    WriteRecord,
 )
-from supervisor.core.contenders import Node
-from supervisor.core.events import Event, Remembered, Resumed, Tick
+from supervisor.core.contenders import Contenders
+from supervisor.core.events import Event, RecordWritten, Stalled, Tick
 
 TURN_EVERY_S = 1.0  # timers stand still while the machine is suspended, deadlines do not
 LATE_S = 1.0  # a loop that comes so late has stood still: the machine, the process, or the disk
@@ -40,7 +40,7 @@ class World(Protocol):
     def request(self, request: Request) -> None:
         """Begin this exchange; ``Answered`` follows."""
 
-    def prepare(self, prepare: Prepare) -> None:
+    def prepare(self, prepare: PrepareWrite) -> None:
         """Have this write ready to be sent."""
 
     def start_hook(self, start: StartHook) -> None:
@@ -55,7 +55,7 @@ class World(Protocol):
     def stop_run(self, stop: StopRun) -> None:
         """End the run child."""
 
-    def remember(self, remember: Remember) -> str:
+    def write_record(self, write: WriteRecord) -> str:
         """Write this record; blank when the kernel has it, else why it could not be written."""
 
     def finished(self, finished: Finished) -> None:
@@ -71,12 +71,12 @@ class World(Protocol):
 class Driver:
     """Feeds a node's events to it, one at a time."""
 
-    def __init__(self, node: Node, world: World) -> None:
-        self.node = node
+    def __init__(self, contenders: Contenders, world: World) -> None:
+        self.contenders = contenders
         self._world = world
         self._wake_at = world.now()
         self._carry_out: dict[type[Action], Callable[..., None]] = {
-            Prepare: world.prepare,
+            PrepareWrite: world.prepare,
             StartHook: world.start_hook,
             KillHook: world.kill_hook,
             StartRun: world.start_run,
@@ -90,9 +90,9 @@ class Driver:
         late_s = now - self._wake_at
         stood_still = late_s > LATE_S
         if stood_still:
-            self._turn(Resumed(late_s), now)
+            self._turn(Stalled(late_s), now)
         self._turn(event, now)
-        deadline = self.node.deadline()
+        deadline = self.contenders.deadline()
         if stood_still or isinstance(event, Tick) or deadline < self._wake_at:
             self._wake_at = max(now, min(deadline, now + TURN_EVERY_S))
             self._world.wake(self._wake_at)
@@ -101,12 +101,12 @@ class Driver:
         events, told = deque([event]), list[tuple[Event, list[Action]]]()
         while events:
             event = events.popleft()
-            actions = self.node.step(event, now)
+            actions = self.contenders.step(event, now)
             for action in actions:
                 if isinstance(action, Request):
                     self._world.request(action)
-                elif isinstance(action, Remember):
-                    events.append(Remembered(action, self._world.remember(action)))
+                elif isinstance(action, WriteRecord):
+                    events.append(RecordWritten(action, self._world.write_record(action)))
                 elif (carry_out := self._carry_out.get(type(action))) is not None:
                     carry_out(action)
             told.append((event, actions))

@@ -17,7 +17,7 @@ from supervisor import __version__
 from supervisor.config import Config
 from supervisor.control import Command, Outcome, Reply
 from supervisor.control.server import Ask, Control, serve
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.http_server import Peer
 from supervisor.telemetry.history import History
 from supervisor.telemetry.log import Level, Log
@@ -51,7 +51,7 @@ class Doors:
     def __init__(
         self,
         config: Config,
-        node: Node,
+        contenders: Contenders,
         ask: Ask,
         log: Log,
         clock: Callable[[], float],
@@ -61,7 +61,7 @@ class Doors:
     ) -> None:
         """``clock``: the core's, in seconds. ``path``: of the configuration, if it has one."""
         self._config = config
-        self._node = node
+        self._contenders = contenders
         self._ask = ask
         self._log = log
         self._clock = clock
@@ -69,7 +69,7 @@ class Doors:
         where = None if path is None else str(path)
         facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
         self.history = History(time.time, clock)
-        status = Status(node, self.history, facts, time.time, clock)
+        status = Status(contenders, self.history, facts, time.time, clock)
         self.metrics = Metrics(status, self.history, clock, time.time)
         self._routes = Routes(status, self.metrics)
         self._control: Control | None = None
@@ -115,7 +115,7 @@ class Doors:
 
     def _new_listener(self) -> Listener | None:
         """Descriptors are had for the items, too."""
-        clients = allow_descriptors(len(self._node.contenders), self._clients)
+        clients = allow_descriptors(len(self._contenders.by_name), self._clients)
         if self._config.http is None:
             return None
         limits = replace(LIMITS, clients_max=clients)

@@ -27,23 +27,23 @@ from supervisor.core.actions import (
     Action,
     Finished,
     KillHook,
-    Prepare,
-    Remember,
+    PrepareWrite,
     Request,
     StartHook,
     StartRun,
     StopRun,
+    WriteRecord,
 )
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.core.events import (
+    ConfigLoaded,
     Event,
-    FileLoaded,
     HookEnded,
     RunEnded,
     StopAsked,
     Tick,
 )
-from supervisor.core.reload import Fate, fates_of
+from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.daemon import signals
 from supervisor.daemon.driver import Driver
 from supervisor.daemon.hearing import listen
@@ -114,13 +114,13 @@ class Daemon:
             clock=boottime,
         )
         self._learnable = tuple(begun.settings)
-        self._driver = Driver(Node(begun.contenders, begun.successors), self)
-        self._operator = Operator(self._driver.node, self.dispatch, self._reload)
+        self._driver = Driver(Contenders(begun.contenders, begun.successors), self)
+        self._operator = Operator(self._driver.contenders, self.dispatch, self._reload)
         self._doors = Doors(
-            config, self._driver.node, self._operator.ask, log, boottime, node_name=node_name, path=path
+            config, self._driver.contenders, self._operator.ask, log, boottime, node_name=node_name, path=path
         )
         self._lookout = Lookout(self.dispatch, log, environ, path)
-        self._notify = Notify(self._driver.node, environ, boottime, self._warn_systemd)
+        self._notify = Notify(self._driver.contenders, environ, boottime, self._warn_systemd)
         told = (log, self._doors.history, self._doors.metrics, self._operator, self._notify)
         self._listeners: tuple[Listens, ...] = told
         self._tasks: set[asyncio.Task[None]] = set()
@@ -148,7 +148,7 @@ class Daemon:
         except ControlError:
             await self._close()
             raise
-        self._log.line("info", "started", items=len(self._driver.node.contenders), pid=os.getpid())
+        self._log.line("info", "started", items=len(self._driver.contenders.by_name), pid=os.getpid())
         self.dispatch(Tick())
         asyncio.get_running_loop().call_soon(self._learn, 0)
         if self._only_wind_up:
@@ -177,7 +177,7 @@ class Daemon:
         if self._ended.is_set():
             return
         self._driver.dispatch(event)
-        if (self._stopping or self._only_wind_up) and self._driver.node.stopped:
+        if (self._stopping or self._only_wind_up) and self._driver.contenders.stopped:
             self._ended.set()
 
     def _ended_child(self, event: HookEnded | RunEnded) -> None:
@@ -206,7 +206,7 @@ class Daemon:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._bug(asyncio.get_running_loop(), {"message": "a task failed", "exception": error})
 
-    def prepare(self, prepare: Prepare) -> None:
+    def prepare(self, prepare: PrepareWrite) -> None:
         """A connection is opened ahead, and the bytes are laid ready."""
         self._exchanges.prepare(prepare)
 
@@ -226,9 +226,9 @@ class Daemon:
         """TERM, then KILL, to its process group."""
         self._hooks.stop_run(stop)
 
-    def remember(self, remember: Remember) -> str:
+    def write_record(self, write: WriteRecord) -> str:
         """A line of the journal."""
-        return self._records.remember(remember)
+        return self._records.write(write)
 
     def finished(self, finished: Finished) -> None:
         """Whether an operator is needed decides the exit code."""
@@ -320,26 +320,33 @@ class Daemon:
         return self._follow(config)
 
     def _follow(self, config: Config) -> Reloaded:
-        node = self._driver.node
+        contenders = self._driver.contenders
         wanted = {settings.name: settings for settings in config.items}
-        fates = fates_of(node.contenders, node.waiting, wanted)
+        effects = plan_reload(contenders.by_name, contenders.waiting, wanted)
         self._log.adjust(config.log.level, config.log.format)
         self._doors.metrics.reloaded(True)
         for warning in config.warnings:
             self._log.line("warning", "configuration", why=str(warning))
-        reloaded = Reloaded(fates, tuple(changes_of(self._config, config)))
-        changed = {str(fate): ", ".join(name for name in fates if fates[name] is fate) for fate in Fate}
+        reloaded = Reloaded(effects, tuple(changes_of(self._config, config)))
+        changed = {
+            str(effect): ", ".join(name for name in effects if effects[name] is effect)
+            for effect in ReloadEffect
+        }
         self._log.line("info", "reloaded", process="; ".join(reloaded.process), **changed)
         self._config = config
         self._records.follow(config)
         self._hooks.inherit(self._inherited())
         self._learnable = config.items
         asyncio.get_running_loop().call_soon(self._learn, 0)
-        if self._doors.follow(config, {*node.contenders, *wanted}):
+        if self._doors.follow(config, {*contenders.by_name, *wanted}):
             self._start(self._doors.move())
         self._exchanges.follow(config)
-        going_on = [name for name, fate in fates.items() if fate in (Fate.UNCHANGED, Fate.CHANGES)]
-        self.dispatch(FileLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
+        going_on = [
+            name
+            for name, effect in effects.items()
+            if effect in (ReloadEffect.UNCHANGED, ReloadEffect.CHANGES)
+        ]
+        self.dispatch(ConfigLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
         self._lookout.follow(config)
         return reloaded
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from supervisor.control import Command, Outcome, Reply, Verb
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender import Contender
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
-from supervisor.core.reload import Fate
+from supervisor.core.reload import ReloadEffect
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.telemetry.stuck import remedy
 
@@ -35,11 +35,11 @@ class Operator:
 
     def __init__(
         self,
-        node: Node,
+        contenders: Contenders,
         dispatch: Callable[[Event], None],
         reload: Callable[[], Reloaded],
     ) -> None:
-        self._node = node
+        self._contenders = contenders
         self._dispatch = dispatch
         self._reload = reload
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
@@ -48,7 +48,7 @@ class Operator:
         """Do it and say what became of it; with all contenders the first refusal counts."""
         if command.verb is Verb.RELOAD:
             return await self._reloaded()
-        known = {**self._node.contenders, **self._node.waiting}
+        known = {**self._contenders.by_name, **self._contenders.waiting}
         if command.name is not None and command.name not in known:
             why = f"no such election or semaphore, there are {', '.join(sorted(known)) or 'none'}"
             return _cannot(command.verb, command.name, why, Outcome.UNKNOWN)
@@ -68,15 +68,15 @@ class Operator:
                 future.set_result(None)
 
     def _one(self, verb: Verb, name: str) -> Reply:
-        before = self._node.contenders.get(name)
-        if before is None or (before.role is Role.STOPPED and name in self._node.waiting):
-            others = ", ".join(sorted(self._node.waiting_for(name)))
+        before = self._contenders.by_name.get(name)
+        if before is None or (before.role is Role.STOPPED and name in self._contenders.waiting):
+            others = ", ".join(sorted(self._contenders.waiting_for(name)))
             return _cannot(verb, name, f"it begins when {others} has ended, of its name or its key")
         if why := _obstacle(verb, before):
             return _cannot(verb, name, why)
         self._dispatch(_EVENTS[verb](name))
-        after = self._node.contenders.get(name)
-        kept = None if after is None else after.ledger.kept
+        after = self._contenders.by_name.get(name)
+        kept = None if after is None else after.record_keeper.kept
         if after is not None and (kept is None or kept.paused != after.paused):
             return _cannot(
                 verb, name, "it is so now, but cannot be recorded: a restart forgets it (see the log)"
@@ -101,7 +101,7 @@ class Operator:
         return True
 
     async def _step_down(self, name: str, rest_s: float) -> Reply:
-        before = self._node.contenders.get(name)
+        before = self._contenders.by_name.get(name)
         tenure = None if before is None else before.tenure
         if before is None or tenure is None or not tenure.believes:
             role = Role.WAITING if before is None else before.role
@@ -119,7 +119,7 @@ class Operator:
 
     def _what_now(self, name: str, rest_s: float) -> str:
         """What this node does where it has stepped down and nobody took over, and how to have it back."""
-        contender = self._node.contenders.get(name)
+        contender = self._contenders.by_name.get(name)
         if contender is not None and contender.paused:
             return f"this node is paused, `consul-supervisor resume {name}` has it contend at once"
         if contender is not None and contender.role is Role.RESTING:
@@ -129,23 +129,23 @@ class Operator:
 
     def _has_given_up(self, name: str, session: str) -> bool:
         """Or cannot: then it is stuck."""
-        contender = self._node.contenders.get(name)
+        contender = self._contenders.by_name.get(name)
         if contender is None or self._is_stuck(name):
             return True
         return contender.tenure is None and session not in self._holders(name)
 
     def _is_stuck(self, name: str) -> bool:
-        contender = self._node.contenders.get(name)
+        contender = self._contenders.by_name.get(name)
         return contender is not None and contender.role is Role.STUCK
 
     def _holders(self, name: str) -> frozenset[str]:
-        contender = self._node.contenders.get(name)
-        view = None if contender is None else contender.claim.view
+        contender = self._contenders.by_name.get(name)
+        view = None if contender is None else contender.lock.view
         return frozenset() if view is None else frozenset(holder.session for holder in view.holders)
 
     def _others(self, name: str) -> frozenset[str]:
         """Without the session by which this node contends anew."""
-        contender = self._node.contenders.get(name)
+        contender = self._contenders.by_name.get(name)
         return self._holders(name) - ({contender.session.id} if contender is not None else set())
 
     async def _reloaded(self) -> Reply:
@@ -154,19 +154,23 @@ class Operator:
         except CannotReload as error:
             outcome = Outcome.FAULTY if error.faulty else Outcome.IMPOSSIBLE
             return Reply(outcome, str(error), error.lines)
-        changed = {name: fate for name, fate in sorted(reloaded.fates.items()) if fate is not Fate.UNCHANGED}
+        changed = {
+            name: effect
+            for name, effect in sorted(reloaded.effects.items())
+            if effect is not ReloadEffect.UNCHANGED
+        }
         await self._until(lambda: not any(self._pending(*each) for each in changed.items()), IN_FORCE_S)
-        items = (f"{name}: {fate}{self._pending(name, fate)}" for name, fate in changed.items())
+        items = (f"{name}: {effect}{self._pending(name, effect)}" for name, effect in changed.items())
         lines = [*reloaded.process, *items]
         return Reply(Outcome.DONE, "", tuple(lines) or ("nothing has changed",))
 
-    def _pending(self, name: str, fate: Fate) -> str:
+    def _pending(self, name: str, effect: ReloadEffect) -> str:
         """What is still to come; blank when it is done."""
-        contender = self._node.contenders.get(name)
-        if fate is Fate.ENDS:
+        contender = self._contenders.by_name.get(name)
+        if effect is ReloadEffect.ENDS:
             return "" if contender is None else f", but not ended yet (role: {contender.role})"
         if contender is None or contender.departing:
-            others = ", ".join(sorted(self._node.waiting_for(name)))
+            others = ", ".join(sorted(self._contenders.waiting_for(name)))
             if not others:
                 return ", but the file has changed since"
             return f", but it begins when {others} has ended"

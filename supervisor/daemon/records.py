@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.core.actions import LOSE_SIDE, Remember, StartHook, StartRun, Step
+from supervisor.core.actions import LOSE_SIDE, StartHook, StartRun, Step, WriteRecord
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import Origin, Start, marks_of, start, transitions_of
 from supervisor.filesystem.mounts import is_local
@@ -57,7 +57,7 @@ class Records:
                 remedy = "on_lose runs" if known else "see that nothing of it acts, then remove the file"
                 self._log.line("error", "journal-unreadable", item=name, why=str(record), remedy=remedy)
             else:
-                step, session = record.memory.step, record.memory.session
+                step, session = record.state.step, record.state.session
                 self._log.line("info", "recorded", item=name, step=step, session=session)
                 if session and _cluster(record.consul) != _cluster(self._consul):
                     self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
@@ -84,20 +84,20 @@ class Records:
         if known is None or not self._is_ours(known.identity):
             return
         yield from (group.transition for group in known.groups)
-        yield from transitions_of(known.memory)
-        if isinstance(record, Unreadable) and known.memory.session:
-            begun = ("acquire", "adopt") if known.memory.step in (Step.SESSION, Step.TENURE) else ()
-            yield from marks_of(known.memory.session, *begun, "run", *LOSE_SIDE)
+        yield from transitions_of(known.state)
+        if isinstance(record, Unreadable) and known.state.session:
+            begun = ("acquire", "adopt") if known.state.step in (Step.SESSION, Step.TENURE) else ()
+            yield from marks_of(known.state.session, *begun, "run", *LOSE_SIDE)
 
     def _is_ours(self, identity: Identity) -> bool:
         """Elsewhere the numbers of processes are somebody else's; a host may have been renamed."""
         here = self._journal.identity
         return (identity.machine, identity.boot) == (here.machine, here.boot)
 
-    def remember(self, remember: Remember) -> str:
+    def write(self, write: WriteRecord) -> str:
         """Blank when the kernel has it, else why not."""
-        why_not = self._journal.remember(remember)
-        self._complain(remember.item, why_not)
+        why_not = self._journal.write(write)
+        self._complain(write.item, why_not)
         return why_not
 
     def follow(self, config: Config) -> None:
@@ -141,7 +141,7 @@ def _cluster(consul: ConsulSettings) -> tuple[str | None, ...]:
 
 
 def _elsewhere(record: Recorded) -> str:
-    session, address = record.memory.session, record.consul.address
+    session, address = record.state.session, record.consul.address
     return f"session {session} was begun at {address}: if that is another cluster, destroy it there"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.config import Config, ConfigError
-from supervisor.core.reload import Fate
+from supervisor.core.reload import ReloadEffect
 from supervisor.filesystem.reading import NoAnswer
 
 STATE_DIR = "state_dir"
@@ -27,7 +27,7 @@ STOPPED = (
 class Reloaded:
     """What became of each item, by name, and a line for each changed setting of the process."""
 
-    fates: Mapping[str, Fate]
+    effects: Mapping[str, ReloadEffect]
     process: tuple[str, ...]
 
 

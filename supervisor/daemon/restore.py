@@ -8,11 +8,11 @@ on record is ever passed over. Pure: records and settings in, contenders out.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from supervisor.core.actions import LOSE_SIDE, NOTHING, Memory, Reason, Step
+from supervisor.core.actions import EMPTY_RECORD, LOSE_SIDE, Reason, Record, Step
 from supervisor.core.contender import Contender, contender_of, departing_contender
 from supervisor.core.contenders import Successor
 from supervisor.core.record import is_adoptable
-from supervisor.core.reload import in_the_way
+from supervisor.core.reload import blockers_of
 from supervisor.core.settings import ItemSettings, Wanted
 from supervisor.journal import Identity, Recorded, Unreadable
 
@@ -57,15 +57,15 @@ def start(
     for each in wanted:
         settings = each.settings
         record = records.get(settings.name)
-        memory = NOTHING if record is None else _memory(record, origin)
-        after = in_the_way(settings, departing)
+        state = EMPTY_RECORD if record is None else _state(record, origin)
+        after = blockers_of(settings, departing)
         if settings.name in departing:
-            memory = replace(NOTHING, paused=memory.paused)
+            state = replace(EMPTY_RECORD, paused=state.paused)
         if any(departing[name].paused for name in after):
-            memory = replace(memory, paused=True)
+            state = replace(state, paused=True)
         recorded = None if record is None else record.settings
         contender = contender_of(
-            each, instance=origin.instance, memory=memory, recorded=recorded, now=origin.now
+            each, instance=origin.instance, record=state, recorded=recorded, now=origin.now
         )
         if after and contender.tenure is None:
             successors.append(Successor(contender, after))
@@ -80,37 +80,37 @@ def _departing_of(
     """What is on record and cannot go on as the file has it now."""
     departing = {}
     for name, record in records.items():
-        memory, settings = _memory(record, origin), wanted.get(name)
+        state, settings = _state(record, origin), wanted.get(name)
         if record.settings is None:
             continue
-        if settings is None or not is_adoptable(memory, record.settings, settings):
+        if settings is None or not is_adoptable(state, record.settings, settings):
             departing[name] = departing_contender(
-                record.settings, spread=0.5, instance=origin.instance, memory=memory, now=origin.now
+                record.settings, spread=0.5, instance=origin.instance, record=state, now=origin.now
             )
     return departing
 
 
-def _memory(record: Recorded | Unreadable, origin: Origin) -> Memory:
+def _state(record: Recorded | Unreadable, origin: Origin) -> Record:
     """Of a record that cannot be read the worst is taken for true: on_lose runs, once. A pause that its
     older lines tell of stays in force, because an operator can see and end it."""
     if isinstance(record, Unreadable):
         session = f"{UNKNOWN_SESSION}-{origin.instance}"
-        paused = record.last is not None and record.last.memory.paused
-        return Memory(Step.LOSING, session=session, reason=Reason.CRASHED, paused=paused, foreign=True)
-    memory = record.memory
-    if memory.step is Step.NONE:
-        return memory
-    if memory.step in (Step.TENURE, Step.HOLDING) and _was_losing(record):
-        memory = replace(memory, step=Step.LOSING, reason=Reason.CRASHED)
-    return replace(memory, foreign=memory.foreign or record.identity != origin.identity)
+        paused = record.last is not None and record.last.state.paused
+        return Record(Step.LOSING, session=session, reason=Reason.CRASHED, paused=paused, foreign=True)
+    state = record.state
+    if state.step is Step.NONE:
+        return state
+    if state.step in (Step.TENURE, Step.HOLDING) and _was_losing(record):
+        state = replace(state, step=Step.LOSING, reason=Reason.CRASHED)
+    return replace(state, foreign=state.foreign or record.identity != origin.identity)
 
 
-def transitions_of(memory: Memory) -> tuple[str, ...]:
+def transitions_of(state: Record) -> tuple[str, ...]:
     """The hooks that may have been under way at the crash; a finished on_acquire is not among them."""
-    if memory.step in (Step.NONE, Step.SESSION, Step.STUCK):
+    if state.step in (Step.NONE, Step.SESSION, Step.STUCK):
         return ()
-    begun = ("acquire", "adopt") if memory.step is Step.TENURE else ()
-    return marks_of(memory.session, *begun, "run", *LOSE_SIDE)
+    begun = ("acquire", "adopt") if state.step is Step.TENURE else ()
+    return marks_of(state.session, *begun, "run", *LOSE_SIDE)
 
 
 def marks_of(session: str, *events: str) -> tuple[str, ...]:
@@ -120,5 +120,5 @@ def marks_of(session: str, *events: str) -> tuple[str, ...]:
 
 def _was_losing(record: Recorded) -> bool:
     """A crash came between the begin of on_lose and the record of it, but its process was found."""
-    lose = marks_of(record.memory.session, *LOSE_SIDE)
+    lose = marks_of(record.state.session, *LOSE_SIDE)
     return any(group.transition in lose for group in record.groups)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import NOTHING, Memory, Remember, Step
+from supervisor.core.actions import EMPTY_RECORD, Record, Step, WriteRecord
 from supervisor.core.settings import ItemSettings
 from supervisor.filesystem.reading import NoAnswer, Pulse
 from supervisor.hooks.leftovers import Group
@@ -85,7 +85,7 @@ class _File:
     withheld, is no longer what its settings' line says. ``unsettled``: no line says what ``groups`` is."""
 
     path: Path
-    memory: Memory = NOTHING
+    state: Record = EMPTY_RECORD
     groups: tuple[Group, ...] = ()
     settings: ItemSettings | None = None
     fd: int = -1
@@ -187,8 +187,8 @@ class Journal:
     def _go_on(self, item: str, found: Recorded) -> None:
         """A hook may begin before our first record: its group then stands beside what we found."""
         file = self._file(item)
-        foreign = found.memory.foreign or found.identity != self.identity
-        file.memory = replace(found.memory, foreign=foreign)
+        foreign = found.state.foreign or found.identity != self.identity
+        file.state = replace(found.state, foreign=foreign)
         file.settings = found.settings
 
     def _content(self, path: Path) -> bytes:
@@ -205,14 +205,14 @@ class Journal:
 
     # --- writing -------------------------------------------------------------------------------
 
-    def remember(self, remember: Remember) -> str:
+    def write(self, write: WriteRecord) -> str:
         """Blank when the kernel has it; else why not, and what stood there before still does."""
-        file = self._file(remember.item)
-        known = file.memory
-        why_not = self._write(file, remember.memory, remember.settings)
-        if why_not and remember.memory.step is Step.SESSION and known.step in ENDED_FROM:
+        file = self._file(write.item)
+        known = file.state
+        why_not = self._write(file, write.record, write.settings)
+        if why_not and write.record.step is Step.SESSION and known.step in ENDED_FROM:
             why_not = self._forget(file) and why_not
-        if not why_not and replace(known, contact=0.0) != replace(remember.memory, contact=0.0):
+        if not why_not and replace(known, contact=0.0) != replace(write.record, contact=0.0):
             self._wants_disk(file.path)
         return why_not
 
@@ -241,7 +241,7 @@ class Journal:
         """What has changed of its groups is on record from now on; else why not."""
         file = self._recorded_file(item)
         assert file is not None and file.settings is not None, f"{item} owes no record"
-        return self._write(file, file.memory, file.settings)
+        return self._write(file, file.state, file.settings)
 
     def _recorded_file(self, item: str) -> _File | None:
         """None for an item without a record: of that nothing could be wound up, so nothing is kept."""
@@ -252,7 +252,7 @@ class Journal:
         """On a full disk: that a tenure has ended can also be said by no record at all. The session is
         then left to its TTL, should we crash before it is destroyed."""
         file.groups = ()
-        return self._write(file, NOTHING, file.settings) if file.settings is not None else ""
+        return self._write(file, EMPTY_RECORD, file.settings) if file.settings is not None else ""
 
     def _file(self, item: str) -> _File:
         file = self._files.get(item)
@@ -260,18 +260,18 @@ class Journal:
             file = self._files[item] = _File(self._directory / f"{item}{SUFFIX}")
         return file
 
-    def _write(self, file: _File, memory: Memory, settings: ItemSettings) -> str:
+    def _write(self, file: _File, state: Record, settings: ItemSettings) -> str:
         try:
             self._pulse.check(WRITE_WITHIN_S)
-            if is_at_rest(memory, file.groups):
+            if is_at_rest(state, file.groups):
                 self._remove(file)
             else:
-                line = state_line(memory, file.groups, self.identity, _wall_clock())
-                begins = file.memory.step not in ENDED_FROM or memory.step in (Step.TENURE, Step.HOLDING)
+                line = state_line(state, file.groups, self.identity, _wall_clock())
+                begins = file.state.step not in ENDED_FROM or state.step in (Step.TENURE, Step.HOLDING)
                 self._append(file, line, settings, keeps_room=begins)
         except OSError as error:
             return f"cannot write {file.path}: {error.strerror}"
-        file.memory, file.unsettled = memory, False
+        file.state, file.unsettled = state, False
         return ""
 
     def _append(self, file: _File, line: bytes, settings: ItemSettings, *, keeps_room: bool) -> None:

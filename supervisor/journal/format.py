@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import NOTHING, Memory, Step
+from supervisor.core.actions import EMPTY_RECORD, Record, Step
 from supervisor.core.settings import ItemSettings, Settings
 from supervisor.formats.semaphore_record import SESSION
 from supervisor.hooks.leftovers import Group
@@ -45,7 +45,7 @@ class Recorded:
 
     settings: ItemSettings
     consul: ConsulSettings
-    memory: Memory
+    state: Record
     identity: Identity
     groups: tuple[Group, ...] = ()
     withheld: tuple[str, ...] = ()
@@ -73,11 +73,11 @@ def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tupl
     return _line(content | {"consul": reached, "withheld": to_plain(withheld)})
 
 
-def state_line(memory: Memory, groups: tuple[Group, ...], identity: Identity, time: str) -> bytes:
+def state_line(record: Record, groups: tuple[Group, ...], identity: Identity, time: str) -> bytes:
     """The whole truth of this moment. ``time``: of the wall clock, for who reads the file."""
-    state = to_plain(memory)
+    state = to_plain(record)
     for name in ("leader", "previous_leader"):
-        if len(getattr(memory, name) or b"") > LEADER_BYTES_MAX:
+        if len(getattr(record, name) or b"") > LEADER_BYTES_MAX:
             del state[name]
     content = {"record": "state", "time": time} | state | to_plain(identity)
     return _line(content | {"groups": [to_plain(group) for group in groups]})
@@ -124,7 +124,7 @@ def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
         return Recorded(
             settings=from_plain(Settings, settings["settings"]),
             consul=from_plain(ConsulSettings, settings["consul"]),
-            memory=_memory(state),
+            state=_state(state),
             identity=from_plain(Identity, state),
             groups=from_plain(tuple[Group, ...], state["groups"]),
             withheld=from_plain(tuple[str, ...], settings["withheld"]),
@@ -133,16 +133,16 @@ def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
         raise Unreadable(f"it is not a record of this program: {error}") from error
 
 
-def _memory(state: dict[str, Any]) -> Memory:
+def _state(state: dict[str, Any]) -> Record:
     """Read what is on record. Forget a session whose ID Consul cannot have made, because a broken peer once
     told it and nothing is there to be ended. Raises ValueError where a tenure is said to have had one."""
-    memory = from_plain(Memory, state)
-    assert isinstance(memory, Memory)
-    if memory.session and not SESSION.fullmatch(memory.session):
-        if memory.step is not Step.SESSION:
+    record = from_plain(Record, state)
+    assert isinstance(record, Record)
+    if record.session and not SESSION.fullmatch(record.session):
+        if record.step is not Step.SESSION:
             raise ValueError("the session of its tenure has no ID of Consul")
-        return Memory(paused=memory.paused)
-    return memory
+        return Record(paused=record.paused)
+    return record
 
 
 def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
@@ -162,7 +162,7 @@ def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
 _NO_STATE: dict[str, Any] = {
     "record": "state",
     "groups": [],
-    **to_plain(NOTHING),
+    **to_plain(EMPTY_RECORD),
     **to_plain(Identity("", "", "")),
 }
 
@@ -183,6 +183,6 @@ def _content(line: bytes) -> dict[str, Any] | None:
     return None
 
 
-def is_at_rest(memory: Memory, groups: tuple[Group, ...]) -> bool:
+def is_at_rest(record: Record, groups: tuple[Group, ...]) -> bool:
     """Whether there is nothing that a crash could make us forget."""
-    return memory == NOTHING and not groups
+    return record == EMPTY_RECORD and not groups

@@ -13,16 +13,15 @@ from dataclasses import dataclass, field, replace
 from supervisor.core.actions import (
     LOSE_SIDE,
     Action,
-    Became,
     CannotStart,
     Reason,
     Role,
+    RoleChanged,
     StartHook,
     StartRun,
     StopRun,
 )
 from supervisor.core.events import (
-    Altered,
     Answered,
     Denied,
     Event,
@@ -30,9 +29,10 @@ from supervisor.core.events import (
     HookEnded,
     Ineligible,
     Outcome,
+    RecordWritten,
     Refused,
-    Remembered,
     RunEnded,
+    SessionAltered,
     Throttled,
     Unknown,
 )
@@ -55,7 +55,7 @@ TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # while it goes on, and once
     ),
     Denied: ("Consul refuses: ", "Consul refused: "),
     Refused: ("Consul refuses what the file asks for: ", "Consul refused what the file asked for: "),
-    Altered: (f"{ALTERED}: ", f"{ALTERED}: "),
+    SessionAltered: (f"{ALTERED}: ", f"{ALTERED}: "),
     Ineligible: ("not eligible: ", "was not eligible: "),
 }
 
@@ -179,8 +179,8 @@ class History:
                 self._answered(event)
             case HookEnded() | RunEnded():
                 self._ended(event)
-            case Remembered(remember, why_not):
-                self._remembered(remember.item, why_not)
+            case RecordWritten(write, why_not):
+                self._remembered(write.item, why_not)
         for action in actions:
             match action:
                 case StartHook(context=context) if context.event == "check":
@@ -189,7 +189,7 @@ class History:
                     self._started(action)
                 case StopRun(started) if started in self._running:
                     self._running[started][1].asked_to_end = True
-                case Became():
+                case RoleChanged():
                     self._became(action)
                 case CannotStart(item, (fault, *_)):
                     how = f"{fault.why}: {fault.remedy}"
@@ -218,7 +218,7 @@ class History:
             self._over(story, CONSUL)
         if isinstance(outcome, Denied):
             story.denied[kind] = now
-        if isinstance(outcome, Unknown | Denied | Refused | Ineligible | Altered):
+        if isinstance(outcome, Unknown | Denied | Refused | Ineligible | SessionAltered):
             ended_by = CONSUL if isinstance(outcome, Unknown) else kind
             present, past = (f"{said}{outcome.why}" for said in TROUBLES[type(outcome)])
             self._mishap(story, present, past, ended_by)
@@ -305,7 +305,7 @@ class History:
 
     # --- roles -----------------------------------------------------------------------------------
 
-    def _became(self, became: Became) -> None:
+    def _became(self, became: RoleChanged) -> None:
         story = self._of(became.item)
         if became.role is Role.ACQUIRING:
             self._enter(story, "acquire", became.reason)

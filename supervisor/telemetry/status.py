@@ -14,10 +14,9 @@ from typing import Any
 
 from supervisor.core.actions import Fault, Holder, Reason, Role
 from supervisor.core.contender import Contender
-from supervisor.core.contenders import Node
-from supervisor.core.lock.semaphore import Slots
+from supervisor.core.contenders import Contenders
+from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.settings import SemaphoreSettings
-from supervisor.core.tenure import Phase
 from supervisor.telemetry.history import ALTERED, Attempt, History, Mishap, Story, Transition
 from supervisor.telemetry.stuck import remedy, why_stuck
 
@@ -35,14 +34,6 @@ class Facts:
     pid: int
     config: str | None
     consul: str
-
-
-def holds(contender: Contender, now: float) -> bool:
-    """Whether this node may act as holder at this instant: on_acquire is done, the lease is valid."""
-    tenure = contender.tenure
-    if tenure is None or tenure.phase is not Phase.HOLDING:
-        return False
-    return now < tenure.expires_at(contender.lease)
 
 
 def lease_left_s(contender: Contender, now: float) -> float | None:
@@ -67,13 +58,13 @@ class Status:
 
     def __init__(
         self,
-        node: Node,
+        contenders: Contenders,
         history: History,
         facts: Facts,
         wall: Callable[[], float],
         clock: Callable[[], float],
     ) -> None:
-        self._node = node
+        self._contenders = contenders
         self._history = history
         self._facts = facts
         self._wall = wall
@@ -85,23 +76,23 @@ class Status:
 
         Of two with one name the one that is being wound up comes first.
         """
-        return self._node.waiting | self._node.contenders
+        return self._contenders.waiting | self._contenders.by_name
 
     def item(self, name: str) -> Contender | None:
         """The item of this name."""
-        return self._node.contenders.get(name) or self._node.waiting.get(name)
+        return self._contenders.by_name.get(name) or self._contenders.waiting.get(name)
 
     def holds(self, name: str) -> bool | None:
         """Whether this node holds it at this instant; None when there is no such item."""
         contender = self.item(name)
-        return None if contender is None else holds(contender, self._clock())
+        return None if contender is None else contender.may_act(self._clock())
 
     def troubles(self) -> list[str]:
         """What makes this daemon unhealthy, a line each; none when it is healthy."""
         now = self._clock()
         found = [
             f"{name} {trouble}"
-            for name, contender in self._node.contenders.items()
+            for name, contender in self._contenders.by_name.items()
             for trouble in _troubles(contender, self._history.story(name), now)
         ]
         if self._history.token_refused(now):
@@ -146,7 +137,7 @@ class Status:
     def _item(self, name: str, contender: Contender, now: float) -> str:
         """What the clock changes is written anew each time, the rest when it has changed."""
         story, texts = self._history.story(name), self._texts.get(name)
-        after = frozenset() if name in self._node.contenders else self._node.waiting_for(name)
+        after = frozenset() if name in self._contenders.by_name else self._contenders.waiting_for(name)
         if texts is None or texts.version != story.version or texts.story is not story:
             texts = self._texts[name] = _Texts(story, story.version, _told(story))
         runs_out = lease_runs_out(contender, now)
@@ -157,7 +148,7 @@ class Status:
             texts.fields = _text(fields)[1:-1]
         left_s = lease_left_s(contender, now)
         left = "null" if left_s is None else f"{left_s:.3f}"
-        held = "true" if holds(contender, now) else "false"
+        held = "true" if contender.may_act(now) else "false"
         return f'{{"name":"{name}","holds":{held},"lease_left_s":{left},{texts.fields},{texts.told}'
 
     def _warnings(
@@ -211,7 +202,7 @@ def _troubles(contender: Contender, story: Story, now: float) -> Iterator[str]:
         yield "was given up: Consul could not be heard for as long as the lease allows"
     if tenure is not None and tenure.believes and contender.faults:
         yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
-    if contender.ledger.refused is not None:
+    if contender.record_keeper.refused is not None:
         yield f"cannot be recorded: {story.unrecorded or 'see the log'}"
 
 
@@ -220,14 +211,14 @@ def _cannot_start(fault: Fault) -> str:
 
 
 def _fields(contender: Contender) -> dict[str, Any]:
-    settings, tenure, claim = contender.settings, contender.tenure, contender.claim
+    settings, tenure, lock = contender.settings, contender.tenure, contender.lock
     limits: dict[str, Any] = {"limit": None, "effective_limit": None, "holders": None}
-    leader = claim.view.leader if claim.view is not None else None
-    if isinstance(settings, SemaphoreSettings) and isinstance(claim, Slots):
-        held = () if claim.view is None else claim.view.holders
+    leader = lock.view.leader if lock.view is not None else None
+    if isinstance(settings, SemaphoreSettings) and isinstance(lock, SemaphoreLock):
+        held = () if lock.view is None else lock.view.holders
         limits = {
             "limit": settings.limit,
-            "effective_limit": claim.effective_limit,
+            "effective_limit": lock.effective_limit,
             "holders": [_holder(each) for each in held],
         }
     return {

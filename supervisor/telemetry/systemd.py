@@ -12,11 +12,11 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from supervisor.core.actions import Action, Became, Role
+from supervisor.core.actions import Action, Role, RoleChanged
 from supervisor.core.contender import Contender
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, StopAsked, Tick
-from supervisor.core.lane import NEVER
+from supervisor.core.lane import LONG_AGO
 from supervisor.core.tenure import Phase
 
 BEATS_EACH = 3  # in the time that systemd waits for one: two may be late or lost
@@ -24,7 +24,7 @@ BEAT_EVERY_S = 3.0  # where systemd watches nothing, for what on_lose still need
 EXTENSION_S = 20.0  # two beats missed, then a release and a destroy without an answer
 STATUS_CHARS_MAX = 300  # a line of `systemctl status`
 
-_LOSE_SIDE = (Phase.CLEARING, Phase.LOSING, Phase.FAILING)
+_LOSE_SIDE = (Phase.STOPPING, Phase.LOSING, Phase.LAST_RESORT)
 _TOLD = (
     Role.STUCK,
     Role.LOSING,
@@ -42,14 +42,18 @@ class Notify:
     """
 
     def __init__(
-        self, node: Node, environ: Mapping[str, str], clock: Callable[[], float], warn: Callable[[str], None]
+        self,
+        contenders: Contenders,
+        environ: Mapping[str, str],
+        clock: Callable[[], float],
+        warn: Callable[[str], None],
     ) -> None:
-        self._node = node
+        self._contenders = contenders
         self._address = environ.get("NOTIFY_SOCKET", "")
         self._clock = clock
         self._warn = warn
         self._beat_every_s = beat_every_s(environ, os.getpid())
-        self._beat_at = -NEVER
+        self._beat_at = LONG_AGO
         self._owed: dict[str, str] = {}
         self._heard: set[str] = set()
         self._ready = self._stopping = self._complained = False
@@ -59,10 +63,10 @@ class Notify:
         """What follows from a turn for systemd; to be called behind whatever logs it."""
         if not self._address:
             return
-        contenders = tuple(self._node.contenders.values())
+        contenders = tuple(self._contenders.by_name.values())
         if isinstance(event, StopAsked):
             self._stopping = True
-            self._beat_at = -NEVER  # it has as long as the unit says, which may be less than a beat
+            self._beat_at = LONG_AGO  # it has as long as the unit says, which may be less than a beat
             self._owed |= {"STOPPING": "1"}
         elif isinstance(event, Answered):
             self._heard.add(event.request.item)
@@ -70,7 +74,7 @@ class Notify:
         if not self._ready and not self._stopping and not unheard(contenders, self._heard):
             self._ready = True
             self._owed |= {"READY": "1"}
-        if not was_ready or isinstance(event, Tick) or any(isinstance(each, Became) for each in actions):
+        if not was_ready or isinstance(event, Tick) or any(isinstance(each, RoleChanged) for each in actions):
             self._tell_status(contenders)
         self._beat(contenders)
         self._send()

@@ -112,13 +112,13 @@ def good(request: Request) -> dict[str, Reply]:
             return {"it lives": _json([{"ID": session, "LockDelay": 15 * 10**9, "Name": "ours"}])}
         case a.DestroySession():
             return {"done": Reply(200, b"true")}
-        case a.Release(value=b"") | a.Leave() | a.SetRoster():
+        case a.Release(value=b"") | a.LeaveSemaphore() | a.WriteSemaphoreRecord():
             return {"done": _written(getattr(request, "key", "k"), "")}
         case a.Release():
             return {"done": Reply(200, b"true"), "not held": Reply(200, b"false")}
         case a.Acquire(key=key, session=session) | a.Rewrite(key=key, session=session):
             return {"ours": _written(key, session)}
-        case a.Enroll(prefix=prefix, session=session) | a.TakeSlot(prefix=prefix, session=session):
+        case a.JoinSemaphore(prefix=prefix, session=session) | a.TakeSlot(prefix=prefix, session=session):
             entries = [_entry(f"{prefix}/{session}", session, 50), _entry(f"{prefix}/.lock", "", 61)]
             return {"seated": _json({"Results": [{"KV": entry} for entry in entries]})}
         case a.ReadKey(key=key) | a.WatchKey(key=key):
@@ -174,10 +174,10 @@ REQUESTS: tuple[Request, ...] = (
     a.Release(*_WHO, "k", "s", b""),
     a.ReadKey(*_WHO, "k"),
     a.WatchKey(*_WHO, "k", 5, 30.0, True),
-    a.Enroll(*_WHO, "p", "s", b"me", _ROSTER, 0),
+    a.JoinSemaphore(*_WHO, "p", "s", b"me", _ROSTER, 0),
     a.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
-    a.Leave(*_WHO, "p", "s"),
-    a.SetRoster(*_WHO, "p", _ROSTER, 60),
+    a.LeaveSemaphore(*_WHO, "p", "s"),
+    a.WriteSemaphoreRecord(*_WHO, "p", _ROSTER, 60),
     a.ReadSlots(*_WHO, "p"),
     a.WatchSlots(*_WHO, "p", 5, 30.0, True),
 )

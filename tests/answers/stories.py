@@ -88,7 +88,7 @@ def leads() -> Iterator[Play]:
     while not any(isinstance(request, a.RenewSession) for request in play.under_way):
         play.happens(play.deadline, e.Tick())
     yield play
-    play.on(play.now, a.RenewSession, e.Dead())
+    play.on(play.now, a.RenewSession, e.SessionGone())
     yield play
     play.on(play.now, a.ReadKey, OURS)
     play.happens(play.now, e.SettingsChanged("n", replace(play.contender.settings, value=b"new")))
@@ -155,8 +155,8 @@ def observes() -> Iterator[Play]:
 
 def adopts() -> Iterator[Play]:
     """What an earlier process has left on record."""
-    memory = elections.holding().records[-1]
-    play = Play(elections.contender(), memory, now=2.0)
+    record = elections.holding().records[-1]
+    play = Play(elections.contender(), record, now=2.0)
     play.happens(2.0, e.Tick())
     yield play
     play.on(2.1, a.ReadKey, OURS)
@@ -183,12 +183,12 @@ def takes_a_slot() -> Iterator[Play]:
     yield play
     play.on(0.2, a.WatchSlots, slots.view("o1", "o2", "o3", at=slots.lock("o1", "o2", "o3")))
     yield play
-    play.on(0.3, a.Enroll, e.Seated(e.Indexes(50, 50, 1), None))
+    play.on(0.3, a.JoinSemaphore, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
     yield play
     line = slots.view("o1", "o2", "s", at=slots.lock("o1", "o2", index=70), index=70)
     play.on(0.4, a.WatchSlots, line)
     yield from _until(play, a.TakeSlot)
-    play.on(play.now, a.TakeSlot, e.Raced())
+    play.on(play.now, a.TakeSlot, e.LostRace())
     yield from _until(play, a.ReadSlots)
     play.on(play.now, a.ReadSlots, line)
     yield from _until(play, a.TakeSlot)
@@ -200,8 +200,8 @@ def takes_a_slot() -> Iterator[Play]:
     play.on(play.now, a.Rewrite, e.Done())
     play.happens(play.now, e.StepDownAsked("n", 5.0))
     play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
-    yield from _until(play, a.Leave)
-    play.on(play.now, a.Leave, e.Raced())
+    yield from _until(play, a.LeaveSemaphore)
+    play.on(play.now, a.LeaveSemaphore, e.LostRace())
     yield from _until(play, a.ReadSlots)
 
 
@@ -216,7 +216,7 @@ def leaves_the_line() -> Iterator[Play]:
     """A process that ends, with a try whose answer never came."""
     play = slots.full()
     play.happens(0.5, e.StopAsked())
-    yield from _until(play, a.Leave)
+    yield from _until(play, a.LeaveSemaphore)
 
 
 def _until(play: Play, kind: type[a.Request]) -> Iterator[Play]:

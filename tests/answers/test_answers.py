@@ -66,7 +66,7 @@ def test_each_kind_of_trouble_is_told_from_the_others() -> None:
     assert isinstance(create["429 connections"], e.Failed)
     assert "http_max_conns_per_client" in create["429 connections"].why
     assert type(create["no answer"]) is e.Unknown
-    assert isinstance(renewal["200 of an altered session"], e.Altered)
+    assert isinstance(renewal["200 of an altered session"], e.SessionAltered)
 
 
 def test_a_refusal_says_what_would_mend_it() -> None:
@@ -109,7 +109,7 @@ def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
     pending = {
         type(request) for story in STORIES for moment in moments(story) for request in moment.play.under_way
     }
-    assert {*ENDPOINTS} - pending == {a.SetRoster}
+    assert {*ENDPOINTS} - pending == {a.WriteSemaphoreRecord}
 
 
 def test_the_table_names_every_request_and_answer() -> None:

@@ -79,8 +79,8 @@ def may_happen(world: World, hostile: frozenset[type], *, stop: bool) -> Iterato
 def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e.Event]:
     monitor = world.monitor
     if monitor.asked is not None:
-        yield e.Remembered(monitor.asked)
-        yield e.Remembered(monitor.asked, "full")
+        yield e.RecordWritten(monitor.asked)
+        yield e.RecordWritten(monitor.asked, "full")
         return
     name = world.contender.settings.name
     for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked):
@@ -92,8 +92,8 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield e.HooksChecked(name, (FAULT,))
     if e.StepDownAsked in hostile:
         yield e.StepDownAsked(name, 2.0)
-    if e.Resumed in hostile:
-        yield e.Resumed(GRID_S)
+    if e.Stalled in hostile:
+        yield e.Stalled(GRID_S)
     for request in monitor.pending:
         if type(request) in hostile:
             for outcome in every_answer(world, request):
@@ -115,8 +115,8 @@ def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.E
     name, in_file = election.settings.name, election.next_settings or election.settings
     if election.stopping:
         return
-    if e.Dropped in hostile:
-        yield e.Dropped(name)
+    if e.ItemRemoved in hostile:
+        yield e.ItemRemoved(name)
     if e.SettingsChanged in hostile:
         new = in_file.value == b"me"
         down = tuple(replace(hook, timeout_s=0.5 if new else 1.0) for hook in in_file.on_lose)
@@ -127,7 +127,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
     """What happens before anything else can: a sane answer, the good end of a hook."""
     monitor = world.monitor
     if monitor.asked is not None:
-        return e.Remembered(monitor.asked) if a.Remember not in hostile else None
+        return e.RecordWritten(monitor.asked) if a.WriteRecord not in hostile else None
     for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
         if type(request) not in hostile:
             outcome = e.Unknown("silence") if silent else sane_answer(world, request)
@@ -147,12 +147,12 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
 
 def sane_answer(world: World, request: a.Request) -> e.Outcome | None:
     """None: a watch that has no news waits on."""
-    tenure, view = world.contender.tenure, world.contender.claim.view
+    tenure, view = world.contender.tenure, world.contender.lock.view
     match request:
         case a.CreateSession():
             return e.Created(f"s{world.sessions}")
         case a.RenewSession():
-            return e.Alive()
+            return e.SessionAlive()
         case a.Acquire():
             return e.Won(OURS.create_index, OURS.modify_index, OURS.lock_index)
         case a.ReadSession():
@@ -174,11 +174,11 @@ def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
             yield from (e.Created(f"s{world.sessions}"), e.Refused(""), e.Ineligible(""), e.Denied(""))
             yield e.Throttled("")
         case a.RenewSession():
-            yield from (e.Alive(), e.Altered("lock-delay"), e.Dead(), e.Denied(""))
+            yield from (e.SessionAlive(), e.SessionAltered("lock-delay"), e.SessionGone(), e.Denied(""))
         case a.Acquire():
-            yield from (e.Won(3, 7, 1), e.LockDelayed(), e.Raced(), e.Dead(), e.Denied(""))
+            yield from (e.Won(3, 7, 1), e.LockDelayed(), e.LostRace(), e.SessionGone(), e.Denied(""))
         case a.Rewrite():
-            yield from (e.Done(), e.LockDelayed(), e.Raced(), e.Dead(), e.Denied(""))
+            yield from (e.Done(), e.LockDelayed(), e.LostRace(), e.SessionGone(), e.Denied(""))
         case a.Release() | a.DestroySession():
             yield from (e.Done(), e.Denied(""))
         case a.ReadSession():

@@ -21,7 +21,7 @@ from supervisor.core import events as e
 from supervisor.core.contender import Contender, departing_contender, new_contender
 from supervisor.core.lock.semaphore import LOCK
 from supervisor.core.record import is_adoptable
-from supervisor.core.reload import Fate, fates_of
+from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.core.step import step
 from tests.core.sameness import Key, Naming, part
@@ -30,8 +30,8 @@ from tests.core.walks import hook
 STATES_MAX = 300_000
 NAMES_EACH = 4  # of a node's sessions; a name is used again when nothing knows it any more
 PRUNE_DELAY_S = 6.0
-WRITES = (a.Enroll, a.TakeSlot, a.Leave, a.DestroySession, a.Rewrite)
-Write = a.Enroll | a.TakeSlot | a.Leave | a.DestroySession | a.Rewrite
+WRITES = (a.JoinSemaphore, a.TakeSlot, a.LeaveSemaphore, a.DestroySession, a.Rewrite)
+Write = a.JoinSemaphore | a.TakeSlot | a.LeaveSemaphore | a.DestroySession | a.Rewrite
 
 
 class TooMany(AssertionError):
@@ -120,8 +120,8 @@ class Consul:
         match request:
             case a.RenewSession(session=session):
                 if session not in self.alive:
-                    return self, e.Dead()
-                return self, e.Altered("behavior") if session in self.altered else e.Alive()
+                    return self, e.SessionGone()
+                return self, e.SessionAltered("behavior") if session in self.altered else e.SessionAlive()
             case a.DestroySession(session=session):
                 return self.without(session), e.Done()
             case a.ReadSlots() | a.WatchSlots():
@@ -131,14 +131,14 @@ class Consul:
                 there = self.lock is not None if name == LOCK else self.has_key(name)
                 session = "" if name == LOCK else name
                 return self, e.KeyView(self.index, session, b"", 1, 1, 1) if there else e.KeyView(self.index)
-            case a.Enroll(session=session):
+            case a.JoinSemaphore(session=session):
                 if session not in self.alive:
-                    return self, e.Dead()
+                    return self, e.SessionGone()
                 consul = self if self.has_key(session) else self._enrolled(session, float(request.value))
                 return consul._changed(request, request.roster, request.index, consul.index)
             case a.TakeSlot(session=session):
                 if not self.has_key(session):
-                    return self, e.Raced()
+                    return self, e.LostRace()
                 return self._changed(request, request.roster, request.index, self.index + 1)
             case a.Rewrite(session=session, value=value):
                 keys = tuple(
@@ -146,11 +146,11 @@ class Consul:
                     for name, created, delay_s in self.keys
                 )
                 if not self.has_key(session):
-                    return self, e.Raced()
+                    return self, e.LostRace()
                 return replace(self, keys=keys, index=self.index + (keys != self.keys)), e.Done()
-            case a.Leave(session=session):
+            case a.LeaveSemaphore(session=session):
                 consul, outcome = self._changed(request, request.roster, request.index, self.index + 1)
-                if isinstance(outcome, e.Raced):
+                if isinstance(outcome, e.LostRace):
                     return self, outcome
                 return consul.deleted(session) if consul.has_key(session) else consul, e.Done()
         raise AssertionError(request)
@@ -164,14 +164,14 @@ class Consul:
     ) -> tuple["Consul", e.Outcome]:
         """The check-and-set of this step, if it has one; all of the step or nothing."""
         if roster is not None and expected != (0 if self.lock is None else self.lock.modify_index):
-            return self, e.Raced()  # the caller drops what it had done before
+            return self, e.LostRace()  # the caller drops what it had done before
         consul = self
         if roster is not None:
             created = index if self.lock is None else self.lock.create_index
             consul = replace(self, lock=e.LockKey(created, index, roster), index=index)
-        lock = None if roster is None else e.Indexes(1, index, 0)
+        lock = None if roster is None else e.KeyIndexes(1, index, 0)
         ours = next((key[1] for key in consul.keys if key[0] == getattr(request, "session", "")), 0)
-        return consul, e.Seated(e.Indexes(ours, ours, 1), lock)
+        return consul, e.SlotWritten(e.KeyIndexes(ours, ours, 1), lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Node:
     is judged, for nobody tells it when its supervisor has died and its last room is over."""
 
     contender: Contender | None
-    memory: a.Memory = a.NOTHING
+    record: a.Record = a.EMPTY_RECORD
     pending: tuple[a.Request, ...] = ()
     unanswered: tuple[a.Request, ...] = ()
     hook: tuple[a.StartHook, float] | None = None
@@ -211,8 +211,8 @@ class World:
         parts = []
         for node in self.nodes:
             naming = _OwnNames(node.contender, self.now) if node.contender is not None else None
-            recorded = (node.memory.step, node.memory.session, node.memory.paused)
-            contact_s = max(node.memory.contact - self.now, -PRUNE_DELAY_S - 1)
+            recorded = (node.record.step, node.record.session, node.record.paused)
+            contact_s = max(node.record.contact - self.now, -PRUNE_DELAY_S - 1)
             parts.append(
                 (
                     None if naming is None else part(node.contender, naming),
@@ -400,7 +400,7 @@ class Crowd:
                 yield f"{who} session {name}, altered", self._turn(altered, number, created)
             return
         consul, outcome = world.consul.applied(request)
-        if isinstance(request, a.Enroll) and isinstance(outcome, e.Raced):
+        if isinstance(request, a.JoinSemaphore) and isinstance(outcome, e.LostRace):
             consul = world.consul
         yield (
             f"{who} {_words(request)}: {type(outcome).__name__}",
@@ -419,9 +419,9 @@ class Crowd:
         )
         known |= {write.session for write in world.late}
         for node in world.nodes:
-            known.add(node.memory.session)
+            known.add(node.record.session)
             if node.contender is not None:
-                view, tenure = node.contender.claim.view, node.contender.tenure
+                view, tenure = node.contender.lock.view, node.contender.tenure
                 known |= {node.contender.session.id, tenure.session if tenure is not None else ""}
                 if isinstance(view, e.SlotsView):
                     known |= {key.name for key in view.contenders}
@@ -466,10 +466,10 @@ class Crowd:
         assert node.contender is not None
         settings = self.scene.settings(number, not node.other)
         world = world.with_node(number, replace(node, other=not node.other))
-        fate = fates_of({"n": node.contender}, {}, {"n": settings})["n"]
-        if fate is Fate.CHANGES:
+        effect = plan_reload({"n": node.contender}, {}, {"n": settings})["n"]
+        if effect is ReloadEffect.CHANGES:
             return self._turn(world, number, e.SettingsChanged("n", settings))
-        return self._turn(world, number, e.Dropped("n"))
+        return self._turn(world, number, e.ItemRemoved("n"))
 
     def _crashed(self, world: World, number: int, back_s: float) -> World:
         node = world.nodes[number]
@@ -478,7 +478,7 @@ class Crowd:
         until = inf if tenure is None else tenure.contact + lease.room_s
         gone = Node(
             None,
-            node.memory,
+            node.record,
             acts=node.acts,
             acts_until=min(node.acts_until, until) if node.acts else inf,
             back_at=world.now + back_s,
@@ -549,9 +549,9 @@ class Crowd:
 
     def _begun(self, node: Node, number: int, now: float) -> Contender:
         """By the file, where what is on record can go on by it."""
-        settings, memory, recorded = self.scene.settings(number, node.other), node.memory, node.recorded
-        begun: dict[str, Any] = {"spread": 0.0, "instance": str(number), "memory": memory, "now": now}
-        if recorded is not None and not is_adoptable(memory, recorded, settings):
+        settings, record, recorded = self.scene.settings(number, node.other), node.record, node.recorded
+        begun: dict[str, Any] = {"spread": 0.0, "instance": str(number), "record": record, "now": now}
+        if recorded is not None and not is_adoptable(record, recorded, settings):
             return departing_contender(recorded, **begun)
         return new_contender(settings, recorded=recorded, **begun)
 
@@ -577,10 +577,10 @@ class Crowd:
             case a.Finished() if node.contender is not None and node.contender.departing:
                 after = Node(None, back_at=world.now, cut=node.cut, other=node.other)
                 return world.with_node(number, after)
-            case a.Remember(memory=memory, settings=settings):
+            case a.WriteRecord(record=record, settings=settings):
                 assert isinstance(settings, SemaphoreSettings)
-                world = world.with_node(number, replace(node, memory=memory, recorded=settings))
-                return self._turn(world, number, e.Remembered(action))
+                world = world.with_node(number, replace(node, record=record, recorded=settings))
+                return self._turn(world, number, e.RecordWritten(action))
             case a.StartHook(hook=started, context=context):
                 acquires = context.event == "acquire"
                 ends_at = world.now if acquires else world.now + started.attempt_s
@@ -611,12 +611,12 @@ def _way(link: Link) -> str:
     return "\n".join(reversed(lines))
 
 
-ALONE = frozenset({a.ReadSlots, a.WatchSlots, a.Enroll, a.Leave, e.Seated, e.SlotsView})
+ALONE = frozenset({a.ReadSlots, a.WatchSlots, a.JoinSemaphore, a.LeaveSemaphore, e.SlotWritten, e.SlotsView})
 SCENES = (
     Scene("one: lost answers, ends", 1, 1, losses=2, ends=1, shows=ALONE),
     Scene("one: crashes, deletes", 1, 1, crashes=1, deletes=1, ends=1),
     Scene("two for one: ends", 2, 1, ends=2, shows=frozenset({a.TakeSlot})),
-    Scene("two for one: altered sessions", 2, 1, alters=2, ends=1, shows=frozenset({e.Altered})),
+    Scene("two for one: altered sessions", 2, 1, alters=2, ends=1, shows=frozenset({e.SessionAltered})),
     Scene("two for one: lost answers", 2, 1, losses=1, ends=1),
     Scene("two for one: cut off", 2, 1, cuts=1, ends=1),
     Scene("two for one: crashes", 2, 1, crashes=1, ends=1),
@@ -632,7 +632,7 @@ SCENES = (
     Scene("two for one: another file, crashes", 2, 1, crashes=1, files=2, other=(1, 4.0)),
     Scene("three for two: another limit", 3, 2, files=2, cuts=1, other=(1, 6.0)),
     Scene("three for two: another file, longer", 3, 2, files=1, cuts=1, other=(2, 12.0)),
-    Scene("three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=frozenset({a.Noticed})),
+    Scene("three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=frozenset({a.NoticeChanged})),
 )
 
 

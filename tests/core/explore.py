@@ -65,8 +65,8 @@ def explore(walk: Walk, enough: float = inf) -> Walked:
     explorer = _Explorer(walk)
     steps = count() if walk.steps_max is None else range(walk.steps_max)
     wanted = Wanted(walk.settings, spread=0.0, unchecked=e.HooksChecked in walk.hostile)
-    election = contender_of(wanted, instance="i", memory=walk.memory, now=0.0)
-    first = World(election, monitor_of(walk.memory))
+    election = contender_of(wanted, instance="i", record=walk.record, now=0.0)
+    first = World(election, monitor_of(walk.record))
     with _fewer_steps():
         frontier = list(explorer.begin(first))
         for _ in steps:
@@ -182,7 +182,7 @@ def _arrived(world: World) -> bool:
     if world.contender.paused and world.contender.tenure is None:
         return True
     if not settings.contend:
-        return world.contender.claim.watch.pending is not None
+        return world.contender.lock.watch.pending is not None
     return role in (a.Role.HOLDING, a.Role.STUCK)
 
 
@@ -195,7 +195,7 @@ def _without_orphans(world: World) -> World:
     """Nothing that Consul may answer about a session already dead changes anything: forget it."""
     election, monitor = world.contender, world.monitor
     session = election.session
-    lanes = (election.claim.watch, election.claim.read, election.claim.info, session.write, session.renew)
+    lanes = (election.lock.watch, election.lock.read, election.lock.info, session.write, session.renew)
     stopped = election.role is a.Role.STOPPED
     awaited = [] if stopped else [lane.pending for lane in lanes]
     orphans = [request for request in monitor.pending if request not in awaited]
@@ -235,7 +235,7 @@ def _short(value: object) -> str:
             return f"{started.hook.name} ended {'well' if ok else 'badly'}"
         case a.StartHook(hook, attempt):
             return f"start {hook.name}#{attempt}"
-        case a.Became(role=role):
+        case a.RoleChanged(role=role):
             return f"became {role}"
     return type(value).__name__
 

@@ -9,7 +9,7 @@ from math import inf
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.actions import NOTHING
+from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
@@ -56,8 +56,8 @@ class Monitor:
     stop_writes: frozenset[str] = frozenset()
     pending: tuple[a.Request, ...] = ()
     overtaken: tuple[a.Request, ...] = ()
-    asked: a.Remember | None = None
-    kept: a.Memory = NOTHING
+    asked: a.WriteRecord | None = None
+    kept: a.Record = EMPTY_RECORD
     resumed_at: float = -inf
     verified: str = ""
     altered: str = ""
@@ -70,19 +70,19 @@ class Monitor:
         )
 
 
-def monitor_of(memory: a.Memory) -> Monitor:
+def monitor_of(record: a.Record) -> Monitor:
     """Of a process that starts with this on record."""
-    if memory.step in (a.Step.NONE, a.Step.SESSION):
-        return Monitor(kept=memory)
+    if record.step in (a.Step.NONE, a.Step.SESSION):
+        return Monitor(kept=record)
     return Monitor(
-        contact_at=memory.contact,
-        create_index=memory.create_index,
-        modify_index=memory.token,
-        lock_index=memory.lock_index,
+        contact_at=record.contact,
+        create_index=record.create_index,
+        modify_index=record.token,
+        lock_index=record.lock_index,
         owed=True,
-        lose_began=memory.step is a.Step.STUCK,
-        exposed=memory.foreign,
-        kept=memory,
+        lose_began=record.step is a.Step.STUCK,
+        exposed=record.foreign,
+        kept=record,
         resumed_at=0.0,
     )
 
@@ -99,7 +99,7 @@ def watch_step(
     expired = now >= monitor.contact_at + before.lease.room_s
     tells_of_a_change = _tells_of_a_change(monitor, before, event)
     monitor = _happened(monitor, before, event)
-    if isinstance(event, e.Resumed):
+    if isinstance(event, e.Stalled):
         monitor = replace(monitor, resumed_at=now)
     _ends_belief_with_reason(monitor, before, event, after, expired=expired)
     if before.tenure is None:
@@ -138,17 +138,17 @@ def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
             return replace(monitor, hook=None)
         case e.RunEnded():
             return replace(monitor, run=None)
-        case e.Remembered(remember):
-            assert remember == monitor.asked, "an answer to a record that nobody asked for"
-            return replace(monitor, asked=None, kept=remember.memory if event.ok else monitor.kept)
+        case e.RecordWritten(write):
+            assert write == monitor.asked, "an answer to a record that nobody asked for"
+            return replace(monitor, asked=None, kept=write.record if event.ok else monitor.kept)
     return monitor
 
 
 def _shown(monitor: Monitor, request: a.Request, outcome: e.Outcome) -> Monitor:
     match request, outcome:
-        case a.RenewSession(session=session), e.Alive():
+        case a.RenewSession(session=session), e.SessionAlive():
             return replace(monitor, verified=session, altered="")
-        case a.RenewSession(session=session), e.Altered():
+        case a.RenewSession(session=session), e.SessionAltered():
             return replace(monitor, verified="", altered=session)
     return monitor
 
@@ -156,7 +156,7 @@ def _shown(monitor: Monitor, request: a.Request, outcome: e.Outcome) -> Monitor:
 def _tells_of_a_change(monitor: Monitor, before: Contender, event: e.Event) -> bool:
     match event:
         case e.Answered(a.WatchKey() as request, e.KeyView() as view) if request not in monitor.overtaken:
-            return before.claim.view is None or replace(view, index=0) != replace(before.claim.view, index=0)
+            return before.lock.view is None or replace(view, index=0) != replace(before.lock.view, index=0)
     return False
 
 
@@ -225,10 +225,10 @@ def _begun(monitor: Monitor, after: Contender, action: a.Action, now: float) -> 
             ends_by = now + started.run.stop_timeout_s
             stopped = replace(monitor.run, ends_by=ends_by, asked_to_end=True)
             return replace(monitor, run=stopped)
-        case a.Prepare(request):
+        case a.PrepareWrite(request):
             assert request.session == after.session.id, "a write of another session is made ready"
             assert isinstance(request, a.Release) == (after.tenure is not None)
-        case a.Remember():
+        case a.WriteRecord():
             assert monitor.asked is None, "two records at once"
             return replace(monitor, asked=action)
         case a.Request():
@@ -339,11 +339,11 @@ def _ends_belief_with_reason(
         case (
             e.StopAsked()
             | e.StepDownAsked()
-            | e.Dropped()
+            | e.ItemRemoved()
             | e.RunEnded()
-            | e.Remembered(why_not="full")
+            | e.RecordWritten(why_not="full")
             | e.HookEnded(ok=False)
-            | e.Answered(outcome=e.Dead() | e.Altered())
+            | e.Answered(outcome=e.SessionGone() | e.SessionAltered())
         ):
             reason = True
     assert believes or reason, "belief ended without a reason"
@@ -398,7 +398,7 @@ def _matches(monitor: Monitor, after: Contender) -> None:
     tenure, session = after.tenure, after.session
     if after.role is a.Role.STOPPED:
         return  # it awaits nothing any more
-    lanes = (after.claim.watch, after.claim.read, after.claim.info, session.write, session.renew)
+    lanes = (after.lock.watch, after.lock.read, after.lock.info, session.write, session.renew)
     for request in (lane.pending for lane in lanes):
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"
     kinds = [(type(request), getattr(request, "session", "")) for request in monitor.pending]

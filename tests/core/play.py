@@ -12,7 +12,7 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.actions import NOTHING
+from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender, new_contender
 from supervisor.core.settings import Command, ElectionSettings, Hook, ItemSettings, Run, SessionSettings
 from supervisor.core.step import step
@@ -53,14 +53,14 @@ class Play:
     def __init__(
         self,
         settings: ItemSettings,
-        memory: a.Memory = NOTHING,
+        record: a.Record = EMPTY_RECORD,
         now: float = 0.0,
         recorded: ItemSettings | None = None,
     ) -> None:
         self.contender: Contender = new_contender(
-            settings, spread=0.0, instance="i", memory=memory, recorded=recorded, now=now
+            settings, spread=0.0, instance="i", record=record, recorded=recorded, now=now
         )
-        self.records: list[a.Memory] = []
+        self.records: list[a.Record] = []
         self.verifies = True
         self.disk_full = False
         self.refused = 0
@@ -98,8 +98,8 @@ class Play:
         if isinstance(event, e.Answered):
             self.under_way.remove(event.request)
         self.under_way += [action for action in begun if isinstance(action, a.Request)]
-        self.prepared += [action.request for action in begun if isinstance(action, a.Prepare)]
-        done: list[a.Action] = [action for action in begun if not isinstance(action, a.Prepare)]
+        self.prepared += [action.request for action in begun if isinstance(action, a.PrepareWrite)]
+        done: list[a.Action] = [action for action in begun if not isinstance(action, a.PrepareWrite)]
         self.log += [(now, action) for action in done]
         return done
 
@@ -110,19 +110,19 @@ class Play:
         if not created or not shows or not self.verifies:
             return begun
         rest = [action for action in begun if action not in shows]
-        return rest + self._turn(e.Answered(shows[0], e.Alive()), now)
+        return rest + self._turn(e.Answered(shows[0], e.SessionAlive()), now)
 
     def _turn(self, event: e.Event, now: float) -> list[a.Action]:
         """What is to be kept is kept at once, as the driver does it, and is not part of the lines."""
         self.contender, begun = step(self.contender, event, now)
-        done: list[a.Action] = [action for action in begun if not isinstance(action, a.Remember)]
-        for remember in begun:
-            if isinstance(remember, a.Remember):
+        done: list[a.Action] = [action for action in begun if not isinstance(action, a.WriteRecord)]
+        for write in begun:
+            if isinstance(write, a.WriteRecord):
                 why_not = "no space left" if self.disk_full else ""
                 self.refused += bool(why_not)
                 if not why_not:
-                    self.records.append(remember.memory)
-                done += self._turn(e.Remembered(remember, why_not), now)
+                    self.records.append(write.record)
+                done += self._turn(e.RecordWritten(write, why_not), now)
         return done
 
     def passes(self, until: float, *, silent: bool = False) -> None:
@@ -146,15 +146,15 @@ class Play:
             case a.CreateSession():
                 return e.Created("s")
             case a.RenewSession():
-                return e.Alive()
+                return e.SessionAlive()
             case a.Acquire():
                 return WON
             case a.ReadSession():
                 return e.SessionInfo(15.0)
             case a.ReadSlots():
-                return self.contender.claim.view or e.SlotsView(5)
+                return self.contender.lock.view or e.SlotsView(5)
             case a.ReadKey():
-                return self.contender.claim.view or ABSENT if tenure is not None else FREE
+                return self.contender.lock.view or ABSENT if tenure is not None else FREE
             case _:
                 return e.Done()
 
@@ -207,12 +207,13 @@ def text(action: a.Action) -> str:
             return f"ask {key}"
         case a.ReadKey() | a.ReadSlots():
             return "read"
-        case a.Enroll(session=session, roster=None):
+        case a.JoinSemaphore(session=session, roster=None):
             return f"enroll {session}"
-        case a.Enroll(session=session, roster=roster) | a.TakeSlot(session=session, roster=roster):
+        case a.JoinSemaphore(session=session, roster=roster) | a.TakeSlot(session=session, roster=roster):
             assert roster is not None
-            return f"{'enroll' if isinstance(action, a.Enroll) else 'take'} {session} as {_roster(roster)}"
-        case a.Leave(session=session, roster=roster):
+            verb = "enroll" if isinstance(action, a.JoinSemaphore) else "take"
+            return f"{verb} {session} as {_roster(roster)}"
+        case a.LeaveSemaphore(session=session, roster=roster):
             return f"leave {session}" + ("" if roster is None else f" as {_roster(roster)}")
         case a.CreateSession():
             return "create"
@@ -234,9 +235,9 @@ def text(action: a.Action) -> str:
             return "start run"
         case a.StopRun():
             return "stop run"
-        case a.Became(role=role):
+        case a.RoleChanged(role=role):
             return str(role)
-        case a.Noticed(notice=notice):
+        case a.NoticeChanged(notice=notice):
             return f"notice: {notice.partition(':')[0]}" if notice else "no notice"
         case a.CannotStart(faults=faults, leads=leads):
             hooks = ", ".join(fault.hook for fault in faults)

@@ -19,7 +19,7 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.actions import NOTHING
+from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender, departing_contender, new_contender
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.step import step
@@ -88,7 +88,7 @@ class World:
     """
 
     contender: Contender | None
-    memory: a.Memory = NOTHING
+    record: a.Record = EMPTY_RECORD
     now: float = 0.0
     holder: str = ""
     delay_until: float = -inf
@@ -116,12 +116,12 @@ class World:
         """Equal for two worlds that no event can make differ."""
         naming = _OwnNames(self.contender or new_contender(settings, spread=0.0, instance="i"), self.now)
         past = -self.lock_delay_s(settings) - GRID_S
-        memory = self.memory
+        record = self.record
         recorded = (
-            memory.step,
-            memory.session,
-            max(memory.contact - self.now, past),
-            memory.taken_at is None,
+            record.step,
+            record.session,
+            max(record.contact - self.now, past),
+            record.taken_at is None,
         )
         return (
             part(self.contender, naming),
@@ -136,7 +136,7 @@ class World:
             self.run and self.run[1] - self.now,
             (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.stopped),
             (self.losses, self.ends, self.crashes, self.refusals, self.takes),
-            (self.alters, self.files, self.recorded and self.recorded.value, self.value, memory.leader),
+            (self.alters, self.files, self.recorded and self.recorded.value, self.value, record.leader),
         )
 
     @staticmethod
@@ -228,7 +228,7 @@ class _Explorer:
     def _at_once(self, world: World) -> Iterator[tuple[str, World]] | None:
         for pending in world.pending:
             if isinstance(pending.request, a.WatchKey):
-                known = world.contender.claim.view if world.contender is not None else None
+                known = world.contender.lock.view if world.contender is not None else None
                 assert not isinstance(known, e.SlotsView)
                 wakes = pending.request.index == 0 or known is None or known.session != world.holder
                 if wakes and a.WatchKey not in self.scene.slow:
@@ -279,18 +279,18 @@ class _Explorer:
 
     def _restart(self, world: World) -> Iterator[tuple[str, World]]:
         """What a crash interrupted is killed before anything else begins."""
-        settings, memory = self.scene.file(world.files), world.memory
+        settings, record = self.scene.file(world.files), world.record
         in_time = world.now < world.acts_until
         quiet = replace(world, hook=None, run=None, acts_until=inf if in_time else world.acts_until)
         fresh = new_contender(
-            settings, spread=0.0, instance="i", memory=memory, recorded=world.recorded, now=world.now
+            settings, spread=0.0, instance="i", record=record, recorded=world.recorded, now=world.now
         )
         for told, moved in self._turn(replace(quiet, contender=fresh), e.Tick()):
             yield f"restart, {told}", moved
-        if self.scene.departs and memory.step is not a.Step.NONE:
+        if self.scene.departs and record.step is not a.Step.NONE:
             assert world.recorded is not None
             leaving = departing_contender(
-                world.recorded, spread=0.0, instance="i", memory=memory, now=world.now
+                world.recorded, spread=0.0, instance="i", record=record, now=world.now
             )
             for told, moved in self._turn(replace(quiet, contender=leaving), e.Tick()):
                 yield f"restart without it, {told}", moved
@@ -357,16 +357,16 @@ class _Explorer:
         assert world.contender is not None
         election, actions = step(world.contender, event, world.now)
         before, world = world, replace(world, contender=election)
-        records: list[tuple[World, e.Remembered]] = []
-        asked: a.Remember | None = None
+        records: list[tuple[World, e.RecordWritten]] = []
+        asked: a.WriteRecord | None = None
         for done, action in enumerate(actions):
             self.walked.kinds.add(type(action))
-            if isinstance(action, a.Became):
+            if isinstance(action, a.RoleChanged):
                 continue
-            if world.crashes < self.scene.crashes and not isinstance(action, a.Prepare):
+            if world.crashes < self.scene.crashes and not isinstance(action, a.PrepareWrite):
                 cut = self._crashed(replace(world, contender=before.contender))
                 yield f"{told}, killed before action {done}: {_short(action)}", cut
-            if isinstance(action, a.Remember):
+            if isinstance(action, a.WriteRecord):
                 asked = action
             else:
                 world = self._act(world, action)
@@ -377,11 +377,11 @@ class _Explorer:
             yield told, world
             return
         assert isinstance(asked.settings, ElectionSettings)
-        kept = replace(world, memory=asked.memory, recorded=asked.settings)
-        records.append((kept, e.Remembered(asked)))
+        kept = replace(world, record=asked.record, recorded=asked.settings)
+        records.append((kept, e.RecordWritten(asked)))
         if world.refusals < self.scene.refusals:
             refused = replace(world, refusals=world.refusals + 1)
-            records.append((refused, e.Remembered(asked, "full")))
+            records.append((refused, e.RecordWritten(asked, "full")))
         for written, remembered in records:
             for more, moved in self._turn(written, remembered):
                 yield f"{told}; {more}", moved
@@ -393,7 +393,7 @@ class _Explorer:
                 running = (action, world.now + hook.attempt_s)
                 if context.event == "acquire":
                     return self._begin(replace(world, hook=running), context.session)
-                may = world.owed == context.session or world.memory.session == context.session
+                may = world.owed == context.session or world.record.session == context.session
                 assert may, "on_lose for an on_acquire that never began"
                 return replace(world, hook=running)
             case a.StartRun(context=context):
@@ -409,7 +409,7 @@ class _Explorer:
 
     def _begin(self, world: World, session: str) -> World:
         assert world.owed in ("", session), "on_acquire without the on_lose of the tenure before"
-        assert world.memory.session == session, "begun before it was on record"
+        assert world.record.session == session, "begun before it was on record"
         return replace(world, acts=True, owed=session, acts_until=inf)
 
     def _ask(self, world: World, request: a.Request) -> World:
@@ -418,7 +418,7 @@ class _Explorer:
         if isinstance(request, a.Acquire):
             passed = [w for w in world.late if w.session == request.session and not isinstance(w, a.Acquire)]
             assert not passed, "an acquire after a release or destroy of its session"
-            assert world.memory.session == request.session, "an acquire that is not on record"
+            assert world.record.session == request.session, "an acquire that is not on record"
         return replace(world, pending=(*world.pending, Pending(request)))
 
     def _ended(self, world: World, event: e.Event) -> World:
@@ -456,22 +456,22 @@ class _Explorer:
         """What Consul does with this request now, and what it answers."""
         match request:
             case a.CreateSession():
-                known = {world.memory.session, world.owed, world.holder, *(w.session for w in world.late)}
+                known = {world.record.session, world.owed, world.holder, *(w.session for w in world.late)}
                 known |= {getattr(x, "session", "") for p in world.pending for x in (p.request, p.answer)}
                 known |= world.alive
                 name = next(name for name in NAMES if name not in known)
                 return replace(world, alive=world.alive | {name}), e.Created(name)
             case a.RenewSession(session=session):
                 if session not in world.alive:
-                    return world, e.Dead()
-                return world, e.Altered("lock-delay") if session in world.altered else e.Alive()
+                    return world, e.SessionGone()
+                return world, e.SessionAltered("lock-delay") if session in world.altered else e.SessionAlive()
             case a.ReadSession():
                 return world, e.SessionInfo(2.0)
             case a.Acquire(session=session, value=value):
                 return self._acquired(world, session, value)
             case a.Rewrite(session=session, value=value):
                 if world.holder != session:
-                    return world, e.Raced()
+                    return world, e.LostRace()
                 return replace(world, value=value), e.Done()
             case a.Release(session=session):
                 return replace(world, holder="") if world.holder == session else world, e.Done()
@@ -481,11 +481,11 @@ class _Explorer:
 
     def _acquired(self, world: World, session: str, value: bytes) -> tuple[World, e.Outcome]:
         if session not in world.alive:
-            return world, e.Dead()
+            return world, e.SessionGone()
         if world.now < world.delay_until:
             return world, e.LockDelayed()
         if world.holder not in ("", session):
-            return world, e.Raced()
+            return world, e.LostRace()
         return replace(world, holder=session, value=value), e.Won(3, 7, 1)
 
     def _without(self, world: World, session: str) -> World:
@@ -530,11 +530,11 @@ def _short(value: object) -> str:
             return f"{started.hook.name} ended {'well' if ok else 'badly'}"
         case a.StartHook(hook):
             return f"start {hook.name}"
-        case a.Remember(memory=memory):
-            return f"record {memory.step} {memory.session}"
-        case e.Remembered(why_not=why_not):
+        case a.WriteRecord(record=record):
+            return f"record {record.step} {record.session}"
+        case e.RecordWritten(why_not=why_not):
             return why_not or "recorded"
-        case a.Became(role=role):
+        case a.RoleChanged(role=role):
             return f"became {role}"
         case a.Acquire(session=s) | a.Release(session=s) | a.DestroySession(session=s):
             return f"{type(value).__name__} {s}"

@@ -14,7 +14,7 @@ from math import ceil, inf
 from typing import Any
 
 from supervisor.core import actions as a
-from supervisor.core.actions import Memory
+from supervisor.core.actions import Record
 from supervisor.core.candidate_check import Health
 from supervisor.core.contender import Contender
 from supervisor.core.events import ContenderKey, KeyView, LockKey, SlotsView
@@ -22,7 +22,7 @@ from supervisor.core.lane import Lane
 from supervisor.core.lock import election as keys
 from supervisor.core.lock import semaphore
 from supervisor.core.on_change import Change
-from supervisor.core.record import Ledger
+from supervisor.core.record import RecordKeeper
 from supervisor.core.sequence import Sequence
 from supervisor.core.session import Session
 from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
@@ -146,7 +146,7 @@ def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
     return None if value is None else (naming.session(value.session), value.leader)
 
 
-def _seen(value: keys.Holder | None, owner: keys.Key, naming: Naming) -> Any:
+def _seen(value: keys.HolderSession | None, owner: keys.ElectionLock, naming: Naming) -> Any:
     return None if value is None else (naming.session(value.session), value.lock_delay_s, value.kin)
 
 
@@ -168,21 +168,23 @@ _HOW: dict[tuple[type, str], How] = {
     (Contender, "spread"): _left_out,
     (Contender, "change"): _change,
     (Contender, "altered"): _left_out,
-    (keys.Key, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
-    (keys.Key, "free_since"): lambda at, _, naming: naming.age(at, naming.settings.session.lock_delay_s),
-    (keys.Key, "try_at"): _exact_due,
-    (keys.Key, "holder"): _session,
-    (keys.Key, "seen"): _seen,
-    (semaphore.Slots, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
-    (semaphore.Slots, "free_since"): lambda at, _, naming: naming.age(at, semaphore.RANKS_S_MAX),
-    (semaphore.Slots, "try_at"): _exact_due,
-    (semaphore.Slots, "opens_at"): lambda at, _, naming: at != inf,
-    (semaphore.Slots, "not_before"): _exact_due,
-    (semaphore.Slots, "limit"): _left_out,
-    (semaphore.Slots, "prune_delay_s"): _left_out,
-    (semaphore.Slots, "ours"): _session,
-    (semaphore.Slots, "index"): _index,
-    (semaphore.Slots, "idle_wakes"): _left_out,
+    (keys.ElectionLock, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
+    (keys.ElectionLock, "free_since"): lambda at, _, naming: naming.age(
+        at, naming.settings.session.lock_delay_s
+    ),
+    (keys.ElectionLock, "try_at"): _exact_due,
+    (keys.ElectionLock, "holder"): _session,
+    (keys.ElectionLock, "seen"): _seen,
+    (semaphore.SemaphoreLock, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
+    (semaphore.SemaphoreLock, "free_since"): lambda at, _, naming: naming.age(at, semaphore.RANKS_S_MAX),
+    (semaphore.SemaphoreLock, "try_at"): _exact_due,
+    (semaphore.SemaphoreLock, "opens_at"): lambda at, _, naming: at != inf,
+    (semaphore.SemaphoreLock, "not_before"): _exact_due,
+    (semaphore.SemaphoreLock, "limit"): _left_out,
+    (semaphore.SemaphoreLock, "prune_delay_s"): _left_out,
+    (semaphore.SemaphoreLock, "ours"): _session,
+    (semaphore.SemaphoreLock, "index"): _index,
+    (semaphore.SemaphoreLock, "idle_wakes"): _left_out,
     (semaphore.Missing, "name"): _session,
     (semaphore.Missing, "since"): lambda at, _, naming: naming.age(at, naming.lease.lock_delay_s + 1.0),
     (SlotsView, "index"): _left_out,
@@ -221,25 +223,25 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "reason_by"): _due,
     (Tenure, "taken_at"): _taken_at,
     (Tenure, "fresh_from"): lambda at, _, naming: naming.age(at, naming.lease.fresh_s),
-    (Memory, "key"): _left_out,
-    (Memory, "session"): _session,
-    (Memory, "token"): _left_out,
-    (Memory, "create_index"): _left_out,
-    (Memory, "lock_index"): _left_out,
-    (Memory, "contact"): _left_out,
-    (Memory, "taken_at"): _left_out,
-    (Memory, "leader"): _left_out,
-    (Memory, "previous_leader"): _left_out,
-    (Memory, "reason"): _left_out,
-    (Ledger, "due_at"): _due,
+    (Record, "key"): _left_out,
+    (Record, "session"): _session,
+    (Record, "token"): _left_out,
+    (Record, "create_index"): _left_out,
+    (Record, "lock_index"): _left_out,
+    (Record, "contact"): _left_out,
+    (Record, "taken_at"): _left_out,
+    (Record, "leader"): _left_out,
+    (Record, "previous_leader"): _left_out,
+    (Record, "reason"): _left_out,
+    (RecordKeeper, "due_at"): _due,
     (Health, "due_at"): _due,
     (Tenure, "held_at"): lambda at, _, naming: at is not None,
     (a.StartHook, "hook"): lambda hook, _, naming: hook.name,
     (a.StartHook, "context"): _left_out,
     (a.StartRun, "run"): _left_out,
     (a.StartRun, "context"): _left_out,
-    (a.Remember, "item"): _left_out,
-    (a.Remember, "settings"): _left_out,
+    (a.WriteRecord, "item"): _left_out,
+    (a.WriteRecord, "settings"): _left_out,
 }
 _REQUEST: dict[str, How] = {
     "item": _left_out,

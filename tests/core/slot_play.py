@@ -12,7 +12,7 @@ from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from tests.core.play import CREATE, DOWN, UP, Play
 
 WATCH, READ, ASK = a.WatchSlots, a.ReadSlots, a.ReadKey
-ENROLL, TAKE, LEAVE = a.Enroll, a.TakeSlot, a.Leave
+ENROLL, TAKE, LEAVE = a.JoinSemaphore, a.TakeSlot, a.LeaveSemaphore
 GONE = e.KeyView(50)
 
 
@@ -37,8 +37,8 @@ def view(*contenders: str, at: e.LockKey | None, index: int = 60) -> e.SlotsView
 
 
 EMPTY = e.SlotsView(5)
-SEATED = e.Seated(e.Indexes(50, 50, 1), e.Indexes(9, 61, 0))
-TAKEN = e.Seated(e.Indexes(50, 50, 1), e.Indexes(9, 61, 0))
+SEATED = e.SlotWritten(e.KeyIndexes(50, 50, 1), e.KeyIndexes(9, 61, 0))
+TAKEN = e.SlotWritten(e.KeyIndexes(50, 50, 1), e.KeyIndexes(9, 61, 0))
 OURS = view("s", at=lock("s", limit=3, index=61), index=61)
 
 
@@ -54,7 +54,7 @@ def in_line(shown: e.SlotsView, **more: Any) -> Play:
     """In line since 0.3, behind all that the view shows."""
     play = waiting(**more)
     assert "enroll s" in Play.says(play.on(0.2, WATCH, shown))
-    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
     return play
 
 

@@ -26,7 +26,7 @@ from tests.core.play import (
     holding,
 )
 
-ALTERED = e.Altered("lock-delay 15 s instead of 30 s")
+ALTERED = e.SessionAltered("lock-delay 15 s instead of 30 s")
 ASKED = SessionSettings("ours", 9.0, 30.0, node_checks=("one", "two"), service_checks=("three",))
 
 
@@ -79,14 +79,14 @@ def test_a_lock_delay_beyond_what_consul_applies_is_that_which_it_applies() -> N
 
 def test_nothing_is_tried_before_the_session_was_looked_at() -> None:
     play = unverified()
-    play.does(0.2, RENEW, e.Alive(), "acquire s")
+    play.does(0.2, RENEW, e.SessionAlive(), "acquire s")
 
 
 def test_a_session_that_nobody_could_look_at_is_asked_about_again() -> None:
     play = unverified()
     play.does(0.2, RENEW, SILENCE, "")
     play.does(0.7, "renew s")
-    play.does(0.8, RENEW, e.Alive(), "acquire s, read")
+    play.does(0.8, RENEW, e.SessionAlive(), "acquire s, read")
 
 
 def test_an_altered_session_is_destroyed_and_the_next_one_comes_after_a_pause() -> None:
@@ -118,8 +118,8 @@ def test_an_altered_session_that_is_shown_as_the_holder_begins_no_tenure() -> No
 
 def test_the_look_at_a_session_is_its_first_renewal_and_the_next_comes_as_ever() -> None:
     play = unverified()
-    play.does(0.2, RENEW, e.Alive(), "acquire s")
-    play.on(0.3, ACQUIRE, e.Raced())
+    play.does(0.2, RENEW, e.SessionAlive(), "acquire s")
+    play.on(0.3, ACQUIRE, e.LostRace())
     assert play.contender.session.renew.due_at == pytest.approx(0.1 + 4.5)
 
 
@@ -133,7 +133,7 @@ def test_a_semaphore_does_not_stand_in_line_with_an_altered_session() -> None:
     play.on(0.1, CREATE, e.Created("s"))
     play.on(0.1, a.WatchSlots, e.SlotsView(5))
     play.does(0.2, RENEW, ALTERED, "destroy s")
-    assert not play.times(a.Enroll)
+    assert not play.times(a.JoinSemaphore)
 
 
 # --- in a tenure -----------------------------------------------------------------------------------
@@ -151,8 +151,8 @@ def test_a_holder_whose_session_is_shown_as_altered_gives_up_in_order() -> None:
 
 
 def test_a_tenure_is_not_adopted_with_an_altered_session() -> None:
-    memory = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
-    play = Play(contender(), memory)
+    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    play = Play(contender(), record)
     play.happens(0.0, e.Tick())
     play.on(0.1, READ, replace(OURS, session="s"))
     assert play.role == "acquiring"

@@ -32,7 +32,7 @@ def test_after_our_own_loss_our_own_lock_delay_counts_and_not_a_former_holders()
     play.ends(1.2, "holding")
     play.on(1.3, WATCH, e.KeyView(11))
     play.on(1.4, WATCH, e.KeyView(12))
-    play.on(1.5, RENEW, e.Dead())
+    play.on(1.5, RENEW, e.SessionGone())
     play.ends(1.6, "release s, waiting")
     play.on(1.7, RELEASE, e.Done())
     play.happens(1.95, e.Tick())
@@ -41,7 +41,7 @@ def test_after_our_own_loss_our_own_lock_delay_counts_and_not_a_former_holders()
     play.on(2.6, CREATE, e.Created("s2"))
     play.on(2.7, READ, e.KeyView(12))
     play.on(2.8, ACQUIRE, e.LockDelayed())
-    assert play.contender.claim.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
+    assert play.contender.lock.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
 
 
 def test_any_number_of_losses_of_our_own_making_delays_the_next_try_by_no_more_than_the_most() -> None:

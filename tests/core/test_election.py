@@ -66,9 +66,9 @@ def test_another_program_s_key_is_left_alone_until_it_is_gone() -> None:
     play.does(0.1, CREATE, e.Created("s"), "")
     play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
     play.does(5.0, WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
-    assert not play.contender.claim.is_free
+    assert not play.contender.lock.is_free
     play.does(6.0, WATCH, ABSENT_LATER, "acquire s, watch 14, no notice")
-    assert play.contender.claim.free_since == 6.0, "all who wait begin to wait their turn now"
+    assert play.contender.lock.free_since == 6.0, "all who wait begin to wait their turn now"
 
 
 def test_a_free_key_that_becomes_another_program_s_before_the_session_is_made_is_left_alone() -> None:
@@ -185,7 +185,7 @@ def test_the_holders_lock_delay_is_asked_for_once() -> None:
 def test_after_a_race_the_key_is_read() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.Raced(), "read")
+    play.does(0.3, ACQUIRE, e.LostRace(), "read")
     play.does(0.4, READ, RIVAL, "info rival")
     play.does(0.5, WATCH, RIVAL, "watch 9")
 
@@ -193,7 +193,7 @@ def test_after_a_race_the_key_is_read() -> None:
 def test_a_race_that_is_over_again_is_followed_by_a_try() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.Raced(), "read")
+    play.does(0.3, ACQUIRE, e.LostRace(), "read")
     play.does(0.4, READ, FREE_AGAIN, "acquire s")
 
 
@@ -201,7 +201,7 @@ def test_an_answer_that_the_watch_has_overtaken_is_asked_for_anew() -> None:
     """Believed, it would hide the free key until the watch's wait is over."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.Raced(), "read")
+    play.does(0.3, ACQUIRE, e.LostRace(), "read")
     play.does(0.4, WATCH, FREE_AGAIN, "acquire s, watch 12")
     play.does(0.5, READ, RIVAL, "read")
 
@@ -296,7 +296,7 @@ def test_a_win_that_comes_after_the_read_that_told_of_it_changes_nothing() -> No
 def test_a_session_that_died_is_replaced() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.Dead(), "release s")
+    play.does(0.3, ACQUIRE, e.SessionGone(), "release s")
     play.on(0.4, RELEASE, e.Done())
     play.does(0.65, "destroy s")
     play.does(0.7, DESTROY, e.Done(), "")
@@ -381,7 +381,7 @@ def test_a_holder_stops_in_order() -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.4, READ, OURS, "")
-    play.does(3.5, RENEW, e.Alive(), "")
+    play.does(3.5, RENEW, e.SessionAlive(), "")
     play.ends(4.0, "release s, waiting")
     play.does(4.1, RELEASE, e.Done(), "")
     play.passes(5.0)

@@ -18,7 +18,7 @@ def test_everything_that_can_happen_or_be_decided_occurs_in_some_walk() -> None:
     an answer with an error, which the core takes for none."""
     there_is = {*get_args(e.Event), *get_args(e.Outcome), *get_args(a.Action), *REQUESTS, *a.Role}
     shown = {kind for each in (*WALKS, *SCENES) for kind in each.shows}
-    assert shown == there_is - {a.Request, a.SlotRequest, a.SetRoster, e.FileLoaded, e.Failed}
+    assert shown == there_is - {a.Request, a.SlotRequest, a.WriteSemaphoreRecord, e.ConfigLoaded, e.Failed}
 
 
 def test_names_of_walks_are_unique() -> None:

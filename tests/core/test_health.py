@@ -125,10 +125,10 @@ def test_after_an_unhealthy_loss_it_rejoins_with_delay_and_only_when_it_is_fit()
 
 
 def test_an_adopted_holder_stays_although_its_check_has_not_risen_yet() -> None:
-    memory = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
-    play = Play(contender(candidate_check=CHECK), memory=memory)
+    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    play = Play(contender(candidate_check=CHECK), record=record)
     play.happens(0.0, e.Tick())
-    play.on(0.1, RENEW, e.Alive())
+    play.on(0.1, RENEW, e.SessionAlive())
     play.does(0.2, READ, OURS, "holding")
     result(play, 0.3, "", ok=False)
     assert play.role == "holding"

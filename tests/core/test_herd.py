@@ -9,7 +9,7 @@ import pytest
 from supervisor.core import events as e
 from supervisor.core.contender import Contender
 from supervisor.core.lock import backoff
-from supervisor.core.lock.election import LAG_S_MAX, Holder, Key
+from supervisor.core.lock.election import LAG_S_MAX, ElectionLock, HolderSession
 from tests.core.play import (
     ACQUIRE,
     CREATE,
@@ -39,17 +39,17 @@ def held(low: float, high: float = 1.0) -> e.KeyView:
 
 def freed(play: Play) -> e.KeyView:
     """By whoever holds it in this play."""
-    view = play.contender.claim.view
+    view = play.contender.lock.view
     assert isinstance(view, e.KeyView)
     return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
 
 
 def less_eager(play: Play, eagerness: float, *, kin: bool = True) -> Contender:
     """As it is after lost races, against one of its kind."""
-    key = play.contender.claim
-    assert isinstance(key, Key)
+    key = play.contender.lock
+    assert isinstance(key, ElectionLock)
     seen = key.seen and replace(key.seen, kin=kin)
-    return replace(play.contender, claim=replace(key, eagerness=eagerness, seen=seen))
+    return replace(play.contender, lock=replace(key, eagerness=eagerness, seen=seen))
 
 
 def one_of_many(eagerness: float, low: float, high: float = 1.0, *, kin: bool = True) -> Play:
@@ -62,8 +62,8 @@ def one_of_many(eagerness: float, low: float, high: float = 1.0, *, kin: bool = 
 
 
 def eagerness(play: Play) -> float:
-    key = play.contender.claim
-    return float(getattr(key, "eagerness"))  # noqa: B009  # of an election's claim alone
+    key = play.contender.lock
+    return float(getattr(key, "eagerness"))  # noqa: B009  # of an election's lock alone
 
 
 def watched(view: e.KeyView) -> str:
@@ -76,7 +76,7 @@ def watched_by_us(view: e.KeyView) -> str:
 
 def wait_s(play: Play) -> float:
     """How long after it has looked this one leaves the free key to others."""
-    key = play.contender.claim
+    key = play.contender.lock
     return float(getattr(key, "patience_s")) - (play.now - key.free_since)  # noqa: B009
 
 
@@ -123,7 +123,7 @@ def test_each_time_that_the_key_is_free_is_drawn_anew() -> None:
     play, late = one_of_many(1.0, 0.0), held(0.45, 0.55)
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
-    play.does(1.005, ACQUIRE, e.Raced(), "read")
+    play.does(1.005, ACQUIRE, e.LostRace(), "read")
     play.does(1.01, READ, late, "")
     play.does(1.02, WATCH, late, watched(late))
     free = freed(play)
@@ -174,7 +174,7 @@ def test_a_lost_race_lessens_the_eagerness() -> None:
     play = behind()
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
-    play.does(1.01, ACQUIRE, e.Raced(), "read")
+    play.does(1.01, ACQUIRE, e.LostRace(), "read")
     assert eagerness(play) == 0.25
     play.does(1.02, READ, OTHER, "info other")
     assert eagerness(play) == 0.25
@@ -237,7 +237,7 @@ def shy(*, kin: bool = True) -> Play:
     play = one_of_many(backoff.EAGERNESS_MIN, 0.9, kin=kin)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
-    assert play.contender.claim.free_since == 1.0 - LAG_S_MAX
+    assert play.contender.lock.free_since == 1.0 - LAG_S_MAX
     assert 0.08 - LAG_S_MAX < wait_s(play) < backoff.WAIT_S_MAX - LAG_S_MAX
     return play
 
@@ -259,7 +259,7 @@ def test_where_answers_take_long_others_are_given_longer_to_be_heard_of() -> Non
     play = shy()
     play.does(1.010, "info rival")
     play.does(1.110, INFO, e.SessionInfo(15.0), "")
-    assert 20 * 0.05 < play.contender.claim.try_at - play.now < 20 * (backoff.WAIT_S_MAX - backoff.GUESS_S)
+    assert 20 * 0.05 < play.contender.lock.try_at - play.now < 20 * (backoff.WAIT_S_MAX - backoff.GUESS_S)
 
 
 def test_who_comes_after_something_else_tries_in_its_turn_without_a_question() -> None:
@@ -282,8 +282,8 @@ def test_whose_session_has_the_name_of_ours_is_of_our_kind(name: str, kin: bool)
     play, rival = waiting(), held(0.9)
     play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
     play.does(0.3, INFO, e.SessionInfo(15.0, name), "")
-    assert isinstance(play.contender.claim, Key)
-    assert play.contender.claim.seen == Holder("rival", 15.0, kin)
+    assert isinstance(play.contender.lock, ElectionLock)
+    assert play.contender.lock.seen == HolderSession("rival", 15.0, kin)
 
 
 def test_where_it_is_gone_the_lock_delay_is_waited_out_and_asked_for_again_only_then() -> None:
@@ -297,7 +297,7 @@ def test_where_it_is_gone_the_lock_delay_is_waited_out_and_asked_for_again_only_
             play.on(play.now, INFO, answer)
     assert play.times(READ) == []
     play.does(tries_at + 0.001, "read")
-    play.does(tries_at + 0.002, READ, play.contender.claim.view, "acquire s")
+    play.does(tries_at + 0.002, READ, play.contender.lock.view, "acquire s")
 
 
 def test_who_learns_too_late_of_what_kind_the_holder_was_tries_in_its_turn() -> None:
@@ -326,10 +326,10 @@ def test_who_would_try_soon_does_so_and_then_in_its_turn_after_the_lock_delay() 
 def test_a_read_does_not_tell_since_when_the_key_is_free() -> None:
     """It may have been asked for long before: the lock-delay is counted from its answer."""
     play = behind()
-    play.contender = replace(play.contender, claim=play.contender.claim.read_by(1.0))
+    play.contender = replace(play.contender, lock=play.contender.lock.read_by(1.0))
     play.does(1.0, "read")
     play.does(1.5, READ, freed(play), "acquire s")
-    assert play.contender.claim.free_since == 1.5
+    assert play.contender.lock.free_since == 1.5
 
 
 def test_the_lock_delay_of_a_holder_that_is_gone_is_still_known() -> None:
@@ -337,11 +337,11 @@ def test_the_lock_delay_of_a_holder_that_is_gone_is_still_known() -> None:
     play = shy()
     play.does(1.010, "info rival")
     play.does(1.012, INFO, e.SessionInfo(None), "")
-    assert play.contender.claim.try_at == pytest.approx(play.now + wait_s(play) + GUARD_S)
-    play.does(play.contender.claim.try_at + 0.001, "renew s, read")
-    play.does(play.now, READ, play.contender.claim.view, "acquire s")
+    assert play.contender.lock.try_at == pytest.approx(play.now + wait_s(play) + GUARD_S)
+    play.does(play.contender.lock.try_at + 0.001, "renew s, read")
+    play.does(play.now, READ, play.contender.lock.view, "acquire s")
     play.does(play.now, ACQUIRE, e.LockDelayed(), "")
-    assert play.contender.claim.try_at < 1.0 + GUARD_S + 2.0 < 1.0 + LOCK_DELAY_S
+    assert play.contender.lock.try_at < 1.0 + GUARD_S + 2.0 < 1.0 + LOCK_DELAY_S
 
 
 # --- of any number few -------------------------------------------------------------------------------------

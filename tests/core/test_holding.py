@@ -92,7 +92,7 @@ def test_renewals_keep_the_session_and_no_belief() -> None:
     while play.deadline < CONTACT + ROOM_S:
         play.happens(play.deadline, e.Tick())
         for request in [r for r in play.under_way if not isinstance(r, WATCH)]:
-            outcome = e.Alive() if isinstance(request, RENEW) else SILENCE
+            outcome = e.SessionAlive() if isinstance(request, RENEW) else SILENCE
             play.happens(play.now, e.Answered(request, outcome))
     assert play.role == "holding"
     play.happens(CONTACT + ROOM_S, e.Tick())
@@ -153,14 +153,14 @@ def test_a_blank_key_waits_a_moment_for_the_reason() -> None:
     """It is gone in any case; whether its session died decides what the hook is told."""
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator, losing")
+    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: released-by-operator, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 def test_a_session_that_was_destroyed_still_guards_the_lock() -> None:
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
+    play.does(2.1, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == CONTACT + 30.0
 
 
@@ -177,13 +177,13 @@ def test_a_renewal_under_way_when_the_key_was_lost_tells_no_reason() -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.4, WATCH, RELEASED, "watch 9 consistently")
-    play.does(3.5, RENEW, e.Alive(), "renew s")
-    play.does(3.55, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
+    play.does(3.5, RENEW, e.SessionAlive(), "renew s")
+    play.does(3.55, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
 
 
 def reasons_told(play: Play) -> list[tuple[str, str]]:
     """Each role that log and status were told since it held, with its reason."""
-    became = [action for _, action in play.log if isinstance(action, a.Became)]
+    became = [action for _, action in play.log if isinstance(action, a.RoleChanged)]
     told = [(str(action.role), str(action.reason)) for action in became]
     return told[told.index(("holding", "acquired")) + 1 :]
 
@@ -193,7 +193,7 @@ def test_log_and_status_are_told_one_reason_for_a_loss() -> None:
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
     assert (play.role, reasons_told(play)) == ("losing", [])
-    play.on(2.1, RENEW, e.Dead())
+    play.on(2.1, RENEW, e.SessionGone())
     assert reasons_told(play) == [("losing", "session-invalidated")]
 
 
@@ -202,7 +202,7 @@ def test_a_reason_that_becomes_known_before_on_lose_begins_is_told_once_more() -
     play = holding(run=RUN)
     play.on(2.0, WATCH, RELEASED)
     play.hears(2.3, e.Tick(), "losing")
-    play.does(2.4, RENEW, e.Dead(), "losing")
+    play.does(2.4, RENEW, e.SessionGone(), "losing")
     assert reasons_told(play) == [("losing", "lock-gone"), ("losing", "session-invalidated")]
 
 
@@ -216,14 +216,14 @@ def test_a_loss_without_a_hook_to_run_has_its_reason(hooks: dict[str, tuple[()]]
 def test_a_deleted_key() -> None:
     play = holding()
     play.does(2.0, WATCH, DELETED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, e.Alive(), "start down#1: key-deleted, losing")
+    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: key-deleted, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 def test_a_rival_on_the_key() -> None:
     play = holding()
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator, losing")
+    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: released-by-operator, losing")
     context = lose_context(play)
     assert (context.rival_at, context.leader, context.previous_leader) == (2.0, b"them", b"me")
 
@@ -231,7 +231,7 @@ def test_a_rival_on_the_key() -> None:
 def test_a_rival_on_the_key_holds_though_our_session_died() -> None:
     play = holding()
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
+    play.does(2.1, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == 2.0
 
 
@@ -281,7 +281,7 @@ def test_a_question_from_before_the_tenure_cannot_contradict_it() -> None:
     play.does(4.6, "renew s")
     play.does(4.7, RENEW, SILENCE, "")
     play.does(5.2, "renew s")
-    play.does(5.3, RENEW, e.Alive(), "read")
+    play.does(5.3, RENEW, e.SessionAlive(), "read")
     play.does(5.4, ACQUIRE, WON, "start up#1: acquired, acquiring")
     play.does(5.5, READ, FREE, "read")
     assert play.role == "acquiring"
@@ -296,11 +296,11 @@ def test_a_holder_called_dead_asks_for_the_key_before_it_believes_it() -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.35, READ, OURS, "")
-    play.does(3.4, RENEW, e.Dead(), "read")
+    play.does(3.4, RENEW, e.SessionGone(), "read")
     play.does(3.5, READ, OURS, "")
     assert play.role == "holding"
     play.does(3.9, "renew s")
-    play.does(4.0, RENEW, e.Alive(), "read")
+    play.does(4.0, RENEW, e.SessionAlive(), "read")
     assert play.role == "holding"
 
 
@@ -309,9 +309,9 @@ def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.35, READ, OURS, "")
-    play.does(3.4, RENEW, e.Dead(), "read")
+    play.does(3.4, RENEW, e.SessionGone(), "read")
     play.does(3.5, READ, RELEASED, "renew s")
-    play.does(3.6, RENEW, e.Dead(), "start down#1: session-invalidated, losing")
+    play.does(3.6, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == pytest.approx(3.2 + 30.0)
     play.ends(5.0, "release s, waiting")
     play.on(5.1, RELEASE, e.Done())
@@ -335,7 +335,7 @@ def test_what_is_not_said_of_the_session_is_no_loss() -> None:
 def next_create(play: Play, lost_at: float) -> float:
     """How long after the loss the node contends again; then it holds, and on_acquire runs."""
     play.passes(lost_at + 1.0)
-    while play.contender.claim.view != RELEASED:
+    while play.contender.lock.view != RELEASED:
         play.on(play.now, WATCH, RELEASED)
     play.passes(lost_at + 301.0)
     assert play.role == "acquiring"

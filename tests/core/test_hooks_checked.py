@@ -5,7 +5,7 @@ from dataclasses import replace
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import contender_of, departing_contender
-from supervisor.core.contenders import Node, Successor
+from supervisor.core.contenders import Contenders, Successor
 from supervisor.core.settings import ItemSettings, Wanted
 from tests.core.play import (
     ACQUIRE,
@@ -31,11 +31,11 @@ def checked(*faults: a.Fault) -> e.HooksChecked:
     return e.HooksChecked("n", faults)
 
 
-def unchecked(settings: ItemSettings | None = None, memory: a.Memory = a.NOTHING) -> Play:
+def unchecked(settings: ItemSettings | None = None, record: a.Record = a.EMPTY_RECORD) -> Play:
     """As the daemon begins an item: nobody has looked at its hooks yet."""
     play = Play(settings or contender())
     wanted = Wanted(settings or contender(), spread=0.0, unchecked=True)
-    play.contender = contender_of(wanted, instance="i", now=0.0, memory=memory)
+    play.contender = contender_of(wanted, instance="i", now=0.0, record=record)
     return play
 
 
@@ -97,10 +97,10 @@ def test_after_its_tenure_a_node_with_a_fault_does_not_contend() -> None:
 
 
 def test_an_adopted_holder_waits_for_no_look() -> None:
-    left = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
-    play = unchecked(memory=left)
+    left = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    play = unchecked(record=left)
     play.happens(0.0, e.Tick())
-    play.on(0.1, RENEW, e.Alive())
+    play.on(0.1, RENEW, e.SessionAlive())
     play.on(0.1, READ, OURS)
     assert play.role == "holding" and play.contender.faults is None
     play.hears(0.2, checked(MISSING), "cannot start down as holder")
@@ -119,16 +119,16 @@ def test_who_waits_in_line_for_a_slot_leaves_it() -> None:
     """A node that could not give a slot back would keep the others waiting."""
     play = full()
     play.happens(1.0, checked(MISSING))
-    assert play.times(a.Leave) == [1.0] and play.role == "ineligible"
+    assert play.times(a.LeaveSemaphore) == [1.0] and play.role == "ineligible"
 
 
 def test_a_semaphore_takes_no_slot_before_its_hooks_are_known_to_start() -> None:
     play = unchecked(semaphore())
     play.happens(0.0, e.Tick())
     play.on(0.1, CREATE, e.Created("s"))
-    assert play.on(0.2, a.WatchSlots, EMPTY) and not play.times(a.TakeSlot) + play.times(a.Enroll)
+    assert play.on(0.2, a.WatchSlots, EMPTY) and not play.times(a.TakeSlot) + play.times(a.JoinSemaphore)
     assert play.happens(0.3, checked())
-    assert play.times(a.TakeSlot) + play.times(a.Enroll)
+    assert play.times(a.TakeSlot) + play.times(a.JoinSemaphore)
 
 
 def test_hooks_of_another_file_are_looked_at_before_they_are_relied_on() -> None:
@@ -149,23 +149,23 @@ def test_a_holder_that_another_file_changes_goes_on() -> None:
 
 def test_what_is_found_of_an_item_that_begins_later_is_kept_for_it() -> None:
     settings = contender(on_lose=())
-    left = a.Memory(a.Step.SESSION, "k", "old")
-    before = departing_contender(contender(), spread=0.5, instance="i", memory=left, now=0.0)
+    left = a.Record(a.Step.SESSION, "k", "old")
+    before = departing_contender(contender(), spread=0.5, instance="i", record=left, now=0.0)
     heir = contender_of(Wanted(settings, spread=0.0, unchecked=True), instance="i", now=0.0)
-    node = Node([before], [Successor(heir, frozenset({"n"}))])
+    node = Contenders([before], [Successor(heir, frozenset({"n"}))])
     node.step(checked(MISSING), 0.1)
-    assert node.waiting["n"].faults == (MISSING,) and not node.contenders["n"].faults
-    assert node.contenders["n"].departing
+    assert node.waiting["n"].faults == (MISSING,) and not node.by_name["n"].faults
+    assert node.by_name["n"].departing
 
 
 def test_a_file_that_is_read_again_has_its_changed_items_looked_at() -> None:
     begun = contender_of(Wanted(contender(), spread=0.0), instance="i", now=0.0)
-    node = Node([begun])
+    node = Contenders([begun])
     node.step(e.Tick(), 0.0)
-    node.step(e.FileLoaded((Wanted(contender(), spread=0.0, unchecked=True),), "j"), 1.0)
-    assert node.contenders["n"].faults == (), "nothing has changed"
+    node.step(e.ConfigLoaded((Wanted(contender(), spread=0.0, unchecked=True),), "j"), 1.0)
+    assert node.by_name["n"].faults == (), "nothing has changed"
     changed = contender(on_lose=())
-    node.step(e.FileLoaded((Wanted(changed, spread=0.0, unchecked=True),), "k"), 2.0)
-    assert node.contenders["n"].faults is None
+    node.step(e.ConfigLoaded((Wanted(changed, spread=0.0, unchecked=True),), "k"), 2.0)
+    assert node.by_name["n"].faults is None
     node.step(checked(), 2.1)
-    assert node.contenders["n"].faults == ()
+    assert node.by_name["n"].faults == ()

@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.actions import Memory, Step
+from supervisor.core.actions import Record, Step
 from supervisor.core.contender import departing_contender
 from supervisor.core.settings import CandidateCheck, ElectionSettings
 from supervisor.core.step import step
@@ -37,21 +37,21 @@ from tests.core.play import (
 )
 
 
-def left(step: Step, **more: Any) -> Memory:
+def left(step: Step, **more: Any) -> Record:
     """What a process that crashed at 0 has left; its contact was then."""
-    return Memory(step, "k", "s", 7, 3, 2, 0.0, leader=b"me", **more)
+    return Record(step, "k", "s", 7, 3, 2, 0.0, leader=b"me", **more)
 
 
 def started(step: Step, at: float = 2.0, **more: Any) -> Play:
     """A process that has started with this record, its first turn taken."""
-    memory_fields = {name: more.pop(name) for name in ("reason", "foreign", "paused") if name in more}
-    play = Play(contender(**more), memory=left(step, **memory_fields), now=at)
+    record_fields = {name: more.pop(name) for name in ("reason", "foreign", "paused") if name in more}
+    play = Play(contender(**more), record=left(step, **record_fields), now=at)
     play.happens(at, e.Tick())
     return play
 
 
 def steps(play: Play) -> list[str]:
-    return [str(memory.step) for memory in play.records]
+    return [str(record.step) for record in play.records]
 
 
 # --- what waits for a record -----------------------------------------------------------------------
@@ -71,16 +71,16 @@ def test_each_step_is_on_record_in_its_turn() -> None:
 def of_a_loss(event: e.Event, now: float) -> list[type[a.Action]]:
     """The record and the hook, in the order in which the turn has them."""
     _, actions = step(holding().contender, event, now)
-    return [type(action) for action in actions if isinstance(action, a.Remember | a.StartHook)]
+    return [type(action) for action in actions if isinstance(action, a.WriteRecord | a.StartHook)]
 
 
 def test_a_loss_that_consul_guards_is_on_record_before_on_lose_begins() -> None:
     """A process that starts after a crash would adopt the tenure with the application down."""
-    assert of_a_loss(e.StopAsked(), 1.0) == [a.Remember, a.StartHook]
+    assert of_a_loss(e.StopAsked(), 1.0) == [a.WriteRecord, a.StartHook]
 
 
 def test_no_record_delays_on_lose_where_a_rival_may_soon_hold() -> None:
-    assert of_a_loss(e.Tick(), holding().contender.deadline + 60.0) == [a.StartHook, a.Remember]
+    assert of_a_loss(e.Tick(), holding().contender.deadline + 60.0) == [a.StartHook, a.WriteRecord]
 
 
 def test_a_loss_is_on_record_while_on_acquire_is_being_killed() -> None:
@@ -139,7 +139,7 @@ def test_a_tenure_that_is_not_on_record_is_given_back_without_a_hook() -> None:
     play.disk_full = True
     play.does(0.3, ACQUIRE, WON, "release s")
     assert not play.times(a.StartHook)
-    assert play.contender.ledger.deadline == inf  # what is on record is the truth again
+    assert play.contender.record_keeper.deadline == inf  # what is on record is the truth again
     play.disk_full = False
     play.on(0.4, RELEASE, e.Done())
     play.on(1.0, DESTROY, e.Done()) if play.times(DESTROY) else play.passes(1.0)
@@ -176,7 +176,7 @@ def test_what_the_last_try_left_behind_stays_on_record() -> None:
     play = waiting()
     play.hears(0.5, e.StopAsked(), "destroy s")
     play.does(3.5, DESTROY, SILENCE, "stopped, finished")
-    assert play.records[-1] == Memory(Step.SESSION, "k", "s")
+    assert play.records[-1] == Record(Step.SESSION, "k", "s")
 
 
 # --- adoption --------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_what_the_last_try_left_behind_stays_on_record() -> None:
 def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
     play = started(Step.HOLDING)
     assert play.role == "acquiring" and steps(play) == ["holding"]
-    play.does(2.1, RENEW, e.Alive(), "")
+    play.does(2.1, RENEW, e.SessionAlive(), "")
     play.does(2.2, READ, OURS, "holding")
     assert not play.times(a.StartHook)
 
@@ -193,7 +193,7 @@ def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
 def test_what_could_not_be_started_for_an_adopted_tenure_calls_for_on_lose() -> None:
     """The process before has run on_acquire."""
     play = started(Step.HOLDING, run=RUN)
-    play.does(2.1, RENEW, e.Alive(), "")
+    play.does(2.1, RENEW, e.SessionAlive(), "")
     play.does(2.2, READ, OURS, "start run, holding")
     play.hears(2.3, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
 
@@ -203,7 +203,7 @@ def test_what_could_not_be_started_for_an_adopted_tenure_calls_for_on_lose() -> 
 
 def restarted(step: Step, settings: ElectionSettings) -> Play:
     """A process that has started at 2 with other settings than those on record."""
-    play = Play(settings, memory=left(step), now=2.0, recorded=contender())
+    play = Play(settings, record=left(step), now=2.0, recorded=contender())
     play.happens(2.0, e.Tick())
     return play
 
@@ -226,7 +226,7 @@ def test_an_on_lose_that_a_crash_interrupted_is_that_of_the_record() -> None:
 
 def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_record() -> None:
     play = restarted(Step.HOLDING, OTHER)
-    play.does(2.1, RENEW, e.Alive(), "")
+    play.does(2.1, RENEW, e.SessionAlive(), "")
     before = len(play.records)
     play.does(2.2, READ, OURS, "start run, holding")
     assert play.contender.settings == OTHER and play.contender.lease.lose_time_s == 6.0
@@ -237,18 +237,18 @@ def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_reco
 
 def test_the_file_is_on_record_before_anything_of_it_begins() -> None:
     play = restarted(Step.TENURE, OTHER)
-    play.happens(2.1, e.Answered(play.last(RENEW), e.Alive()))
+    play.happens(2.1, e.Answered(play.last(RENEW), e.SessionAlive()))
     election, begun = step(play.contender, e.Answered(play.last(READ), OURS), 2.2)
-    (remember,) = [each for each in begun if not isinstance(each, a.Prepare)]
-    assert isinstance(remember, a.Remember) and remember.settings == OTHER
-    election, begun = step(election, e.Remembered(remember), 2.2)
-    told = Play.says([each for each in begun if not isinstance(each, a.Prepare | a.Remember)])
+    (write,) = [each for each in begun if not isinstance(each, a.PrepareWrite)]
+    assert isinstance(write, a.WriteRecord) and write.settings == OTHER
+    election, begun = step(election, e.RecordWritten(write), 2.2)
+    told = Play.says([each for each in begun if not isinstance(each, a.PrepareWrite | a.WriteRecord)])
     assert "start other up#1: adopted" in told
 
 
 def test_a_file_that_cannot_be_recorded_waits_for_the_end_of_the_tenure() -> None:
     play = restarted(Step.HOLDING, OTHER)
-    play.does(2.1, RENEW, e.Alive(), "")
+    play.does(2.1, RENEW, e.SessionAlive(), "")
     play.disk_full = True
     play.does(2.2, READ, OURS, "holding")
     assert play.contender.settings == contender()
@@ -261,18 +261,18 @@ def test_a_file_that_leaves_less_room_counts_only_on_news_that_is_fresh_by_it() 
     """Else the tenure would be lost by the file before it was adopted by it."""
     strict = contender(ttl_s=60.0, lock_delay_s=60.0, on_lose=(hook("long down", 54.0),))
     loose = contender(ttl_s=60.0, lock_delay_s=60.0)
-    play = Play(strict, memory=left(Step.HOLDING), now=2.0, recorded=loose)
+    play = Play(strict, record=left(Step.HOLDING), now=2.0, recorded=loose)
     play.happens(2.0, e.Tick())
     play.on(2.1, READ, OURS)
-    play.on(10.0, RENEW, e.Alive())
+    play.on(10.0, RENEW, e.SessionAlive())
     assert play.contender.settings == loose and play.role == "holding"
 
 
 def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
     check = CandidateCheck(hook("check"))
-    play = Play(contender(), memory=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
+    play = Play(contender(), record=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
     checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     play.does(2.2, READ, OURS, "holding")
     play.hears(2.3, e.HookEnded(checking, ok=False), "")
     assert play.contender.health.fit and play.contender.health.idle
@@ -281,9 +281,9 @@ def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
 def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another() -> None:
     check, other = CandidateCheck(hook("check")), CandidateCheck(hook("check"), interval_s=9.0)
     changed = contender(candidate_check=other)
-    play = Play(changed, memory=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
+    play = Play(changed, record=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
     checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     play.does(2.2, READ, OURS, "holding")
     assert play.contender.settings == changed and play.contender.health.running == checking
     play.hears(2.3, e.HookEnded(checking, ok=True), "")
@@ -296,7 +296,7 @@ def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another(
 
 def departing(step: Step) -> Play:
     play = Play(contender(), now=2.0)
-    play.contender = departing_contender(contender(), spread=0.0, instance="i", memory=left(step), now=2.0)
+    play.contender = departing_contender(contender(), spread=0.0, instance="i", record=left(step), now=2.0)
     play.happens(2.0, e.Tick())
     return play
 
@@ -360,7 +360,7 @@ def test_a_renewal_or_a_read_alone_does_not_adopt() -> None:
 
 def test_the_run_child_is_started_again() -> None:
     play = started(Step.HOLDING, run=RUN)
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     play.does(2.2, READ, OURS, "start run, holding")
     assert play.last(a.StartRun).context.reason == "adopted"
 
@@ -368,7 +368,7 @@ def test_the_run_child_is_started_again() -> None:
 @pytest.mark.parametrize(("step", "on_adopt"), [(Step.TENURE, "none"), (Step.HOLDING, "acquire")])
 def test_on_acquire_begins_again_when_it_had_not_finished_or_is_asked_for(step: Step, on_adopt: str) -> None:
     play = started(step, on_adopt=on_adopt)
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     play.does(2.2, READ, OURS, "start up#1: adopted")
     assert play.last(a.StartHook).context.transition == "s-adopt"
     assert steps(play)[-1] == "tenure"
@@ -379,7 +379,7 @@ def test_on_acquire_begins_again_when_it_had_not_finished_or_is_asked_for(step: 
 )
 def test_a_key_that_is_not_ours_as_it_was_means_on_lose(view: e.KeyView) -> None:
     play = started(Step.HOLDING)
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     play.on(2.2, READ, view)
     assert play.says([play.last(a.StartHook)]) == "start down#1: crashed"
 
@@ -444,7 +444,7 @@ def test_a_pause_outlives_the_process() -> None:
 def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
     play = Play(contender())
     play.contender = departing_contender(
-        contender(), spread=0.0, instance="i", memory=left(Step.HOLDING), now=2.0
+        contender(), spread=0.0, instance="i", record=left(Step.HOLDING), now=2.0
     )
     play.happens(2.0, e.Tick())
     assert play.says([play.last(a.StartHook)]) == "start down#1: config-changed"
@@ -460,26 +460,26 @@ def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
 def test_after_a_standstill_no_further_hook_begins_before_consul_has_confirmed_the_lock() -> None:
     """The second hook would have had news young enough but for the standstill."""
     play = acquiring(on_acquire=(hook("one"), hook("two")))
-    play.happens(2.0, e.Resumed(1.5))
+    play.happens(2.0, e.Stalled(1.5))
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "")
     play.does(2.2, READ, OURS, "start two#1: acquired")
 
 
 def test_after_a_standstill_the_lease_is_looked_at_first() -> None:
     play = holding()
-    play.happens(24.0, e.Resumed(20.0))
+    play.happens(24.0, e.Stalled(20.0))
     assert play.says([play.last(a.StartHook)]) == "start down#1: lease-expired"
 
 
 def test_after_a_standstill_a_holder_asks_at_once() -> None:
     play = holding()
     before = play.times(READ)
-    play.happens(5.0, e.Resumed(3.0))
+    play.happens(5.0, e.Stalled(3.0))
     assert play.times(READ) == [*before, 5.0] and play.times(RENEW)[-1] == 5.0
 
 
 def test_a_standstill_in_on_acquire_holds_the_next_hook_back() -> None:
     play = acquiring(on_acquire=(contender().on_acquire[0],) * 1, run=RUN)
-    play.happens(3.0, e.Resumed(2.0))
+    play.happens(3.0, e.Stalled(2.0))
     play.hears(3.1, e.HookEnded(play.last(a.StartHook), ok=True), "")
     play.does(3.2, READ, OURS, "start run, holding")

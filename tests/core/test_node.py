@@ -7,14 +7,14 @@ from typing import Any
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import departing_contender, new_contender
-from supervisor.core.contenders import Node, Successor
+from supervisor.core.contenders import Contenders, Successor
 from supervisor.core.session import Stage
 from tests.core.play import RIVAL, contender, hook
 
 
-def node(*names: str, spread: float = 0.0, **more: Any) -> Node:
+def node(*names: str, spread: float = 0.0, **more: Any) -> Contenders:
     settings = [replace(contender(**more), name=name, key=name) for name in names]
-    return Node([new_contender(each, spread=spread, instance="i") for each in settings])
+    return Contenders([new_contender(each, spread=spread, instance="i") for each in settings])
 
 
 def names_of(actions: list[a.Action]) -> list[str]:
@@ -31,10 +31,10 @@ def test_an_answer_reaches_the_election_that_asked() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     create = next(r for r in begun if isinstance(r, a.CreateSession) and r.item == "two")
-    untouched = both.contenders["one"]
+    untouched = both.by_name["one"]
     both.step(e.Answered(create, e.Created("s")), 0.1)
-    assert both.contenders["two"].session.id == "s"
-    assert both.contenders["one"] is untouched
+    assert both.by_name["two"].session.id == "s"
+    assert both.by_name["one"] is untouched
 
 
 def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
@@ -48,14 +48,14 @@ def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
         if isinstance(action, a.StartHook)
     ]
     both.step(e.HookEnded(started[1], ok=True), 0.2)
-    assert both.contenders["two"].change.idle and not both.contenders["one"].change.idle
+    assert both.by_name["two"].change.idle and not both.by_name["one"].change.idle
 
 
-def has_session(both: Node, create: a.CreateSession, at: float) -> None:
+def has_session(both: Contenders, create: a.CreateSession, at: float) -> None:
     """The session is there, and is as it was asked for."""
     for action in both.step(e.Answered(create, e.Created(f"s-{create.item}")), at):
         if isinstance(action, a.RenewSession):
-            both.step(e.Answered(action, e.Alive()), at)
+            both.step(e.Answered(action, e.SessionAlive()), at)
 
 
 def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
@@ -135,10 +135,10 @@ def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
 
 def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
     """Another key under the same name: the old one is released first."""
-    memory = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
-    before = departing_contender(contender(), spread=0.0, instance="i", memory=memory, now=1.0)
+    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
+    before = departing_contender(contender(), spread=0.0, instance="i", record=record, now=1.0)
     after = new_contender(contender(), spread=0.5, instance="i")
-    node = Node([before], [Successor(after, frozenset({"n"}))])
+    node = Contenders([before], [Successor(after, frozenset({"n"}))])
     begun = kept(node, node.step(e.Tick(), 1.0), 1.0)
     assert not [action for action in begun if isinstance(action, a.CreateSession)]
     start = next(action for action in begun if isinstance(action, a.StartHook))
@@ -150,10 +150,10 @@ def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
     kept(node, node.step(e.Answered(destroy, e.Done()), 1.6), 1.6)
     begun = node.step(e.Tick(), 1.7)
     assert [action for action in begun if isinstance(action, a.CreateSession)]
-    assert node.contenders["n"].spread == 0.5
+    assert node.by_name["n"].spread == 0.5
 
 
-def wound_up(node: Node, begun: list[a.Action], now: float) -> None:
+def wound_up(node: Contenders, begun: list[a.Action], now: float) -> None:
     """All that is begun is answered well until nothing is left; at most a hundred turns."""
     under_way = [action for action in begun if isinstance(action, a.Request | a.StartHook)]
     for _ in range(100):
@@ -169,52 +169,52 @@ def wound_up(node: Node, begun: list[a.Action], now: float) -> None:
         now += 0.4
 
 
-def two_keys(*, paused: bool) -> Node:
+def two_keys(*, paused: bool) -> Contenders:
     """Elections n and m of one key depart; "new" has that key, and n has another."""
-    memory = a.Memory(a.Step.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
+    record = a.Record(a.Step.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
     before = [
-        departing_contender(replace(contender(), name=name), spread=0.0, instance="i", memory=memory, now=1.0)
+        departing_contender(replace(contender(), name=name), spread=0.0, instance="i", record=record, now=1.0)
         for name in ("n", "m")
     ]
     after = [
         Successor(new_contender(replace(contender(), name="new"), spread=0.5, instance="i"), frozenset("nm")),
         Successor(new_contender(contender(), spread=0.5, instance="i"), frozenset("n")),
     ]
-    return Node(before, after)
+    return Contenders(before, after)
 
 
 def test_a_renamed_election_begins_when_all_that_have_its_key_have_wound_up() -> None:
     node = two_keys(paused=False)
     assert node.waiting_for("new") == {"n", "m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
-    assert "new" not in node.contenders and node.waiting_for("new") == {"m"}
+    assert "new" not in node.by_name and node.waiting_for("new") == {"m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
-    assert node.contenders["new"].spread == 0.5 and not node.waiting_for("new")
-    assert node.contenders["new"].session.stage is Stage.CREATING
+    assert node.by_name["new"].spread == 0.5 and not node.waiting_for("new")
+    assert node.by_name["new"].session.stage is Stage.CREATING
 
 
 def test_a_pause_while_it_departs_is_its_successors() -> None:
     node = two_keys(paused=False)
     node.step(e.PauseAsked("n"), 1.0)
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
-    assert node.contenders["n"].paused and node.contenders["n"].role is not a.Role.STOPPED
-    assert not node.contenders["m"].paused
+    assert node.by_name["n"].paused and node.by_name["n"].role is not a.Role.STOPPED
+    assert not node.by_name["m"].paused
 
 
-def started(node: Node, name: str) -> a.StartHook:
+def started(node: Contenders, name: str) -> a.StartHook:
     """The on_lose of this election, which has just begun."""
     node.step(e.Tick(), 1.0)
-    tenure = node.contenders[name].tenure
+    tenure = node.by_name[name].tenure
     assert tenure is not None and tenure.hooks.running is not None
     return tenure.hooks.running
 
 
-def kept(node: Node, begun: list[a.Action], now: float) -> list[a.Action]:
+def kept(node: Contenders, begun: list[a.Action], now: float) -> list[a.Action]:
     """What is begun, with every record written at once."""
     more = [
         action
-        for remember in begun
-        if isinstance(remember, a.Remember)
-        for action in kept(node, node.step(e.Remembered(remember), now), now)
+        for write in begun
+        if isinstance(write, a.WriteRecord)
+        for action in kept(node, node.step(e.RecordWritten(write), now), now)
     ]
     return [*begun, *more]

@@ -8,7 +8,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.jitter import FIRST_HASTE_MAX, HASTE_MAX, on_beat
+from supervisor.core.jitter import FIRST_JITTER_MAX, JITTER_MAX, align_to_tick
 from tests.core.play import ACQUIRE, CREATE, FREE, INFO, OURS, READ, RENEW, RIVAL, WATCH, WON, Play, contender
 
 SPREADS = (0.0, 0.25, 0.5, 0.999)
@@ -59,14 +59,14 @@ def test_no_interval_is_longer_than_promised_nor_much_shorter(spread: float) -> 
         (holds, READ, CONTACT, INTERVAL_S),
     ):
         times = play.times(kind)
-        first_at = begin + every_s * (1 - FIRST_HASTE_MAX * spread)
+        first_at = begin + every_s * (1 - FIRST_JITTER_MAX * spread)
         assert times[0] <= max(first_at, WON_AT) + 1e-9
         assert UNTIL - times[-1] <= every_s
         assert all(after - before <= every_s + 1e-9 for before, after in pairwise(times))
         regular = [at for at in times if at > first_at + every_s]
         assert len(regular) > 20
         for before, after in pairwise(regular):
-            assert after - before == pytest.approx(every_s * (1 - HASTE_MAX * spread))
+            assert after - before == pytest.approx(every_s * (1 - JITTER_MAX * spread))
 
 
 def test_without_a_ttl_the_renewals_are_spread_all_the_same() -> None:
@@ -97,7 +97,7 @@ def test_one_of_many_renews_on_the_beat_of_its_process(ttl_s: float, beat_s: flo
         assert all(after - before <= ttl_s / 3 + 1e-9 for before, after in pairwise(play.times(RENEW)))
     for at in many.times(RENEW):
         assert at / beat_s == pytest.approx(round(at / beat_s))
-        assert 0 <= at + 0.7 * beat_s - on_beat(at + 0.7 * beat_s, ttl_s / 3) < beat_s
+        assert 0 <= at + 0.7 * beat_s - align_to_tick(at + 0.7 * beat_s, ttl_s / 3) < beat_s
     assert len(many.times(RENEW)) <= 1.06 * len(alone.times(RENEW)) + 1
 
 

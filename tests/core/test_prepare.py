@@ -38,7 +38,7 @@ def test_nothing_is_made_ready_without_a_session() -> None:
     assert play.prepared
     play.prepared.clear()
     play.happens(4.6, e.Tick())
-    play.on(4.7, a.RenewSession, e.Dead())
+    play.on(4.7, a.RenewSession, e.SessionGone())
     play.on(4.8, a.WatchKey, e.KeyView(10, "rival", b"new", 3, 10, 1))
     assert play.prepared == []
 

@@ -8,8 +8,8 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import new_contender
-from supervisor.core.contenders import Node
-from supervisor.core.reload import Fate, fates_of
+from supervisor.core.contenders import Contenders
+from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
 from supervisor.core.step import step
 from tests.core.play import (
@@ -173,7 +173,7 @@ def test_a_holder_writes_its_new_value_once() -> None:
     assert [x for _, x in play.log if isinstance(x, a.Rewrite)] == [play.last(REWRITE)]
 
 
-@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN, e.LockDelayed(), e.Raced(), e.Dead()])
+@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN, e.LockDelayed(), e.LostRace(), e.SessionGone()])
 def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: e.Outcome) -> None:
     play = holder()
     play.happens(4.0, changed(play, value=b"new"))
@@ -188,7 +188,7 @@ def test_where_the_session_is_said_not_to_hold_a_read_tells() -> None:
     play = holder()
     play.passes(3.9)
     play.happens(4.0, changed(play, value=b"new"))
-    assert "read" in Play.says(play.on(4.1, REWRITE, e.Raced()))
+    assert "read" in Play.says(play.on(4.1, REWRITE, e.LostRace()))
     play.on(4.2, READ, replace(RIVAL, modify_index=99))
     assert play.role == "losing"
 
@@ -228,10 +228,10 @@ def test_who_stands_in_line_for_a_slot_keeps_its_place_under_the_new_value() -> 
 
 
 def test_after_a_crash_the_value_is_written_if_it_never_was() -> None:
-    held = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"old")
-    play = Play(contender(), memory=held, now=2.0)
+    held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"old")
+    play = Play(contender(), record=held, now=2.0)
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     assert "rewrite s" in Play.says(play.on(2.2, READ, replace(OURS, value=b"old")))
 
 
@@ -247,20 +247,20 @@ def test_the_former_value_is_back_before_the_new_one_was_answered_for() -> None:
 
 
 def test_the_former_value_is_back_after_a_crash_that_came_before_the_answer() -> None:
-    held = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
-    play = Play(contender(), memory=held, now=2.0, recorded=replace(contender(), value=b"new"))
+    held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    play = Play(contender(), record=held, now=2.0, recorded=replace(contender(), value=b"new"))
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     play.on(2.2, READ, replace(OURS, value=b"new", modify_index=9))
     play.passes(4.0)
     assert play.last(REWRITE).value == b"me"
 
 
 def test_a_value_that_was_never_changed_is_not_written_after_a_crash() -> None:
-    held = a.Memory(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
-    play = Play(contender(), memory=held, now=2.0, recorded=contender())
+    held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    play = Play(contender(), record=held, now=2.0, recorded=contender())
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     play.on(2.2, READ, OURS)
     play.passes(20.0)
     assert not play.times(REWRITE)
@@ -382,47 +382,47 @@ def test_what_a_waiter_follows_goes_on_record_with_its_session() -> None:
     play.happens(0.0, e.Tick())
     play.on(0.0, CREATE, e.Created("s"))
     _, begun = step(play.contender, changed(play, on_lose=(NEW_DOWN,)), 1.0)
-    (remember,) = (action for action in begun if isinstance(action, a.Remember))
-    assert remember.memory.session == "s" and remember.settings.on_lose == (NEW_DOWN,)
+    (write,) = (action for action in begun if isinstance(action, a.WriteRecord))
+    assert write.record.session == "s" and write.settings.on_lose == (NEW_DOWN,)
 
 
 # --- the whole file ----------------------------------------------------------------------------
 
 
-def loaded(*wanted: ItemSettings) -> e.FileLoaded:
-    return e.FileLoaded(tuple(Wanted(settings, 0.5) for settings in wanted), "j")
+def loaded(*wanted: ItemSettings) -> e.ConfigLoaded:
+    return e.ConfigLoaded(tuple(Wanted(settings, 0.5) for settings in wanted), "j")
 
 
 def named(name: str, **more: Any) -> ItemSettings:
     return replace(contender(), name=name, **{"key": name, **more})
 
 
-def node(*settings: ItemSettings) -> Node:
-    made = Node([new_contender(each, spread=0.0, instance="i") for each in settings])
+def node(*settings: ItemSettings) -> Contenders:
+    made = Contenders([new_contender(each, spread=0.0, instance="i") for each in settings])
     made.step(e.Tick(), 0.0)
     return made
 
 
 @pytest.mark.parametrize(
-    ("change", "fate"),
+    ("change", "effect"),
     [
-        ({}, Fate.UNCHANGED),
-        ({"value": b"new"}, Fate.CHANGES),
-        ({"on_acquire": ()}, Fate.CHANGES),
-        ({"on_lose": (NEW_DOWN,)}, Fate.CHANGES),
-        ({"on_change": (NEW_DOWN,)}, Fate.CHANGES),
-        ({"candidate_check": CandidateCheck(hook("check"))}, Fate.CHANGES),
-        ({"rejoin_delay_s": 1.0, "on_adopt": "acquire", "acquire_failure": "keep"}, Fate.CHANGES),
-        ({"key": "other"}, Fate.RESTARTS),
-        ({"run": RUN}, Fate.RESTARTS),
-        ({"session": SessionSettings("ours", ttl_s=8.0)}, Fate.RESTARTS),
-        ({"contend": False, "on_acquire": (), "on_lose": ()}, Fate.RESTARTS),
+        ({}, ReloadEffect.UNCHANGED),
+        ({"value": b"new"}, ReloadEffect.CHANGES),
+        ({"on_acquire": ()}, ReloadEffect.CHANGES),
+        ({"on_lose": (NEW_DOWN,)}, ReloadEffect.CHANGES),
+        ({"on_change": (NEW_DOWN,)}, ReloadEffect.CHANGES),
+        ({"candidate_check": CandidateCheck(hook("check"))}, ReloadEffect.CHANGES),
+        ({"rejoin_delay_s": 1.0, "on_adopt": "acquire", "acquire_failure": "keep"}, ReloadEffect.CHANGES),
+        ({"key": "other"}, ReloadEffect.RESTARTS),
+        ({"run": RUN}, ReloadEffect.RESTARTS),
+        ({"session": SessionSettings("ours", ttl_s=8.0)}, ReloadEffect.RESTARTS),
+        ({"contend": False, "on_acquire": (), "on_lose": ()}, ReloadEffect.RESTARTS),
     ],
 )
-def test_which_change_keeps_leadership(change: dict[str, Any], fate: Fate) -> None:
+def test_which_change_keeps_leadership(change: dict[str, Any], effect: ReloadEffect) -> None:
     play = holder()
     wanted = {"n": replace(play.contender.settings, **change)}
-    assert fates_of({"n": play.contender}, {}, wanted) == {"n": fate}
+    assert plan_reload({"n": play.contender}, {}, wanted) == {"n": effect}
 
 
 def test_nobody_with_a_contender_key_may_count_on_more_than_others_read_in_it() -> None:
@@ -432,41 +432,41 @@ def test_nobody_with_a_contender_key_may_count_on_more_than_others_read_in_it() 
     enrolls.on(0.2, WATCH_SLOTS, EMPTY)
     longer, shorter = semaphore(prune_delay_s=60.0), semaphore(prune_delay_s=20.0)
     for play in (enrolls, waits, held):
-        assert fates_of({"n": play.contender}, {}, {"n": longer}) == {"n": Fate.RESTARTS}
+        assert plan_reload({"n": play.contender}, {}, {"n": longer}) == {"n": ReloadEffect.RESTARTS}
     for play in (begins, enrolls, waits, held):
-        assert fates_of({"n": play.contender}, {}, {"n": shorter}) == {"n": Fate.CHANGES}
-    assert fates_of({"n": begins.contender}, {}, {"n": longer}) == {"n": Fate.CHANGES}
+        assert plan_reload({"n": play.contender}, {}, {"n": shorter}) == {"n": ReloadEffect.CHANGES}
+    assert plan_reload({"n": begins.contender}, {}, {"n": longer}) == {"n": ReloadEffect.CHANGES}
 
 
 def test_what_did_not_change_is_not_touched() -> None:
     both = node(named("one"), named("two"))
-    before = both.contenders["one"]
+    before = both.by_name["one"]
     both.step(loaded(named("one"), named("two", value=b"new")), 1.0)
-    assert both.contenders["one"] is before
-    assert both.contenders["two"].settings.value == b"new"
+    assert both.by_name["one"] is before
+    assert both.by_name["two"].settings.value == b"new"
 
 
 def test_what_the_file_has_no_more_ends_and_is_gone() -> None:
     both = node(named("one", contend=False, on_acquire=(), on_lose=()), named("two"))
     done = both.step(loaded(named("two")), 1.0)
     assert a.Finished("one", clean=True) in done
-    assert list(both.contenders) == ["two"]
-    assert both.contenders["two"].role is a.Role.WAITING
+    assert list(both.by_name) == ["two"]
+    assert both.by_name["two"].role is a.Role.WAITING
 
 
 def test_what_is_in_the_way_ends_first() -> None:
     """Another name, the same key: it is the same application. A holder's on_lose must end before."""
     one = holder().contender
-    made = Node([one])
+    made = Contenders([one])
     begun = made.step(loaded(replace(one.settings, name="m")), 3.0)
     lose = next(action for action in begun if isinstance(action, a.StartHook))
-    assert list(made.contenders) == ["n"] and list(made.waiting) == ["m"]
+    assert list(made.by_name) == ["n"] and list(made.waiting) == ["m"]
     begun = made.step(e.HookEnded(lose, ok=True), 4.0)
-    while "n" in made.contenders:
-        outcomes = {a.Release: e.Done(), a.DestroySession: e.Done(), a.Remember: None}
+    while "n" in made.by_name:
+        outcomes = {a.Release: e.Done(), a.DestroySession: e.Done(), a.WriteRecord: None}
         for action in begun:
-            if isinstance(action, a.Remember):
-                begun = made.step(e.Remembered(action), 5.0)
+            if isinstance(action, a.WriteRecord):
+                begun = made.step(e.RecordWritten(action), 5.0)
                 break
             if type(action) in outcomes:
                 assert isinstance(action, a.Request)
@@ -474,14 +474,14 @@ def test_what_is_in_the_way_ends_first() -> None:
                 break
         else:
             begun = made.step(e.Tick(), 6.0)
-    assert list(made.contenders) == ["m"] and not made.waiting
+    assert list(made.by_name) == ["m"] and not made.waiting
 
 
 def test_a_paused_item_is_paused_under_another_key_too() -> None:
     made = node(named("one"))
     made.step(e.PauseAsked("one"), 1.0)
     made.step(loaded(named("one", key="other")), 2.0)
-    waiting = {**made.contenders, **made.waiting}
+    waiting = {**made.by_name, **made.waiting}
     assert all(contender.paused for contender in waiting.values())
 
 
@@ -489,11 +489,11 @@ def test_who_waits_for_its_first_session_cannot_change_what_others_were_told_eit
     begins, session = new_contender(contender(), spread=0.0, instance="i"), SessionSettings("other")
     for change in ({"key": "x"}, {"contend": False, "on_acquire": (), "on_lose": ()}, {"session": session}):
         wanted = replace(begins.settings, **change)
-        assert fates_of({"n": begins}, {}, {"n": wanted}) == {"n": Fate.RESTARTS}, change
-    assert fates_of({"n": begins}, {}, {"n": semaphore()}) == {"n": Fate.RESTARTS}
+        assert plan_reload({"n": begins}, {}, {"n": wanted}) == {"n": ReloadEffect.RESTARTS}, change
+    assert plan_reload({"n": begins}, {}, {"n": semaphore()}) == {"n": ReloadEffect.RESTARTS}
 
 
-def ended(made: Node, begun: list[a.Action], now: float) -> None:
+def ended(made: Contenders, begun: list[a.Action], now: float) -> None:
     """All goes well until nothing is begun any more at that time."""
     todo = list(begun)
     while todo:
@@ -503,8 +503,8 @@ def ended(made: Node, begun: list[a.Action], now: float) -> None:
                 more = made.step(e.HookEnded(action, ok=True), now)
             case a.Release() | a.DestroySession():
                 more = made.step(e.Answered(action, e.Done()), now)
-            case a.Remember():
-                more = made.step(e.Remembered(action), now)
+            case a.WriteRecord():
+                more = made.step(e.RecordWritten(action), now)
         todo += more or (made.step(e.Tick(), now) if not todo else [])
 
 
@@ -512,8 +512,8 @@ def ended(made: Node, begun: list[a.Action], now: float) -> None:
 @pytest.mark.parametrize("stepping", [True, False])
 def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: bool, resumed: bool) -> None:
     """The file changes while on_lose runs, or when all has ended."""
-    made = Node([holder().contender])
-    settings = made.contenders["n"].settings
+    made = Contenders([holder().contender])
+    settings = made.by_name["n"].settings
     another = replace(settings, session=replace(settings.session, ttl_s=8.0))
     begun = made.step(e.StepDownAsked("n", 60.0), 3.0)
     if not stepping:
@@ -523,22 +523,22 @@ def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: b
     begun += made.step(loaded(another), 6.0)
     ended(made, begun, 7.0)
     ended(made, made.step(e.Tick(), 8.0), 8.0)
-    assert not made.waiting and made.contenders["n"].settings == another
+    assert not made.waiting and made.by_name["n"].settings == another
     assert not any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 60.0))
-    roles = [made.contenders["n"].role]
+    roles = [made.by_name["n"].role]
     resumed_at, event = (61.0, e.ResumeAsked("n")) if resumed else (68.0, e.Tick())
     assert any(isinstance(each, a.CreateSession) for each in made.step(event, resumed_at))
-    assert [*roles, made.contenders["n"].role] == [a.Role.RESTING, a.Role.WAITING]
+    assert [*roles, made.by_name["n"].role] == [a.Role.RESTING, a.Role.WAITING]
 
 
 def test_the_delay_after_a_loss_of_its_own_making_goes_on_under_another_session() -> None:
     play = holder(run=RUN, rejoin_delay_s=60.0)
-    made, settings = Node([play.contender]), play.contender.settings
+    made, settings = Contenders([play.contender]), play.contender.settings
     ended(made, made.step(e.RunEnded(play.last(a.StartRun)), 3.0), 4.0)
     another = replace(settings, session=replace(settings.session, ttl_s=8.0))
     ended(made, made.step(loaded(another), 6.0), 7.0)
     ended(made, made.step(e.Tick(), 8.0), 8.0)
-    assert not made.waiting and made.contenders["n"].settings == another
+    assert not made.waiting and made.by_name["n"].settings == another
     assert not any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 60.0))
     assert any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 68.0))
 
@@ -547,23 +547,23 @@ def test_a_successor_that_replaces_another_keeps_its_rest() -> None:
     """It waits for another item to end, whose key it was to have; the item that rested has ended."""
     settings = contender()
     other = replace(holder().contender, settings=replace(settings, name="other", key="x"))
-    made = Node([resting().contender, other])
+    made = Contenders([resting().contender, other])
     begun = made.step(loaded(replace(settings, key="x")), 7.0)
     ended(made, [each for each in begun if not isinstance(each, a.StartHook)], 7.0)
-    assert list(made.contenders) == ["other"] and made.waiting["n"].rests_until == 65.0
+    assert list(made.by_name) == ["other"] and made.waiting["n"].rests_until == 65.0
     made.step(loaded(replace(settings, key="y")), 8.0)
     made.step(e.Tick(), 8.0)
-    assert made.contenders["n"].role is a.Role.RESTING
+    assert made.by_name["n"].role is a.Role.RESTING
 
 
 def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:
-    made = Node([holder().contender])
-    settings = made.contenders["n"].settings
+    made = Contenders([holder().contender])
+    settings = made.by_name["n"].settings
     made.step(loaded(replace(settings, key="x")), 3.0)
     made.step(loaded(replace(settings, key="y")), 3.1)
     assert made.waiting["n"].settings.key == "y"
     made.step(loaded(), 3.2)
-    assert not made.waiting and made.contenders["n"].departing
+    assert not made.waiting and made.by_name["n"].departing
 
 
 def test_a_file_is_compared_with_the_one_before_it_be_that_in_force_or_not() -> None:
@@ -572,37 +572,37 @@ def test_a_file_is_compared_with_the_one_before_it_be_that_in_force_or_not() -> 
     play.disk_full = True
     wanted = changed(play, on_lose=(NEW_DOWN,))
     play.happens(4.0, wanted)
-    assert fates_of({"n": play.contender}, {}, {"n": wanted.settings}) == {"n": Fate.UNCHANGED}
-    assert fates_of({"n": play.contender}, {}, {"n": in_force}) == {"n": Fate.CHANGES}
+    assert plan_reload({"n": play.contender}, {}, {"n": wanted.settings}) == {"n": ReloadEffect.UNCHANGED}
+    assert plan_reload({"n": play.contender}, {}, {"n": in_force}) == {"n": ReloadEffect.CHANGES}
 
 
 def test_what_comes_back_while_it_is_wound_up_begins_anew_after_that() -> None:
-    made = Node([holder().contender])
-    settings = made.contenders["n"].settings
+    made = Contenders([holder().contender])
+    settings = made.by_name["n"].settings
     begun = made.step(loaded(), 3.0)
-    assert fates_of(made.contenders, made.waiting, {}) == {}
-    assert fates_of(made.contenders, made.waiting, {"n": settings}) == {"n": Fate.BEGINS}
+    assert plan_reload(made.by_name, made.waiting, {}) == {}
+    assert plan_reload(made.by_name, made.waiting, {"n": settings}) == {"n": ReloadEffect.BEGINS}
     begun += made.step(loaded(settings), 3.1)
     assert list(made.waiting) == ["n"]
     ended(made, begun, 4.0)
     ended(made, made.step(e.Tick(), 5.0), 5.0)
-    assert not made.waiting and not made.contenders["n"].departing
+    assert not made.waiting and not made.by_name["n"].departing
 
 
 def test_nothing_begins_after_a_stop() -> None:
-    made = Node([holder().contender])
-    begun = made.step(loaded(replace(made.contenders["n"].settings, name="m")), 3.0)
+    made = Contenders([holder().contender])
+    begun = made.step(loaded(replace(made.by_name["n"].settings, name="m")), 3.0)
     begun += made.step(e.StopAsked(), 3.1)
     ended(made, begun, 4.0)
     ended(made, made.step(e.Tick(), 5.0), 5.0)
-    assert list(made.contenders) == ["n"] and made.stopped
+    assert list(made.by_name) == ["n"] and made.stopped
 
 
 def test_a_stop_ends_what_departs_too() -> None:
-    made = Node([holder().contender])
+    made = Contenders([holder().contender])
     made.step(loaded(), 3.0)
     made.step(e.StopAsked(), 3.1)
-    assert not made.contenders["n"].departing and not made.stopped
+    assert not made.by_name["n"].departing and not made.stopped
 
 
 # --- slots -------------------------------------------------------------------------------------
@@ -653,7 +653,7 @@ def test_a_waiter_that_follows_counts_on_what_its_own_record_will_say() -> None:
     play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3", delay_s=4.0)))
     play.on(1.1, WATCH_SLOTS, view("s", at=lock(index=70, delay_s=4.0), index=70))
     play.happens(1.2, changed(play, on_lose=(hook("long down", 5.0),)))
-    play.on(1.3, a.TakeSlot, e.Seated(e.Indexes(50, 50, 1), e.Indexes(9, 71, 0)))
+    play.on(1.3, a.TakeSlot, e.SlotWritten(e.KeyIndexes(50, 50, 1), e.KeyIndexes(9, 71, 0)))
     assert play.role == "acquiring"
 
 

@@ -60,7 +60,7 @@ def test_eligible_again_when_a_session_is_created() -> None:
 def test_a_session_that_a_check_ends_over_and_over_is_created_once_a_second() -> None:
     play = behind()
     play.does(4.6, "renew s")
-    play.does(4.7, RENEW, e.Dead(), "destroy s")
+    play.does(4.7, RENEW, e.SessionGone(), "destroy s")
     play.does(4.8, DESTROY, e.Done(), "")
     play.does(5.7, "create")
     play.does(5.8, CREATE, e.Created("s2"), "")
@@ -101,7 +101,7 @@ def test_the_first_renewal_after_silence_asks_for_the_key_too() -> None:
     play.does(4.6, "renew s")
     play.does(7.6, RENEW, SILENCE, "")
     play.does(8.1, "renew s")
-    play.does(8.2, RENEW, e.Alive(), "read")
+    play.does(8.2, RENEW, e.SessionAlive(), "read")
 
 
 # --- ending ------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_a_lock_won_by_a_session_that_was_called_dead_is_given_back() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(4.6, "renew s")
-    play.does(4.7, RENEW, e.Dead(), "")
+    play.does(4.7, RENEW, e.SessionGone(), "")
     play.does(4.8, ACQUIRE, WON, "release s")
     assert play.role == "waiting"
 

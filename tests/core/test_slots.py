@@ -46,7 +46,7 @@ def test_a_free_slot_that_nobody_waits_for_is_taken_in_one_step() -> None:
 def test_where_all_slots_are_taken_one_stands_in_line() -> None:
     play = waiting()
     play.does(0.2, WATCH, view("o1", "o2", "o3", at=lock("o1", "o2", "o3")), "enroll s, watch 60")
-    play.does(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None), "")
+    play.does(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None), "")
     assert play.role == "waiting" and play.deadline > 4
 
 
@@ -87,7 +87,7 @@ def test_what_is_looked_at_later_is_news_of_before() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "o3", *line, "s", at=lock("o1", "o2", "o3")))
     play.on(2.0, WATCH, view("o1", "o2", *line, "s", at=lock("o1", "o2", index=70), index=70))
-    assert play.contender.claim.free_at == pytest.approx(1.5)
+    assert play.contender.lock.free_at == pytest.approx(1.5)
 
 
 def test_a_holder_looks_at_once_whoever_stands_before_it() -> None:
@@ -107,14 +107,14 @@ def test_who_comes_when_another_waits_stands_in_line_and_lets_it_try_first() -> 
     """That a place in line was to be had before is no head start for the slot."""
     play = waiting()
     play.does(0.2, WATCH, view("o1", "o2", "o4", at=lock("o1", "o2")), "enroll s, watch 60")
-    play.on(2.0, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
-    assert play.contender.claim.try_at == pytest.approx(2.2)
+    play.on(2.0, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    assert play.contender.lock.try_at == pytest.approx(2.2)
 
 
 def test_a_lost_race_is_read_anew_before_the_next_try() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
-    assert "read" in Play.says(play.on(1.1, TAKE, e.Raced()))
+    assert "read" in Play.says(play.on(1.1, TAKE, e.LostRace()))
     play.on(1.2, READ, view("o1", "o2", "o4", "s", at=lock("o1", "o2", "o4", index=70)))
     play.passes(3.0)
     assert len(play.times(TAKE)) == 1
@@ -124,7 +124,7 @@ def test_races_in_a_row_are_further_and_further_apart() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
     for number in range(12):
-        play.on(play.now + 0.001, TAKE, e.Raced())
+        play.on(play.now + 0.001, TAKE, e.LostRace())
         shown = view("o1", "o2", "s", at=lock("o1", "o2", index=70 + number))
         while len(play.times(TAKE)) == number + 1:
             for request in [r for r in play.under_way if isinstance(r, READ)]:
@@ -171,7 +171,7 @@ def test_a_difference_is_noticed_and_its_end_too() -> None:
     play = waiting()
     told = Play.says(play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", limit=2))))
     assert "notice: limit is 3 in the file and 2 in Consul" in told
-    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
     assert "no notice" in Play.says(
         play.on(1.0, WATCH, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3")))
     )

@@ -62,7 +62,7 @@ def test_a_record_that_the_list_does_not_show_is_no_loss_while_a_read_shows_it()
 def test_a_slot_taken_from_us_has_no_guard_though_our_session_ends_too() -> None:
     play = holding()
     play.on(2.0, WATCH, view("o1", at=lock("o1", index=70), index=70))
-    play.on(2.1, RENEW, e.Dead())
+    play.on(2.1, RENEW, e.SessionGone())
     context = play.last(a.StartHook).context
     assert (context.reason, context.rival_at) == ("session-invalidated", 2.0)
 
@@ -75,7 +75,7 @@ def test_a_holder_whose_session_has_ended_asks_for_it_once() -> None:
     play.on(2.0, ASK, GONE)
     play.on(2.0, READ, gone)
     asked = len(play.times(READ))
-    play.on(2.0, RENEW, e.Dead())
+    play.on(2.0, RENEW, e.SessionGone())
     context = play.last(a.StartHook).context
     assert (context.reason, context.rival_at) == ("session-invalidated", 30.2)
     assert len(play.times(READ)) == asked
@@ -87,7 +87,7 @@ def test_a_holder_whose_key_was_deleted_asks_once_whether_its_session_lives() ->
     play.on(2.0, WATCH, gone)
     play.on(2.0, ASK, GONE)
     play.on(2.0, READ, gone)
-    play.on(2.0, RENEW, e.Alive())
+    play.on(2.0, RENEW, e.SessionAlive())
     asked = len(play.times(RENEW))
     play.happens(2.0, e.Answered(play.last(WATCH), replace(gone, index=71)))
     assert len(play.times(RENEW)) == asked
@@ -160,8 +160,8 @@ def test_when_all_is_deleted_who_has_seen_holders_stands_in_line_and_waits() -> 
     says = Play.says(play.on(1.0, WATCH, e.SlotsView(70)))
     assert "ask p/.lock" in says and "enroll s" in says and "enroll s as" not in says
     play.on(1.1, ASK, GONE)
-    play.on(1.2, ENROLL, e.Seated(e.Indexes(75, 75, 1), None))
-    assert play.contender.claim.try_at == pytest.approx(31.0)
+    play.on(1.2, ENROLL, e.SlotWritten(e.KeyIndexes(75, 75, 1), None))
+    assert play.contender.lock.try_at == pytest.approx(31.0)
 
 
 def test_when_all_is_deleted_who_holds_alone_has_lost() -> None:
@@ -181,23 +181,23 @@ def test_an_answer_that_a_read_has_overtaken_is_no_news() -> None:
     newer = view("o2", "o3", "o4", "s", at=lock("o2", limit=1, index=80), index=80)
     play.on(1.05, READ, newer)
     play.on(1.09, WATCH, view("o2", "o3", "o4", "s", at=lock("o1", limit=1), index=75))
-    assert play.contender.claim.view == newer
+    assert play.contender.lock.view == newer
     assert play.last(WATCH).consistent
 
 
 def test_a_record_goes_on_only_while_others_wait_as_long_as_we_count_on() -> None:
-    held = a.Memory(a.Step.HOLDING, "p/.lock", "s")
+    held = a.Record(a.Step.HOLDING, "p/.lock", "s")
     assert is_adoptable(held, semaphore(), semaphore(limit=1))
     assert is_adoptable(held, semaphore(), semaphore(prune_delay_s=20.0))
     assert not is_adoptable(held, semaphore(), semaphore(prune_delay_s=40.0)), "our body says 30 s"
 
 
 def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
-    held = a.Memory(a.Step.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
+    held = a.Record(a.Step.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
     old, new = semaphore(), semaphore(on_adopt="acquire")
-    play = Play(new, memory=held, now=2.0, recorded=old)
+    play = Play(new, record=held, now=2.0, recorded=old)
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, e.Alive())
+    play.on(2.1, RENEW, e.SessionAlive())
     shown = view("s", at=lock("s", index=61, delay_s=20.0), index=61)
     assert "start up#1" in Play.says(play.on(2.2, WATCH, shown))
     assert play.contender.settings == new and play.contender.lease.lock_delay_s == 20.0
@@ -206,16 +206,16 @@ def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
 def test_a_holder_s_read_names_its_session_and_no_other_s_does() -> None:
     """By that it is told what it needs to know where all below the prefix is too much to be read."""
     play = holding()
-    play.happens(1.5, e.Resumed(5.0))
+    play.happens(1.5, e.Stalled(5.0))
     assert play.last(READ).session == "s"
     waits = full()
-    waits.happens(1.0, e.Resumed(5.0))
+    waits.happens(1.0, e.Stalled(5.0))
     assert waits.last(READ).session == ""
 
 
 def test_a_holder_that_is_shown_its_own_keys_alone_goes_on() -> None:
     play = in_line(view("o1", "o2", at=lock("o1", "o2")))
     play.on(0.4, WATCH, view("o1", "o2", "s", at=lock("o1", "o2", "s", index=61), index=61))
-    play.happens(1.5, e.Resumed(5.0))
+    play.happens(1.5, e.Stalled(5.0))
     told = Play.says(play.on(1.6, READ, view("s", at=lock("o1", "o2", "s", index=61), index=61)))
-    assert "ask p/o1" in told and play.contender.holds
+    assert "ask p/o1" in told and play.contender.has_lock

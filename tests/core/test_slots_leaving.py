@@ -26,7 +26,7 @@ def test_leaving_takes_us_out_of_the_record_and_out_of_line_then_ends_the_sessio
 def test_a_leave_that_meets_another_write_is_read_and_tried_again_even_at_a_stop() -> None:
     play = holding()
     left(play)
-    assert "read" in Play.says(play.on(1.5, LEAVE, e.Raced()))
+    assert "read" in Play.says(play.on(1.5, LEAVE, e.LostRace()))
     told = Play.says(play.on(1.6, READ, view("o1", "s", at=lock("s", "o1", index=80), index=80)))
     assert "leave s as 3: o1" in told and play.last(LEAVE).index == 80
 
@@ -34,7 +34,7 @@ def test_a_leave_that_meets_another_write_is_read_and_tried_again_even_at_a_stop
 def test_at_a_stop_a_silent_consul_is_asked_once() -> None:
     play = holding()
     left(play)
-    play.on(1.5, LEAVE, e.Raced())
+    play.on(1.5, LEAVE, e.LostRace())
     told = Play.says(play.on(4.6, READ, SILENCE))
     assert "leave s" in told
     assert play.last(LEAVE).roster is None, "the record is not as it was known: such a write would be in vain"

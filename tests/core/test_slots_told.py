@@ -92,7 +92,7 @@ def test_a_holder_that_has_vanished_is_told_of_once_a_read_says_so() -> None:
 
 @pytest.mark.parametrize("paused", [False, True])
 def test_who_contends_tells_no_sooner(paused: bool) -> None:
-    play = Play(semaphore(on_change=(TOLD,)), memory=replace(a.NOTHING, paused=paused))
+    play = Play(semaphore(on_change=(TOLD,)), record=replace(a.EMPTY_RECORD, paused=paused))
     play.happens(0.0, e.Tick())
     if not paused:
         play.on(0.05, CREATE, e.Created("s"))

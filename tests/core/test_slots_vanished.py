@@ -33,7 +33,9 @@ def test_the_slot_of_one_that_vanished_is_free_after_the_prune_delay() -> None:
             break
         play.happens(max(play.now, play.deadline), e.Tick())
         for request in [r for r in play.under_way if not isinstance(r, a.Watch | TAKE)]:
-            play.happens(play.now, e.Answered(request, e.Alive() if isinstance(request, RENEW) else HIS))
+            play.happens(
+                play.now, e.Answered(request, e.SessionAlive() if isinstance(request, RENEW) else HIS)
+            )
     assert play.times(TAKE)[0] == pytest.approx(31.0, abs=0.01)
     assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 30.0)
 
@@ -43,15 +45,15 @@ def test_what_was_only_hidden_is_asked_for_again_when_something_changes() -> Non
     play = full()
     play.on(1.0, WATCH, HIS)
     play.on(1.1, ASK, e.KeyView(50, "o3", b"me", 3, 3, 1))
-    assert "does not show o3" in play.contender.claim.notice
+    assert "does not show o3" in play.contender.lock.notice
     asked = len(play.times(ASK))
     play.on(1.2, READ, HIS)
     assert len(play.times(ASK)) == asked
     changed = view("o1", "o2", "s", at=lock("o1", "o2", "o3"), index=70)
     assert "ask p/o3" in Play.says(play.on(5.0, WATCH, changed))
     play.on(5.1, ASK, GONE)
-    assert play.contender.claim.notice == ""
-    assert play.contender.claim.try_at == pytest.approx(35.0)
+    assert play.contender.lock.notice == ""
+    assert play.contender.lock.try_at == pytest.approx(35.0)
 
 
 def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
@@ -59,24 +61,26 @@ def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
     play = waiting()
     play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
     play.on(0.2, ASK, GONE)
-    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
     play.on(0.3, WATCH, HIS)
     play.passes(29.0)
     assert not play.times(TAKE)
-    assert play.contender.claim.try_at == pytest.approx(30.2)
+    assert play.contender.lock.try_at == pytest.approx(30.2)
 
 
 def test_who_comes_into_line_behind_one_that_vanished_waits_as_long() -> None:
     play = waiting()
     play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
     play.on(0.25, ASK, GONE)
-    play.on(0.3, ENROLL, e.Seated(e.Indexes(50, 50, 1), None))
+    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
     for _ in range(1000):
         if play.times(TAKE):
             break
         play.happens(max(play.now, play.deadline), e.Tick())
         for request in [r for r in play.under_way if not isinstance(r, a.Watch | TAKE)]:
-            play.happens(play.now, e.Answered(request, e.Alive() if isinstance(request, RENEW) else HIS))
+            play.happens(
+                play.now, e.Answered(request, e.SessionAlive() if isinstance(request, RENEW) else HIS)
+            )
     assert play.times(TAKE)[0] == pytest.approx(30.2, abs=0.01)
 
 
@@ -88,11 +92,11 @@ def test_the_slot_of_the_first_that_vanished_is_not_that_of_the_second() -> None
     play.on(1.0, ASK, GONE)
     play.on(11.0, WATCH, view("o1", "o4", "s", at=lock("o1", "o2", "o3")))
     play.on(11.0, ASK, GONE)
-    assert play.contender.claim.try_at == pytest.approx(31.2)
+    assert play.contender.lock.try_at == pytest.approx(31.2)
     play.on(31.1, WATCH, view("o1", "o4", "s", at=lock("o1", "o3", "o4", index=70)))
     play.passes(33.0)
     assert not play.times(TAKE)
-    assert play.contender.claim.try_at == pytest.approx(41.0)
+    assert play.contender.lock.try_at == pytest.approx(41.0)
 
 
 @pytest.mark.parametrize("longest", ["file", "record", "body"])
@@ -102,8 +106,8 @@ def test_the_longest_prune_delay_counts(longest: str) -> None:
     of_o1 = key("o1", delay_s=40.0 if longest == "body" else 20.0)
     play.on(1.0, WATCH, e.SlotsView(60, at, (of_o1, key("o2", delay_s=20.0), key("s", delay_s=20.0))))
     play.on(1.0, ASK, GONE)
-    claim = play.contender.claim
-    assert claim.try_at == pytest.approx(41.0)
+    ours = play.contender.lock
+    assert ours.try_at == pytest.approx(41.0)
 
 
 def test_what_the_body_of_one_that_vanished_asked_for_is_remembered() -> None:
@@ -112,7 +116,7 @@ def test_what_the_body_of_one_that_vanished_asked_for_is_remembered() -> None:
     play = in_line(e.SlotsView(60, at, (*keys, key("o3", delay_s=40.0))), prune_delay_s=20.0)
     play.on(1.0, WATCH, e.SlotsView(60, at, (*keys, key("s", delay_s=20.0))))
     play.on(1.0, ASK, GONE)
-    assert play.contender.claim.try_at == pytest.approx(41.0)
+    assert play.contender.lock.try_at == pytest.approx(41.0)
 
 
 def test_a_contender_key_without_its_session_is_as_good_as_gone() -> None:
@@ -121,7 +125,7 @@ def test_a_contender_key_without_its_session_is_as_good_as_gone() -> None:
     keys = (key("o1"), key("o2"), key("o3", alive=False), key("s"))
     play.on(1.0, WATCH, e.SlotsView(60, lock("o1", "o2", "o3"), keys))
     play.on(1.0, ASK, e.KeyView(60, "", b"me", 3, 60, 1))
-    assert play.contender.claim.try_at == pytest.approx(31.0)
+    assert play.contender.lock.try_at == pytest.approx(31.0)
 
 
 def test_whoever_vanished_stays_in_the_record_when_another_slot_is_taken() -> None:
@@ -156,7 +160,7 @@ def test_what_a_single_read_does_not_confirm_is_never_pruned() -> None:
     play.on(1.0, WATCH, HIS)
     told = Play.says(play.on(1.1, ASK, e.KeyView(60, "o3", b"", 3, 3, 1)))
     assert "notice: the list below the prefix does not show o3" in told
-    assert play.contender.claim.try_at == -float("inf") or not play.contender.may_try
+    assert play.contender.lock.try_at == -float("inf") or not play.contender.may_try
 
 
 def test_nor_is_what_is_denied() -> None:
@@ -172,7 +176,7 @@ def test_a_record_that_was_deleted_beside_contenders_is_as_good_as_full_for_the_
     gone = view("o1", "o2", "o3", "s", at=None)
     assert f"ask p/{LOCK}" in Play.says(play.on(1.0, WATCH, gone))
     play.on(1.0, ASK, GONE)
-    assert play.contender.claim.try_at == pytest.approx(31.0 + 3 * 0.2)
+    assert play.contender.lock.try_at == pytest.approx(31.0 + 3 * 0.2)
 
 
 @pytest.mark.parametrize(("seen", "opens_at"), [(True, 31.0), (False, 50.0)])
@@ -184,7 +188,7 @@ def test_a_record_that_may_have_been_there_meanwhile_is_waited_for_anew(seen: bo
     play.on(20.0, WATCH if seen else READ, later)
     if not seen:
         play.on(20.0, ASK, GONE)
-    assert play.contender.claim.try_at == pytest.approx(opens_at + 2 * 0.2)
+    assert play.contender.lock.try_at == pytest.approx(opens_at + 2 * 0.2)
 
 
 @pytest.mark.parametrize("kind", ["garbage", "lock"])

@@ -208,7 +208,7 @@ def test_a_retry_must_leave_time_for_all_that_is_still_to_run(failed_at: float, 
 def test_no_retry_beside_a_rival() -> None:
     play = holding(on_lose=(hook("down", retries=3),))
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, e.Alive(), "start down#1: released-by-operator, losing")
+    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: released-by-operator, losing")
     play.ends(2.2, "stuck", ok=False)
 
 

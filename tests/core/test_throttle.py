@@ -77,7 +77,7 @@ def test_an_answer_ends_it_for_its_kind_alone() -> None:
                 play.on(play.now, READ, FREE)
             else:
                 play.happens(play.deadline, e.Tick())
-    play.on(play.now, ACQUIRE, e.Raced())
+    play.on(play.now, ACQUIRE, e.LostRace())
     assert play.contender.throttle.writes == 0
 
 
@@ -108,7 +108,7 @@ def test_a_holder_watches_from_its_first_read_on_though_the_watch_before_was_ref
     play.on(0.1, CREATE, e.Created("s"))
     gaps(play, WATCH, 4)
     play.on(play.now, WATCH, FULL)
-    play.hears(play.now, e.Resumed(0.0), "read")
+    play.hears(play.now, e.Stalled(0.0), "read")
     play.on(play.now, READ, FREE)
     play.on(play.now, ACQUIRE, WON)
     won_at, interval_s = play.now, play.contender.lease.interval_s

@@ -9,7 +9,7 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
-from supervisor.core.actions import NOTHING, Role
+from supervisor.core.actions import EMPTY_RECORD, Role
 from supervisor.core.lease import lose_terms, margin_of
 from supervisor.core.settings import CandidateCheck, Command, ElectionSettings, Hook, Run, SessionSettings
 
@@ -23,7 +23,7 @@ class Walk:
     With StartHook among them that goes for hooks and the run child, too. ``shows``: roles and
     classes of events, outcomes and actions that must occur. ``stop``: a stop may be asked for at
     any time. ``steps_max``: only so many events from the start; None: until nothing new is found.
-    ``as_holder``: the start is where sane answers lead. ``memory``: what an earlier process left.
+    ``as_holder``: the start is where sane answers lead. ``record``: what an earlier process left.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Walk:
     stop: bool = True
     steps_max: int | None = None
     as_holder: bool = False
-    memory: a.Memory = NOTHING
+    record: a.Record = EMPTY_RECORD
 
 
 def hook(name: str, *, timeout_s: float = 1.0, retries: int = 0, kill_after_s: float = 0.0) -> Hook:
@@ -70,34 +70,34 @@ def walk(
     stop: bool = True,
     steps_max: int | None = None,
     as_holder: bool = False,
-    memory: a.Memory = NOTHING,
+    record: a.Record = EMPTY_RECORD,
     **more: Any,
 ) -> Walk:
     settings, hostilities = election(**more), frozenset(hostile)
-    return Walk(name, settings, hostilities, frozenset(shows), stop, steps_max, as_holder, memory)
+    return Walk(name, settings, hostilities, frozenset(shows), stop, steps_max, as_holder, record)
 
 
-def left(step: a.Step, **more: Any) -> a.Memory:
+def left(step: a.Step, **more: Any) -> a.Record:
     """What a process that crashed a second ago has left on record."""
-    return a.Memory(step, "k", "s", 7, 3, 1, -1.0, leader=b"me", **more)
+    return a.Record(step, "k", "s", 7, 3, 1, -1.0, leader=b"me", **more)
 
 
 REQUESTS = {kind for kind in vars(a).values() if isinstance(kind, type) and issubclass(kind, a.Request)}
-EVERYTHING = (*REQUESTS, a.StartHook, a.Remember)
+EVERYTHING = (*REQUESTS, a.StartHook, a.WriteRecord)
 ALL_HOOKS = {**HOOKS, "on_change": (hook("told"),), "on_lose_failure": OFF, "run": RUN}
 # fmt: off
 WALKS = (
     walk("observer", a.WatchKey, a.StartHook, contend=False, on_change=(hook("told", retries=1),),
          shows=(a.WatchKey, a.KillHook, e.Tick, Role.OBSERVER)),
     walk("sessions", a.CreateSession, a.RenewSession,
-         shows=(a.CreateSession, a.RenewSession, e.Created, e.Refused, e.Ineligible, e.Throttled, e.Alive,
-                e.Altered, e.Dead, Role.INELIGIBLE)),
+         shows=(a.CreateSession, a.RenewSession, e.Created, e.Refused, e.Ineligible, e.Throttled,
+                e.SessionAlive, e.SessionAltered, e.SessionGone, Role.INELIGIBLE)),
     walk("tries", a.Acquire, a.ReadKey,
-         shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.Raced, e.Unknown, e.Denied, Role.WAITING)),
+         shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.LostRace, e.Unknown, e.Denied, Role.WAITING)),
     walk("delays", a.Acquire, a.ReadKey, a.ReadSession, stop=False, shows=(a.ReadSession, e.SessionInfo)),
     walk("watched tries", a.Acquire, a.WatchKey, stop=False),
     walk("writes", a.Acquire, a.Release, a.DestroySession, a.StartHook, **HOOKS,
-         shows=(a.Prepare, a.Release, a.DestroySession, e.Done, e.StopAsked, a.Finished, a.Became,
+         shows=(a.PrepareWrite, a.Release, a.DestroySession, e.Done, e.StopAsked, a.Finished, a.RoleChanged,
                 Role.STOPPED)),
     walk("reads", a.ReadKey, a.StartHook, **HOOKS,
          shows=(e.Answered, e.KeyView, e.HookEnded, a.StartHook, Role.ACQUIRING, Role.HOLDING, Role.LOSING)),
@@ -118,39 +118,39 @@ WALKS = (
     walk("shortest ttl", a.ReadKey, a.Acquire, a.StartHook, **HOOKS,
          ttl_s=1.0, lock_delay_s=0.0, accept_overlap=True),
     walk("no ttl", a.ReadKey, a.StartHook, **HOOKS, ttl_s=None),
-    walk("records", a.Remember, a.Acquire, a.StartHook, **HOOKS, shows=(a.Remember, e.Remembered)),
+    walk("records", a.WriteRecord, a.Acquire, a.StartHook, **HOOKS, shows=(a.WriteRecord, e.RecordWritten)),
     walk("pauses", a.ReadKey, a.StartHook, e.PauseAsked, e.ResumeAsked, **HOOKS, stop=False,
          shows=(e.PauseAsked, e.ResumeAsked, Role.PAUSED)),
     walk("recoveries", a.StartHook, a.ReadKey, e.RecoverAsked, **HOOKS, shows=(e.RecoverAsked,)),
     walk("another file", e.SettingsChanged, a.Rewrite, **HOOKS, stop=False,
          shows=(e.SettingsChanged, a.Rewrite)),
     walk("another file, reads", e.SettingsChanged, a.ReadKey, **HOOKS, stop=False),
-    walk("another file, records", e.SettingsChanged, a.Remember, **HOOKS, stop=False),
+    walk("another file, records", e.SettingsChanged, a.WriteRecord, **HOOKS, stop=False),
     walk("another file, adoption", e.SettingsChanged, a.RenewSession, **HOOKS, stop=False,
-         memory=left(a.Step.HOLDING)),
+         record=left(a.Step.HOLDING)),
     walk("another file while losing", e.SettingsChanged, a.StartHook, **HOOKS, stop=False),
-    walk("dropped", e.Dropped, a.Release, a.DestroySession, a.StartHook, **HOOKS, shows=(e.Dropped,)),
+    walk("dropped", e.ItemRemoved, a.Release, a.DestroySession, a.StartHook, **HOOKS, shows=(e.ItemRemoved,)),
     walk("stepping down", e.StepDownAsked, a.ReadKey, a.StartHook, **HOOKS,
          shows=(e.StepDownAsked, Role.RESTING)),
     walk("rests", e.StepDownAsked, e.ResumeAsked, e.PauseAsked, a.StartHook, **HOOKS, stop=False,
          shows=(e.ResumeAsked, Role.RESTING, Role.PAUSED)),
-    walk("standing still", a.ReadKey, a.StartHook, e.Resumed, **HOOKS, run=RUN, shows=(e.Resumed,)),
+    walk("standing still", a.ReadKey, a.StartHook, e.Stalled, **HOOKS, run=RUN, shows=(e.Stalled,)),
     walk("check", a.StartHook, **HOOKS, candidate_check=CHECK, shows=(Role.INELIGIBLE,)),
     walk("hooks that cannot start", e.HooksChecked, a.Acquire, a.ReadKey, **HOOKS,
          shows=(e.HooksChecked, a.CannotStart, Role.INELIGIBLE)),
     walk("hooks that cannot start, adoption", e.HooksChecked, a.ReadKey, **HOOKS,
-         memory=left(a.Step.HOLDING)),
+         record=left(a.Step.HOLDING)),
     walk("hooks that cannot start, another file", e.HooksChecked, e.SettingsChanged, **HOOKS, stop=False),
     walk("check, reads", a.ReadKey, **HOOKS, run=RUN, candidate_check=CHECK),
-    walk("check, adoption", a.StartHook, **HOOKS, candidate_check=CHECK, memory=left(a.Step.HOLDING)),
-    walk("adoption", a.ReadKey, a.RenewSession, **HOOKS, run=RUN, memory=left(a.Step.HOLDING)),
+    walk("check, adoption", a.StartHook, **HOOKS, candidate_check=CHECK, record=left(a.Step.HOLDING)),
+    walk("adoption", a.ReadKey, a.RenewSession, **HOOKS, run=RUN, record=left(a.Step.HOLDING)),
     walk("adoption, on_adopt", a.ReadKey, a.StartHook, **HOOKS, on_adopt="acquire",
-         memory=left(a.Step.HOLDING)),
-    walk("adoption of a beginning", a.ReadKey, a.StartHook, **HOOKS, run=RUN, memory=left(a.Step.TENURE)),
-    walk("a crash in on_lose", a.ReadKey, a.StartHook, **HOOKS, memory=left(a.Step.LOSING)),
-    walk("a foreign record", a.ReadKey, a.RenewSession, **HOOKS, memory=left(a.Step.HOLDING, foreign=True)),
-    walk("a session on record", a.Release, a.DestroySession, **HOOKS, memory=left(a.Step.SESSION)),
-    walk("stuck on record", a.RenewSession, e.RecoverAsked, **HOOKS, memory=left(a.Step.STUCK)),
+         record=left(a.Step.HOLDING)),
+    walk("adoption of a beginning", a.ReadKey, a.StartHook, **HOOKS, run=RUN, record=left(a.Step.TENURE)),
+    walk("a crash in on_lose", a.ReadKey, a.StartHook, **HOOKS, record=left(a.Step.LOSING)),
+    walk("a foreign record", a.ReadKey, a.RenewSession, **HOOKS, record=left(a.Step.HOLDING, foreign=True)),
+    walk("a session on record", a.Release, a.DestroySession, **HOOKS, record=left(a.Step.SESSION)),
+    walk("stuck on record", a.RenewSession, e.RecoverAsked, **HOOKS, record=left(a.Step.STUCK)),
     walk("everything", *EVERYTHING, **ALL_HOOKS, steps_max=5),
     walk("everything as holder", *EVERYTHING, **ALL_HOOKS, steps_max=4, as_holder=True),
 )

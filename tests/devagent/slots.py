@@ -7,7 +7,7 @@ their order in a list and the shape of Consul's tree.
 import random
 
 from supervisor.consul import semaphore
-from supervisor.core.actions import Enroll, Leave, Roster, SetRoster, TakeSlot
+from supervisor.core.actions import JoinSemaphore, LeaveSemaphore, Roster, TakeSlot, WriteSemaphoreRecord
 from tests.devagent.sequences import Sequence, Step, quick, timed
 
 FLAGS = semaphore.SEMAPHORE_FLAGS
@@ -70,13 +70,13 @@ def transaction(source: random.Random, who: str, index: str) -> str:
     session = f"$s{who}"
     roster = Roster(source.choice((1, 3)), source.choice(((), ("c1",), ("c1", "c2"))))
     where = ("", 0.0, 0.0, "$Kp")  # no item, no time: of these nothing is sent
-    made: dict[Enroll | TakeSlot | Leave | SetRoster, int] = {
-        Enroll(*where, session, b"v"): 4,
-        Enroll(*where, session, b"v", roster): 2,
+    made: dict[JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord, int] = {
+        JoinSemaphore(*where, session, b"v"): 4,
+        JoinSemaphore(*where, session, b"v", roster): 2,
         TakeSlot(*where, session, roster, 1): 5,
-        Leave(*where, session): 1,
-        Leave(*where, session, roster, 1): 2,
-        SetRoster(*where, roster, 1): 1,
+        LeaveSemaphore(*where, session): 1,
+        LeaveSemaphore(*where, session, roster, 1): 2,
+        WriteSemaphoreRecord(*where, roster, 1): 1,
     }
     action = source.choices(list(made), list(made.values()))[0]
     encoded = (semaphore.step(action).body or b"").decode().replace('"Index":1', f'"Index":{index}')

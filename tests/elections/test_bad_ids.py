@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import Memory, Step
+from supervisor.core.actions import Record, Step
 from supervisor.journal import identity_here
 from supervisor.journal.format import settings_line, state_line
 from tests.core.play import contender
@@ -32,7 +32,7 @@ def test_one_that_is_on_record_already_is_forgotten(scene: Scene, session: str) 
     scene.nodes["a"] = a
     a.state_dir.mkdir()
     settings = settings_line(replace(contender(), name=scene.name), ConsulSettings(scene.agent.url), ())
-    state = state_line(Memory(Step.SESSION, "k", session), (), identity_here(), "then")
+    state = state_line(Record(Step.SESSION, "k", session), (), identity_here(), "then")
     (a.state_dir / f"{scene.name}.journal").write_bytes(settings + state + b" ")
     a.start()
     a.wait_line("role", role="holding")

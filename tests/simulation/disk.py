@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import Remember
+from supervisor.core.actions import WriteRecord
 from supervisor.hooks.leftovers import Group
 from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
 from supervisor.journal.format import read
@@ -50,15 +50,15 @@ class Disk:
             self._journal.close()
             self._journal = None
 
-    def remember(self, remember: Remember) -> str:
+    def write(self, write: WriteRecord) -> str:
         """Blank, or why it could not be written."""
         with self._room():
-            return self._open_journal().remember(remember)
+            return self._open_journal().write(write)
 
-    def die_in(self, remember: Remember, *, after: bool) -> None:
+    def die_in(self, write: WriteRecord, *, after: bool) -> None:
         """The process dies in the write: the kernel has the whole line or nothing, and nobody was told."""
         if after:
-            self.remember(remember)
+            self.write(write)
 
     def group_began(self, group: Group) -> None:
         """A hook's process group."""

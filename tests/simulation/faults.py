@@ -7,7 +7,7 @@ then tried again a little later. Nothing here lasts into the calm at the end.
 import random
 from collections.abc import Callable
 
-from supervisor.core.events import FileLoaded, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
+from supervisor.core.events import ConfigLoaded, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
 from supervisor.core.settings import Wanted
 from tests.simulation.cluster import Cluster
 from tests.simulation.figures import Figures
@@ -40,8 +40,8 @@ CONDITIONS = {
 
 # Where a supervisor is killed; those of a loss come soon only when something makes it lose.
 OFTEN = {
-    "election": ("RenewSession", "ReadKey", "WatchKey", "Remember holding"),
-    "semaphore": ("RenewSession", "ReadSlots", "WatchSlots", "Remember holding"),
+    "election": ("RenewSession", "ReadKey", "WatchKey", "WriteRecord holding"),
+    "semaphore": ("RenewSession", "ReadSlots", "WatchSlots", "WriteRecord holding"),
 }
 LOSING = (
     "DestroySession",
@@ -51,18 +51,18 @@ LOSING = (
     "KillHook",
     "StartRun",
     "StopRun",
-    "Remember session",
-    "Remember tenure",
-    "Remember tenure",
-    "Remember losing",
-    "Remember losing",
-    "Remember none",
+    "WriteRecord session",
+    "WriteRecord tenure",
+    "WriteRecord tenure",
+    "WriteRecord losing",
+    "WriteRecord losing",
+    "WriteRecord none",
 )
 SELDOM = {
     "election": ("CreateSession", "ReadSession", "Acquire", "Release", *LOSING),
-    "semaphore": ("CreateSession", "ReadKey", "Enroll", "TakeSlot", "Leave", *LOSING),
+    "semaphore": ("CreateSession", "ReadKey", "JoinSemaphore", "TakeSlot", "LeaveSemaphore", *LOSING),
 }
-WITHIN = ("Remember", "StartHook", "StartRun")  # in a write; a child whose group is not on record
+WITHIN = ("WriteRecord", "StartHook", "StartRun")  # in a write; a child whose group is not on record
 
 
 class Faults:
@@ -252,7 +252,7 @@ class Faults:
             return False
         machine.note("reloads")
         machine.supervisor.deliver(
-            FileLoaded((Wanted(machine.settings, dice.random()),), f"r{dice.random()}")
+            ConfigLoaded((Wanted(machine.settings, dice.random()),), f"r{dice.random()}")
         )
         if dice.random() < 0.3:
             self._schedule.after(self._lasts(dice, 0.01, 3.0), self._next_file, machine, dice)

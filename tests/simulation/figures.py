@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from supervisor.core.actions import Action, Became, Reason, Role
+from supervisor.core.actions import Action, Reason, Role, RoleChanged
 from supervisor.core.events import Event
 from tests.simulation.holders import OfSlots
 from tests.simulation.judges import Judge
@@ -51,7 +51,7 @@ class Figures(Judge):
 
     def did(self, machine: Machine, action: Action) -> None:
         """Roles that changed."""
-        if not isinstance(action, Became):
+        if not isinstance(action, RoleChanged):
             return
         if action.role is Role.HOLDING:
             self._holds(machine, action)
@@ -63,7 +63,7 @@ class Figures(Judge):
                 self._counts[STUCK] += 1
             self._stuck[machine.name] = session
 
-    def _holds(self, machine: Machine, action: Became) -> None:
+    def _holds(self, machine: Machine, action: RoleChanged) -> None:
         if action.reason == Reason.ADOPTED:
             self._counts[ADOPTIONS] += 1
             return

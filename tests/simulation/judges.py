@@ -12,9 +12,9 @@ from supervisor.core.actions import (
     Acquire,
     Action,
     DestroySession,
-    Enroll,
     HookContext,
-    Leave,
+    JoinSemaphore,
+    LeaveSemaphore,
     Release,
     Request,
     StartHook,
@@ -23,7 +23,16 @@ from supervisor.core.actions import (
     TakeSlot,
     Watch,
 )
-from supervisor.core.events import Answered, Event, HookEnded, KeyView, Remembered, Seated, SlotsView, Won
+from supervisor.core.events import (
+    Answered,
+    Event,
+    HookEnded,
+    KeyView,
+    RecordWritten,
+    SlotsView,
+    SlotWritten,
+    Won,
+)
 from supervisor.core.tenure import Phase
 from tests.simulation.children import Child, Started
 from tests.simulation.holders import Witness
@@ -31,8 +40,8 @@ from tests.simulation.machine import Machine
 from tests.simulation.trace import short
 
 REQUESTS_A_SECOND_MAX = 50  # in thousands of worlds it is below 20
-Try = Acquire | Enroll | TakeSlot
-Return = Release | Leave | DestroySession
+Try = Acquire | JoinSemaphore | TakeSlot
+Return = Release | LeaveSemaphore | DestroySession
 
 
 class Broken(Exception):
@@ -178,7 +187,7 @@ class LoseForEveryAcquire(Judge):
     def saw(self, machine: Machine, event: Event) -> None:
         """The last hook has ended: nothing is owed any more."""
         match event:
-            case Remembered(ok=False) if machine.name in self._began:
+            case RecordWritten(ok=False) if machine.name in self._began:
                 self._unwritten[machine.name] = self._began[machine.name]
             case HookEnded(StartHook(hook, context=context)) if context.event == "lose":
                 if hook == machine.in_force.on_lose[-1]:
@@ -201,10 +210,10 @@ class WritesGoForward(Judge):
 
     _RANK: dict[type[Action], int] = {
         Acquire: 1,
-        Enroll: 1,
+        JoinSemaphore: 1,
         TakeSlot: 1,
         Release: 2,
-        Leave: 2,
+        LeaveSemaphore: 2,
         DestroySession: 3,
     }
 
@@ -291,7 +300,9 @@ class BeliefHasRoom(Judge):
         match event:
             case Answered(Acquire() as request, Won()):
                 self._met(machine, request.session, request.at)
-            case Answered((Enroll() | TakeSlot()) as request, Seated(lock=lock)) if lock is not None:
+            case Answered((JoinSemaphore() | TakeSlot()) as request, SlotWritten(lock=lock)) if (
+                lock is not None
+            ):
                 self._met(machine, request.session, request.at)
             case Answered(request, KeyView(session=session)):
                 if machine.in_force.kind == "election" and _is_consistent(request):
@@ -336,7 +347,7 @@ class OnRecordFirst(Judge):
         """A try was sent."""
         if isinstance(action, Try):
             recorded = machine.disk.recorded()
-            known = recorded is not None and recorded.memory.session == action.session
+            known = recorded is not None and recorded.state.session == action.session
             self.require(known, f"{machine.name} acquires with a session that is not on record")
 
     def spawned(self, machine: Machine, child: Child) -> None:
@@ -345,8 +356,8 @@ class OnRecordFirst(Judge):
         if not isinstance(child.started, StartRun) and context.event != "acquire":
             return
         recorded = machine.disk.recorded()
-        known = recorded is not None and recorded.memory.session == context.session
-        known = known and recorded is not None and recorded.memory.step in (Step.TENURE, Step.HOLDING)
+        known = recorded is not None and recorded.state.session == context.session
+        known = known and recorded is not None and recorded.state.step in (Step.TENURE, Step.HOLDING)
         self.require(known, f"{machine.name} begins a tenure that is not on record")
 
 

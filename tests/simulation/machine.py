@@ -182,14 +182,14 @@ class Machine:
 
     def _on_record(self) -> str:
         recorded = self.disk.recorded()
-        return "nothing" if recorded is None else str(recorded.memory.step)
+        return "nothing" if recorded is None else str(recorded.state.step)
 
     def end_leftovers(self, recorded: Recorded | None) -> Recorded | None:
         """Hooks that a crash interrupted are killed, and the record names them: those whose groups are on
         it, and those that carry a transition of it."""
         if recorded is None or recorded.identity != self.identity:
             return recorded
-        marks = {group.transition for group in recorded.groups} | set(transitions_of(recorded.memory))
+        marks = {group.transition for group in recorded.groups} | set(transitions_of(recorded.state))
         found = [child for child in self.children.alive if child.started.context.transition in marks]
         for child in found:
             self.children.kill(child)

@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from supervisor.core.actions import Action, Became, Role
+from supervisor.core.actions import Action, Role, RoleChanged
 from tests.simulation.cluster import Cluster
 from tests.simulation.faults import Faults, Operator
 from tests.simulation.figures import Figures
@@ -113,5 +113,5 @@ class Calls(Judge):
 
     def did(self, machine: Machine, action: Action) -> None:
         """It has become stuck, or is again after a restart."""
-        if isinstance(action, Became) and action.role is Role.STUCK:
+        if isinstance(action, RoleChanged) and action.role is Role.STUCK:
             self._operator.is_told(machine)

@@ -6,7 +6,7 @@ than nobody's.
 
 from collections.abc import Sequence
 
-from supervisor.core.actions import Action, Enroll, StartRun, TakeSlot
+from supervisor.core.actions import Action, JoinSemaphore, StartRun, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
 from tests.simulation.children import Child
 from tests.simulation.holders import OfSlots, Taking
@@ -29,7 +29,7 @@ class LimitKept(Judge):
 
     def did(self, machine: Machine, action: Action) -> None:
         """A try was sent."""
-        if isinstance(action, Enroll | TakeSlot) and action.roster is not None:
+        if isinstance(action, JoinSemaphore | TakeSlot) and action.roster is not None:
             settings = machine.in_force
             assert isinstance(settings, SemaphoreSettings)
             known = self._of_file.get(action.session, 0)

@@ -16,20 +16,29 @@ from supervisor.consul.codec import Consul
 from supervisor.consul.token import Token
 from supervisor.core.actions import (
     Action,
-    Became,
     Finished,
     KillHook,
-    Prepare,
-    Remember,
+    PrepareWrite,
     Request,
     Role,
+    RoleChanged,
     StartHook,
     StartRun,
     StopRun,
+    WriteRecord,
 )
 from supervisor.core.contender import Contender
-from supervisor.core.contenders import Node
-from supervisor.core.events import Answered, Event, HookEnded, Outcome, Remembered, RunEnded, StopAsked, Tick
+from supervisor.core.contenders import Contenders
+from supervisor.core.events import (
+    Answered,
+    Event,
+    HookEnded,
+    Outcome,
+    RecordWritten,
+    RunEnded,
+    StopAsked,
+    Tick,
+)
 from supervisor.core.settings import Wanted
 from supervisor.daemon.driver import Driver
 from supervisor.daemon.restore import Origin, start
@@ -62,8 +71,8 @@ def label_of(action: Action) -> str:
     match action:
         case StartHook(context=context):
             return f"StartHook {context.event}"
-        case Remember(memory=memory):
-            return f"Remember {memory.step}"
+        case WriteRecord(record=record):
+            return f"WriteRecord {record.step}"
     return type(action).__name__
 
 
@@ -82,12 +91,12 @@ class Supervisor:
         records = {} if recorded is None else {ITEM: recorded}
         wanted = [Wanted(machine.settings, machine.dice.random())]
         begun = start(wanted, records, Origin(instance, machine.identity, self.now()))
-        self.driver = Driver(Node(begun.contenders, begun.successors), self)
+        self.driver = Driver(Contenders(begun.contenders, begun.successors), self)
 
     @property
     def contender(self) -> Contender:
         """The one election or semaphore as it is now."""
-        return self.driver.node.contenders[ITEM]
+        return self.driver.contenders.by_name[ITEM]
 
     # --- what happens to it ------------------------------------------------------------------------
 
@@ -106,7 +115,7 @@ class Supervisor:
         except Crash as crash:
             machine.crash(str(crash))
             return
-        if self.stopping and self.driver.node.stopped:
+        if self.stopping and self.driver.contenders.stopped:
             machine.exited()
 
     def stop(self) -> None:
@@ -152,7 +161,7 @@ class Supervisor:
     def _answered(self, request: Request, outcome: Outcome) -> None:
         self.deliver(Answered(request, outcome))
 
-    def prepare(self, prepare: Prepare) -> None:
+    def prepare(self, prepare: PrepareWrite) -> None:
         """Encoded ahead."""
         self._consul.prepare(prepare.request)
 
@@ -172,14 +181,14 @@ class Supervisor:
         """TERM, then KILL."""
         self._carry(stop, lambda stop: self._terminate(stop.started, stop.started.run.stop_timeout_s))
 
-    def remember(self, remember: Remember) -> str:
+    def write_record(self, write: WriteRecord) -> str:
         """A line of the journal."""
         machine = self._machine
-        if machine.doom == Doom(label_of(remember), "within"):
-            machine.disk.die_in(remember, after=machine.dice.random() < 0.5)
-            self._die(remember, "within")
+        if machine.doom == Doom(label_of(write), "within"):
+            machine.disk.die_in(write, after=machine.dice.random() < 0.5)
+            self._die(write, "within")
         why_not: list[str] = []
-        self._carry(remember, lambda remember: why_not.append(machine.disk.remember(remember)))
+        self._carry(write, lambda write: why_not.append(machine.disk.write(write)))
         return why_not[0]
 
     def finished(self, finished: Finished) -> None:
@@ -202,14 +211,14 @@ class Supervisor:
         """Into the table; and the judges look."""
         machine = self._machine
         machine.trace.turn(machine.schedule.now, machine.name, event, actions)
-        if isinstance(event, Remembered):
+        if isinstance(event, RecordWritten):
             machine.judges.saw(machine, event)
         for action in actions:
-            if isinstance(action, Became):
+            if isinstance(action, RoleChanged):
                 self._became(action)
         machine.judges.look(machine)
 
-    def _became(self, action: Became) -> None:
+    def _became(self, action: RoleChanged) -> None:
         """A node that is stuck has done what it can: an operator must see to its application."""
         if action.role is Role.STUCK:
             self._machine.application.answerable_until = self._machine.schedule.now

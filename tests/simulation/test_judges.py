@@ -9,9 +9,9 @@ import pytest
 from supervisor.core.actions import (
     Acquire,
     Action,
-    Enroll,
     HookContext,
-    Leave,
+    JoinSemaphore,
+    LeaveSemaphore,
     ReadKey,
     Reason,
     Release,
@@ -76,12 +76,12 @@ def acquire(session: str) -> Acquire:
     return Acquire("app", 0.0, 1.0, KEY, session, b"")
 
 
-def leave(session: str) -> Leave:
-    return Leave("app", 0.0, 1.0, PREFIX, session)
+def leave(session: str) -> LeaveSemaphore:
+    return LeaveSemaphore("app", 0.0, 1.0, PREFIX, session)
 
 
-def enroll(session: str) -> Enroll:
-    return Enroll("app", 0.0, 1.0, PREFIX, session, b"")
+def enroll(session: str) -> JoinSemaphore:
+    return JoinSemaphore("app", 0.0, 1.0, PREFIX, session, b"")
 
 
 def holder(simulation: Simulation) -> Machine:

@@ -64,10 +64,10 @@ def say_event(event: e.Event) -> str:
             return f"{started.hook.name} ended: {'ok' if ok else 'failed'}"
         case e.RunEnded():
             return "run ended"
-        case e.Remembered(remember, why_not):
+        case e.RecordWritten(write, why_not):
             told = "cannot be written" if why_not else "written"
-            return f"record {remember.memory.step}: {told}"
-        case e.Resumed(late_s):
+            return f"record {write.record.step}: {told}"
+        case e.Stalled(late_s):
             return f"stood still for {late_s:.2f} s"
     return _name(event)
 
@@ -80,9 +80,9 @@ def _say_outcome(outcome: e.Outcome) -> str:
             return f"Created {short(session)}"
         case e.Won(modify_index=token):
             return f"Won, token {token}"
-        case e.Seated(lock=None):
+        case e.SlotWritten(lock=None):
             return "in line"
-        case e.Seated(lock=e.Indexes(modify_index=token)):
+        case e.SlotWritten(lock=e.KeyIndexes(modify_index=token)):
             return f"has a slot, token {token}"
         case e.SlotsView(index, lock, contenders):
             alive = sum(key.is_alive for key in contenders)
@@ -104,9 +104,9 @@ def _say_lock(lock: e.LockKey | None) -> str:
 def say_action(action: a.Action) -> str:
     """An action in a few words; blank for what only makes ready."""
     match action:
-        case a.Prepare():
+        case a.PrepareWrite():
             return ""
-        case a.Became(role=role, reason=reason):
+        case a.RoleChanged(role=role, reason=reason):
             return f"is {role}{f' ({reason})' if reason else ''}"
         case a.StartHook(hook, attempt, context):
             again = f" again ({attempt})" if attempt > 1 else ""
@@ -117,8 +117,8 @@ def say_action(action: a.Action) -> str:
             return "run begins"
         case a.StopRun():
             return "stops run"
-        case a.Remember(memory=memory):
-            return f"writes {memory.step}"
+        case a.WriteRecord(record=record):
+            return f"writes {record.step}"
         case a.Finished(clean=clean):
             return f"has wound up{'' if clean else ', stuck'}"
         case a.ReadKey(key=key) if key != KEY:

@@ -50,10 +50,10 @@ def seen() -> dict[str, set[str]]:
     stage = Stage(tenure=TENURE, role=Role.HOLDING)
     stage.status._facts = replace(stage.status._facts, config="/etc/consul-supervisor")
     stage.answers(e.KeyView(5))
-    claim = replace(stage.node.contenders["n"].claim, view=e.KeyView(5, "s", b"me", 3, 5, 1))
-    stage.change(claim=claim)
+    lock = replace(stage.node.by_name["n"].lock, view=e.KeyView(5, "s", b"me", 3, 5, 1))
+    stage.change(lock=lock)
     statuses.append(stage.told)
-    observer = replace(stage.node.contenders["n"].settings, contend=False)
+    observer = replace(stage.node.by_name["n"].settings, contend=False)
     stage.change(settings=observer)
     statuses.append(stage.told)
     statuses.append(slots())
@@ -71,7 +71,7 @@ def slots() -> dict[str, Any]:
     lock = e.LockKey(1, 2, Roster(3, ("s",)))
     view = e.SlotsView(5, lock, (e.ContenderKey("s", "s", b"{}", 1, 1),))
     stage = Stage()
-    stage.node.contenders["n"] = replace(one, claim=replace(one.claim, view=view))
+    stage.node.by_name["n"] = replace(one, lock=replace(one.lock, view=view))
     return stage.told
 
 

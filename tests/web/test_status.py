@@ -12,7 +12,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
 from supervisor.core.contender import new_contender
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
 from supervisor.core.tenure import Phase, Tenure
@@ -34,7 +34,7 @@ class Stage:
     def __init__(self, **changes: Any) -> None:
         self.now = 100.0
         one = new_contender(contender(), spread=0.0, instance="i")
-        self.node = Node([replace(one, **changes)])
+        self.node = Contenders([replace(one, **changes)])
         self.history = History(lambda: NOON + self.now, lambda: self.now)
         facts = Facts("0.1.0", "vm", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, lambda: NOON + self.now, lambda: self.now)
@@ -42,7 +42,7 @@ class Stage:
         self.routes = Routes(self.status, metrics)
 
     def change(self, **changes: Any) -> None:
-        self.node.contenders["n"] = replace(self.node.contenders["n"], **changes)
+        self.node.by_name["n"] = replace(self.node.by_name["n"], **changes)
 
     @property
     def told(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Stage:
         self.history.turn(e.HookEnded(start, ok, detail), [])
 
     def becomes(self, role: Role, reason: str = "") -> None:
-        self.history.turn(e.Tick(), [a.Became("n", role, reason)])
+        self.history.turn(e.Tick(), [a.RoleChanged("n", role, reason)])
 
     def answers(self, outcome: e.Outcome) -> None:
         self.history.turn(e.Answered(a.ReadKey("n", self.now, 3.0, "k"), outcome), [])
@@ -216,7 +216,7 @@ def contender_run() -> Run:
 
 def test_values_and_details_are_bounded_and_any_bytes_are_text() -> None:
     long = b"\xff" + b"x" * 5000
-    stage = Stage(claim=replace(Stage().node.contenders["n"].claim, view=e.KeyView(5, "s", long, 3, 5, 1)))
+    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=e.KeyView(5, "s", long, 3, 5, 1)))
     assert stage.item["leader"] == "\ufffd" + "x" * (VALUE_BYTES_MAX - 1) + "…"
     stage.ends(stage.begins(), ok=False, detail='"' * 5000)
     assert stage.item["last_hook"]["detail"] == '"' * DETAIL_CHARS_MAX + "…"
@@ -257,7 +257,7 @@ def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
     stage = Stage()
     stage.answers(e.Denied("Permission denied"))
     stage.history.turn(
-        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), e.Alive()), []
+        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), e.SessionAlive()), []
     )
     assert stage.item["last_error"]["text"] == "Consul refuses: Permission denied"
     stage.answers(e.KeyView(5))
@@ -276,10 +276,10 @@ def test_a_failed_hook_is_over_when_one_for_the_same_event_succeeds(event: str) 
 
 def test_a_record_that_could_not_be_written_is_over_when_it_is() -> None:
     stage = Stage()
-    remember = a.Remember("n", a.NOTHING, contender())
-    stage.history.turn(e.Remembered(remember, "no space left"), [])
+    write = a.WriteRecord("n", a.EMPTY_RECORD, contender())
+    stage.history.turn(e.RecordWritten(write, "no space left"), [])
     assert stage.item["last_error"]["text"] == "cannot be recorded: no space left"
-    stage.history.turn(e.Remembered(remember, ""), [])
+    stage.history.turn(e.RecordWritten(write, ""), [])
     assert stage.item["last_error"]["text"] == "could not be recorded: no space left"
 
 
@@ -303,7 +303,7 @@ def test_one_key_that_is_denied_beside_others_that_are_not_stays_red() -> None:
     stage = Stage()
     stage.answers(e.Denied("Permission denied"))
     stage.history.turn(
-        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("n")), e.Alive()), []
+        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("n")), e.SessionAlive()), []
     )
     assert stage.code("/healthz") == 503
 
@@ -326,7 +326,7 @@ def test_a_hold_that_ended_unheard_is_red_until_consul_answers() -> None:
 def test_a_lease_that_runs_out_is_a_warning_everywhere_and_trouble_nowhere() -> None:
     """Also in a status that was kept: time alone makes it so, and an answer of Consul ends it."""
     stage = Stage(tenure=TENURE, role=Role.HOLDING)
-    lease = stage.node.contenders["n"].lease
+    lease = stage.node.by_name["n"].lease
     for silent_s, low in ((0.0, False), (lease.interval_s + 1, False), (ROOM_S / 2 + 0.1, True)):
         stage.now = 100.0 + silent_s
         assert stage.item["lease_runs_out"] is low
@@ -341,7 +341,7 @@ def test_no_lease_is_said_to_run_out_while_reads_are_answered(lock_delay_s: floa
     """News is never older than an interval and the time that an answer may take."""
     settings = contender(lock_delay_s=lock_delay_s)
     stage = Stage(settings=settings, lease=lease_of(settings), tenure=TENURE, role=Role.HOLDING)
-    lease = stage.node.contenders["n"].lease
+    lease = stage.node.by_name["n"].lease
     stage.now = 100.0 + lease.interval_s + lease.exchange_s
     assert stage.item["lease_runs_out"] is False
 

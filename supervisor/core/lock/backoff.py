@@ -9,7 +9,7 @@ draws u in [0, 1) anew for each time that the key is free:
     otherwise   waits SECOND_S + WAVE_S * log2(u / p): with every WAVE_S as many try as before it in all
 
 until the watch tells that another has it. So few try whatever their number, and one that is left alone
-tries as well, after ``WAIT_S_MAX`` at the latest. (Where a lock-delay may last: ``core.key``.)
+tries as well, after ``WAIT_S_MAX`` at the latest. (Where a lock-delay may last: ``lock.election``.)
 
 Eagerness is 1 until a race is lost, so where nobody else is in the way nothing ever waits. It falls to
 a quarter with every race that is lost, and whenever another was first while this one waited; it is 1

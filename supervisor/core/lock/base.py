@@ -1,81 +1,92 @@
-"""What is contended for, as far as this node knows it: one key, or a slot below a prefix.
+"""The lock that a contender wants, as far as this node knows it: one key, or a slot below a prefix.
 
-A claim knows which answer to believe, when to ask again and from when on a try may be made. What
-kind it is (``core.key``, ``core.slots``) says what is asked, how it is tried and how it is given
-back. It never decides when a tenure begins or ends: it hands on what it hears as ``News`` and,
-when it is asked, says what that means for a tenure.
+A lock knows which answer to believe, when to ask again, and from when on a contender may try. Its kind
+(``lock.election``, ``lock.semaphore``) says which requests ask, try and release. A lock never decides
+when a tenure begins or ends: it turns an answer into an ``Observation``, and returns a ``Verdict`` when
+the reducer asks what an observation means for a tenure.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from enum import Enum
 from typing import ClassVar, Self
 
 from supervisor.core.actions import Acquire, Reason, Request, Rewrite, Watch
 from supervisor.core.events import Outcome, View
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER, Lane
+from supervisor.core.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
 
 WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
 WAIT_SLACK_S = 10.0  # Consul answers within wait + wait/16; then the network's and its own delays
 WATCH_S = WAIT_S * 17 / 16 + WAIT_SLACK_S
-FREE_NEWS_S = 1.0  # a try follows an answer younger than this that showed the claim free
+FREE_NEWS_S = 1.0  # a try follows an answer younger than this that showed the lock free
 READ_AHEAD_S = 0.1  # so long before a try that answer is asked for, if there is none
 IDLE_WAKES_MAX = 5  # a watch that wakes without change is re-armed at once so many times
 IDLE_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """An answer about the claim, asked for at ``at``, that was true at ``fresh_at`` or later.
+class Observation:
+    """An answer of Consul about the lock.
 
-    ``old``: it was asked for before what is known now; it can confirm but not contradict. ``after``:
-    the index whose first change it waited for; 0: it waited for none.
+    sent_at: when the question was sent; a lease counts from this time.
+    true_since: the answer was true at this time or later.
+    consistent: the leader of the servers has answered, so the answer may begin or end a tenure.
+    is_stale: the question was sent before the present view; such an answer confirms, and never contradicts.
+    after_index: the watch waited for the first change after this index. 0: it waited for none.
     """
 
     view: View
-    at: float
-    fresh_at: float
+    sent_at: float
+    true_since: float
     consistent: bool
-    old: bool
-    after: int = 0
+    is_stale: bool
+    after_index: int = 0
 
 
-class Standing(Enum):
-    """What news says of a tenure that it does not end. UNSURE: nothing at all."""
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """A verdict: the observation confirms our tenure."""
 
-    OURS = "ours"
-    UNSURE = "unsure"
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """A verdict: the observation neither confirms nor ends our tenure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The tenure is over. ``taken``: a rival may hold from now on; else Consul's delay still guards."""
+    """A verdict: our tenure is over.
+
+    taken: a rival may hold from now on. False: Consul's delay still keeps rivals out.
+    """
 
     reason: Reason
     taken: bool
 
 
+Verdict = Ours | Unsure | Lost
+
+
 @dataclass(frozen=True, slots=True)
-class Claim(ABC):
+class Lock(ABC):
     """``view``: the newest believed answer. ``index``: what the next watch asks from; 0: anew.
 
     ``free_at``: when it was surely free. ``free_since``: when it was first seen free. ``try_at``: no
     try before. ``not_before``: nor any write, after one that was lost to others.
     """
 
-    watch: Lane = Lane(due_at=-NEVER)
+    watch: Lane = Lane(due_at=LONG_AGO)
     read: Lane = Lane()
     info: Lane = Lane()
     view: View | None = None
     index: int = 0
     idle_wakes: int = 0
-    free_at: float = -NEVER
+    free_at: float = LONG_AGO
     free_since: float = NEVER
-    try_at: float = -NEVER
-    not_before: float = -NEVER
+    try_at: float = LONG_AGO
+    not_before: float = LONG_AGO
 
     queues: ClassVar[bool] = False  # whether one that stands in line and does not act is in the way
 
@@ -87,15 +98,15 @@ class Claim(ABC):
         """Whether a try can succeed, as far as is known."""
 
     @abstractmethod
-    def noted(self, news: News, our_session: str, now: float) -> Self:
+    def noted(self, observation: Observation, our_session: str, now: float) -> Self:
         """Believe it: this is how it is from now on."""
 
-    def observed(self, news: News, now: float) -> Self:
+    def observed(self, observation: Observation, now: float) -> Self:
         """The same, for who never tries."""
-        return replace(self, view=news.view)
+        return replace(self, view=observation.view)
 
     @abstractmethod
-    def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
+    def judged(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
         """What consistent news says of our tenure."""
 
     def drawn(self, terms: Terms, now: float) -> Self:
@@ -196,7 +207,7 @@ class Claim(ABC):
 
     def doubted(self, read_at: float) -> Self:
         """No longer surely free: ask at ``read_at`` before the next try."""
-        return replace(self, free_at=-NEVER, read=self.read.by(read_at))
+        return replace(self, free_at=LONG_AGO, read=self.read.by(read_at))
 
     def resumed(self, now: float) -> Self:
         """Time has passed unseen: what the watch may say now may be long past."""
@@ -234,7 +245,7 @@ class Claim(ABC):
 
     def answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
-    ) -> tuple[Self, News | None]:
+    ) -> tuple[Self, Observation | None]:
         """An exchange came to its end; what it says is news unless it is no answer, or an old one."""
         if request == self.watch.pending:
             return self._watch_answered(terms, request, outcome, now)
@@ -243,12 +254,12 @@ class Claim(ABC):
         old = self.read.old
         if not isinstance(outcome, View):
             return replace(self, read=self.read.end(now + terms.retry_s)), None
-        news = News(outcome, request.at, request.at, consistent=True, old=old)
-        return replace(self, read=self.read.end()), news
+        observation = Observation(outcome, request.at, request.at, consistent=True, is_stale=old)
+        return replace(self, read=self.read.end()), observation
 
     def _watch_answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
-    ) -> tuple[Self, News | None]:
+    ) -> tuple[Self, Observation | None]:
         assert isinstance(request, Watch)
         old = self.watch.old
         if not isinstance(outcome, View):
@@ -259,33 +270,35 @@ class Claim(ABC):
         early = now - request.at < request.wait_s
         idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
         pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
-        claim = replace(self, watch=self.watch.end(now + pause_s), idle_wakes=idle_wakes)
+        lock = replace(self, watch=self.watch.end(now + pause_s), idle_wakes=idle_wakes)
         if old:
-            return claim, None  # the next one asks from the index of our tenure on
-        claim = replace(claim, index=0 if fell else outcome.index)
+            return lock, None  # the next one asks from the index of our tenure on
+        lock = replace(lock, index=0 if fell else outcome.index)
         if fell and not request.consistent:
-            return claim, None  # a server that lags behind; the next one asks anew, consistently
+            return lock, None  # a server that lags behind; the next one asks anew, consistently
         if changed:
-            claim = replace(claim, read=claim.read.aged())
-        fresh_at = now - request.lag_s
-        return claim, News(outcome, request.at, fresh_at, request.consistent, old=False, after=request.index)
+            lock = replace(lock, read=lock.read.aged())
+        sent_at, true_since = request.at, now - request.lag_s
+        return lock, Observation(
+            outcome, sent_at, true_since, request.consistent, is_stale=False, after_index=request.index
+        )
 
     # --- questions --------------------------------------------------------------------------------
 
     def asking(self, terms: Terms, now: float, *, holding: bool) -> tuple[Self, tuple[Request, ...]]:
         """Whatever is due now. A holder's watch is consistent, and so is one that asks anew."""
-        claim, begun = self, list[Request]()
-        if claim.read.ready(now):
-            read = claim._read_request(terms, now)
-            claim = replace(claim, read=claim.read.begin(read))
+        lock, begun = self, list[Request]()
+        if lock.read.ready(now):
+            read = lock._read_request(terms, now)
+            lock = replace(lock, read=lock.read.begin(read))
             begun.append(read)
-        if claim.watch.ready(now):
-            watch = claim._watch_request(terms, now, consistent=holding or claim.index == 0)
-            claim = replace(claim, watch=claim.watch.begin(watch))
+        if lock.watch.ready(now):
+            watch = lock._watch_request(terms, now, consistent=holding or lock.index == 0)
+            lock = replace(lock, watch=lock.watch.begin(watch))
             begun.append(watch)
-        if claim.info.ready(now):
-            info = claim._info_request(terms, now)
-            lane = replace(claim.info, due_at=NEVER) if info is None else claim.info.begin(info)
-            claim = replace(claim, info=lane)
+        if lock.info.ready(now):
+            info = lock._info_request(terms, now)
+            lane = replace(lock.info, due_at=NEVER) if info is None else lock.info.begin(info)
+            lock = replace(lock, info=lane)
             begun += [] if info is None else [info]
-        return claim, tuple(begun)
+        return lock, tuple(begun)

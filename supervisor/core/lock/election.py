@@ -3,7 +3,7 @@
 Refused by the lock-delay, it tries when that should be over: the delay is that of the former
 holder's session, read once while it held.
 
-Where many wait for it few try (``core.herd``). None of them can see why the key is free. A contender
+Where many wait for it few try (``lock.backoff``). None of them can see why the key is free. A contender
 of ours keeps its session for ``session.DESTROY_PAUSE_S`` after the release. So where the former holder
 was one, who would wait for more than ``GUESS_S`` asks once more for that session: where it lives on
 the key was released, and nothing is in the way; where Consul says that it is gone, the lock-delay is
@@ -26,12 +26,22 @@ from supervisor.core.actions import (
     Rewrite,
     WatchKey,
 )
-from supervisor.core.events import KeyView, LockDelayed, Outcome, Raced, SessionInfo, View, Won
+from supervisor.core.events import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
+from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import RETRY_SPREAD_S
 from supervisor.core.lock import backoff
-from supervisor.core.lock.base import READ_AHEAD_S, WAIT_S, WATCH_S, Claim, Lost, News, Standing
+from supervisor.core.lock.base import (
+    READ_AHEAD_S,
+    WAIT_S,
+    WATCH_S,
+    Lock,
+    Lost,
+    Observation,
+    Ours,
+    Unsure,
+    Verdict,
+)
 from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
 
@@ -43,7 +53,7 @@ ASK_S = 0.035  # a wave after that look, and long before a holder's session ends
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class HolderSession:
     """What Consul showed of a holder's session while it held. ``kin``: its name is that of ours, so that
     it is one of ours, too."""
 
@@ -53,7 +63,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Key(Claim):
+class ElectionLock(Lock):
     """``holder``: the session that holds it, or held it last; ``seen``: the newest one of which more is
     known. ``eagerness``: how likely it is to try at once when the hold that began at the index
     ``hold_index`` is over; ``patience_s``: how long it leaves the free key to others, None: not drawn yet.
@@ -61,7 +71,7 @@ class Key(Claim):
 
     view: KeyView | None = None
     holder: str = ""
-    seen: Holder | None = None
+    seen: HolderSession | None = None
     eagerness: float = 1.0
     hold_index: int = 0
     patience_s: float | None = None
@@ -81,18 +91,18 @@ class Key(Claim):
         )
         return f"{whose}, not a lock's; give the election another key, or delete this one if nobody needs it"
 
-    def noted(self, news: News, our_session: str, now: float) -> Self:
+    def noted(self, observation: Observation, our_session: str, now: float) -> Self:
         """The key as this news shows it."""
-        view = news.view
+        view = observation.view
         assert isinstance(view, KeyView)
         key = replace(self, view=view)
         if view.is_foreign:
             return key._taken()
         if not view.session and key.free_since != NEVER:
-            return replace(key, free_at=max(news.fresh_at, key.free_at))
+            return replace(key, free_at=max(observation.true_since, key.free_at))
         if not view.session:
-            since = news.fresh_at if news.after else now
-            return replace(key, free_at=news.fresh_at, free_since=since, try_at=now)
+            since = observation.true_since if observation.after_index else now
+            return replace(key, free_at=observation.true_since, free_since=since, try_at=now)
         if view.session != our_session and self.patience_s is not None and now < self.try_at:
             key = replace(key, eagerness=backoff.less(self.eagerness))
         known = key.seen is not None and key.seen.session == view.session
@@ -101,19 +111,19 @@ class Key(Claim):
         return key._taken()
 
     def _taken(self) -> Self:
-        return replace(self, free_at=-NEVER, free_since=NEVER, patience_s=None)
+        return replace(self, free_at=LONG_AGO, free_since=NEVER, patience_s=None)
 
-    def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
+    def judged(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
         """Whose it is by this news."""
-        view, known = news.view, self.view
+        view, known = observation.view, self.view
         assert isinstance(view, KeyView) and known is not None
         same_key = view.create_index == tenure.create_index
         # A LockIndex that grew tells of another holder in between; a plain PUT sets it to 0.
         relocked = view.lock_index > known.lock_index and view.modify_index > known.modify_index
         if view.session == tenure.session and same_key and not relocked:
-            return Standing.OURS
+            return Ours()
         if session.dead and not view.session:
-            return Standing.UNSURE  # Consul still guards the lock
+            return Unsure()  # Consul still guards the lock
         reason = Reason.LOCK_GONE if view.present and same_key else Reason.KEY_DELETED
         return Lost(reason, taken=True)
 
@@ -152,7 +162,7 @@ class Key(Claim):
         return patient and self.is_free and self._former is not None and self._former.kin
 
     @property
-    def _former(self) -> Holder | None:
+    def _former(self) -> HolderSession | None:
         """Who holds it, or held it last, if more is known of it."""
         return self.seen if self.seen is not None and self.seen.session == self.holder else None
 
@@ -190,7 +200,7 @@ class Key(Claim):
         match outcome:
             case LockDelayed():
                 return self._delayed(terms, RETRY_SPREAD_S * spread, now)
-            case Raced():
+            case LostRace():
                 return replace(self.doubted(now), eagerness=backoff.less(self.eagerness))
             case _:
                 return self.doubted(now + terms.retry_s)
@@ -202,7 +212,7 @@ class Key(Claim):
 
     def given_up(self, *, failed: bool) -> Self:
         """Who has failed with it leaves it to others sooner."""
-        key = Claim.given_up(self, failed=failed)
+        key = Lock.given_up(self, failed=failed)
         return replace(key, eagerness=backoff.less(self.eagerness) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
@@ -246,7 +256,7 @@ class Key(Claim):
         delay_s, kin = outcome.lock_delay_s, outcome.name == terms.settings.name
         if delay_s is None:
             delay_s = terms.settings.lock_delay_s
-        return replace(self, info=self.info.end(), seen=Holder(request.session, delay_s, kin))
+        return replace(self, info=self.info.end(), seen=HolderSession(request.session, delay_s, kin))
 
     def _told_why(self, request: ReadSession, outcome: Outcome, now: float) -> Self:
         """Only where Consul says that the session is gone is the lock-delay waited for."""

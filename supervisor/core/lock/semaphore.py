@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from supervisor.core.actions import (
-    Enroll,
-    Leave,
+    JoinSemaphore,
+    LeaveSemaphore,
     ReadKey,
     ReadSlots,
     Reason,
@@ -29,16 +29,16 @@ from supervisor.core.events import (
     ContenderKey,
     KeyView,
     LockKey,
+    LostRace,
     Outcome,
-    Raced,
-    Seated,
     SlotsView,
+    SlotWritten,
     Unknown,
     View,
 )
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
-from supervisor.core.lock.base import WAIT_S, WATCH_S, Claim, Lost, News, Standing
+from supervisor.core.lane import LONG_AGO, NEVER
+from supervisor.core.lock.base import WAIT_S, WATCH_S, Lock, Lost, Observation, Ours, Unsure, Verdict
 from supervisor.core.session import Session, Terms
 from supervisor.core.settings import LOCK_SUFFIX, SemaphoreSettings
 from supervisor.core.tenure import Tenure
@@ -65,7 +65,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Slots(Claim):
+class SemaphoreLock(Lock):
     """``ours``: our session. ``longest_s``: the longest prune delay that any body told of.
     ``opens_at``: from when on a try can succeed. ``races``: lost in a row. ``unsure``: a try since the
     view had no answer. ``tells``: on_change, or who looks at one that only observes, is told who holds;
@@ -140,9 +140,9 @@ class Slots(Claim):
         """What a denied list shows is as empty as a prefix that nobody uses yet."""
         return self.view is None or not (self.view.lock or self.unused or self.missing)
 
-    def noted(self, news: News, our_session: str, now: float) -> Self:
+    def noted(self, observation: Observation, our_session: str, now: float) -> Self:
         """The slots as this news shows them."""
-        view = news.view
+        view = observation.view
         assert isinstance(view, SlotsView)
         said_s = (key.prune_delay_s or 0.0 for key in view.contenders)
         longest_s = max(self.longest_s, *said_s, 0.0)
@@ -154,14 +154,14 @@ class Slots(Claim):
         slots = slots._missed(
             now,
             self._names_missing_from(view),
-            unbroken=before in (view.index, news.after),
+            unbroken=before in (view.index, observation.after_index),
             changed=before != view.index,
         )
-        return slots._opened(news.fresh_at, now)
+        return slots._opened(observation.true_since, now)
 
-    def observed(self, news: News, now: float) -> Self:
+    def observed(self, observation: Observation, now: float) -> Self:
         """Who never tries is told of holders, too, and a list that hides some is none to tell of."""
-        return self.noted(news, "", now)
+        return self.noted(observation, "", now)
 
     @property
     def _roster(self) -> Roster | None:
@@ -199,7 +199,7 @@ class Slots(Claim):
     def _opened(self, fresh_at: float, now: float) -> Self:
         opens_at = self._opens_at(now)
         if opens_at == NEVER:
-            return replace(self, opens_at=opens_at, free_at=-NEVER, free_since=NEVER)
+            return replace(self, opens_at=opens_at, free_at=LONG_AGO, free_since=NEVER)
         free_since = opens_at if opens_at > now else min(self.free_since, now)
         try_at = max(free_since + self._turn_s(), self.not_before)
         return replace(
@@ -261,22 +261,22 @@ class Slots(Claim):
         holders = frozenset(() if view.roster is None else view.roster.holders)
         return tuple(key for key in view.contenders if key.is_alive and key.name not in holders)
 
-    def judged(self, news: News, tenure: Tenure, session: Session) -> Standing | Lost:
+    def judged(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
         """Whether we still have a slot by this news."""
-        view, ours = news.view, tenure.session
+        view, ours = observation.view, tenure.session
         assert isinstance(view, SlotsView)
         hold = view.hold_of(ours)
         if hold is not None and hold.create_index == tenure.create_index:
-            return Standing.OURS
+            return Ours()
         if view.lock is None:
-            return Lost(Reason.SLOT_REMOVED, taken=False) if self._is_gone(LOCK) else Standing.UNSURE
+            return Lost(Reason.SLOT_REMOVED, taken=False) if self._is_gone(LOCK) else Unsure()
         if view.roster is None:
-            return Standing.UNSURE
+            return Unsure()
         if ours not in view.roster.holders:
             return Lost(Reason.SLOT_REMOVED, taken=True)
         if hold is not None or self._is_gone(ours):
             return Lost(Reason.KEY_DELETED, taken=False)
-        return Standing.UNSURE
+        return Unsure()
 
     def _is_gone(self, name: str) -> bool:
         missing = self._missing(name)
@@ -288,7 +288,7 @@ class Slots(Claim):
 
     # --- tries and release ------------------------------------------------------------------------
 
-    def try_for(self, terms: Terms, session: str, value: bytes, now: float) -> Enroll | TakeSlot:
+    def try_for(self, terms: Terms, session: str, value: bytes, now: float) -> JoinSemaphore | TakeSlot:
         """In line first, at once with a slot when nobody waits; then a slot."""
         view, prefix = self.view, _prefix(terms)
         assert view is not None
@@ -302,8 +302,8 @@ class Slots(Claim):
         new = view.lock is None and not view.contenders and not deleted
         taken = self.effective_limit if view.roster is None else len(view.roster.holders)
         if new or (taken < self.effective_limit and not self._waiting()):
-            return Enroll(*base, value, self._with_us(session, now), index)
-        return Enroll(*base, value)
+            return JoinSemaphore(*base, value, self._with_us(session, now), index)
+        return JoinSemaphore(*base, value)
 
     def _with_us(self, session: str, now: float) -> Roster:
         """The record with us in it, and without those whose time is over."""
@@ -324,11 +324,11 @@ class Slots(Claim):
     def tried(self, request: Request, outcome: Outcome) -> View | None:
         """The slots with what the transaction wrote."""
         view = self.view
-        if not isinstance(outcome, Seated) or view is None:
+        if not isinstance(outcome, SlotWritten) or view is None:
             return None
-        assert isinstance(request, Enroll | TakeSlot)
+        assert isinstance(request, JoinSemaphore | TakeSlot)
         contenders, lock = view.contenders, view.lock
-        if isinstance(request, Enroll) and outcome.contender is not None:
+        if isinstance(request, JoinSemaphore) and outcome.contender is not None:
             at = outcome.contender
             ours = ContenderKey(
                 request.session, request.session, request.value, at.create_index, at.lock_index
@@ -345,7 +345,7 @@ class Slots(Claim):
 
     def refused(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
         """By somebody else's write, or by nobody knows whom: what we know is wrong, or may be."""
-        if not isinstance(outcome, Raced):
+        if not isinstance(outcome, LostRace):
             unsure = self.unsure or isinstance(outcome, Unknown)
             return replace(self.doubted(now + terms.retry_s), unsure=unsure)
         pause_s = min(RACE_S * 2**self.races, RACE_S_MAX) * (0.5 + spread)
@@ -355,19 +355,21 @@ class Slots(Claim):
 
     def won(self, index: int, read_at: float) -> Self:
         """Ours from that index on: what is under way was asked for before that."""
-        return Claim.won(replace(self, races=0), index, read_at)
+        return Lock.won(replace(self, races=0), index, read_at)
 
-    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Leave | None:
+    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> LeaveSemaphore | None:
         """Our slot, if we have one, and our contender key; where nothing is known, not before it is."""
         view, ours = self.view, session.id
         base = (terms.item, now, terms.exchange_s, _prefix(terms), ours)
         if (view is None or self.unsure) and not session.last_try:
             return None
         if view is None or view.lock is None or view.roster is None or ours not in view.roster.holders:
-            return Leave(*base)
+            return LeaveSemaphore(*base)
         holders = tuple(each for each in view.roster.holders if each != ours)
         limit = self.limit if view.roster.limit is None else view.roster.limit
-        return Leave(*base, replace(view.roster, limit=limit, holders=holders), view.lock.modify_index)
+        return LeaveSemaphore(
+            *base, replace(view.roster, limit=limit, holders=holders), view.lock.modify_index
+        )
 
     def has_key(self, session: str) -> bool:
         """Whether it stands in line or has a slot."""

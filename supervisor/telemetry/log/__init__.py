@@ -19,20 +19,19 @@ from supervisor.consul.endpoints import endpoint_of
 from supervisor.core.actions import (
     LOSE_SIDE,
     Action,
-    Became,
     CannotStart,
     Finished,
     HookContext,
     KillHook,
-    Noticed,
+    NoticeChanged,
     Request,
     Role,
+    RoleChanged,
     StartHook,
     StartRun,
     StopRun,
 )
 from supervisor.core.events import (
-    Altered,
     Answered,
     Denied,
     Event,
@@ -40,11 +39,12 @@ from supervisor.core.events import (
     HookEnded,
     Ineligible,
     LockDelayed,
+    LostRace,
     Outcome,
-    Raced,
     Refused,
-    Resumed,
     RunEnded,
+    SessionAltered,
+    Stalled,
     StopAsked,
     Throttled,
     Unknown,
@@ -164,7 +164,7 @@ class Log:
             case RunEnded(started, detail=detail):
                 about = _of_hook(started.context) | {"duration_s": self._lasted_s(started)}
                 self.line("info", "run-ended", **about, detail=detail)
-            case Resumed(late_s):
+            case Stalled(late_s):
                 self.line("warning", "stood-still", late_s=round(late_s, 3))
             case StopAsked(reason):
                 self.line("info", "stopping", reason=reason)
@@ -197,10 +197,10 @@ class Log:
                 for works in (type(request), *endpoint_of(request).shows):
                     self._troubles.works(name, item, in_words(works.__name__), since=request.at)
         match outcome:
-            case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why) | Altered(why):
+            case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why) | SessionAltered(why):
                 self.line("debug", "exchange-failed", item=item, kind=kind, why=why)
                 self._troubles.failed(_TROUBLE[type(outcome)], item, why, kind)
-            case LockDelayed() | Raced():
+            case LockDelayed() | LostRace():
                 reason = "lock-delay" if isinstance(outcome, LockDelayed) else "held by another"
                 self.line("debug", "acquire-refused", item=item, reason=reason)
 
@@ -219,9 +219,9 @@ class Log:
                 self.line("info", "run-started", **_of_hook(context))
             case StopRun(started):
                 self.line("info", "run-stopping", **_of_hook(started.context))
-            case Became():
+            case RoleChanged():
                 self._became(action)
-            case Noticed(item, notice):
+            case NoticeChanged(item, notice):
                 self._notices.noticed(item, notice)
             case CannotStart():
                 self._cannot_start(action)
@@ -236,7 +236,7 @@ class Log:
                 about = {"kind": kind} if line == "request" else {"session": getattr(action, "session", None)}
                 self.line("debug", line, item=action.item, **about)
 
-    def _became(self, became: Became) -> None:
+    def _became(self, became: RoleChanged) -> None:
         item, stuck = became.item, became.role is Role.STUCK
         unasked = became.role is Role.LOSING and became.reason not in ORDERED
         level: Level = "error" if stuck else "warning" if unasked else "info"
@@ -272,7 +272,7 @@ _TROUBLE: dict[type[Outcome], Name] = {
     Denied: "consul-denied",
     Refused: "consul-refused",
     Ineligible: "not-eligible",
-    Altered: "session-altered",
+    SessionAltered: "session-altered",
 }
 
 
@@ -284,7 +284,7 @@ def in_words(kind: str) -> str:
 
 def _is_no_role(action: Action) -> bool:
     """Whether the line of this action comes behind that of the role to which it belongs."""
-    return not isinstance(action, Became)
+    return not isinstance(action, RoleChanged)
 
 
 def _of_hook(context: HookContext) -> dict[str, Any]:

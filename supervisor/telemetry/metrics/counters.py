@@ -14,15 +14,14 @@ from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricF
 from supervisor.consul.endpoints import endpoint_of
 from supervisor.core.actions import (
     Action,
-    Became,
     KillHook,
     Request,
     Role,
+    RoleChanged,
     StartHook,
 )
 from supervisor.core.contender import Contender
 from supervisor.core.events import (
-    Altered,
     Answered,
     Denied,
     Event,
@@ -30,6 +29,7 @@ from supervisor.core.events import (
     HookEnded,
     Outcome,
     Refused,
+    SessionAltered,
     Throttled,
     Unknown,
 )
@@ -46,7 +46,7 @@ ERRORS: dict[type[Outcome], str] = {
     Throttled: "throttled",
     Denied: "denied",
     Refused: "refused",
-    Altered: "altered",
+    SessionAltered: "altered",
 }
 HOOK_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)  # 5 s and 30 s: default timeouts
 CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)  # none lasts longer
@@ -81,7 +81,7 @@ class Totals:
                     self._begun[_of_hook(action)] = self._clock()
                 case KillHook(started):
                     self._killed.add(_of_hook(started))
-                case Became(item, role):
+                case RoleChanged(item, role):
                     self._became(item, role)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:

@@ -9,8 +9,8 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 
 from supervisor.core.actions import Role
 from supervisor.core.contender import Contender
-from supervisor.core.lock.semaphore import Slots
-from supervisor.telemetry.status import holds, lease_left_s
+from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.telemetry.status import lease_left_s
 
 PREFIX = "consul_supervisor"
 ITEM = ("name", "kind")
@@ -39,9 +39,9 @@ def of_items(items: Collection[Contender], now: float) -> Iterator[GaugeMetricFa
 
 def of_semaphores(items: Iterable[Contender]) -> Iterator[GaugeMetricFamily]:
     """What elections do not have."""
-    slots = [(labels_of(each), each.claim) for each in items if isinstance(each.claim, Slots)]
+    slots = [(labels_of(each), each.lock) for each in items if isinstance(each.lock, SemaphoreLock)]
     for name, meaning, value in _GAUGES_OF_SLOTS:
-        yield _gauge(name, meaning, ITEM, ((labels, value(claim)) for labels, claim in slots))
+        yield _gauge(name, meaning, ITEM, ((labels, value(lock)) for labels, lock in slots))
 
 
 def _gauge(
@@ -62,7 +62,7 @@ def _lease_room_s(contender: Contender, now: float) -> float:
 
 
 def _someone_holds(contender: Contender, now: float) -> bool:
-    view = contender.claim.view
+    view = contender.lock.view
     return view is not None and bool(view.holders)
 
 
@@ -80,7 +80,7 @@ def _is_noticed(contender: Contender, now: float) -> bool:
 
 _LEASE = "How long this node goes on believing that it holds without news of Consul; 0 when it does not."
 _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
-    ("holding", "1 while this node holds: on_acquire is done and the lease valid.", holds),
+    ("holding", "1 while this node holds: on_acquire is done and the lease valid.", Contender.may_act),
     ("lease_seconds", _LEASE, _lease_s),
     ("lease_room_seconds", "The whole lease: what is left of it just after news of Consul.", _lease_room_s),
     ("leader_present", "1 while somebody holds, as this node last heard.", _someone_holds),
@@ -88,7 +88,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
     ("paused", "1 while it does not contend because of `pause`.", _is_paused),
     ("notice", "1 while the log and status have a notice about it.", _is_noticed),
 )
-_GAUGES_OF_SLOTS: tuple[tuple[str, str, Callable[[Slots], float]], ...] = (
+_GAUGES_OF_SLOTS: tuple[tuple[str, str, Callable[[SemaphoreLock], float]], ...] = (
     ("limit", "Holders at most, as the file says.", lambda slots: slots.limit),
     ("effective_limit", "The smaller of that and the limit in Consul.", lambda slots: slots.effective_limit),
     (
