@@ -1,5 +1,6 @@
 """A Consul agent that denies by default, and makes the tokens that a test asks for."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,10 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.consul import WAYS, Agent
+from tests.support.consul import READY_S, WAYS, Agent
 
 # The server itself, and through a client agent of it, which takes longer.
 EACH_WAY = (WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.long))
+ANONYMOUS = "00000000-0000-0000-0000-000000000002"
 MASTER = "7b0f0e2c-3f5b-4d3a-9a51-5d1f0c6f5f10"
 
 
@@ -44,6 +46,15 @@ class Guarded(Agent):
             "token_ttl": "100ms",
         }
         super().__init__(folder, config={"acl": acl, **config}, token=MASTER, servers=servers)
+
+    def start(self) -> None:
+        """Return only when requests without a token are known, too: a new leader makes the anonymous token a
+        moment after it has begun to answer, and calls it unknown until then."""
+        super().start()
+        give_up_at = time.monotonic() + READY_S
+        while self.call("GET", f"/acl/token/{ANONYMOUS}").status != 200:
+            assert time.monotonic() < give_up_at, "the servers have not made the anonymous token"
+            time.sleep(0.01)
 
     @property
     def node_name(self) -> str:

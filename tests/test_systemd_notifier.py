@@ -1,0 +1,294 @@
+"""What systemd is told, by a socket that plays it, and the decisions behind it."""
+
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from supervisor.core.actions import Became, ReadKey, Role
+from supervisor.core.contender import Contender, new_contender
+from supervisor.core.contenders import Node
+from supervisor.core.events import Answered, Event, StopAsked, Tick, Unknown
+from supervisor.core.settings import ElectionSettings, SessionSettings
+from supervisor.core.tenure import Phase, Tenure
+from supervisor.telemetry.systemd import (
+    PING_INTERVAL_S,
+    STATUS_CHARS_MAX,
+    SystemdNotifier,
+    is_losing,
+    ping_interval_s,
+    status_line,
+    unanswered,
+)
+from tests.support.consul import Agent
+from tests.support.supervisor import Supervisor, until
+
+TENURE = Tenure("session", 7, 3, 1, 0.0, b"", None)
+
+
+def contender(name: str, role: Role = Role.WAITING, *, contend: bool = True) -> Contender:
+    settings = ElectionSettings(name, f"service/{name}", b"", SessionSettings(name), contend=contend)
+    return replace(new_contender(settings, spread=0.0, instance="i"), role=role)
+
+
+def answered(name: str) -> Answered:
+    """A failure counts like an answer: it is in the log."""
+    return Answered(ReadKey(name, 0.0, 1.0, name), Unknown("refused"))
+
+
+class Systemd:
+    """The socket, and what came to it."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.setblocking(False)
+        self.socket.bind("\0" + address[1:] if address.startswith("@") else address)
+
+    def told(self) -> list[str]:
+        """Every line since the last look."""
+        lines: list[str] = []
+        while True:
+            try:
+                lines += self.socket.recv(65536).decode().splitlines()
+            except BlockingIOError:
+                return lines
+
+
+@pytest.fixture(params=["path", "abstract"])
+def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Systemd]:
+    address = str(tmp_path / "notify") if request.param == "path" else f"@{uuid.uuid4().hex}"
+    made = Systemd(address)
+    with made.socket:
+        yield made
+
+
+class Watched:
+    """A SystemdNotifier with its clock, and what it complained about."""
+
+    def __init__(self, address: str, *contenders: Contender, watchdog_s: float = 9.0) -> None:
+        self.now = 100.0
+        self.complaints: list[str] = []
+        self.node = Node(contenders)
+        environ = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": str(round(watchdog_s * 1e6))}
+        self.notify = SystemdNotifier(self.node, environ, lambda: self.now, self.complaints.append)
+
+    def turn(self, event: Event, after_s: float = 0.0) -> None:
+        self.now += after_s
+        self.notify.on_step(event, ())
+
+    def change(self, changed: Contender) -> None:
+        """Its role has become this."""
+        self.node.contenders[changed.settings.name] = changed
+        self.notify.on_step(Tick(), [Became(changed.settings.name, changed.role)])
+
+
+def test_ready_is_told_when_each_item_had_its_first_answer_or_failure(systemd: Systemd) -> None:
+    watched = Watched(systemd.address, contender("a"), contender("b"))
+    watched.turn(Tick())
+    watched.turn(answered("a"))
+    told = systemd.told()
+    assert "READY=1" not in told
+    assert "STATUS=holds 0 of 2; asks Consul for the first time: b" in told
+    watched.turn(answered("b"))
+    told = systemd.told()
+    assert "READY=1" in told and "STATUS=holds 0 of 2" in told
+    watched.turn(answered("a"))
+    assert systemd.told() == []
+
+
+def test_a_file_without_items_is_ready_at_once(systemd: Systemd) -> None:
+    Watched(systemd.address).turn(Tick())
+    assert "READY=1" in systemd.told()
+
+
+def test_a_sign_of_life_comes_with_the_turn_that_is_due_for_it(systemd: Systemd) -> None:
+    """A third of the time that systemd waits, and never without a turn."""
+    watched = Watched(systemd.address, watchdog_s=9.0)
+    watched.turn(Tick())
+    assert "WATCHDOG=1" in systemd.told()
+    watched.turn(Tick(), after_s=2.9)
+    assert systemd.told() == []
+    watched.turn(Tick(), after_s=0.2)
+    assert systemd.told() == ["WATCHDOG=1"]
+
+
+def test_stopping_is_told_and_ready_never_after_it(systemd: Systemd) -> None:
+    watched = Watched(systemd.address, contender("a"))
+    watched.turn(StopAsked())
+    watched.turn(answered("a"))
+    told = systemd.told()
+    assert "STOPPING=1" in told and "READY=1" not in told
+    assert not any(line.startswith("EXTEND") for line in told)
+
+
+def test_while_on_lose_runs_a_stop_is_given_time_with_every_beat(systemd: Systemd) -> None:
+    """At once as well, for the unit may give less than a beat."""
+    losing = replace(contender("a", Role.LOSING), tenure=replace(TENURE, phase=Phase.LOSING))
+    watched = Watched(systemd.address, contender("a"))
+    watched.turn(answered("a"))
+    watched.node.contenders["a"] = losing
+    systemd.told()
+    watched.turn(Tick(), after_s=5.0)
+    assert systemd.told() == ["STATUS=holds 0 of 1; losing: a", "WATCHDOG=1"]  # no time runs out
+    watched.turn(StopAsked())
+    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.told()
+    watched.turn(Tick(), after_s=5.0)
+    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.told()
+
+
+def test_a_start_that_winds_up_is_given_time(systemd: Systemd) -> None:
+    losing = replace(contender("a", Role.LOSING), tenure=replace(TENURE, phase=Phase.FAILING))
+    Watched(systemd.address, losing).turn(Tick())
+    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.told()
+
+
+def test_a_reload_is_begun_with_its_time_and_ended(systemd: Systemd) -> None:
+    watched = Watched(systemd.address)
+    watched.notify.reloading()
+    assert systemd.told() == []  # a start is under way, which READY ends
+    watched.turn(Tick())
+    systemd.told()
+    watched.notify.reloading()
+    first, second = systemd.told()
+    assert first == "RELOADING=1" and int(second.removeprefix("MONOTONIC_USEC=")) > 0
+    watched.notify.reloaded()
+    assert systemd.told() == ["READY=1"]
+
+
+def test_what_a_full_socket_does_not_take_is_said_later(systemd: Systemd) -> None:
+    watched = Watched(systemd.address, contender("a"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.setblocking(False)
+        address = "\0" + systemd.address[1:] if systemd.address.startswith("@") else systemd.address
+        with pytest.raises(BlockingIOError):
+            while True:
+                other.sendto(b"x\n", address)
+    watched.turn(answered("a"))
+    watched.turn(Tick())
+    assert len(watched.complaints) == 1 and systemd.address in watched.complaints[0]
+    assert set(systemd.told()) == {"x"}
+    watched.turn(Tick())
+    assert {"READY=1", "WATCHDOG=1", "STATUS=holds 0 of 1"} == set(systemd.told())
+
+
+@pytest.mark.parametrize("address", ["/missing/socket", "vsock:2:1234", "@" + "x" * 300, "/x\0y"])
+def test_a_socket_that_cannot_be_reached_is_a_warning_and_no_more(address: str) -> None:
+    watched = Watched(address, contender("a"))
+    watched.turn(answered("a"))
+    watched.turn(Tick())
+    assert len(watched.complaints) == 1
+
+
+def test_without_a_socket_nothing_is_said() -> None:
+    watched = Watched("", contender("a"))
+    watched.turn(answered("a"))
+    watched.notify.reloading()
+    watched.notify.reloaded()
+    assert watched.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("environ", "every_s"),
+    [
+        ({"WATCHDOG_USEC": "9000000"}, 3.0),
+        ({"WATCHDOG_USEC": "9000000", "WATCHDOG_PID": "7"}, 3.0),
+        ({"WATCHDOG_USEC": "9000000", "WATCHDOG_PID": "8"}, PING_INTERVAL_S),
+        ({"WATCHDOG_USEC": "0"}, PING_INTERVAL_S),
+        ({"WATCHDOG_USEC": "soon"}, PING_INTERVAL_S),
+        ({"WATCHDOG_USEC": "²"}, PING_INTERVAL_S),
+        ({}, PING_INTERVAL_S),
+    ],
+)
+def test_the_watchdog_counts_if_it_means_this_process(environ: dict[str, str], every_s: float) -> None:
+    assert ping_interval_s(environ, 7) == every_s
+
+
+def test_what_has_ended_is_not_waited_for() -> None:
+    assert unanswered([contender("a", Role.STOPPED), contender("b"), contender("c")], {"c"}) == ("b",)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_time_is_asked_for_while_a_tenure_is_wound_up(phase: Phase) -> None:
+    assert is_losing(replace(contender("a"), tenure=replace(TENURE, phase=phase))) == (
+        phase in (Phase.CLEARING, Phase.LOSING, Phase.FAILING)
+    )
+
+
+def test_the_status_line_names_what_is_held_and_the_worst_first() -> None:
+    all_of_them = [
+        contender("namenode", Role.HOLDING),
+        contender("redis", Role.HOLDING),
+        contender("r", Role.RESTING),
+        contender("p", Role.PAUSED),
+        contender("s", Role.STUCK),
+        contender("w"),
+        contender("gone", Role.STOPPED),
+        contender("o", Role.OBSERVER, contend=False),
+    ]
+    assert (
+        status_line(all_of_them)
+        == "holds 2 of 6: namenode, redis; observes 1; stuck: s; paused: p; resting: r"
+    )
+
+
+def test_the_status_line_has_an_end() -> None:
+    line = status_line([contender(f"{number:060}", Role.HOLDING) for number in range(100)])
+    assert len(line) == STATUS_CHARS_MAX and line.endswith("…")
+
+
+def test_the_daemon_tells_it_and_its_hooks_cannot(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
+    """From the start to the stop, in order; hooks see neither the socket nor the watchdog."""
+    seen = tmp_path / "seen"
+    hook = {"shell": f"env | grep -cE '^(NOTIFY_SOCKET|WATCHDOG_)' >>{seen}; true"}
+    election = {"key": f"{unique}/k", "session": {"name": unique}, "on_acquire": [hook], "on_lose": [hook]}
+    config = {"consul": {"address": shared_agent.url}, "elections": {"app": election}}
+    systemd = Systemd(str(tmp_path / "notify"))
+    environ = {"NOTIFY_SOCKET": systemd.address, "WATCHDOG_USEC": "3000000"}
+    running = Supervisor(tmp_path / "node", config, environ)
+    told: list[str] = []
+
+    def was_told(line: str) -> bool:
+        told.extend(systemd.told())
+        return line in told
+
+    with systemd.socket:
+        running.start()
+        try:
+            until(lambda: was_told("STATUS=holds 1 of 1: app"), f"{told}")
+            assert "READY=1" in told and "STOPPING=1" not in told
+            told.clear()
+            until(lambda: was_told("WATCHDOG=1"), "it gives signs of life")
+            assert running.stop() == 0
+            assert was_told("STOPPING=1")
+        finally:
+            running.close()
+    assert seen.read_text() == "0\n0\n"
+    running.assert_no_fault()
+
+
+@pytest.mark.long
+def test_a_frozen_daemon_gives_no_sign_of_life(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
+    config = {"consul": {"address": shared_agent.url}, "elections": {"app": {"key": f"{unique}/k"}}}
+    systemd = Systemd(str(tmp_path / "notify"))
+    environ = {"NOTIFY_SOCKET": systemd.address, "WATCHDOG_USEC": "1000000"}
+    running = Supervisor(tmp_path / "node", config, environ)
+    with systemd.socket:
+        running.start()
+        try:
+            until(lambda: "READY=1" in systemd.told(), "it is up")
+            until(lambda: "WATCHDOG=1" in systemd.told(), "it gives signs of life")
+            running.signal(signal.SIGSTOP)
+            frozen = psutil.Process(running.pid)
+            until(lambda: frozen.status() == psutil.STATUS_STOPPED, "it stands still")
+            systemd.told()
+            time.sleep(1.2)  # longer than WATCHDOG_USEC
+            assert not systemd.told()
+        finally:
+            running.close()
