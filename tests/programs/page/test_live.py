@@ -76,7 +76,10 @@ def test_a_failover_is_in_the_time_line_with_its_hooks(scene: Scene, browser: Br
     page.wait(f"{acquire}?.querySelectorAll('.bar[data-result=ok]').length === 2")
     drawn = "(bar) => [bar.offsetLeft, bar.offsetWidth, bar.title]"
     first, second = page.run(f"[...{acquire}.querySelectorAll('.bar')].map({drawn})")
-    assert first[0] + first[1] <= second[0] + 1 and first[1] > second[1], "to scale, one after the other"
+    rounding = 1 + first[1] / 100  # pixels: times have whole milliseconds, of some 300
+    assert first[0] + first[1] <= second[0] + rounding and first[1] > second[1], (
+        "to scale, one after the other"
+    )
     assert first[2].startswith("on_acquire[0] ok") and second[2].startswith("on_acquire[1] ok")
     assert page.run(UNLOADED)
 
