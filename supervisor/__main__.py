@@ -12,7 +12,7 @@ from supervisor.daemon import signals
 def main() -> int:
     """Run the command of the command line; the exit code."""
     if sys.argv[1:2] == ["run"]:
-        signals.hold()
+        signals.block()
     from supervisor.cli import main as command
 
     return command()

@@ -8,7 +8,7 @@ from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.consul.client import START_SPACING_S, PendingAnswer, wanted_of
 from supervisor.consul.shared import WATCHES_MAX
 from supervisor.core.actions import RenewSession
-from supervisor.core.events import Alive, Answered, Outcome, Unknown
+from supervisor.core.events import Answered, Outcome, SessionAlive, Unknown
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.transport import ExchangeFailed, FailureKind
 
@@ -50,10 +50,10 @@ def test_an_exchange_is_told_once_whatever_becomes_of_it_after_its_answer() -> N
 
     told: list[Answered] = []
     request = RenewSession("e", 0.0, 1.0, "s", SessionSettings("n"))
-    answer = PendingAnswer(request, told.append, lambda response: Alive(), words)
+    answer = PendingAnswer(request, told.append, lambda response: SessionAlive(), words)
     answer.on_response(requests.Response())
     asyncio.run(answer.run(fails()))
-    assert told == [Answered(request, Alive())]
-    silent = PendingAnswer(request, told.append, lambda response: Alive(), words)
+    assert told == [Answered(request, SessionAlive())]
+    silent = PendingAnswer(request, told.append, lambda response: SessionAlive(), words)
     asyncio.run(silent.run(fails()))
     assert told[1:] == [Answered(request, Unknown("too late"))]

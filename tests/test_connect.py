@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from supervisor.check.findings import OTHERS_MAX, Level, facts_of, of_agent, of_datacenter
-from supervisor.consul.client import BRIEF_MAX
+from supervisor.consul.client import CONCURRENT_MAX
 from supervisor.consul.shared import WATCHES_MAX
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.transport.pool import IDLE_MAX
@@ -277,7 +277,7 @@ def test_fewer_connections_than_items_need(tmp_path: Path) -> None:
 
 
 def test_what_is_reckoned_for_connections_is_what_the_daemon_keeps_to() -> None:
-    assert BRIEF_MAX + IDLE_MAX == OTHERS_MAX
+    assert CONCURRENT_MAX + IDLE_MAX == OTHERS_MAX
     assert WATCHES_MAX + OTHERS_MAX == 120  # docs/configuration.md, "Limits"
 
 

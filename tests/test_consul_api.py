@@ -18,7 +18,7 @@ import requests
 
 from supervisor.check.connection import impossible_write
 from supervisor.config import ConsulSettings
-from supervisor.consul.codec import Consul
+from supervisor.consul.codec import Codec
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.consul.token import Token
 from supervisor.core import actions
@@ -88,7 +88,7 @@ class Asker:
         settings = ConsulSettings(agent.url, token=token)
         self.agent = agent
         self.key = key
-        self.consul = Consul(settings, agent.url, Token(settings))
+        self.consul = Codec(settings, agent.url, Token(settings))
 
     def ask(self, action: Request) -> Outcome:
         return self.consul.decode(action, sent(self.consul.encode(action)))
@@ -181,7 +181,7 @@ def test_what_consul_will_not_take_as_configured_is_refused(
 
 def test_a_session_in_a_datacenter_that_consul_does_not_know_is_refused(asker: Asker) -> None:
     settings = ConsulSettings(asker.agent.url, datacenter="elsewhere")
-    elsewhere = Consul(settings, asker.agent.url, Token(settings))
+    elsewhere = Codec(settings, asker.agent.url, Token(settings))
     outcome = elsewhere.decode(EVERY_REQUEST[0], sent(elsewhere.encode(EVERY_REQUEST[0])))
     assert isinstance(outcome, Refused) and "No path to datacenter" in outcome.why
 
@@ -281,7 +281,7 @@ def test_a_renewal_is_compared_with_what_was_asked_for(
 ) -> None:
     """Durations by their length; what is not as Consul shows it tells nothing."""
     settings = ConsulSettings("http://h")
-    consul = Consul(settings, "http://h", Token(settings))
+    consul = Codec(settings, "http://h", Token(settings))
     outcome = consul.decode(EVERY_REQUEST[1], response(200, renewal(**changes)))
     assert type(outcome) is expected, outcome
 
@@ -294,7 +294,7 @@ def test_a_renewal_is_compared_with_what_was_asked_for(
 def test_an_id_that_is_no_uuid_is_no_session(made: str) -> None:
     """It would stand in paths, in records and in the environment of hooks."""
     settings = ConsulSettings("http://h")
-    consul = Consul(settings, "http://h", Token(settings))
+    consul = Codec(settings, "http://h", Token(settings))
     outcome = consul.decode(EVERY_REQUEST[0], response(200, json.dumps({"ID": made}).encode()))
     assert isinstance(outcome, Unknown) and "no UUID" in outcome.why
 
@@ -458,7 +458,7 @@ def test_every_request_carries_the_token_in_a_header_and_the_place_where_consul_
     action: Request,
 ) -> None:
     settings = ConsulSettings("http://h", token="s3cret", datacenter="d1", namespace="n1", partition="p1")
-    request = Consul(settings, "http://h", Token(settings)).encode(action)
+    request = Codec(settings, "http://h", Token(settings)).encode(action)
     assert request.url is not None
     assert request.headers["X-Consul-Token"] == "s3cret"
     assert "s3cret" not in request.url and "s3cret" not in str(request.body)
@@ -481,14 +481,14 @@ def test_every_request_carries_the_token_in_a_header_and_the_place_where_consul_
 def test_basic_authentication_is_sent_beside_the_token(given: str, sent_as: str) -> None:
     settings = ConsulSettings("http://h", token="s3cret", http_auth=given)
     for action in EVERY_REQUEST:
-        headers = Consul(settings, "http://h", Token(settings)).encode(action).headers
+        headers = Codec(settings, "http://h", Token(settings)).encode(action).headers
         assert headers["Authorization"] == f"Basic {sent_as}" and headers["X-Consul-Token"] == "s3cret"
 
 
 def test_the_questions_of_check_are_asked_in_the_same_place() -> None:
     """Of --connect: the write that cannot succeed shows the rights that a try needs."""
     settings = ConsulSettings("http://h", namespace="n1", partition="p1")
-    asked = Consul(settings, "http://h", Token(settings)).transaction(impossible_write("key"))
+    asked = Codec(settings, "http://h", Token(settings)).transaction(impossible_write("key"))
     (operation,) = json.loads(asked.body or b"")
     assert (operation["KV"]["Namespace"], operation["KV"]["Partition"]) == ("n1", "p1")
     assert asked.url == "http://h/v1/txn"
@@ -497,13 +497,13 @@ def test_the_questions_of_check_are_asked_in_the_same_place() -> None:
 def test_without_a_place_a_transaction_names_none() -> None:
     settings = ConsulSettings("http://h")
     for action in EVERY_REQUEST + EVERY_OTHER_REQUEST:
-        request = Consul(settings, "http://h", Token(settings)).encode(action)
+        request = Codec(settings, "http://h", Token(settings)).encode(action)
         assert b"Namespace" not in (request.body or b"") and b"Partition" not in (request.body or b"")
 
 
 def test_an_acquire_is_one_transaction_with_consuls_own_flags() -> None:
     settings = ConsulSettings("http://h")
-    body = Consul(settings, "http://h", Token(settings)).encode(EVERY_REQUEST[4]).body
+    body = Codec(settings, "http://h", Token(settings)).encode(EVERY_REQUEST[4]).body
     assert body is not None
     (operation,) = json.loads(body)
     assert operation["KV"]["Verb"] == "lock" and operation["KV"]["Flags"] == LOCK_FLAGS
@@ -523,7 +523,7 @@ def test_a_write_that_was_made_ready_is_sent_as_it_is_unless_the_token_changed(t
     file = tmp_path / "token"
     file.write_text("one")
     settings = ConsulSettings("http://h", token_file=str(file))
-    consul = Consul(settings, "http://h", Token(settings))
+    consul = Codec(settings, "http://h", Token(settings))
     acquire = EVERY_REQUEST[4]
     assert isinstance(acquire, Acquire)
     ready = consul.prepare(acquire)
@@ -564,7 +564,7 @@ _ENTRY = {"Key": "key", "Value": None, "CreateIndex": 1, "ModifyIndex": 1, "Lock
 def test_what_consul_does_not_say_is_unknown(action: Request, status: int, body: bytes) -> None:
     """Nothing ends and nothing begins by an answer that is not Consul's."""
     settings = ConsulSettings("http://h")
-    consul = Consul(settings, "http://h", Token(settings))
+    consul = Codec(settings, "http://h", Token(settings))
     outcome = consul.decode(action, response(status, body))
     harmless = isinstance(outcome, Unknown) or outcome == SessionInfo(None)
     assert harmless, outcome
@@ -589,7 +589,7 @@ def test_what_consul_does_not_say_is_unknown(action: Request, status: int, body:
 )
 def test_a_key_that_is_not_as_consul_shows_it_is_unknown(changes: dict[str, object], index: str) -> None:
     settings = ConsulSettings("http://h")
-    consul = Consul(settings, "http://h", Token(settings))
+    consul = Codec(settings, "http://h", Token(settings))
     body = json.dumps([{**_ENTRY, **changes}]).encode()
     outcome = consul.decode(EVERY_REQUEST[6], response(200, body, {"X-Consul-Index": index}))
     assert isinstance(outcome, Unknown), outcome
@@ -602,7 +602,7 @@ def test_a_key_that_is_not_as_consul_shows_it_is_unknown(changes: dict[str, obje
 )
 def test_flags_that_are_neither_a_lock_s_nor_none_are_another_program_s(flags: int, foreign: int) -> None:
     settings = ConsulSettings("http://h")
-    consul = Consul(settings, "http://h", Token(settings))
+    consul = Codec(settings, "http://h", Token(settings))
     body = json.dumps([{**_ENTRY, "Flags": flags}]).encode()
     view = consul.decode(EVERY_REQUEST[6], response(200, body, {"X-Consul-Index": "7"}))
     assert isinstance(view, KeyView) and view.foreign_flags == foreign

@@ -189,8 +189,8 @@ def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_p
         import asyncio, os, sys
         from pathlib import Path
         from supervisor.config import load
-        from supervisor.daemon import Daemon, boottime
-        from supervisor.log import Log
+        from supervisor.daemon.loop import Daemon, boottime
+        from supervisor.telemetry.log import Log
 
         def boom():
             raise ValueError("a bug of ours")

@@ -14,7 +14,7 @@ from supervisor.core.actions import Reason, Record, Step, WriteRecord
 from supervisor.core.contender import Contender
 from supervisor.core.settings import Wanted
 from supervisor.core.tenure import Phase
-from supervisor.daemon.restore import Origin, start
+from supervisor.daemon.restore import ProcessIdentity, restore
 from supervisor.hooks.leftovers import Group
 from supervisor.journal import Identity, Journal, Recorded, Unreadable
 from supervisor.journal.format import read
@@ -47,8 +47,8 @@ def begun(content: bytes) -> Contender:
         found = read(content)
     except Unreadable as unreadable:
         found = unreadable
-    origin = Origin("instance", HERE, 20.0)
-    (item,) = start([Wanted(SETTINGS, 0.5)], {SETTINGS.name: found}, origin).contenders
+    origin = ProcessIdentity("instance", HERE, 20.0)
+    (item,) = restore([Wanted(SETTINGS, 0.5)], {SETTINGS.name: found}, origin).contenders
     return item
 
 

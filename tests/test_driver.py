@@ -6,7 +6,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.contender import new_contender
 from supervisor.core.contenders import Contenders
-from supervisor.daemon.driver import Driver
+from supervisor.daemon.driver import Driver, Effects
 from tests.core.play import FREE, WON, contender
 
 
@@ -26,7 +26,7 @@ class Stage:
     def take_down(self, action: Any) -> None:
         self.done.append(action)
 
-    request = prepare = start_hook = kill_hook = start_run = stop_run = finished = take_down
+    request = take_down
 
     def write_record(self, write: a.WriteRecord) -> str:
         self.done.append(write)
@@ -35,7 +35,7 @@ class Stage:
     def wake(self, at: float) -> None:
         self.woken_at.append(at)
 
-    def tell(self, event: e.Event, actions: list[a.Action]) -> None:
+    def observe(self, event: e.Event, actions: list[a.Action]) -> None:
         self.told.append(event)
 
     def last(self, kind: type[Any]) -> Any:
@@ -50,7 +50,9 @@ class Stage:
 def driven() -> tuple[Driver, Stage]:
     """An election that has sent its acquire."""
     stage = Stage()
-    driver = Driver(Contenders([new_contender(contender(), spread=0.0, instance="i")]), stage)
+    kinds = (a.PrepareWrite, a.StartHook, a.KillHook, a.StartRun, a.StopRun, a.Finished)
+    effects: Effects = dict.fromkeys(kinds, stage.take_down)
+    driver = Driver(Contenders([new_contender(contender(), spread=0.0, instance="i")]), stage, effects)
     driver.dispatch(e.Tick())
     driver.dispatch(e.Answered(stage.last(a.CreateSession), e.Created("s")))
     driver.dispatch(e.Answered(stage.last(a.RenewSession), e.SessionAlive()))

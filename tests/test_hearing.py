@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from supervisor.daemon.hearing import listen
-from supervisor.daemon.signals import HEARD
+from supervisor.daemon.signals import HANDLED
 
 BURST = 100_000  # more than any pipe or socket of the loop holds
 
@@ -16,7 +16,7 @@ BURST = 100_000  # more than any pipe or socket of the loop holds
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     """The handlers that the tests themselves need."""
-    before = {number: signal.getsignal(number) for number in HEARD}
+    before = {number: signal.getsignal(number) for number in HANDLED}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

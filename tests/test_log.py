@@ -26,7 +26,7 @@ from supervisor.core.settings import Command, Hook
 from supervisor.hooks.output import HookLine
 from supervisor.telemetry.log import Level, Log, Name
 from supervisor.telemetry.log.recurring import KINDS
-from supervisor.telemetry.log.sink import WAITING_BYTES_MAX, Outlet
+from supervisor.telemetry.log.sink import WAITING_BYTES_MAX, NonBlockingWriter
 from tests.support.consul import free_ports
 from tests.support.log_lines import PAGE
 from tests.support.log_written import Written
@@ -84,7 +84,7 @@ def test_another_file_may_change_level_and_form_and_the_journal_stays() -> None:
 def test_on_a_console_item_and_hook_come_first() -> None:
     written = Written(form="console")
     start = StartHook(LOSE, 1, CONTEXT)
-    written.log.turn(Tick(), [start])
+    written.log.on_step(Tick(), [start])
     said = " ".join(written.text.split())
     assert "hook-started item=app hook=on_lose[0] event_kind=lose reason=step-down" in said
 
@@ -98,7 +98,7 @@ CONTEXT = HookContext("lose", "app", "k", Reason.STEP_DOWN, "s-lose", "s", fenci
 @pytest.mark.parametrize("reason", list(Reason), ids=str)
 def test_a_loss_that_nobody_asked_for_is_a_warning(reason: Reason) -> None:
     written = Written()
-    written.log.turn(Tick(), [RoleChanged("app", Role.LOSING, reason)])
+    written.log.on_step(Tick(), [RoleChanged("app", Role.LOSING, reason)])
     asked_for = reason in ("step-down", "shutdown", "config-changed")
     (line,) = written.lines()
     assert (line["level"], line["reason"]) == ("info" if asked_for else "warning", reason)
@@ -106,25 +106,25 @@ def test_a_loss_that_nobody_asked_for_is_a_warning(reason: Reason) -> None:
 
 def test_a_hook_is_told_behind_the_role_that_it_belongs_to() -> None:
     written = Written()
-    written.log.turn(Tick(), [StartHook(LOSE, 1, CONTEXT), RoleChanged("app", Role.LOSING, "step-down")])
+    written.log.on_step(Tick(), [StartHook(LOSE, 1, CONTEXT), RoleChanged("app", Role.LOSING, "step-down")])
     assert written.events() == ["role", "hook-started"]
 
 
 def test_stuck_says_why_and_what_to_do() -> None:
     written = Written()
     stuck = RoleChanged("app", Role.STUCK, "step-down")
-    written.log.turn(HookEnded(StartHook(LOSE, 1, CONTEXT), ok=False, detail="exit 1"), [stuck])
+    written.log.on_step(HookEnded(StartHook(LOSE, 1, CONTEXT), ok=False, detail="exit 1"), [stuck])
     line = written.lines()[-1]
     remedy = "see that nothing of it still acts, then run: consul-supervisor recover app"
     assert (line["level"], line["why"]) == ("error", "on_lose[0] failed: exit 1")
     assert line["remedy"] == remedy
-    written.log.turn(Tick(), [Finished("app", clean=False)])
+    written.log.on_step(Tick(), [Finished("app", clean=False)])
     assert written.lines()[-1]["remedy"] == remedy.replace(", then", ", start the supervisor again, then")
 
 
 def test_kinds_of_requests_are_words() -> None:
     written = Written()
-    written.log.turn(Tick(), [ReadSlots("app", 0.0, 1.0, "app")])
+    written.log.on_step(Tick(), [ReadSlots("app", 0.0, 1.0, "app")])
     assert written.lines()[-1]["kind"] == "read slots"
 
 
@@ -133,11 +133,11 @@ def test_a_notice_that_comes_and_goes_within_seconds_is_told_once() -> None:
     comings = [(0.0, "odd"), (0.2, ""), (0.5, "odd"), (0.9, ""), (1.1, "odd"), (9.0, "odder"), (10.0, "")]
     for now, notice in (*comings, (11.9, None)):
         written.now = now
-        written.log.turn(Tick(), [] if notice is None else [NoticeChanged("app", notice)])
+        written.log.on_step(Tick(), [] if notice is None else [NoticeChanged("app", notice)])
     told = [(line["event"], line.get("why")) for line in written.lines()]
     assert told == [("notice", "odd"), ("notice", "odder")]
     written.now = 12.0
-    written.log.turn(Tick(), [])
+    written.log.on_step(Tick(), [])
     assert written.events()[2:] == ["notice-over"]
 
 
@@ -241,7 +241,7 @@ def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(tmp_path: P
 def test_a_reader_that_does_not_read_is_not_waited_for() -> None:
     """Its lines wait, in bounds; what is dropped is counted, and said once there is room again."""
     reader, writer = os.pipe()
-    log = Log("info", "json", lambda: 0.0, Outlet(writer))
+    log = Log("info", "json", lambda: 0.0, NonBlockingWriter(writer))
     text = "x" * 1000
     for _ in range(2 * WAITING_BYTES_MAX // len(text)):
         log.line("info", "hook-output", text=text)
@@ -258,9 +258,9 @@ def test_a_reader_that_does_not_read_is_not_waited_for() -> None:
 def test_a_log_that_cannot_be_written_is_no_fault_of_what_it_tells() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    log = Log("info", "json", lambda: 0.0, Outlet(writer))
+    log = Log("info", "json", lambda: 0.0, NonBlockingWriter(writer))
     log.line("info", "started")
     log.finish()
     os.close(writer)
     with open("/dev/full", "wb", buffering=0) as full:
-        Log("info", "json", lambda: 0.0, Outlet(full.fileno())).line("info", "started")
+        Log("info", "json", lambda: 0.0, NonBlockingWriter(full.fileno())).line("info", "started")

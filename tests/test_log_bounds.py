@@ -14,14 +14,10 @@ from supervisor.core.actions import (
     Action,
     CreateSession,
     Finished,
-    KillHook,
-    PrepareWrite,
     ReadKey,
     RenewSession,
     Request,
     StartHook,
-    StartRun,
-    StopRun,
     WatchKey,
     WriteRecord,
 )
@@ -72,7 +68,7 @@ def renewal(item: str = "app") -> RenewSession:
 
 
 def answered(written: Written, request: Request, outcome: Outcome) -> None:
-    written.log.turn(Answered(request, outcome), ())
+    written.log.on_step(Answered(request, outcome), ())
 
 
 def an_hour(peer: Callable[[int, int], Outcome]) -> Written:
@@ -183,12 +179,12 @@ def test_an_item_that_has_ended_has_no_trouble_and_no_end_of_it() -> None:
     written = Written(level="info")
     answered(written, renewal(), REFUSED)
     answered(written, renewal("other"), REFUSED)
-    written.log.turn(Tick(), (Finished("app", clean=True),))
+    written.log.on_step(Tick(), (Finished("app", clean=True),))
     answered(written, renewal("other"), SessionAlive())
     assert written.events() == ["consul-silent", "consul-answers"]
     written.now = REPEAT_S
     answered(written, renewal(), REFUSED)
-    written.log.turn(Tick(), (Finished("app", clean=True),))
+    written.log.on_step(Tick(), (Finished("app", clean=True),))
     answered(written, read("other"), WELL)
     assert written.events() == ["consul-silent", "consul-answers", "consul-silent"]
 
@@ -230,7 +226,7 @@ class Alone:
         settings = [replace(contender(), name=name, key=name) for name in ITEMS[:items]]
         made = [new_contender(each, spread=at / items, instance="i") for at, each in enumerate(settings)]
         self.exchanges = 0
-        self.driver = Driver(Contenders(made), self)
+        self.driver = Driver(Contenders(made), self, {StartHook: self.start_hook})
 
     def run(self, until_s: float) -> None:
         self.driver.dispatch(Tick())
@@ -248,26 +244,11 @@ class Alone:
             within_s = request.wait_s
         self._schedule.after(within_s, self.driver.dispatch, Answered(request, outcome))
 
-    def prepare(self, prepare: PrepareWrite) -> None:
-        pass
-
     def start_hook(self, start: StartHook) -> None:
         self._schedule.after(0.01, self.driver.dispatch, HookEnded(start, ok=True))
 
-    def kill_hook(self, kill: KillHook) -> None:
-        pass
-
-    def start_run(self, start: StartRun) -> None:
-        raise AssertionError("no run")
-
-    def stop_run(self, stop: StopRun) -> None:
-        raise AssertionError("no run")
-
     def write_record(self, write: WriteRecord) -> str:
         return ""
-
-    def finished(self, finished: Finished) -> None:
-        pass
 
     def wake(self, at: float) -> None:
         self._wakes += 1
@@ -277,9 +258,9 @@ class Alone:
         if wake == self._wakes:
             self.driver.dispatch(Tick())
 
-    def tell(self, event: Event, actions: list[Action]) -> None:
+    def observe(self, event: Event, actions: list[Action]) -> None:
         self._written.now = self.now()
-        self._written.log.turn(event, actions)
+        self._written.log.on_step(event, actions)
 
 
 class Peer:
@@ -342,6 +323,6 @@ def test_hooks_together_write_no_more_than_journald_takes() -> None:
     events = Counter(written.events())
     assert events["hook-output"] == 3 * OUTPUT_LINES_MAX and events["role"] == 30
     written.now = 60.0
-    written.log.turn(Tick(), ())
+    written.log.on_step(Tick(), ())
     dropped = sum(line["count"] for line in written.lines() if line["event"] == "hook-output-dropped")
     assert dropped == 300_000 - 3 * OUTPUT_LINES_MAX

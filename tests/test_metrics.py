@@ -24,7 +24,7 @@ from supervisor.core.tenure import REASON_WITHIN_S
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.history import History
 from supervisor.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
-from supervisor.telemetry.status import Facts, Status
+from supervisor.telemetry.status import DaemonInfo, Status
 from supervisor.web import Routes
 from tests.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
 from tests.support.pages import ROOT
@@ -42,7 +42,7 @@ class Scene:
         self.now = 0.0
         self.node = Contenders(new_contender(each, spread=0.0, instance="i") for each in settings)
         self.history = History(self.wall, self.clock)
-        facts = Facts(__version__, "vm1", 1, None, "http://127.0.0.1:8500")
+        facts = DaemonInfo(__version__, "vm1", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, self.wall, self.clock)
         self.metrics = Metrics(self.status, self.history, self.clock, self.wall)
         self.under_way: list[a.Request] = []
@@ -63,8 +63,8 @@ class Scene:
                 self.under_way.append(action)
             elif isinstance(action, a.StartHook):
                 self.started.append(action)
-        self.history.turn(event, actions)
-        self.metrics.turn(event, actions)
+        self.history.on_step(event, actions)
+        self.metrics.on_step(event, actions)
         for action in actions:
             if isinstance(action, a.WriteRecord):
                 self.happens(e.RecordWritten(action))
@@ -271,8 +271,8 @@ def test_a_hook_that_we_ended_has_not_failed_but_the_next_one_may() -> None:
     scene.hook_ends(ok=False)
     assert scene.value("hook_failures_total", event="lose") == 1
     again = a.StartHook(UP, 1, a.HookContext("acquire", "n", "k", a.Reason.ACQUIRED, "t"))
-    scene.metrics.turn(e.Tick(), [again])
-    scene.metrics.turn(e.HookEnded(again, ok=False), [])
+    scene.metrics.on_step(e.Tick(), [again])
+    scene.metrics.on_step(e.HookEnded(again, ok=False), [])
     assert scene.value("hook_failures_total", event="acquire") == 1
 
 
@@ -323,12 +323,12 @@ def test_a_refused_token_is_told_until_it_is_taken() -> None:
 def test_reads_renewals_and_writes_are_told_apart() -> None:
     scene = Scene(contender())
     read, renew = a.ReadSlots("n", 0.0, 1.0, "p"), a.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
-    scene.metrics.turn(e.Answered(read, OURS), [])
-    scene.metrics.turn(e.Answered(a.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
-    scene.metrics.turn(e.Answered(a.ReadSession("n", 0.0, 1.0, "s"), e.SessionInfo(None)), [])
-    scene.metrics.turn(e.Answered(renew, e.SessionAlive()), [])
-    scene.metrics.turn(e.Answered(a.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
-    scene.metrics.turn(e.Answered(a.Release("n", 0.0, 1.0, "k", "s", b""), e.Done()), [])
+    scene.metrics.on_step(e.Answered(read, OURS), [])
+    scene.metrics.on_step(e.Answered(a.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
+    scene.metrics.on_step(e.Answered(a.ReadSession("n", 0.0, 1.0, "s"), e.SessionInfo(None)), [])
+    scene.metrics.on_step(e.Answered(renew, e.SessionAlive()), [])
+    scene.metrics.on_step(e.Answered(a.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
+    scene.metrics.on_step(e.Answered(a.Release("n", 0.0, 1.0, "k", "s", b""), e.Done()), [])
     counts = [
         scene.value("consul_request_duration_seconds_count", operation=each)
         for each in ("read", "renew", "write")

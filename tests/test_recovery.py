@@ -10,13 +10,13 @@ from supervisor.core.actions import Reason, Record, Role, Step
 from supervisor.core.contender import Contender
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.core.tenure import Phase
-from supervisor.daemon.restore import Origin, Start, start
+from supervisor.daemon.restore import ProcessIdentity, Restored, restore
 from supervisor.hooks.leftovers import Group
 from supervisor.journal import Identity, Recorded, Unreadable
 from tests.core.play import contender
 
 HERE = Identity("machine", "host", "boot")
-ORIGIN = Origin("instance", HERE, 2.0)
+ORIGIN = ProcessIdentity("instance", HERE, 2.0)
 SETTINGS = contender()
 RENAMED = Wanted(replace(SETTINGS, name="new"), 0.5)
 
@@ -27,12 +27,12 @@ def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
     return replace(base, **changes)
 
 
-def begun(settings: ElectionSettings | None, found: Recorded | Unreadable | None = None) -> Start:
+def begun(settings: ElectionSettings | None, found: Recorded | Unreadable | None = None) -> Restored:
     wanted = [] if settings is None else [Wanted(settings, 0.5)]
-    return start(wanted, {} if found is None else {"n": found}, ORIGIN)
+    return restore(wanted, {} if found is None else {"n": found}, ORIGIN)
 
 
-def only(found: Start) -> Contender:
+def only(found: Restored) -> Contender:
     (election,) = found.contenders
     return election
 
@@ -80,14 +80,14 @@ def test_what_is_gone_from_the_file_is_wound_up() -> None:
 
 def test_a_renamed_election_begins_when_the_one_with_its_key_has_wound_up() -> None:
     """Both stop and start the same application."""
-    found = start([RENAMED], {"n": record()}, ORIGIN)
+    found = restore([RENAMED], {"n": record()}, ORIGIN)
     assert only(found).settings == SETTINGS and only(found).stopping
     (successor,) = found.successors
     assert successor.contender.settings.name == "new" and successor.after == {"n"}
 
 
 def test_another_key_waits_for_nothing() -> None:
-    found = start([Wanted(replace(SETTINGS, name="new", key="other"), 0.5)], {"n": record()}, ORIGIN)
+    found = restore([Wanted(replace(SETTINGS, name="new", key="other"), 0.5)], {"n": record()}, ORIGIN)
     assert len(found.contenders) == 2 and not found.successors
 
 
@@ -132,13 +132,13 @@ def test_a_pause_alone_fits_any_key() -> None:
 def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file_says() -> None:
     spoilt = Unreadable("why", record())
     assert only(begun(replace(SETTINGS, on_lose=()), spoilt)).settings == SETTINGS
-    renamed = start([RENAMED], {"n": spoilt}, ORIGIN)
+    renamed = restore([RENAMED], {"n": spoilt}, ORIGIN)
     assert only(renamed).tenure is not None and only(renamed).settings == SETTINGS
     assert [each.after for each in renamed.successors] == [{"n"}]
 
 
 def test_a_pause_is_that_of_the_key() -> None:
-    found = start(
+    found = restore(
         [RENAMED],
         {"n": record(Step.SESSION, state={"paused": True})},
         ORIGIN,
@@ -149,7 +149,7 @@ def test_a_pause_is_that_of_the_key() -> None:
 def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
     """Its lease is running."""
     other = replace(record(), settings=replace(SETTINGS, name="new"))
-    found = start([RENAMED], {"n": record(Step.SESSION), "new": other}, ORIGIN)
+    found = restore([RENAMED], {"n": record(Step.SESSION), "new": other}, ORIGIN)
     assert not found.successors
     assert [each.tenure is not None for each in found.contenders] == [False, True]
 
@@ -157,7 +157,7 @@ def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
 def test_one_of_many_waits_for_its_turn_but_not_with_what_it_holds() -> None:
     """A thousand sessions at once would time each other out; a tenure on record is being lost meanwhile."""
     late = replace(Wanted(SETTINGS, 0.5), delay_s=3.0)
-    fresh = only(start([late], {}, ORIGIN))
+    fresh = only(restore([late], {}, ORIGIN))
     assert fresh.session.deadline == ORIGIN.now + 3.0
-    held = only(start([late], {"n": record()}, ORIGIN))
+    held = only(restore([late], {"n": record()}, ORIGIN))
     assert held.tenure is not None and held.session.id == "s" and held.rejoin_at < ORIGIN.now

@@ -10,8 +10,8 @@ import pytest
 from supervisor.cli.exit_codes import CONFIGURATION
 from supervisor.config.cross_checks import RESTART_S, WATCHDOG_S
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
-from supervisor.daemon.driver import TURN_EVERY_S
-from supervisor.telemetry.systemd import BEATS_EACH
+from supervisor.daemon.driver import SLEEP_MAX_S
+from supervisor.telemetry.systemd import PINGS_PER_TIMEOUT
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -165,4 +165,4 @@ def test_check_reckons_with_the_times_of_the_unit() -> None:
 
 def test_the_watchdog_leaves_time_for_late_signs_of_life() -> None:
     """A sign is due with the first turn of the loop after its time, which comes a second later at most."""
-    assert WATCHDOG_S / BEATS_EACH + TURN_EVERY_S < WATCHDOG_S / 2
+    assert WATCHDOG_S / PINGS_PER_TIMEOUT + SLEEP_MAX_S < WATCHDOG_S / 2

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.core.actions import Became, ReadKey, Role
+from supervisor.core.actions import ReadKey, Role, RoleChanged
 from supervisor.core.contender import Contender, new_contender
-from supervisor.core.contenders import Node
+from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, StopAsked, Tick, Unknown
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.core.tenure import Phase, Tenure
@@ -75,7 +75,7 @@ class Watched:
     def __init__(self, address: str, *contenders: Contender, watchdog_s: float = 9.0) -> None:
         self.now = 100.0
         self.complaints: list[str] = []
-        self.node = Node(contenders)
+        self.node = Contenders(contenders)
         environ = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": str(round(watchdog_s * 1e6))}
         self.notify = SystemdNotifier(self.node, environ, lambda: self.now, self.complaints.append)
 
@@ -85,8 +85,8 @@ class Watched:
 
     def change(self, changed: Contender) -> None:
         """Its role has become this."""
-        self.node.contenders[changed.settings.name] = changed
-        self.notify.on_step(Tick(), [Became(changed.settings.name, changed.role)])
+        self.node.by_name[changed.settings.name] = changed
+        self.notify.on_step(Tick(), [RoleChanged(changed.settings.name, changed.role)])
 
 
 def test_ready_is_told_when_each_item_had_its_first_answer_or_failure(systemd: Systemd) -> None:
@@ -133,7 +133,7 @@ def test_while_on_lose_runs_a_stop_is_given_time_with_every_beat(systemd: System
     losing = replace(contender("a", Role.LOSING), tenure=replace(TENURE, phase=Phase.LOSING))
     watched = Watched(systemd.address, contender("a"))
     watched.turn(answered("a"))
-    watched.node.contenders["a"] = losing
+    watched.node.by_name["a"] = losing
     systemd.told()
     watched.turn(Tick(), after_s=5.0)
     assert systemd.told() == ["STATUS=holds 0 of 1; losing: a", "WATCHDOG=1"]  # no time runs out
@@ -144,7 +144,7 @@ def test_while_on_lose_runs_a_stop_is_given_time_with_every_beat(systemd: System
 
 
 def test_a_start_that_winds_up_is_given_time(systemd: Systemd) -> None:
-    losing = replace(contender("a", Role.LOSING), tenure=replace(TENURE, phase=Phase.FAILING))
+    losing = replace(contender("a", Role.LOSING), tenure=replace(TENURE, phase=Phase.LAST_RESORT))
     Watched(systemd.address, losing).turn(Tick())
     assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.told()
 
@@ -217,7 +217,7 @@ def test_what_has_ended_is_not_waited_for() -> None:
 @pytest.mark.parametrize("phase", list(Phase))
 def test_time_is_asked_for_while_a_tenure_is_wound_up(phase: Phase) -> None:
     assert is_losing(replace(contender("a"), tenure=replace(TENURE, phase=phase))) == (
-        phase in (Phase.CLEARING, Phase.LOSING, Phase.FAILING)
+        phase in (Phase.STOPPING, Phase.LOSING, Phase.LAST_RESORT)
     )
 
 

@@ -19,8 +19,8 @@ from supervisor.check import findings
 from supervisor.check.findings import AgentFacts, Finding, Level
 from supervisor.config import Config, ConsulSettings
 from supervisor.consul import permissions
-from supervisor.consul.codec import Consul
-from supervisor.consul.responses import Unreadable, json_of, said, why
+from supervisor.consul.codec import Codec
+from supervisor.consul.responses import MalformedResponse, json_of, said, why
 from supervisor.consul.token import Token
 from supervisor.core.actions import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.events import Created, Outcome
@@ -60,7 +60,7 @@ class _Examination:
         endpoint = Endpoint.of(settings.address, settings.tls)
         self._peer = endpoint.peer
         self._datacenter = settings.datacenter
-        self._consul = Consul(settings, endpoint.base_url, Token(settings))
+        self._consul = Codec(settings, endpoint.base_url, Token(settings))
         self._transport = Transport(endpoint)
         self._deadline = asyncio.get_running_loop().time() + CONNECT_S
 
@@ -70,7 +70,7 @@ class _Examination:
     async def findings(self, items: tuple[ItemSettings, ...], hostname: str) -> list[Finding]:
         try:
             no_path, leader = await self._leader()
-        except (_NoAnswer, Unreadable) as failure:
+        except (_NoAnswer, MalformedResponse) as failure:
             return [
                 Finding("reachable", Level.ERROR, str(failure), "start the agent, or mend consul.address")
             ]
@@ -99,7 +99,7 @@ class _Examination:
         if response.status_code == 500:
             return "", ""  # an agent that knows no server
         if response.status_code != 200:
-            raise Unreadable(f"no Consul answers at {self._peer}: {why(response)}")
+            raise MalformedResponse(f"no Consul answers at {self._peer}: {why(response)}")
         return "", json_of(response, str)
 
     async def _agent(
@@ -110,9 +110,9 @@ class _Examination:
             return None, [findings.of_token(why(response))]
         try:
             if response.status_code != 200:
-                raise Unreadable(why(response))
+                raise MalformedResponse(why(response))
             answer: dict[str, Any] = json_of(response, dict)
-        except Unreadable as error:
+        except MalformedResponse as error:
             return None, findings.unknown_agent(str(error), response.status_code == 403)
         facts = findings.facts_of(answer)
         is_local = _is_local(facts.address)

@@ -15,7 +15,7 @@ from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 OTHERS_EACH = 2  # connections of an item beside its watch: a read, and a renewal or a write
-OTHERS_MAX = 56  # of all items: exchanges.BRIEF_MAX under way and pool.IDLE_MAX kept
+OTHERS_MAX = 56  # of all items: client.CONCURRENT_MAX under way and pool.IDLE_MAX kept
 SOME_NODE = "NAME-OF-THE-AGENTS-NODE"
 
 
@@ -124,7 +124,7 @@ def unknown_agent(why: str, denied: bool) -> list[Finding]:
     """The agent does not say what it is."""
     text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
     rule = f'to be told, let the token read it: agent "{SOME_NODE}" {{ policy = "read" }}' if denied else ""
-    return [Finding("agent", Level.UNTOLD, text, permissions.by_agent(why) or rule)]
+    return [Finding("agent", Level.UNTOLD, text, permissions.agent_remedy(why) or rule)]
 
 
 def _of_version(facts: AgentFacts) -> Finding:
@@ -195,7 +195,7 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
     if isinstance(outcome, Denied):
         said = _said(outcome)
         text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings)
-        return _right(settings, Level.ERROR, text, permissions.by_agent(said) or rule)
+        return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
 
 
@@ -205,7 +205,7 @@ def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
         return _right(settings, Level.OK, f"may write {key}")
     if why.startswith("403") or (why.startswith("409") and permissions.PERMISSION_DENIED in why):
         text, rule = f"may not write {key}: Consul answers {why}", _key_rule(settings)
-        return _right(settings, Level.ERROR, text, permissions.by_agent(why) or rule)
+        return _right(settings, Level.ERROR, text, permissions.agent_remedy(why) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
 
 
@@ -217,7 +217,7 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
     if isinstance(outcome, Denied):
         rule = f'give the token: session "{node or SOME_NODE}" {{ policy = "write" }}'
         text = f"may not make its session: Consul answers {said}"
-        return _right(settings, Level.ERROR, text, permissions.by_agent(said) or rule)
+        return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
     if isinstance(outcome, Refused):
         remedy = "change ttl or the checks of its session, or session_ttl_min of Consul's servers"
         return _right(settings, Level.ERROR, f"cannot make its session: Consul answers {said}", remedy)

@@ -182,6 +182,6 @@ def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: 
             return await running.run()
         finally:
             # What follows may be other records to wind up: a stop waits until it is heard again.
-            signals.hold()
+            signals.block()
 
     return awaited(daemon())

@@ -1,8 +1,8 @@
-"""Exchanges with Consul: a request of the core in, what was answered out.
+"""The client of Consul: sends the core's requests and delivers their outcomes.
 
-It knows how a request becomes bytes and which may share a connection, or a question; what an answer
-means is never its concern. A write has a connection of its own: one kept open may close just as it
-is written, and then nobody knows whether it was applied.
+The client knows how a request becomes bytes and which requests may share a connection or a query. The
+meaning of an answer is never its concern. Each write has a connection of its own, because a kept
+connection may close just as the request is written, and then nobody knows whether it was applied.
 """
 
 import asyncio
@@ -15,9 +15,17 @@ from typing import Any, Literal
 import requests
 
 from supervisor.config import Config
-from supervisor.consul.codec import Consul
-from supervisor.consul.limiter import Turns
-from supervisor.consul.shared import ALONE, READ_S, Folder, Listing, Question, prefixes_for, questions_of
+from supervisor.consul.codec import Codec
+from supervisor.consul.limiter import Limiter
+from supervisor.consul.shared import (
+    ASK_SINGLY,
+    READ_S,
+    Listing,
+    ListQuery,
+    PrefixWatcher,
+    prefixes_for,
+    questions_of,
+)
 from supervisor.consul.spacing import Spacing
 from supervisor.consul.token import Token
 from supervisor.core.actions import (
@@ -36,53 +44,53 @@ from supervisor.core.lock.semaphore import LOCK
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 
-BEGIN_EVERY_S = 0.005  # a session, a try and a hook take so long
-HANDED_OVER_S = 0.01  # whoever takes the lock next is let have the machine: what we hear of it can wait
-BRIEF_MAX = 32  # exchanges at a time that are no watches: see sharing.WATCHES_MAX
-LARGE_S = 60.0  # for so long nobody reads again all that was too much
+START_SPACING_S = 0.005  # between the starts of two items: a session, an acquire and a hook take as long
+HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder: our own news of the release can wait
+CONCURRENT_MAX = 32  # requests in flight besides watches: see shared.WATCHES_MAX
+LARGE_S = 60.0  # how long a list that was too large is not read again
 TOO_LARGE_PAUSE_S = 2.0  # a list that cannot be read costs Consul and us as much as one that can
-NOT_SENT = Unknown(f"not sent: {BRIEF_MAX} exchanges were under way all the time")
+NOT_SENT = Unknown(f"not sent: {CONCURRENT_MAX} requests were already in flight")
 
 
-Tell = Callable[[Answered], None]
+Deliver = Callable[[Answered], None]
 Report = Callable[[Literal["error", "info"], Literal["token-file", "token-renewed", "tls-files"], str], None]
 
 
-class Answer:
-    """What one exchange comes to, told once."""
+class PendingAnswer:
+    """The outcome of one exchange, delivered once."""
 
     def __init__(
         self,
         request: Request,
-        tell: Tell,
+        deliver: Deliver,
         decode: Callable[[requests.Response], Outcome],
         instead: Callable[[ExchangeFailed], Awaitable[Outcome]],
     ) -> None:
-        """``instead``: what it comes to when there is no answer."""
+        """``instead`` returns the outcome where there is no answer."""
         self._instead = instead
         self._request = request
-        self._tell: Tell | None = tell
+        self._deliver: Deliver | None = deliver
         self._decode = decode
 
-    def heard(self, response: requests.Response) -> None:
-        """The answer is there."""
+    def on_response(self, response: requests.Response) -> None:
+        """Deliver the outcome of this response."""
         self._end(self._decode(response))
 
-    async def of(self, under_way: Coroutine[Any, Any, requests.Response]) -> None:
-        """The exchange, to its end: an answer has been heard by then."""
+    async def run(self, under_way: Coroutine[Any, Any, requests.Response]) -> None:
+        """Await the exchange to its end; ``on_response`` has been called by then if there is an answer."""
         try:
             await under_way
         except ExchangeFailed as failure:
             self._end(await self._instead(failure))
 
     def _end(self, outcome: Outcome) -> None:
-        tell, self._tell = self._tell, None
-        if tell is not None:
-            tell(Answered(self._request, outcome))
+        deliver, self._deliver = self._deliver, None
+        if deliver is not None:
+            deliver(Answered(self._request, outcome))
 
 
-class Exchanges:
-    """Those of one daemon, with one Consul agent."""
+class ConsulClient:
+    """The exchanges of one daemon with one Consul agent."""
 
     def __init__(self, config: Config, report: Report, clock: Callable[[], float]) -> None:
         """``report`` logs faults of the files with the token and for TLS; ``clock``: the core's, in
@@ -95,89 +103,92 @@ class Exchanges:
             patient=True,
         )
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
-        self._consul = Consul(config.consul, endpoint.base_url, self.token)
+        self._codec = Codec(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=partial(report, "error", "tls-files"))
-        self._turns = Turns(BRIEF_MAX)
+        self._permits = Limiter(CONCURRENT_MAX)
         self._large_until: dict[str, float] = {}  # of prefixes below which too much stands
         self._spacings: dict[str, Spacing] = {}  # of the watches, by item
         self._released_at: dict[str, float] = {}  # of items whose release has no answer yet
-        self._folders: dict[str, Folder] = {}  # by prefix
-        self._folder_of: dict[str, Folder] = {}  # by key
+        self._watchers: dict[str, PrefixWatcher] = {}  # by prefix
+        self._watcher_of: dict[str, PrefixWatcher] = {}  # by key
         self.follow(config)
 
     def follow(self, config: Config) -> None:
-        """The keys of this file are asked for from now on."""
+        """Query the keys of this configuration from now on."""
         prefixes = shared_prefixes(config)
-        busy = {prefix: folder for prefix, folder in self._folders.items() if not folder.is_idle}
+        busy = {prefix: watcher for prefix, watcher in self._watchers.items() if not watcher.is_idle}
         for prefix in set(prefixes.values()) - busy.keys():
-            busy[prefix] = Folder(prefix, self._list, self._clock)
-        self._folders = busy
-        self._folder_of = {key: self._folders[prefix] for key, prefix in prefixes.items()}
+            busy[prefix] = PrefixWatcher(prefix, self._list, self._clock)
+        self._watchers = busy
+        self._watcher_of = {key: self._watchers[prefix] for key, prefix in prefixes.items()}
         names = {settings.name for settings in config.items}
         self._spacings = {name: spacing for name, spacing in self._spacings.items() if name in names}
 
     def prepare(self, prepare: PrepareWrite) -> None:
-        """A connection is opened ahead, and the bytes are laid ready."""
-        self._transport.prepare(self._consul.prepare(prepare.request))
+        """Open a connection and encode the request ahead."""
+        self._transport.prepare(self._codec.prepare(prepare.request))
 
-    def begin(self, request: Request, tell: Tell) -> Coroutine[Any, Any, None]:
-        """Send it, before this returns if a connection is ready. What is returned is to be awaited; until
-        it ends ``tell`` has had the answer once, or that there is none, within the request's time: never
-        out of this call, but as soon as the answer is there."""
+    def begin(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
+        """Send the request, before this returns if a connection is ready, and return a coroutine to await.
+
+        ``deliver`` is called once before that coroutine ends, with the outcome or with the news that there
+        is none within the request's time: never within this call, but as soon as the answer is there.
+        """
         if isinstance(request, WatchKey | ReadKey):
-            folder = self._folder_of.get(request.key)
-            if folder is not None and folder.is_shared:
-                return self._together(request, folder, tell)
+            watcher = self._watcher_of.get(request.key)
+            if watcher is not None and watcher.is_shared:
+                return self._shared(request, watcher, deliver)
         if isinstance(request, Watch):
             wait_s = self._spacings.setdefault(request.item, Spacing()).wait_s(self._clock())
-            return self._send_after(wait_s, request, tell) if wait_s else self._send(request, tell)
-        if self._turns.take():
-            return self._briefly(request, self._send(request, tell))
-        return self._in_turn(request, tell)
+            return self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
+        if self._permits.try_acquire():
+            return self._with_permit(request, self._send(request, deliver))
+        return self._queued(request, deliver)
 
     async def close(self) -> None:
-        """Hang up."""
-        for folder in self._folders.values():
-            await folder.close()
+        """Close all connections."""
+        for watcher in self._watchers.values():
+            await watcher.close()
         await self._transport.close()
         self.token.close()
 
-    # --- alone ------------------------------------------------------------------------------------
+    # --- one request, one exchange ----------
 
-    async def _send_after(self, wait_s: float, request: Watch, tell: Tell) -> None:
-        """Sent later than the core believes: a lease counts from before it, so it ends no later."""
+    async def _send_after(self, wait_s: float, request: Watch, deliver: Deliver) -> None:
+        """Send later than the core assumes; the lease counts from the earlier time, so it ends no later."""
         await asyncio.sleep(wait_s)
-        await self._send(request, tell)
+        await self._send(request, deliver)
 
-    def _send(self, request: Request, tell: Tell) -> Coroutine[Any, Any, None]:
+    def _send(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
         if isinstance(request, ReadSlots) and self._is_large(request):
-            return self._send_parts(request, tell)
-        answer = Answer(request, tell, partial(self._decoded, request), partial(self._failed, request))
+            return self._send_parts(request, deliver)
+        decode, instead = partial(self._decoded, request), partial(self._failed, request)
+        answer = PendingAnswer(request, deliver, decode, instead)
         under_way = self._transport.exchange(
-            self._consul.encode(request),
+            self._codec.encode(request),
             timeout_s=max(0.0, request.at + request.timeout_s - self._clock()),
             fresh=isinstance(request, Write),
-            lag=partial(self._lag_s, request),
-            heard=answer.heard,
+            delay=partial(self._delay_s, request),
+            on_response=answer.on_response,
         )
         if isinstance(request, Release):
             self._released_at[request.item] = self._clock()
-        return answer.of(under_way)
+        return answer.run(under_way)
 
     def _decoded(self, request: Request, response: requests.Response) -> Outcome:
         if isinstance(request, ReadSlots | WatchSlots):
             self._large_until.pop(request.prefix, None)
-        return self._consul.decode(request, response)
+        return self._codec.decode(request, response)
 
-    async def _send_parts(self, request: ReadSlots, tell: Tell) -> None:
-        tell(Answered(request, await self._in_parts(request)))
+    async def _send_parts(self, request: ReadSlots, deliver: Deliver) -> None:
+        deliver(Answered(request, await self._in_parts(request)))
 
     def _is_large(self, request: ReadSlots) -> bool:
-        """Whether a holder asks what could not be read a moment ago."""
+        """Return whether a holder repeats a read whose answer was too large a moment ago."""
         return bool(request.session) and self._clock() < self._large_until.get(request.prefix, 0.0)
 
     async def _failed(self, request: Request, failure: ExchangeFailed) -> Outcome:
-        """A holder of a slot is told of what it needs to know, where all below its prefix is too much."""
+        """Read a holder's own keys one by one where the list of all keys is too large."""
         if failure.kind is not FailureKind.TOO_LARGE or not isinstance(request, ReadSlots | WatchSlots):
             return Unknown(str(failure))
         self._large_until[request.prefix] = self._clock() + LARGE_S
@@ -189,78 +200,78 @@ class Exchanges:
         return Unknown(f"{what}: delete what is neither .lock nor the key of a session ({failure})")
 
     async def _in_parts(self, request: ReadSlots) -> Outcome:
-        """Asked for after the request began, so that a lease counts from before it."""
+        """Read the holder's key and ``.lock``; the lease counts from the request's own, earlier time."""
         responses = []
         for name in (request.session, LOCK):
             part = ReadKey(request.item, request.at, request.timeout_s, f"{request.prefix}/{name}")
             left_s = max(0.0, request.at + request.timeout_s - self._clock())
-            under_way = self._transport.exchange(self._consul.encode(part), timeout_s=left_s, fresh=False)
+            under_way = self._transport.exchange(self._codec.encode(part), timeout_s=left_s, fresh=False)
             try:
                 responses.append(await under_way)
             except ExchangeFailed as failure:
                 return Unknown(str(failure))
-        return self._consul.slots_in_parts(request.prefix, responses)
+        return self._codec.slots_in_parts(request.prefix, responses)
 
-    def _lag_s(self, request: Request) -> float:
-        """For how long its answer, which begins to come now, is left alone."""
+    def _delay_s(self, request: Request) -> float:
+        """Return for how long the answer, which begins to arrive now, is not read."""
         lag_s = request.lag_s if isinstance(request, Watch) else 0.0
-        calm_until = self._released_at.get(request.item, float("-inf")) + HANDED_OVER_S
+        calm_until = self._released_at.get(request.item, float("-inf")) + HANDOVER_QUIET_S
         return max(lag_s, calm_until - self._clock())
 
-    async def _briefly(self, request: Request, under_way: Coroutine[Any, Any, None]) -> None:
+    async def _with_permit(self, request: Request, under_way: Coroutine[Any, Any, None]) -> None:
         try:
             await under_way
         finally:
-            self._turns.give()
+            self._permits.release()
             if isinstance(request, Release):
                 self._released_at.pop(request.item, None)
 
-    async def _in_turn(self, request: Request, tell: Tell) -> None:
-        """Not sent before others have been answered, nor when its time is over by then."""
+    async def _queued(self, request: Request, deliver: Deliver) -> None:
+        """Send once a permit is free, or not at all when the request's time is over by then."""
         left_s = request.at + request.timeout_s - self._clock()
-        if await self._turns.wait(left_s):
-            await self._briefly(request, self._send(request, tell))
+        if await self._permits.acquire(left_s):
+            await self._with_permit(request, self._send(request, deliver))
         else:
-            tell(Answered(request, NOT_SENT))
+            deliver(Answered(request, NOT_SENT))
 
-    # --- together ---------------------------------------------------------------------------------
+    # --- one query for many keys ----------
 
-    async def _together(self, request: WatchKey | ReadKey, folder: Folder, tell: Tell) -> None:
-        outcome = await folder.answer(request)
+    async def _shared(self, request: WatchKey | ReadKey, watcher: PrefixWatcher, deliver: Deliver) -> None:
+        outcome = await watcher.answer(request)
         if isinstance(request, WatchKey) and request.lag_s:
             await asyncio.sleep(request.lag_s)  # as one that asks alone: the core counts on it
-        if outcome is ALONE:
-            outcome = await self._alone(request, folder)
+        if outcome is ASK_SINGLY:
+            outcome = await self._single(request, watcher)
         assert isinstance(outcome, Outcome)
-        tell(Answered(request, outcome))
+        deliver(Answered(request, outcome))
 
-    async def _alone(self, request: WatchKey | ReadKey, folder: Folder) -> Outcome:
+    async def _single(self, request: WatchKey | ReadKey, watcher: PrefixWatcher) -> Outcome:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
         alone = ReadKey(request.item, self._clock(), left_s, request.key)
         answers: list[Answered] = []
-        await self._in_turn(alone, answers.append)
+        await self._queued(alone, answers.append)
         [answered] = answers
-        folder.tell(request.key, answered.outcome)
+        watcher.observe(request.key, answered.outcome)
         return answered.outcome
 
-    async def _list(self, asked: Question) -> Listing | Unknown | Denied | None:
-        if asked.index is not None:
-            return await self._listed(asked)
-        if not await self._turns.wait(asked.timeout_s):
+    async def _list(self, query: ListQuery) -> Listing | Unknown | Denied | None:
+        if query.index is not None:
+            return await self._listed(query)
+        if not await self._permits.acquire(query.timeout_s):
             return NOT_SENT
         try:
-            return await self._listed(asked)
+            return await self._listed(query)
         finally:
-            self._turns.give()
+            self._permits.release()
 
-    async def _listed(self, asked: Question) -> Listing | Unknown | Denied | None:
+    async def _listed(self, query: ListQuery) -> Listing | Unknown | Denied | None:
         try:
             response = await self._transport.exchange(
-                self._consul.list_question(asked), timeout_s=asked.timeout_s, fresh=False
+                self._codec.list_question(query), timeout_s=query.timeout_s, fresh=False
             )
         except ExchangeFailed as failure:
             return None if failure.kind is FailureKind.TOO_LARGE else Unknown(str(failure))
-        return self._consul.list_answer(asked, response)
+        return self._codec.list_answer(query, response)
 
 
 def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:
@@ -274,7 +285,7 @@ def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, .
             settings,
             spread=random.random(),
             phase=phases.get(prefixes.get(settings.key, "")),
-            delay_s=0.0 if settings.name in going_on else BEGIN_EVERY_S * next(turns),
+            delay_s=0.0 if settings.name in going_on else START_SPACING_S * next(turns),
             unchecked=settings.contend,
         )
         for settings in config.items

@@ -16,9 +16,9 @@ from supervisor.config import ConsulSettings
 from supervisor.consul import permissions
 from supervisor.consul.calls import Call, as_json, get, key_path, put, transaction
 from supervisor.consul.endpoints import endpoint_of, outcome_of
-from supervisor.consul.responses import Unreadable, failed, said, why
+from supervisor.consul.responses import MalformedResponse, failed, said, why
 from supervisor.consul.semaphore import reader_of
-from supervisor.consul.shared import Listing, Question, listed
+from supervisor.consul.shared import Listing, ListQuery, listed
 from supervisor.consul.token import Token
 from supervisor.core.actions import Acquire, Release, Request
 from supervisor.core.events import Denied, Failed, Outcome, Unknown
@@ -26,7 +26,7 @@ from supervisor.core.events import Denied, Failed, Outcome, Unknown
 _Signature = tuple[type[Request], str, str, bytes, str | None]  # what the bytes of a write depend on
 
 
-class Consul:
+class Codec:
     """Encodes and decodes for one Consul agent. ``base_url`` is ``http(s)://HOST:PORT``."""
 
     def __init__(self, settings: ConsulSettings, base_url: str, token: Token) -> None:
@@ -61,23 +61,23 @@ class Consul:
         """Encode a transaction that is no action of the core; the caller reads the answer."""
         return self._request(transaction(operations))
 
-    def list_question(self, asked: Question) -> requests.PreparedRequest:
+    def list_question(self, asked: ListQuery) -> requests.PreparedRequest:
         """For all keys below a prefix."""
         waits = {"index": str(asked.index), "wait": f"{asked.wait_s:g}s"} if asked.index is not None else {}
         query = {"recurse": "", **waits, **({"consistent": ""} if asked.consistent else {})}
         return self._request(get(key_path(asked.prefix), query))
 
-    def list_answer(self, asked: Question, response: requests.Response) -> Listing | Unknown | Denied | None:
-        """None: Consul refuses this list, and may yet tell of single keys."""
+    def list_answer(self, asked: ListQuery, response: requests.Response) -> Listing | Unknown | Denied | None:
+        """None: Codec refuses this list, and may yet tell of single keys."""
         if response.status_code == 403:
             if permissions.UNKNOWN_TOKEN not in said(response):
                 return None
             words = why(response)
-            return Denied(permissions.explained(words, self._token.called, ""), words)
+            return Denied(permissions.explain(words, self._token.called, ""), words)
         try:
             if response.status_code in (200, 404):
                 return listed(response, asked.prefix)
-        except Unreadable as error:
+        except MalformedResponse as error:
             return Failed(f"not an answer of Consul: {error}")
         return failed(response)
 
@@ -88,7 +88,7 @@ class Consul:
                 return failed(response)
         try:
             return reader_of(prefix).view_in_parts(responses)
-        except Unreadable as error:
+        except MalformedResponse as error:
             return Failed(f"not an answer of Consul: {error}")
 
     def decode(self, action: Request, response: requests.Response) -> Outcome:
@@ -97,7 +97,7 @@ class Consul:
         if isinstance(outcome, Denied):
             words = outcome.why
             rule = endpoint_of(action).rule(action)
-            return Denied(permissions.explained(words, self._token.called, rule), words)
+            return Denied(permissions.explain(words, self._token.called, rule), words)
         return outcome
 
     def _signature(self, action: Acquire | Release) -> _Signature:

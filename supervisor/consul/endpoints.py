@@ -14,7 +14,7 @@ import requests
 from supervisor.consul import keys, sessions
 from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
-from supervisor.consul.responses import Unreadable, failed, why
+from supervisor.consul.responses import MalformedResponse, failed, why
 from supervisor.core.actions import (
     Acquire,
     CreateSession,
@@ -70,7 +70,7 @@ def outcome_of(request: Request, response: requests.Response) -> Outcome:
     decode = endpoint_of(request).decode.get(response.status_code)
     try:
         return failed(response) if decode is None else decode(request, response)
-    except Unreadable as error:
+    except MalformedResponse as error:
         return Failed(f"not an answer of Consul: {error}")
 
 

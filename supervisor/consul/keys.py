@@ -9,7 +9,7 @@ import requests
 
 from supervisor.consul.calls import RAW, Call, get, key_path, transaction, waiting
 from supervisor.consul.permissions import PERMISSION_DENIED
-from supervisor.consul.responses import Unreadable, failed, index_of, json_of, number, said, text, why
+from supervisor.consul.responses import MalformedResponse, failed, index_of, json_of, number, said, text, why
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.consul.shared import LOCK_FLAGS, view_of
 from supervisor.core.actions import Acquire, ReadKey, Release, Rewrite, WatchKey
@@ -47,7 +47,7 @@ def won(request: Acquire, response: requests.Response) -> Outcome:
     """The transaction shows the key with our session on it."""
     entry = _written(request, response)
     if text(entry, "Session") != request.session:
-        raise Unreadable("a lock of another session")
+        raise MalformedResponse("a lock of another session")
     return Won(number(entry, "CreateIndex"), number(entry, "ModifyIndex"), number(entry, "LockIndex"))
 
 
@@ -91,10 +91,10 @@ def _written(request: Acquire | Release | Rewrite, response: requests.Response) 
     """The entry that the last operation of a transaction has written."""
     results = json_of(response, dict).get("Results")
     if not isinstance(results, list) or not results or not isinstance(results[-1], dict):
-        raise Unreadable("a transaction without its result")
+        raise MalformedResponse("a transaction without its result")
     entry: object = results[-1].get("KV")
     if text(entry, "Key") != request.key:
-        raise Unreadable("another key than was asked for")
+        raise MalformedResponse("another key than was asked for")
     return entry
 
 
@@ -115,7 +115,7 @@ def released(request: Release, response: requests.Response) -> Outcome:
     if not request.value:
         return written(request, response)
     if response.content.strip() not in (b"true", b"false"):
-        raise Unreadable("neither true nor false")
+        raise MalformedResponse("neither true nor false")
     return Done()
 
 
@@ -146,7 +146,7 @@ def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
     """The key as Consul shows it."""
     index, entries = index_of(response), json_of(response, list)
     if len(entries) != 1 or text(entries[0], "Key") != request.key:
-        raise Unreadable("another key than was asked for")
+        raise MalformedResponse("another key than was asked for")
     return view_of(entries[0], index)
 
 

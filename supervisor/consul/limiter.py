@@ -1,51 +1,51 @@
-"""Turns: so many at a time, the others one after the other, in the order in which they came."""
+"""A bounded number of requests at a time; further ones wait in the order of their arrival."""
 
 import asyncio
 from collections import deque
 
 
-class Turns:
-    """At most ``at_most`` are taken at any time. Whoever takes one gives it back."""
+class Limiter:
+    """Hands out at most ``at_most`` permits. The holder of a permit must release it."""
 
     def __init__(self, at_most: int) -> None:
         self._left = at_most
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    def take(self) -> bool:
-        """Whether there was one to be had at once; nobody overtakes who waits."""
+    def try_acquire(self) -> bool:
+        """Take a permit without waiting; return False if none is free or other callers wait for one."""
         if self._left == 0 or self._waiting:
             return False
         self._left -= 1
         return True
 
-    async def wait(self, timeout_s: float) -> bool:
-        """Whether there was one within that time."""
-        if self.take():
+    async def acquire(self, timeout_s: float) -> bool:
+        """Wait for a permit; return False if there was none within ``timeout_s``."""
+        if self.try_acquire():
             return True
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        permit = asyncio.get_running_loop().create_future()
+        self._waiting.append(permit)
         try:
             async with asyncio.timeout(timeout_s):
-                await turn
+                await permit
         except TimeoutError:
-            self._give_up(turn)
+            self._give_up(permit)
             return False
         except asyncio.CancelledError:
-            self._give_up(turn)
+            self._give_up(permit)
             raise
         return True
 
-    def _give_up(self, turn: "asyncio.Future[None]") -> None:
-        if turn in self._waiting:
-            self._waiting.remove(turn)
-        elif not turn.cancelled():
-            self.give()  # it came just as the time ran out
+    def _give_up(self, permit: "asyncio.Future[None]") -> None:
+        if permit in self._waiting:
+            self._waiting.remove(permit)
+        elif not permit.cancelled():
+            self.release()  # it came just as the time ran out
 
-    def give(self) -> None:
-        """Somebody else may have it."""
+    def release(self) -> None:
+        """Give a permit back, to the first caller that waits."""
         while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            permit = self._waiting.popleft()
+            if not permit.done():
+                permit.set_result(None)
                 return
         self._left += 1

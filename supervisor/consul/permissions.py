@@ -17,23 +17,23 @@ _BY_AGENT = {
 }
 
 
-def explained(said: str, token: str, rule: str) -> str:
+def explain(said: str, token: str, rule: str) -> str:
     """Consul's words, and what would mend them where they do not say so. ``token`` is what the token is
     called, ``rule`` the rule of a policy that the request needs."""
     if NAMES_PERMISSION in said:
         return said
-    return f"{said}: {by_agent(said) or _by_token(said, token, rule)}"
+    return f"{said}: {agent_remedy(said) or _by_token(said, token, rule)}"
 
 
-def by_agent(said: str) -> str:
+def agent_remedy(said: str) -> str:
     """The remedy where the agent's own configuration refuses, whatever the token may do; else blank."""
     return next((remedy for words, remedy in _BY_AGENT.items() if words in said), "")
 
 
-def unknown(token: str) -> str:
+def unknown_token(token: str) -> str:
     """Of a token that Consul does not know."""
     return f"Consul does not know {token}: it was deleted or mistyped"
 
 
 def _by_token(said: str, token: str, rule: str) -> str:
-    return unknown(token) if UNKNOWN_TOKEN in said else f"{token} needs {rule}"
+    return unknown_token(token) if UNKNOWN_TOKEN in said else f"{token} needs {rule}"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from supervisor.config import ConsulSettings
-from supervisor.consul.codec import Consul
+from supervisor.consul.codec import Codec
 from supervisor.consul.token import Token
 from supervisor.core.actions import ReadKey, ReadSlots, Request, WriteSemaphoreRecord
 from supervisor.core.events import Done, KeyView, LostRace, Outcome, SlotsView
@@ -31,7 +31,7 @@ async def key_now(settings: ConsulSettings, key: str) -> KeyView:
     """
     outcome = await _asked(settings, ReadKey("", 0.0, LOOKUP_S, key))
     if not isinstance(outcome, KeyView):
-        raise LookupFailed(f"cannot read {key}: Consul answers {_said(outcome)}")
+        raise LookupFailed(f"cannot read {key}: Codec answers {_said(outcome)}")
     return outcome
 
 
@@ -39,11 +39,11 @@ async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
     """All below a semaphore's prefix, likewise."""
     outcome = await _asked(settings, ReadSlots("", 0.0, LOOKUP_S, prefix))
     if not isinstance(outcome, SlotsView):
-        raise LookupFailed(f"cannot read {prefix}/: Consul answers {_said(outcome)}")
+        raise LookupFailed(f"cannot read {prefix}/: Codec answers {_said(outcome)}")
     if outcome.hides:
         rule = f'give the token: key_prefix "{prefix}/" {{ policy = "read" }}'
         raise LookupFailed(
-            f"cannot tell: Consul leaves out below {prefix}/ what the token may not read; {rule}"
+            f"cannot tell: Codec leaves out below {prefix}/ what the token may not read; {rule}"
         )
     return outcome
 
@@ -69,7 +69,7 @@ async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
         if isinstance(outcome, Done):
             return
         if not isinstance(outcome, LostRace):
-            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: Consul answers {_said(outcome)}")
+            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: Codec answers {_said(outcome)}")
     raise CannotChange(f"cannot change the limit in {prefix}/.lock: others change it all the time, try again")
 
 
@@ -79,7 +79,7 @@ def _said(outcome: Outcome) -> str:
 
 async def _asked(settings: ConsulSettings, request: Request) -> Outcome:
     endpoint = Endpoint.of(settings.address, settings.tls)
-    consul = Consul(settings, endpoint.base_url, Token(settings))
+    consul = Codec(settings, endpoint.base_url, Token(settings))
     transport = Transport(endpoint)
     try:
         response = await transport.exchange(consul.encode(request), timeout_s=LOOKUP_S, fresh=True)
@@ -122,7 +122,7 @@ async def why_no_slot(
         if (await key_now(settings, key)).present:
             raise LookupFailed(f"cannot tell: the list does not show {key}; may the token read all of it?")
     if hold is None and view.filtered:
-        raise LookupFailed(f"cannot tell: Consul leaves out below {prefix}/ what the token may not read")
+        raise LookupFailed(f"cannot tell: Codec leaves out below {prefix}/ what the token may not read")
     if hold is None:
         alive = view.alive(session) is not None
         return "the session has no slot" if alive else "the session has no contender key"

@@ -1,4 +1,4 @@
-"""What a response says, piece by piece; whatever is not what Consul answers is Unreadable.
+"""What a response says, piece by piece; whatever is not what Consul answers is MalformedResponse.
 
 A client agent puts ``rpc error making call: `` before a server's error, once for each hop, and newer
 servers put ``apply failed: `` before that. So a text of Consul must be compared as ``said`` gives it, and
@@ -22,7 +22,7 @@ MORE_CONNECTIONS = "raise limits.http_max_conns_per_client in the agent's config
 _HOPS = re.compile(r"^(?:(?:rpc error making call|rpc error|apply failed): (?:code = \w+ desc = )?)+")
 
 
-class Unreadable(Exception):
+class MalformedResponse(Exception):
     """The peer's answer is not what Consul answers; the text says in what."""
 
 
@@ -31,9 +31,9 @@ def json_of(response: requests.Response, kind: type) -> Any:
     try:
         value = json.loads(response.content)
     except (ValueError, RecursionError):
-        raise Unreadable("no JSON") from None
+        raise MalformedResponse("no JSON") from None
     if not isinstance(value, kind):
-        raise Unreadable(f"JSON of another shape than {kind.__name__}")
+        raise MalformedResponse(f"JSON of another shape than {kind.__name__}")
     return value
 
 
@@ -41,7 +41,7 @@ def text(entry: object, name: str, default: str | None = None) -> str:
     """This field, which is text."""
     value = entry.get(name, default) if isinstance(entry, dict) else None
     if not isinstance(value, str):
-        raise Unreadable(f"no {name}")
+        raise MalformedResponse(f"no {name}")
     return value
 
 
@@ -49,7 +49,7 @@ def number(entry: object, name: str) -> int:
     """This field, which is a whole number from 0 on."""
     value = entry.get(name) if isinstance(entry, dict) else None
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise Unreadable(f"no {name}")
+        raise MalformedResponse(f"no {name}")
     return value
 
 
@@ -61,14 +61,14 @@ def value_of(entry: Any) -> bytes:
     try:
         return base64.b64decode(str(encoded), validate=True)
     except (Base64Error, ValueError):
-        raise Unreadable("a value that is not base64") from None
+        raise MalformedResponse("a value that is not base64") from None
 
 
 def index_of(response: requests.Response) -> int:
     """X-Consul-Index."""
     index_text = response.headers.get("X-Consul-Index", "")
     if not index_text.isascii() or not index_text.isdecimal() or len(index_text) > 20:
-        raise Unreadable("no X-Consul-Index")
+        raise MalformedResponse("no X-Consul-Index")
     return int(index_text)
 
 

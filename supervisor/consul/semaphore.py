@@ -1,7 +1,7 @@
 """Consul's HTTP API as semaphores use it: their transactions, and lists of all below a prefix.
 
 The part of ``supervisor.consul`` that elections do not need. It decides nothing, and raises
-Unreadable for whatever is not Consul's answer.
+MalformedResponse for whatever is not Consul's answer.
 """
 
 import base64
@@ -14,7 +14,7 @@ import requests
 from supervisor.consul.calls import Call, get, transaction, waiting
 from supervisor.consul.permissions import PERMISSION_DENIED
 from supervisor.consul.responses import (
-    Unreadable,
+    MalformedResponse,
     index_of,
     is_filtered,
     json_of,
@@ -86,21 +86,21 @@ def seated(action: JoinSemaphore | TakeSlot, response: requests.Response) -> Slo
     """What the transaction wrote."""
     results = json_of(response, dict).get("Results")
     if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
-        raise Unreadable("a transaction without its results")
+        raise MalformedResponse("a transaction without its results")
     entries = {text(entry, "Key"): entry for entry in (each.get("KV") for each in results)}
     ours = entries.get(f"{action.prefix}/{action.session}")
     lock = entries.get(action.prefix + LOCK_SUFFIX)
     if ours is None or text(ours, "Session", "") != action.session:
-        raise Unreadable("a contender key of another session")
+        raise MalformedResponse("a contender key of another session")
     if action.roster is not None and lock is None:
-        raise Unreadable("a transaction without all of its results")
+        raise MalformedResponse("a transaction without all of its results")
     return SlotWritten(_indexes(ours), None if lock is None else _indexes(lock))
 
 
 def stepped(action: LeaveSemaphore | WriteSemaphoreRecord, response: requests.Response) -> Outcome:
     """The transaction wrote what it was to write."""
     if not isinstance(json_of(response, dict).get("Results", ""), list | None):
-        raise Unreadable("a transaction without its results")
+        raise MalformedResponse("a transaction without its results")
     return Done()
 
 
@@ -129,14 +129,14 @@ class Reader:
         self._last: dict[str, tuple[object, ContenderKey]] = {}
 
     def view(self, index: int, response: requests.Response) -> SlotsView:
-        """All below the prefix; keys that are no contenders' are passed over. Raises Unreadable."""
+        """All below the prefix; keys that are no contenders' are passed over. Raises MalformedResponse."""
         filtered = is_filtered(response)
         if response.status_code == 404:
             return SlotsView(index, filtered=filtered)
         return self._of(index, json_of(response, list), filtered=filtered)
 
     def view_in_parts(self, responses: Sequence[requests.Response]) -> SlotsView:
-        """What single reads show, as a list that shows nothing else would. Raises Unreadable."""
+        """What single reads show, as a list that shows nothing else would. Raises MalformedResponse."""
         found = [entry for each in responses if each.status_code == 200 for entry in json_of(each, list)]
         return self._of(max(map(index_of, responses)), found, filtered=False)
 
@@ -146,7 +146,7 @@ class Reader:
         for entry in entries:
             key = text(entry, "Key")
             if not key.startswith(f"{self._prefix}/"):
-                raise Unreadable("another key than was asked for")
+                raise MalformedResponse("another key than was asked for")
             name = key.removeprefix(f"{self._prefix}/")
             if f"/{name}" == LOCK_SUFFIX:
                 lock = _lock_key(entry)
@@ -169,7 +169,7 @@ def _lock_key(entry: Any) -> LockKey:
         return LockKey(*indexes, None, "its flags are not those of a semaphore", is_lock=True)
     try:
         return LockKey(*indexes, rosters.decoded(value_of(entry)))
-    except rosters.NoRoster as why:
+    except rosters.InvalidRecord as why:
         return LockKey(*indexes, None, str(why))
 
 

@@ -1,14 +1,14 @@
 """Consul's HTTP API for sessions: how each request is sent, and what each answer means.
 
 The texts of errors are those of Consul 1.8.7, without what agents put before them (``answers.said``).
-Nothing here decides anything. A function that reads an answer raises Unreadable where the answer is
+Nothing here decides anything. A function that reads an answer raises MalformedResponse where the answer is
 none of Consul's.
 """
 
 import requests
 
 from supervisor.consul.calls import Call, put
-from supervisor.consul.responses import Unreadable, failed, json_of, number, said, text, why
+from supervisor.consul.responses import MalformedResponse, failed, json_of, number, said, text, why
 from supervisor.consul.shown_session import as_asked, new_id
 from supervisor.core.actions import CreateSession, DestroySession, ReadSession, RenewSession
 from supervisor.core.events import Created, Done, Ineligible, Outcome, Refused, SessionGone, SessionInfo
@@ -70,7 +70,7 @@ def renewed(request: RenewSession, response: requests.Response) -> Outcome:
     """Consul shows the session that it has renewed."""
     sessions = json_of(response, list)
     if not sessions or text(sessions[0], "ID") != request.session:
-        raise Unreadable("a renewal of another session")
+        raise MalformedResponse("a renewal of another session")
     return as_asked(sessions[0], request.asked)
 
 
@@ -82,7 +82,7 @@ def not_renewed(request: RenewSession, response: requests.Response) -> Outcome:
 def destroyed(request: DestroySession, response: requests.Response) -> Outcome:
     """Consul says ``true``, also of a session that does not exist."""
     if response.content.strip() != b"true":
-        raise Unreadable("not true")
+        raise MalformedResponse("not true")
     return Done()
 
 

@@ -1,12 +1,12 @@
 """A session as Consul's answers show it, compared with the one that was asked for.
 
-The part of ``supervisor.consul`` that reads sessions. It raises Unreadable for what Consul does not answer.
+Functions that read an answer raise MalformedResponse where it is no answer of Consul.
 """
 
 import re
 from typing import Any
 
-from supervisor.consul.responses import Unreadable, number, text
+from supervisor.consul.responses import MalformedResponse, number, text
 from supervisor.core.asked import differences
 from supervisor.core.events import SessionAlive, SessionAltered
 from supervisor.core.settings import SessionSettings
@@ -22,7 +22,7 @@ def new_id(entry: object) -> str:
     """The ID of a session that Consul has made; what is no UUID would stand in paths and in records."""
     session = text(entry, "ID")
     if not UUID.fullmatch(session):
-        raise Unreadable("the ID of the new session is no UUID")
+        raise MalformedResponse("the ID of the new session is no UUID")
     return session
 
 
@@ -35,7 +35,7 @@ def as_asked(entry: Any, asked: SessionSettings) -> SessionAlive | SessionAltere
 def _settings(entry: Any) -> SessionSettings:
     behavior = text(entry, "Behavior")
     if behavior not in ("release", "delete"):
-        raise Unreadable("no Behavior")
+        raise MalformedResponse("no Behavior")
     return SessionSettings(
         name=text(entry, "Name", ""),
         ttl_s=_ttl_s(text(entry, "TTL", "")),
@@ -51,13 +51,13 @@ def _ttl_s(shown: str) -> float | None:
     try:
         return (seconds(shown) if shown else 0.0) or None
     except ValueError:
-        raise Unreadable("a TTL that is no duration") from None
+        raise MalformedResponse("a TTL that is no duration") from None
 
 
 def _checks(entry: Any, name: str) -> tuple[str, ...]:
     checks = _list(entry, name)
     if not all(isinstance(check, str) for check in checks):
-        raise Unreadable(f"no {name}")
+        raise MalformedResponse(f"no {name}")
     return tuple(checks)
 
 
@@ -67,5 +67,5 @@ def _list(entry: Any, name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise Unreadable(f"no {name}")
+        raise MalformedResponse(f"no {name}")
     return value

@@ -26,7 +26,7 @@ from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, 
 
 LIMITS = Limits(
     clients_max=32,  # people and their scripts
-    takers_max=16,
+    slow_readers_max=16,
     head_bytes_max=8192,
     body_bytes_max=4096,
     receive_s=5.0,

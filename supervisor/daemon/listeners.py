@@ -1,8 +1,8 @@
-"""The doors of the daemon: the control socket, ``http.listen``, and what is told there.
+"""The listeners of the daemon: the control socket and ``http.listen``.
 
-They are opened, moved by another file, and closed here. What is told is looked up when it is asked
-for; what is asked for is the operator's (``operations``). Nothing here decides anything, and a door
-that cannot be opened over TCP never costs leadership.
+They are opened, moved after a reload, and closed here. An answer is made when a client asks for it,
+and commands are the operator's (``daemon.operator``). Nothing here decides anything, and a TCP
+listener that cannot be opened never costs leadership.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from supervisor.telemetry.history import History
 from supervisor.telemetry.log import Level, Log
 from supervisor.telemetry.log.recurring import REPEAT_S
 from supervisor.telemetry.metrics import Metrics
-from supervisor.telemetry.status import Facts, Status
+from supervisor.telemetry.status import DaemonInfo, Status
 from supervisor.web import Listener, Routes
 from supervisor.web.listener import LIMITS
 
@@ -33,8 +33,8 @@ CLIENTS_MIN = 8  # over TCP, where descriptors are scarce: the items need theirs
 
 
 def allow_descriptors(items: int, clients: int) -> int:
-    """Room for all items to run a hook at once and for so many clients over TCP, as far as the hard
-    limit lets us; how many clients that are."""
+    """Raise the limit of descriptors so that all items can run a hook at once beside ``clients`` TCP
+    clients; return how many clients the hard limit leaves room for."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ours = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
     wanted = ours + clients
@@ -45,8 +45,8 @@ def allow_descriptors(items: int, clients: int) -> int:
     return max(CLIENTS_MIN, wanted - ours)
 
 
-class Doors:
-    """Those of one daemon. ``ask`` is given the commands."""
+class Listeners:
+    """The listeners of one daemon. ``ask`` gets the commands."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Doors:
         self._clock = clock
         self._crowded_at = -REPEAT_S
         where = None if path is None else str(path)
-        facts = Facts(__version__, node_name, os.getpid(), where, config.consul.address)
+        facts = DaemonInfo(__version__, node_name, os.getpid(), where, config.consul.address)
         self.history = History(time.time, clock)
         status = Status(contenders, self.history, facts, time.time, clock)
         self.metrics = Metrics(status, self.history, clock, time.time)
@@ -96,7 +96,7 @@ class Doors:
         """By this configuration from now on, with these items; whether ``move`` is to follow."""
         moved = config.http != self._config.http
         self._config = config
-        self.history.keep(items)
+        self.history.retain(items)
         allow_descriptors(len(items), self._clients)
         return moved
 
@@ -123,7 +123,7 @@ class Doors:
 
     # --- what the log is told --------------------------------------------------------------------
 
-    def crowded(self, error: OSError) -> None:
+    def cannot_accept(self, error: OSError) -> None:
         """A client could not be let in; that comes up to ACCEPTS_MAX times a second."""
         if self._clock() - self._crowded_at >= REPEAT_S:
             self._crowded_at = self._clock()

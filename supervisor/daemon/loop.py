@@ -1,9 +1,8 @@
-"""The loop: an event goes to the core, the actions that come back are carried out, in order.
+"""The daemon: one process, one thread, one asyncio loop, and all parts that the driver acts upon.
 
-The world that the driver's turns act upon: sockets, processes, files, signals and the clock. It
-decides nothing about items: it tells the core what happened and when, and does what the core
-says. One process, one thread, one asyncio loop; ``dispatch`` is synchronous to its end, and
-nothing it starts may call it back before it has returned.
+The daemon decides nothing about items: it reports to the core what happened and when, and carries out
+what the core decides. ``dispatch`` is synchronous to its end, and nothing that it starts may call it
+back before it has returned.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from supervisor.config import Config
-from supervisor.consul.client import Exchanges, wanted_of
+from supervisor.consul.client import ConsulClient, wanted_of
 from supervisor.consul.token import TokenError
 from supervisor.control import ControlError
 from supervisor.core.actions import (
@@ -45,9 +44,9 @@ from supervisor.core.events import (
 )
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.daemon import signals
-from supervisor.daemon.driver import Driver
+from supervisor.daemon.driver import Driver, Effects
 from supervisor.daemon.hearing import listen
-from supervisor.daemon.listeners import Doors
+from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
@@ -55,7 +54,7 @@ from supervisor.hooks import Hooks
 from supervisor.journal.fsync import Flush
 from supervisor.preflight.lookout import Lookout
 from supervisor.telemetry.log import Log
-from supervisor.telemetry.systemd import Notify
+from supervisor.telemetry.systemd import SystemdNotifier
 
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
@@ -69,11 +68,11 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Listens(Protocol):
-    """Who is told of every turn: the log, history, metrics."""
+class Observer(Protocol):
+    """A part that sees every step: the log, history, metrics, the operator, systemd's notifier."""
 
-    def turn(self, event: Event, actions: Sequence[Action]) -> None:
-        """An event, and what was decided about it."""
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
+        """Take note of an event and of the actions that the core decided."""
 
 
 class Daemon:
@@ -98,7 +97,7 @@ class Daemon:
         self._config = config
         self._load = load
         self._environ = environ
-        self._exchanges = Exchanges(
+        self._client = ConsulClient(
             config, lambda level, event, why: log.line(level, event, why=why), boottime
         )
         self._flush = Flush()
@@ -106,30 +105,44 @@ class Daemon:
         begun = self._records.start(wanted_of(config), boottime())
         self._hooks = Hooks(
             node=node_name,
-            report=self._ended_child,
+            report=self._on_child_ended,
             log_line=log.output,
             spawned=self._records.group_began,
             delayed=log.delayed,
             environ=self._inherited(),
             clock=boottime,
         )
-        self._learnable = tuple(begun.settings)
-        self._driver = Driver(Contenders(begun.contenders, begun.successors), self)
+        self._items_to_preload = tuple(begun.settings)
+        effects: Effects = {
+            PrepareWrite: self._client.prepare,
+            StartHook: self._hooks.start,
+            KillHook: self._hooks.kill,
+            StartRun: self._hooks.start_run,
+            StopRun: self._hooks.stop_run,
+            Finished: self._finished,
+        }
+        self._driver = Driver(Contenders(begun.contenders, begun.successors), self, effects)
         self._operator = Operator(self._driver.contenders, self.dispatch, self._reload)
-        self._doors = Doors(
-            config, self._driver.contenders, self._operator.ask, log, boottime, node_name=node_name, path=path
+        self._listeners = Listeners(
+            config,
+            self._driver.contenders,
+            self._operator.execute,
+            log,
+            boottime,
+            node_name=node_name,
+            path=path,
         )
         self._lookout = Lookout(self.dispatch, log, environ, path)
-        self._notify = Notify(self._driver.contenders, environ, boottime, self._warn_systemd)
-        told = (log, self._doors.history, self._doors.metrics, self._operator, self._notify)
-        self._listeners: tuple[Listens, ...] = told
+        self._notifier = SystemdNotifier(self._driver.contenders, environ, boottime, self._warn_systemd)
+        history, metrics = self._listeners.history, self._listeners.metrics
+        self._observers: tuple[Observer, ...] = (log, history, metrics, self._operator, self._notifier)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._unsaid: deque[tuple[Event, list[Action]]] = deque()
+        self._pending: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()
         self._clean = True
         self._stopping = False
-        self._hears_one_stop = False
+        self._ignores_second_stop = False
         self._only_wind_up = load is None
         self._interrupted = False
 
@@ -139,22 +152,22 @@ class Daemon:
         Raises ControlError when the control socket cannot be made.
         """
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(self._bug)
-        stop, again = self._stop, self._hang_up
+        loop.set_exception_handler(self._on_unhandled_exception)
+        stop, again = self._on_stop_signal, self._on_sighup
         listen(loop, {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: again})
-        signals.let_through()
+        signals.unblock()
         try:
-            await self._doors.open()
+            await self._listeners.open()
         except ControlError:
             await self._close()
             raise
         self._log.line("info", "started", items=len(self._driver.contenders.by_name), pid=os.getpid())
         self.dispatch(Tick())
-        asyncio.get_running_loop().call_soon(self._learn, 0)
+        asyncio.get_running_loop().call_soon(self._preload_users, 0)
         if self._only_wind_up:
             self.dispatch(StopAsked())
-        else:  # behind the first turn: no adoption waits for it
-            loop.call_soon(self._begin_to_look)
+        else:  # after the first step, so that no adoption waits for it
+            loop.call_soon(self._start_lookout)
         await self._ended.wait()
         await self._close()
         clean = self._clean and not self._interrupted
@@ -162,39 +175,40 @@ class Daemon:
         self._log.finish()
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
 
-    def _begin_to_look(self) -> None:
+    def _start_lookout(self) -> None:
         if not self._stopping:
             self._lookout.follow(self._config)
 
-    def _learn(self, number: int) -> None:
-        """One item's users after the other, with whatever else is due between them."""
-        if number < len(self._learnable) and not self._ended.is_set():
-            self._hooks.learn(self._learnable[number])
-            asyncio.get_running_loop().call_later(0.0, self._learn, number + 1)
+    def _preload_users(self, number: int) -> None:
+        """Look up the users of one item's hooks, then of the next item's, with other work between them."""
+        if number < len(self._items_to_preload) and not self._ended.is_set():
+            self._hooks.preload_users(self._items_to_preload[number])
+            asyncio.get_running_loop().call_later(0.0, self._preload_users, number + 1)
 
     def dispatch(self, event: Event) -> None:
-        """One turn, unless all is over."""
+        """Run one step, unless the daemon has ended."""
         if self._ended.is_set():
             return
         self._driver.dispatch(event)
         if (self._stopping or self._only_wind_up) and self._driver.contenders.stopped:
             self._ended.set()
 
-    def _ended_child(self, event: HookEnded | RunEnded) -> None:
-        """Usually what follows is on record, too: with the end of this, in one line."""
+    def _on_child_ended(self, event: HookEnded | RunEnded) -> None:
+        """Handle the end of a hook first: the record that it causes usually notes the group's end as well,
+        which saves a write."""
         self._records.group_ended(event.started)
         self.dispatch(event)
         self._records.settle(event.started.context.name)
 
-    # --- the world that a turn acts upon ---------------------------------------------------------
+    # --- the world that a step acts upon ---------------------------------------------------------
 
     def now(self) -> float:
-        """Seconds of CLOCK_BOOTTIME."""
+        """Return seconds of CLOCK_BOOTTIME."""
         return boottime()
 
     def request(self, request: Request) -> None:
-        """Sent before this returns, where a connection is ready."""
-        self._start(self._exchanges.begin(request, self.dispatch))
+        """Send a request to Consul, before this returns if a connection is ready."""
+        self._start(self._client.begin(request, self.dispatch))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -204,116 +218,98 @@ class Daemon:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._bug(asyncio.get_running_loop(), {"message": "a task failed", "exception": error})
-
-    def prepare(self, prepare: PrepareWrite) -> None:
-        """A connection is opened ahead, and the bytes are laid ready."""
-        self._exchanges.prepare(prepare)
-
-    def start_hook(self, start: StartHook) -> None:
-        """A child or a webhook."""
-        self._hooks.start(start)
-
-    def kill_hook(self, kill: KillHook) -> None:
-        """TERM, then KILL, to its process group."""
-        self._hooks.kill(kill)
-
-    def start_run(self, start: StartRun) -> None:
-        """A child."""
-        self._hooks.start_run(start)
-
-    def stop_run(self, stop: StopRun) -> None:
-        """TERM, then KILL, to its process group."""
-        self._hooks.stop_run(stop)
+            self._on_unhandled_exception(
+                asyncio.get_running_loop(), {"message": "a task failed", "exception": error}
+            )
 
     def write_record(self, write: WriteRecord) -> str:
-        """A line of the journal."""
+        """Write a line of the journal; blank, or why it could not be written."""
         return self._records.write(write)
 
-    def finished(self, finished: Finished) -> None:
-        """Whether an operator is needed decides the exit code."""
+    def _finished(self, finished: Finished) -> None:
+        """Note whether this item needs an operator, which decides the exit code."""
         self._clean = self._clean and finished.clean
 
     def wake(self, at: float) -> None:
-        """One timer for all items."""
+        """Set the one timer of all items."""
         if self._timer is not None:
             self._timer.cancel()
         delay_s = max(0.0, at - boottime())
         self._timer = asyncio.get_running_loop().call_later(delay_s, self.dispatch, Tick())
 
-    def tell(self, event: Event, actions: list[Action]) -> None:
-        """Behind all that this turn has begun; no answer comes before the loop's next turn."""
-        self._unsaid.append((event, actions))
-        asyncio.get_running_loop().call_soon(self._say)
+    def observe(self, event: Event, actions: list[Action]) -> None:
+        """Report a step to the observers after everything that the step began, because that is urgent."""
+        self._pending.append((event, actions))
+        asyncio.get_running_loop().call_soon(self._notify_observers)
 
-    def _say(self) -> None:
-        while self._unsaid:
-            event, actions = self._unsaid.popleft()
-            for listener in self._listeners:
-                listener.turn(event, actions)
+    def _notify_observers(self) -> None:
+        while self._pending:
+            event, actions = self._pending.popleft()
+            for observer in self._observers:
+                observer.on_step(event, actions)
 
     # --- stopping --------------------------------------------------------------------------------
 
-    def _stop(self) -> None:
+    def _on_stop_signal(self) -> None:
         if not self._stopping:
-            self._stopping = self._hears_one_stop = True
-            asyncio.get_running_loop().call_soon(self._hears_the_next)
+            self._stopping = self._ignores_second_stop = True
+            asyncio.get_running_loop().call_soon(self._accept_second_stop)
             self._lookout.close()
             self.dispatch(StopAsked())
             return
-        if self._hears_one_stop:
+        if self._ignores_second_stop:
             return
         self._log.line("error", "interrupted", why="a second signal: hooks are killed, locks may stay")
         self._interrupted = True
         self._hooks.kill_all()
         self._ended.set()
 
-    def _hears_the_next(self) -> None:
-        """Signals that were there together, before we could hear, are one stop and no haste."""
-        self._hears_one_stop = False
+    def _accept_second_stop(self) -> None:
+        """Count signals that were pending together as one request to stop, not as "stop now"."""
+        self._ignores_second_stop = False
 
     def _warn_systemd(self, why: str) -> None:
         self._log.line("warning", "systemd", why=why)
 
     async def _close(self) -> None:
-        await self._doors.close()
+        await self._listeners.close()
         self._lookout.close()
         if self._timer is not None:
             self._timer.cancel()
         for task in tuple(self._tasks):
             task.cancel()
         await self._hooks.close()
-        await self._exchanges.close()
+        await self._client.close()
         self._flush.close()
         self._records.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._say()
+        self._notify_observers()
 
     # --- another file ----------------------------------------------------------------------------
 
-    def _hang_up(self) -> None:
-        """SIGHUP. What became of it is in the log."""
+    def _on_sighup(self) -> None:
+        """Reload the configuration; the log says what became of it."""
         with suppress(CannotReload):
             self._reload()
 
     def _reload(self) -> Reloaded:
-        """What has changed by the file as it is now. Raises CannotReload."""
-        self._notify.reloading()
+        """Reload the configuration and return what changed. Raises CannotReload."""
+        self._notifier.reloading()
         try:
             return self._read_again()
         finally:
-            self._notify.reloaded()
+            self._notifier.reloaded()
 
     def _read_again(self) -> Reloaded:
         try:
             if self._load is None or self._stopping:
                 raise CannotReload("cannot reload: the daemon is stopping", faulty=False)
             config = read_again(self._load, self._config)
-            self._exchanges.token.change(config.consul)
+            self._client.token.change(config.consul)
         except (CannotReload, TokenError) as error:
             why = "; ".join((str(error), *getattr(error, "lines", ())))
             self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
-            self._doors.metrics.reloaded(False)
+            self._listeners.metrics.reloaded(False)
             if isinstance(error, CannotReload):
                 raise
             raise CannotReload(f"cannot reload: {error}") from None
@@ -324,7 +320,7 @@ class Daemon:
         wanted = {settings.name: settings for settings in config.items}
         effects = plan_reload(contenders.by_name, contenders.waiting, wanted)
         self._log.adjust(config.log.level, config.log.format)
-        self._doors.metrics.reloaded(True)
+        self._listeners.metrics.reloaded(True)
         for warning in config.warnings:
             self._log.line("warning", "configuration", why=str(warning))
         reloaded = Reloaded(effects, tuple(changes_of(self._config, config)))
@@ -336,11 +332,11 @@ class Daemon:
         self._config = config
         self._records.follow(config)
         self._hooks.inherit(self._inherited())
-        self._learnable = config.items
-        asyncio.get_running_loop().call_soon(self._learn, 0)
-        if self._doors.follow(config, {*contenders.by_name, *wanted}):
-            self._start(self._doors.move())
-        self._exchanges.follow(config)
+        self._items_to_preload = config.items
+        asyncio.get_running_loop().call_soon(self._preload_users, 0)
+        if self._listeners.follow(config, {*contenders.by_name, *wanted}):
+            self._start(self._listeners.move())
+        self._client.follow(config)
         going_on = [
             name
             for name, effect in effects.items()
@@ -351,15 +347,14 @@ class Daemon:
         return reloaded
 
     def _inherited(self) -> dict[str, str]:
-        """What hooks may see of our environment."""
+        """Return the part of our environment that hooks may see."""
         withheld = self._records.withheld
         return {name: value for name, value in self._environ.items() if name not in withheld}
 
-    def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """An exception that nobody awaits is a bug of ours: dying is safer than half a daemon.
+    def _on_unhandled_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """End the process, because an exception that nobody awaits is our bug and half a daemon is unsafe.
 
-        But for a client that could not be let in, for the machine or this process has no descriptors:
-        asyncio tries again in a second.
+        A client that cannot be accepted is no bug: descriptors are short, and asyncio tries again soon.
         """
         error = context.get("exception")
         if (
@@ -367,10 +362,10 @@ class Daemon:
             and error.errno in NO_DESCRIPTORS
             and "accept" in str(context["message"])
         ):
-            self._doors.crowded(error)
+            self._listeners.cannot_accept(error)
             return
         try:
-            self._say()
+            self._notify_observers()
             trace = "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else ""
             self._log.line("error", "bug", what=str(context.get("message")), trace=trace)
             self._log.finish()

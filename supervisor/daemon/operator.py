@@ -44,7 +44,7 @@ class Operator:
         self._reload = reload
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
-    async def ask(self, command: Command) -> Reply:
+    async def execute(self, command: Command) -> Reply:
         """Do it and say what became of it; with all contenders the first refusal counts."""
         if command.verb is Verb.RELOAD:
             return await self._reloaded()
@@ -61,7 +61,7 @@ class Operator:
         done = Reply(Outcome.DONE, "", tuple(line for reply in replies for line in reply.lines))
         return next((reply for reply in replies if reply.outcome is not Outcome.DONE), done)
 
-    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """Something has happened: who waits for it is told."""
         for future, condition in tuple(self._waiting.items()):
             if not future.done() and condition():

@@ -12,7 +12,7 @@ from pathlib import Path
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import LOSE_SIDE, StartHook, StartRun, Step, WriteRecord
 from supervisor.core.settings import Wanted
-from supervisor.daemon.restore import Origin, Start, marks_of, start, transitions_of
+from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
 from supervisor.filesystem.mounts import is_local
 from supervisor.filesystem.reading import NoAnswer, answers
 from supervisor.hooks.leftovers import Group, find_leftovers, kill_leftovers, started_at
@@ -46,7 +46,7 @@ class Records:
         )
         self._groups: dict[Started, Group] = {}
 
-    def start(self, wanted: Iterable[Wanted], now: float) -> Start:
+    def start(self, wanted: Iterable[Wanted], now: float) -> Restored:
         """The items to begin with, once nothing of a crashed process's hooks is left."""
         records = dict(self._journal.recorded())
         self._kill_leftovers(records)
@@ -61,7 +61,7 @@ class Records:
                 self._log.line("info", "recorded", item=name, step=step, session=session)
                 if session and _cluster(record.consul) != _cluster(self._consul):
                     self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
-        return start(wanted, records, Origin(secrets.token_hex(8), self._journal.identity, now))
+        return restore(wanted, records, ProcessIdentity(secrets.token_hex(8), self._journal.identity, now))
 
     def _kill_leftovers(self, records: dict[str, Recorded | Unreadable]) -> None:
         """All at once, for belief may be running out meanwhile."""
@@ -129,7 +129,7 @@ class Records:
         if why_not:
             self._log.failed("journal-failed", item, why_not)
         else:
-            self._log.works("journal-failed", item)
+            self._log.recovered("journal-failed", item)
 
     def close(self) -> None:
         """The records stay."""

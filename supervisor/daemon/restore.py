@@ -20,7 +20,7 @@ UNKNOWN_SESSION = "unreadable"  # stands for the session of a record that cannot
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class Restored:
     """``contenders`` begin now, ``successors`` when what is in their way has wound up."""
 
     contenders: tuple[Contender, ...]
@@ -36,7 +36,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ProcessIdentity:
     """What the contenders of one process have in common: its name in ids, whose it is, the time."""
 
     instance: str
@@ -44,11 +44,11 @@ class Origin:
     now: float
 
 
-def start(
+def restore(
     wanted: Iterable[Wanted],
     records: Mapping[str, Recorded | Unreadable],
-    origin: Origin,
-) -> Start:
+    origin: ProcessIdentity,
+) -> Restored:
     """The contenders to begin with. ``wanted``: those of the file."""
     wanted = tuple(wanted)
     departing = _departing_of({each.settings.name: each.settings for each in wanted}, records, origin)
@@ -71,11 +71,11 @@ def start(
             successors.append(Successor(contender, after))
         else:
             contenders.append(contender)
-    return Start(tuple(contenders), tuple(successors))
+    return Restored(tuple(contenders), tuple(successors))
 
 
 def _departing_of(
-    wanted: Mapping[str, ItemSettings], records: Mapping[str, Recorded | Unreadable], origin: Origin
+    wanted: Mapping[str, ItemSettings], records: Mapping[str, Recorded | Unreadable], origin: ProcessIdentity
 ) -> dict[str, Contender]:
     """What is on record and cannot go on as the file has it now."""
     departing = {}
@@ -90,7 +90,7 @@ def _departing_of(
     return departing
 
 
-def _state(record: Recorded | Unreadable, origin: Origin) -> Record:
+def _state(record: Recorded | Unreadable, origin: ProcessIdentity) -> Record:
     """Of a record that cannot be read the worst is taken for true: on_lose runs, once. A pause that its
     older lines tell of stays in force, because an operator can see and end it."""
     if isinstance(record, Unreadable):

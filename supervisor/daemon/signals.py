@@ -6,17 +6,17 @@ what is on record may have to be wound up. Nothing here decides what a signal me
 
 import signal
 
-HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def hold() -> None:
+def block() -> None:
     """They wait from now on, and no other signal does, whatever our parent left blocked.
 
     A signal that our parent left ignored, as nohup and shell scripts do, waits just the same.
     """
-    signal.pthread_sigmask(signal.SIG_SETMASK, HEARD)
+    signal.pthread_sigmask(signal.SIG_SETMASK, HANDLED)
 
 
-def let_through() -> None:
+def unblock() -> None:
     """Those that waited come now."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)

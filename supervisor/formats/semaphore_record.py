@@ -23,12 +23,12 @@ SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")  # Consul's are UUIDs; 
 _OURS = ("limit", "holders", "prunedelay")
 
 
-class NoRoster(Exception):
+class InvalidRecord(Exception):
     """This is no record of slots; the text says why."""
 
 
 def decoded(value: bytes) -> "Roster":
-    """What this record says; an empty one is new. Raises NoRoster.
+    """What this record says; an empty one is new. Raises InvalidRecord.
 
     Names are taken in upper or lower case, as Consul's client takes them.
     """
@@ -41,7 +41,7 @@ def decoded(value: bytes) -> "Roster":
     others = {name: part for name, part in fields.items() if name.lower() not in _OURS}
     limit = known.get("limit")
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= LIMIT_MAX:
-        raise NoRoster(f"its Limit is no number from 1 to {LIMIT_MAX}")
+        raise InvalidRecord(f"its Limit is no number from 1 to {LIMIT_MAX}")
     rest = json.dumps(others, separators=(",", ":")) if others else ""
     return Roster(limit, _holders(known.get("holders")), _duration(known.get("prunedelay")), rest)
 
@@ -66,7 +66,7 @@ def prune_delay_s(value: bytes) -> float | None:
     """What a contender key says of that; None when it says nothing that can be read."""
     try:
         return _duration(_object(value).get("PruneDelay"))
-    except NoRoster:
+    except InvalidRecord:
         return None
 
 
@@ -74,11 +74,11 @@ def _object(value: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(value)
     except (ValueError, RecursionError):
-        raise NoRoster("it is no JSON") from None
+        raise InvalidRecord("it is no JSON") from None
     if not isinstance(fields, dict):
-        raise NoRoster("it is no JSON object")
+        raise InvalidRecord("it is no JSON object")
     if is_deeper(fields, DEPTH_MAX):
-        raise NoRoster(f"it is nested more than {DEPTH_MAX} deep")
+        raise InvalidRecord(f"it is nested more than {DEPTH_MAX} deep")
     return fields
 
 
@@ -89,9 +89,9 @@ def _holders(given: object) -> tuple[str, ...]:
     named = tuple(given) if isinstance(given, dict | list) else (None,)
     holders = tuple(each for each in named if isinstance(each, str) and SESSION.fullmatch(each))
     if len(holders) != len(named) or len(set(holders)) != len(holders):
-        raise NoRoster("its Holders are no names of sessions")
+        raise InvalidRecord("its Holders are no names of sessions")
     if len(holders) > HOLDERS_MAX:
-        raise NoRoster(f"it has more than {HOLDERS_MAX} Holders")
+        raise InvalidRecord(f"it has more than {HOLDERS_MAX} Holders")
     return holders
 
 

@@ -31,7 +31,7 @@ from supervisor.core.settings import Command, ItemSettings, Webhook
 from supervisor.hooks.command import Child, Unwatched, keep_exit_statuses
 from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
 from supervisor.hooks.left import Left
-from supervisor.hooks.output import Allowance, HookLine, Lines
+from supervisor.hooks.output import HookLine, LineBudget, Lines
 from supervisor.hooks.privileges import Privileges, Refused
 from supervisor.hooks.shortage import RETRY_PAUSE_S, Spare, is_passing, lacks_descriptors
 from supervisor.hooks.spawn import keep_descriptors
@@ -101,7 +101,7 @@ class Hooks:
         """Hooks that begin from now on inherit this of our environment."""
         self._environ = base_environment(environ)
 
-    def learn(self, settings: ItemSettings) -> None:
+    def preload_users(self, settings: ItemSettings) -> None:
         """Look its users up now: a directory of users may be out of reach when on_lose is due."""
         commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]
         commands += [] if settings.run is None else [(settings.run.command, True)]
@@ -274,7 +274,7 @@ class Hooks:
         return facts(action.context, attempt=attempt, node=self._node, now=self._clock())
 
     def _lines(self, action: Started, name: str) -> tuple[Lines, Lines]:
-        allowance = Allowance(self._clock)
+        allowance = LineBudget(self._clock)
         item, transition = action.context.name, action.context.transition
 
         def lines(stream: Literal["stdout", "stderr"]) -> Lines:

@@ -123,7 +123,7 @@ class Child:
         if not self._why:
             self._end_group()
         self._reap()
-        self._sweep(group.Remains(self.pgid, self._loop.time()))
+        self._sweep(group.RemainingProcesses(self.pgid, self._loop.time()))
 
     def _reap(self) -> None:
         _, status = os.waitpid(self.pgid, 0)
@@ -131,11 +131,11 @@ class Child:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
 
-    def _sweep(self, remains: group.Remains) -> None:
+    def _sweep(self, remains: group.RemainingProcesses) -> None:
         """Tell the end as soon as no process of the group is left."""
         if self._told:
             return
-        if remains.any(self._loop.time()):
+        if remains.any_running(self._loop.time()):
             self._loop.call_later(SWEEP_PAUSE_S, self._sweep, remains)
         else:
             self._tell()

@@ -11,7 +11,7 @@ SCAN_AFTER_S = 0.02  # by then the dead are usually reaped, and nobody has to as
 DEAD = (b"Z", b"X")  # proc(5)
 
 
-class Remains:
+class RemainingProcesses:
     """What is left of one group. ``now`` is any clock in seconds that does not go back."""
 
     def __init__(self, group: int, now: float) -> None:
@@ -19,7 +19,7 @@ class Remains:
         self._pause_s = SCAN_AFTER_S
         self._scan_at = now + self._pause_s
 
-    def any(self, now: float) -> bool:
+    def any_running(self, now: float) -> bool:
         """Whether some process of it may still run; the dead may count for the pause between two
         scans, which doubles from SCAN_AFTER_S on."""
         if not exists(self._group):

@@ -48,7 +48,7 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-class Allowance:
+class LineBudget:
     """How many lines may still be logged: ``lines_max`` in each window of LINES_WINDOW_S."""
 
     def __init__(self, clock: Callable[[], float], lines_max: int = LINES_MAX) -> None:
@@ -85,7 +85,7 @@ class Allowance:
 class Lines:
     """One stream of bytes, cut into lines. Its memory is LINE_BYTES_MAX, whatever it is fed."""
 
-    def __init__(self, emit: Callable[[str], None], allowance: Allowance) -> None:
+    def __init__(self, emit: Callable[[str], None], allowance: LineBudget) -> None:
         self._emit = emit
         self._allowance = allowance
         self._line = bytearray()

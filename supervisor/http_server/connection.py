@@ -12,7 +12,7 @@ from typing import cast
 
 import h11
 
-from supervisor.http_server.crowd import Crowd
+from supervisor.http_server.crowd import ClientPool
 from supervisor.http_server.messages import Handler, HttpAnswer, HttpRequest, Limits
 from supervisor.http_server.peer import Peer, peer_of
 
@@ -43,7 +43,7 @@ class _Refuse(Exception):
 class Client(asyncio.BufferedProtocol):
     """One connection: one request at a time, each within its time."""
 
-    def __init__(self, handler: Handler, limits: Limits, crowd: "Crowd[Client]") -> None:
+    def __init__(self, handler: Handler, limits: Limits, crowd: "ClientPool[Client]") -> None:
         """It keeps itself in ``crowd`` while it is connected."""
         self._handler = handler
         self._limits = limits
@@ -84,7 +84,7 @@ class Client(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone, or we have hung up."""
         self._lost = True
-        self._crowd.leaves(self)
+        self._crowd.remove(self)
         self.abort()
 
     def get_buffer(self, sizehint: int) -> bytearray:
@@ -101,7 +101,7 @@ class Client(asyncio.BufferedProtocol):
             self._begun = True
             self._allow(self._limits.receive_s)
         self._http.receive_data(data)
-        if not self._crowd.turn(self._read_in_turn):
+        if not self._crowd.read_in_turn(self._read_in_turn):
             self._sent.pause_reading()
         elif nbytes == RECEIVE_BYTES_MAX or self._ahead_bytes > AHEAD_BYTES_MAX:
             self._sent.pause_reading()  # there is more: the others' turn first
@@ -171,7 +171,7 @@ class Client(asyncio.BufferedProtocol):
                 assert self._incoming is not None
                 request, self._incoming = _request(self._incoming, self._peer), None
                 self._settle()
-                self._crowd.has_asked(self)
+                self._crowd.mark_busy(self)
                 self._task = self._loop.create_task(self._answer(request))
                 self._task.add_done_callback(self._answered)
             case _:
@@ -186,7 +186,7 @@ class Client(asyncio.BufferedProtocol):
         if not self._sent.get_write_buffer_size():
             self._next()
         else:
-            self._crowd.takes(self)
+            self._crowd.mark_sending(self)
 
     def _answered(self, task: "asyncio.Task[None]") -> None:
         """A handler that raises is a bug of ours: it is told, and the client is hung up on."""
@@ -219,8 +219,8 @@ class Client(asyncio.BufferedProtocol):
         self._begun = bool(self._http.trailing_data[0])
         self._allow(self._limits.receive_s if self._begun else self._limits.idle_s)
         self._ahead_bytes = 0
-        self._crowd.awaits(self)
-        self._crowd.turn(self._read_in_turn)
+        self._crowd.mark_idle(self)
+        self._crowd.read_in_turn(self._read_in_turn)
 
     def _refuse(self, status: int, words: str) -> None:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):

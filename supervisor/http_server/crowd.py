@@ -1,9 +1,9 @@
-"""All clients of one server: how many there may be, and whose turn it is.
+"""All clients of one server: how many may connect, and whose request is read next.
 
-Whoever comes is let in: when there are too many, the one that has kept us waiting longest is hung up
-on, so that no number of idle or slow clients keeps a new one out. And however many ask at once, the
-loop's other work goes on: requests are read for TURN_S of each of its turns, the rest waits for the
-next one. It must never know what a request is.
+A new client is always admitted. When there are too many clients, the pool closes the connection that
+has been idle longest, so that no number of idle or slow clients keeps a new one out. However many
+clients send at once, the loop's other work goes on, because each iteration of the loop reads requests
+for READ_BUDGET_S at most. The pool must never know what a request is.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-TURN_S = 0.002  # a dozen requests, and no more than an exchange with Consul takes
+READ_BUDGET_S = 0.002  # a dozen requests, and no more than an exchange with Consul takes
 
 
 class Member(Protocol):
@@ -24,75 +24,75 @@ class Member(Protocol):
 M = TypeVar("M", bound=Member)
 
 
-class Crowd(Generic[M]):
-    """The clients that are connected: at most ``clients_max``, of which at most ``takers_max`` have an
-    answer that they have not taken yet."""
+class ClientPool(Generic[M]):
+    """The connected clients: at most ``clients_max``, of which at most ``slow_readers_max`` have not read
+    their answer yet."""
 
-    def __init__(self, clients_max: int, takers_max: int) -> None:
+    def __init__(self, clients_max: int, slow_readers_max: int) -> None:
         self.members: set[M] = set()
         self._clients_max = clients_max
-        self._takers_max = takers_max
-        self._awaited: OrderedDict[M, None] = OrderedDict()  # the longest first, as below
-        self._takers: OrderedDict[M, None] = OrderedDict()
+        self._slow_readers_max = slow_readers_max
+        self._idle: OrderedDict[M, None] = OrderedDict()  # the longest first, as below
+        self._senders: OrderedDict[M, None] = OrderedDict()
         self._queue: deque[Callable[[], None]] = deque()
         self._spent_s = 0.0
         self._scheduled = False
 
     def admit(self, member: M) -> bool:
-        """Whether there is room for one more, if need be in the place of another."""
+        """Return whether the client may stay; it may take the place of the one that was idle longest."""
         if len(self.members) >= self._clients_max:
-            if not self._awaited:
+            if not self._idle:
                 return False
-            self._hang_up(next(iter(self._awaited)))
+            self._close(next(iter(self._idle)))
         self.members.add(member)
-        self.awaits(member)
+        self.mark_idle(member)
         return True
 
-    def awaits(self, member: M) -> None:
-        """From now on its next request is waited for."""
-        self._takers.pop(member, None)
-        self._awaited[member] = None
+    def mark_idle(self, member: M) -> None:
+        """Note that the client owes the next request."""
+        self._senders.pop(member, None)
+        self._idle[member] = None
 
-    def has_asked(self, member: M) -> None:
-        """Its request is there: now it waits for us."""
-        self._awaited.pop(member, None)
+    def mark_busy(self, member: M) -> None:
+        """Note that the client's request has arrived, so the client waits for us."""
+        self._idle.pop(member, None)
 
-    def takes(self, member: M) -> None:
-        """It has been given an answer and takes its time."""
-        self._takers[member] = None
-        if len(self._takers) > self._takers_max:
-            self._hang_up(next(iter(self._takers)))
+    def mark_sending(self, member: M) -> None:
+        """Note that the client has not read all of its answer yet."""
+        self._senders[member] = None
+        if len(self._senders) > self._slow_readers_max:
+            self._close(next(iter(self._senders)))
 
-    def leaves(self, member: M) -> None:
-        """It is no longer connected."""
+    def remove(self, member: M) -> None:
+        """Forget a client that is no longer connected."""
         self.members.discard(member)
-        self._awaited.pop(member, None)
-        self._takers.pop(member, None)
+        self._idle.pop(member, None)
+        self._senders.pop(member, None)
 
-    def _hang_up(self, member: M) -> None:
-        self.leaves(member)
+    def _close(self, member: M) -> None:
+        self.remove(member)
         member.abort()
 
-    # --- whose turn it is ------------------------------------------------------------------------
+    # --- whose request is read next --------------------------------------------------------------
 
-    def turn(self, read: Callable[[], None]) -> bool:
-        """Read a request, at once or in a later turn of the loop; whether it was at once."""
+    def read_in_turn(self, read: Callable[[], None]) -> bool:
+        """Call ``read`` now or in a later iteration of the loop; return whether it was called now."""
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._next_turn)
-        if self._queue or self._spent_s >= TURN_S:
+            asyncio.get_running_loop().call_soon(self._next_iteration)
+        if self._queue or self._spent_s >= READ_BUDGET_S:
             self._queue.append(read)
             return False
         self._timed(read)
         return True
 
-    def _next_turn(self) -> None:
+    def _next_iteration(self) -> None:
         self._spent_s = 0.0
-        while self._queue and self._spent_s < TURN_S:
+        while self._queue and self._spent_s < READ_BUDGET_S:
             self._timed(self._queue.popleft())
         self._scheduled = bool(self._queue)
         if self._scheduled:
-            asyncio.get_running_loop().call_soon(self._next_turn)
+            asyncio.get_running_loop().call_soon(self._next_iteration)
 
     def _timed(self, read: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()

@@ -10,13 +10,13 @@ from supervisor.http_server.peer import Peer
 class Limits:
     """What clients may ask for.
 
-    ``clients_max``: for one more, the client that has kept us waiting longest for a request is hung up
-    on without a word, or the newcomer if there is none. ``takers_max``: so with answers that are not
-    taken, each of which is kept in memory meanwhile.
+    ``clients_max``: when one more client connects, the client that has been idle longest is closed
+    without a word, or the new one if no client is idle. ``slow_readers_max``: the bound on answers that
+    clients have not read yet, because each is kept in memory meanwhile.
     """
 
     clients_max: int = 200  # Consul's http_max_conns_per_client
-    takers_max: int = 200
+    slow_readers_max: int = 200
     head_bytes_max: int = 65536
     body_bytes_max: int = 1 << 20
     receive_s: float = 30.0  # a whole request, from its first byte

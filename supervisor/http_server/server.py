@@ -7,7 +7,7 @@ import asyncio
 import socket
 
 from supervisor.http_server.connection import Client
-from supervisor.http_server.crowd import Crowd
+from supervisor.http_server.crowd import ClientPool
 from supervisor.http_server.messages import Handler, Limits
 
 QUEUE = 1024  # clients that the kernel keeps for us; more of them are not lost, they ask again in a second
@@ -21,7 +21,7 @@ class HttpServer:
     def __init__(self, handler: Handler, limits: Limits | None = None) -> None:
         self.handler = handler
         self.limits = limits or Limits()
-        self._crowd: Crowd[Client] = Crowd(self.limits.clients_max, self.limits.takers_max)
+        self._crowd: ClientPool[Client] = ClientPool(self.limits.clients_max, self.limits.slow_readers_max)
         self._servers: list[asyncio.Server] = []
 
     async def listen(self, host: str, port: int) -> int:

@@ -97,7 +97,7 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
-class Mishap:
+class LastError:
     """What went wrong last, and at which time of day.
 
     ``past``: the same in the past tense, said once it is over. ``ended_by``: what ends it. ``over_at``:
@@ -117,7 +117,7 @@ class Mishap:
 
 
 @dataclass(slots=True)
-class Story:
+class ItemHistory:
     """What happened to one item. ``version`` grows whenever something of it changes.
 
     ``since``: the time of day from which on it has its role. ``answered_at``: when Consul last answered
@@ -133,8 +133,8 @@ class Story:
     role: Role | None = None
     transitions: deque[Transition] = field(default_factory=lambda: deque(maxlen=TRANSITIONS_MAX))
     last_hook: Attempt | None = None
-    last_error: Mishap | None = None
-    unheard: bool = False
+    last_error: LastError | None = None
+    consul_unreachable: bool = False
     expired: bool = False
     unrecorded: str = ""
     lose_failure: str = ""
@@ -156,14 +156,14 @@ class History:
         self._clock = clock
         self.began_at = wall()
         self.answered_at: float | None = None
-        self._stories: dict[str, Story] = {}
+        self._stories: dict[str, ItemHistory] = {}
         self._running: dict[StartHook | StartRun, tuple[Transition, Attempt]] = {}
 
-    def story(self, item: str) -> Story:
+    def story(self, item: str) -> ItemHistory:
         """What happened to this item; a blank one as long as nothing was heard of it."""
         return self._of(item)
 
-    def keep(self, items: Collection[str]) -> None:
+    def retain(self, items: Collection[str]) -> None:
         """What happened to others is forgotten: the file has them no more."""
         self._stories = {item: story for item, story in self._stories.items() if item in items}
 
@@ -172,7 +172,7 @@ class History:
         denials = (at for story in self._stories.values() for at in story.denied.values())
         return any(now - at < DENIED_S for at in denials)
 
-    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """An event, and what was done about it."""
         match event:
             case Answered():
@@ -201,9 +201,9 @@ class History:
                 case CannotStart(item):
                     self._over(self._of(item), PREFLIGHT)
 
-    def _of(self, item: str) -> Story:
+    def _of(self, item: str) -> ItemHistory:
         if item not in self._stories:
-            self._stories[item] = Story(self._wall(), self._clock())
+            self._stories[item] = ItemHistory(self._wall(), self._clock())
         return self._stories[item]
 
     # --- Consul and the disk ---------------------------------------------------------------------
@@ -214,7 +214,7 @@ class History:
         if not isinstance(outcome, Unknown):
             self.answered_at = story.answered_at = now
             story.denied.pop(kind, None)
-            story.unheard = story.expired = False
+            story.consul_unreachable = story.expired = False
             self._over(story, CONSUL)
         if isinstance(outcome, Denied):
             story.denied[kind] = now
@@ -234,11 +234,11 @@ class History:
             story.version += 1
         story.unrecorded = why_not
 
-    def _mishap(self, story: Story, present: str, past: str, ended_by: str) -> None:
-        story.last_error = Mishap(self._wall(), present, past, ended_by)
+    def _mishap(self, story: ItemHistory, present: str, past: str, ended_by: str) -> None:
+        story.last_error = LastError(self._wall(), present, past, ended_by)
         story.version += 1
 
-    def _over(self, story: Story, ended_by: str) -> None:
+    def _over(self, story: ItemHistory, ended_by: str) -> None:
         """What this ends is over, if it went wrong last and still goes on."""
         error = story.last_error
         if error is None or error.ended_by != ended_by or error.over_at is not None:
@@ -279,7 +279,7 @@ class History:
         if isinstance(event, RunEnded) and not attempt.ok:
             self._failed(story, f"{attempt.hook} ended: {event.detail}", of)
 
-    def _hook_ended(self, story: Story, event: HookEnded, of: str) -> None:
+    def _hook_ended(self, story: ItemHistory, event: HookEnded, of: str) -> None:
         """What failed is over once a hook for the same event succeeds."""
         if event.ok:
             self._over(story, of)
@@ -288,7 +288,7 @@ class History:
         if of in LOSE_SIDE:
             story.lose_failure = failure_of(event)
 
-    def _transition(self, story: Story, event: str, reason: str, id_: str) -> Transition:
+    def _transition(self, story: ItemHistory, event: str, reason: str, id_: str) -> Transition:
         """The one that these hooks belong to."""
         if event in ("acquire", "lose"):
             transition = self._enter(story, event, reason)
@@ -300,7 +300,7 @@ class History:
                 return transition
         return self._add(story, Transition(event, reason, self._wall(), self._clock(), id_))
 
-    def _failed(self, story: Story, text: str, of: str) -> None:
+    def _failed(self, story: ItemHistory, text: str, of: str) -> None:
         self._mishap(story, text, text, of)
 
     # --- roles -----------------------------------------------------------------------------------
@@ -321,25 +321,25 @@ class History:
             self._enter(story, "lose", became.reason)
         if became.role not in HOLDING:
             self._leave(story)
-            story.unheard = story.unheard or story.role in HOLDING
+            story.consul_unreachable = story.consul_unreachable or story.role in HOLDING
         if became.reason == Reason.LEASE_EXPIRED:
             story.expired = True
         story.role, story.since = became.role, self._wall()
         story.version += 1
 
-    def _enter(self, story: Story, event: str, reason: str) -> Transition:
+    def _enter(self, story: ItemHistory, event: str, reason: str) -> Transition:
         """It is under way from now on, unless it is already."""
         if story.current is None or story.current.event != event:
             self._leave(story)
             story.current = self._add(story, Transition(event, reason, self._wall(), self._clock()))
         return story.current
 
-    def _leave(self, story: Story) -> None:
+    def _leave(self, story: ItemHistory) -> None:
         if story.current is not None:
             story.current.duration_s = self._clock() - story.current.began
             story.changed(story.current)
             story.current = None
 
-    def _add(self, story: Story, transition: Transition) -> Transition:
+    def _add(self, story: ItemHistory, transition: Transition) -> Transition:
         story.transitions.appendleft(transition)
         return transition

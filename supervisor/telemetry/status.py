@@ -17,7 +17,7 @@ from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.settings import SemaphoreSettings
-from supervisor.telemetry.history import ALTERED, Attempt, History, Mishap, Story, Transition
+from supervisor.telemetry.history import ALTERED, Attempt, History, ItemHistory, LastError, Transition
 from supervisor.telemetry.stuck import remedy, why_stuck
 
 VERSION = 1  # of the status; fields may be added to it, none changes its meaning or goes
@@ -26,7 +26,7 @@ DETAIL_CHARS_MAX = 500  # of what a hook, Consul or the kernel said: the log has
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DaemonInfo:
     """What does not change while the process lives. ``config``: the path of its file, if it has one."""
 
     version: str
@@ -60,7 +60,7 @@ class Status:
         self,
         contenders: Contenders,
         history: History,
-        facts: Facts,
+        facts: DaemonInfo,
         wall: Callable[[], float],
         clock: Callable[[], float],
     ) -> None:
@@ -87,13 +87,13 @@ class Status:
         contender = self.item(name)
         return None if contender is None else contender.may_act(self._clock())
 
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What makes this daemon unhealthy, a line each; none when it is healthy."""
         now = self._clock()
         found = [
             f"{name} {trouble}"
             for name, contender in self._contenders.by_name.items()
-            for trouble in _troubles(contender, self._history.story(name), now)
+            for trouble in _problems(contender, self._history.story(name), now)
         ]
         if self._history.token_refused(now):
             found.append("Consul refuses the token (403): see last_error of the items, or the log")
@@ -104,7 +104,7 @@ class Status:
         now, items = self._clock(), self.items()
         if self._texts.keys() - items.keys():
             self._texts = {name: texts for name, texts in self._texts.items() if name in items}
-        troubles = self.troubles()
+        troubles = self.problems()
         head = {
             "version": VERSION,
             "daemon": self._daemon(),
@@ -139,7 +139,7 @@ class Status:
         story, texts = self._history.story(name), self._texts.get(name)
         after = frozenset() if name in self._contenders.by_name else self._contenders.waiting_for(name)
         if texts is None or texts.version != story.version or texts.story is not story:
-            texts = self._texts[name] = _Texts(story, story.version, _told(story))
+            texts = self._texts[name] = _Texts(story, story.version, _history_json(story))
         runs_out = lease_runs_out(contender, now)
         if texts.contender is not contender or texts.after != after or texts.runs_out != runs_out:
             fields = {**_fields(contender), "lease_runs_out": runs_out}
@@ -152,7 +152,7 @@ class Status:
         return f'{{"name":"{name}","holds":{held},"lease_left_s":{left},{texts.fields},{texts.told}'
 
     def _warnings(
-        self, contender: Contender, story: Story, after: frozenset[str], now: float
+        self, contender: Contender, story: ItemHistory, after: frozenset[str], now: float
     ) -> Iterator[str]:
         if lease_runs_out(contender, now):
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
@@ -183,7 +183,7 @@ class _Texts:
     """An item as JSON: ``told`` is what comes of its story, with the end; ``fields`` are those of the
     contender."""
 
-    story: Story
+    story: ItemHistory
     version: int
     told: str
     contender: Contender | None = None
@@ -192,12 +192,12 @@ class _Texts:
     fields: str = ""
 
 
-def _troubles(contender: Contender, story: Story, now: float) -> Iterator[str]:
+def _problems(contender: Contender, story: ItemHistory, now: float) -> Iterator[str]:
     tenure = contender.tenure
     if contender.role is Role.STUCK:
         yield f"is stuck: {why_stuck(story.lose_failure)}; {remedy(contender.settings.name)}"
     expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
-    unheard = story.unheard and now - story.answered_at > contender.lease.room_s
+    unheard = story.consul_unreachable and now - story.answered_at > contender.lease.room_s
     if expired or story.expired or unheard:
         yield "was given up: Consul could not be heard for as long as the lease allows"
     if tenure is not None and tenure.believes and contender.faults:
@@ -227,7 +227,7 @@ def _fields(contender: Contender) -> dict[str, Any]:
         "role": contender.role,
         "reason": tenure.reason if tenure is not None else "",
         "paused": contender.paused,
-        "leader": None if leader is None else shown(leader),
+        "leader": None if leader is None else display_value(leader),
         "session": tenure.session if tenure is not None else contender.session.id,
         "lock_index": tenure.lock_index if tenure is not None else 0,
         "fencing_token": tenure.token if tenure is not None else 0,
@@ -237,10 +237,10 @@ def _fields(contender: Contender) -> dict[str, Any]:
 
 
 def _holder(holder: Holder) -> dict[str, str]:
-    return {"session": holder.session, "value": shown(holder.value)}
+    return {"session": holder.session, "value": display_value(holder.value)}
 
 
-def _told(story: Story) -> str:
+def _history_json(story: ItemHistory) -> str:
     fields = {
         "since": when(story.since),
         "last_hook": None if story.last_hook is None else _last_hook(story.last_hook),
@@ -256,7 +256,7 @@ def _last_hook(attempt: Attempt) -> dict[str, Any]:
     return {"hook": attempt.hook, "event": attempt.event, **_outcome(attempt)}
 
 
-def _mishap(mishap: Mishap) -> dict[str, str | None]:
+def _mishap(mishap: LastError) -> dict[str, str | None]:
     over_at = None if mishap.over_at is None else when(mishap.over_at)
     return {"at": when(mishap.at), "text": _bounded(mishap.text), "over_at": over_at}
 
@@ -288,7 +288,7 @@ def when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def shown(value: bytes) -> str:
+def display_value(value: bytes) -> str:
     """A value of Consul as text, bounded."""
     text = value[:VALUE_BYTES_MAX].decode(errors="replace")
     return text if len(value) <= VALUE_BYTES_MAX else f"{text}…"

@@ -19,8 +19,8 @@ from supervisor.core.events import Answered, Event, StopAsked, Tick
 from supervisor.core.lane import LONG_AGO
 from supervisor.core.tenure import Phase
 
-BEATS_EACH = 3  # in the time that systemd waits for one: two may be late or lost
-BEAT_EVERY_S = 3.0  # where systemd watches nothing, for what on_lose still needs
+PINGS_PER_TIMEOUT = 3  # in the time that systemd waits for one: two may be late or lost
+PING_INTERVAL_S = 3.0  # where systemd watches nothing, for what on_lose still needs
 EXTENSION_S = 20.0  # two beats missed, then a release and a destroy without an answer
 STATUS_CHARS_MAX = 300  # a line of `systemctl status`
 
@@ -35,7 +35,7 @@ _TOLD = (
 )  # the worst first
 
 
-class Notify:
+class SystemdNotifier:
     """Tells systemd of one node's turns; without NOTIFY_SOCKET in ``environ`` nothing at all.
 
     ``warn`` is called once when systemd cannot be told, and again only after it could.
@@ -52,14 +52,14 @@ class Notify:
         self._address = environ.get("NOTIFY_SOCKET", "")
         self._clock = clock
         self._warn = warn
-        self._beat_every_s = beat_every_s(environ, os.getpid())
+        self._beat_every_s = ping_interval_s(environ, os.getpid())
         self._beat_at = LONG_AGO
         self._owed: dict[str, str] = {}
         self._heard: set[str] = set()
         self._ready = self._stopping = self._complained = False
         self._status = ""
 
-    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """What follows from a turn for systemd; to be called behind whatever logs it."""
         if not self._address:
             return
@@ -71,12 +71,12 @@ class Notify:
         elif isinstance(event, Answered):
             self._heard.add(event.request.item)
         was_ready = self._ready
-        if not self._ready and not self._stopping and not unheard(contenders, self._heard):
+        if not self._ready and not self._stopping and not unanswered(contenders, self._heard):
             self._ready = True
             self._owed |= {"READY": "1"}
         if not was_ready or isinstance(event, Tick) or any(isinstance(each, RoleChanged) for each in actions):
             self._tell_status(contenders)
-        self._beat(contenders)
+        self._ping_watchdog(contenders)
         self._send()
 
     def reloading(self) -> None:
@@ -96,13 +96,13 @@ class Notify:
             self._send()
 
     def _tell_status(self, contenders: Collection[Contender]) -> None:
-        awaited = () if self._ready or self._stopping else unheard(contenders, self._heard)
+        awaited = () if self._ready or self._stopping else unanswered(contenders, self._heard)
         status = status_line(contenders, awaited)
         if status != self._status:
             self._status = status
             self._owed |= {"STATUS": status}
 
-    def _beat(self, contenders: Iterable[Contender]) -> None:
+    def _ping_watchdog(self, contenders: Iterable[Contender]) -> None:
         now = self._clock()
         if now - self._beat_at < self._beat_every_s:
             return
@@ -133,15 +133,15 @@ def _path(address: str) -> str:
     return "\0" + address[1:] if address.startswith("@") else address
 
 
-def beat_every_s(environ: Mapping[str, str], pid: int) -> float:
+def ping_interval_s(environ: Mapping[str, str], pid: int) -> float:
     """The time from one sign of life to the next, as WATCHDOG_USEC asks for it if it means us."""
     asked, whom = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(pid))
     if not (asked.isascii() and asked.isdigit()) or int(asked) == 0 or whom != str(pid):
-        return BEAT_EVERY_S
-    return int(asked) / 1e6 / BEATS_EACH
+        return PING_INTERVAL_S
+    return int(asked) / 1e6 / PINGS_PER_TIMEOUT
 
 
-def unheard(contenders: Iterable[Contender], heard: Collection[str]) -> tuple[str, ...]:
+def unanswered(contenders: Iterable[Contender], heard: Collection[str]) -> tuple[str, ...]:
     """Those that have not had Consul's first answer, or first failure, yet."""
     begun = (each for each in contenders if each.role is not Role.STOPPED)
     return tuple(each.settings.name for each in begun if each.settings.name not in heard)

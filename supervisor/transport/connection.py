@@ -29,21 +29,21 @@ NOTHING = memoryview(b"")
 HTTP_TOO_LARGE = 431  # h11's hint on a head that outgrew HEAD_BYTES_MAX
 
 
-Lag = Callable[[], float]
-"""For how many seconds an answer is left alone, asked when its first bytes are there."""
+Delay = Callable[[], float]
+"""Returns for how many seconds an answer is not read; called when its first bytes are there."""
 
 
-Heard = Callable[[requests.Response], None]
-"""Told of an answer as soon as its last byte has been read; never out of the call that sent the request."""
+OnResponse = Callable[[requests.Response], None]
+"""Called with an answer as soon as its last byte has been read, but never within the sending call."""
 
 
-def no_lag() -> float:
-    """It is read at once."""
+def no_delay() -> float:
+    """Return 0: the answer is read at once."""
     return 0.0
 
 
-def unheard(response: requests.Response) -> None:
-    """Whoever awaits the answer has time."""
+def ignore(response: requests.Response) -> None:
+    """Do nothing, because only the task that awaits the answer needs it."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -55,8 +55,8 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self, peer: str, sock: socket.socket, body_bytes_max: int, alive: set["Connection"], tls: Tls
     ) -> None:
-        self.heard = False  # whether a byte has come since it was opened or parked
-        self.parked_at = 0.0
+        self.has_received = False  # whether a byte has come since it was opened or set idle
+        self.idle_since = 0.0
         self._peer = peer
         self._sock = sock
         self._body_bytes_max = body_bytes_max
@@ -67,13 +67,15 @@ class Connection(asyncio.BufferedProtocol):
         self._http = self._new_http()
         self._ahead: _Ahead | None = None
         self._received = NOTHING
-        self._expiry: asyncio.TimerHandle | None = None  # set while parked
+        self._expiry: asyncio.TimerHandle | None = None  # set while idle
         self._aborted = False
         self._closed = False
         self._lost: Exception | None = None
         self._exchange: _Exchange | None = None
 
-    def begin(self, request: requests.PreparedRequest, lag: Lag = no_lag, heard: Heard = unheard) -> None:
+    def begin(
+        self, request: requests.PreparedRequest, delay: Delay = no_delay, on_response: OnResponse = ignore
+    ) -> None:
         """Send the request, in one write, before this returns; ``answer`` must follow, which tells of
         whatever goes wrong.
 
@@ -81,8 +83,8 @@ class Connection(asyncio.BufferedProtocol):
         heard out first, and may not be sent anything.
         """
         assert self._exchange is None and self._expiry is None
-        exchange = self._exchange = _Exchange(request, self._loop.create_future(), lag, heard)
-        exchange.answer.add_done_callback(_seen)
+        exchange = self._exchange = _Exchange(request, self._loop.create_future(), delay, on_response)
+        exchange.answer.add_done_callback(_mark_retrieved)
         try:
             exchange.unsent = self._take_encoded(request)
         except ExchangeFailed as failure:
@@ -92,8 +94,7 @@ class Connection(asyncio.BufferedProtocol):
             self._send(exchange)
 
     async def answer(self) -> requests.Response:
-        """The whole answer to what was begun, left alone for its lag from its first bytes on; it has been
-        heard by then.
+        """Return the whole answer to what was begun; ``on_response`` has been called by then.
 
         Raises ExchangeFailed. Unless this returns an answer the connection is aborted, also when the
         task is cancelled.
@@ -102,10 +103,10 @@ class Connection(asyncio.BufferedProtocol):
         assert exchange is not None
         try:
             if exchange.unsent:
-                await self._hear_out()
+                await self._await_early_close()
                 self._send(exchange)
             response = await exchange.answer
-            self._tell(exchange)
+            self._deliver(exchange)
             return response
         except BaseException:
             if self._exchange is exchange:  # else it has been answered, and another may be under way
@@ -116,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._exchange = None
 
     def _send(self, exchange: "_Exchange") -> None:
-        self._read_on()  # a peer may have answered, or hung up, before it was asked
+        self._parse()  # a peer may have answered, or hung up, before it was asked
         unsent, exchange.unsent = exchange.unsent, b""
         if not exchange.answer.done():
             self._established.write(unsent)
@@ -148,15 +149,15 @@ class Connection(asyncio.BufferedProtocol):
             and not self._established.get_write_buffer_size()
         )
 
-    def park(self, age_max_s: float) -> None:
+    def set_idle(self, age_max_s: float) -> None:
         """Wait for work; aborted after ``age_max_s``, or once the peer says anything or hangs up."""
         if self._http.our_state is h11.DONE:
             self._http.start_next_cycle()
-        self.heard = False
-        self.parked_at = self._loop.time()
+        self.has_received = False
+        self.idle_since = self._loop.time()
         self._expiry = self._loop.call_later(age_max_s, self.abort)
 
-    def unpark(self) -> bool:
+    def reuse(self) -> bool:
         """Back to work; if not, because the peer has said anything or hung up, it is aborted."""
         assert self._expiry is not None
         self._expiry.cancel()
@@ -192,20 +193,20 @@ class Connection(asyncio.BufferedProtocol):
         if self._expiry is not None:
             self.abort()
             return
-        self.heard = True
+        self.has_received = True
         self._http.receive_data(bytes(self._received[:nbytes]))
         self._received = NOTHING
-        if self._exchange is not None and (lag_s := self._exchange.take_lag()) > 0:
-            self._rest_for(lag_s)
+        if self._exchange is not None and (delay_s := self._exchange.take_delay_s()) > 0:
+            self._delay_reading(delay_s)
             return
         if nbytes == RECEIVE_BYTES_MAX:
-            self._rest()
-        self._hear_on()
+            self._yield_reading()
+        self._receive()
 
     def eof_received(self) -> None:
         """The peer will say no more; asyncio then closes the connection."""
         self._http.receive_data(b"")
-        self._read_on()
+        self._parse()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is about to be closed, by either side."""
@@ -214,66 +215,65 @@ class Connection(asyncio.BufferedProtocol):
         if self._expiry is not None:
             self._expiry.cancel()
         self._alive.discard(self)
-        self._read_on()
+        self._parse()
 
     @property
     def _established(self) -> asyncio.Transport:
         assert self._transport is not None
         return self._transport
 
-    def _rest(self) -> None:
+    def _yield_reading(self) -> None:
         # There is more: the others' turn first. asyncio's TLS would begin several reads in one turn.
         self._established.pause_reading()
         self._loop.call_soon(self._resume)
 
-    def _rest_for(self, lag_s: float) -> None:
+    def _delay_reading(self, delay_s: float) -> None:
         self._established.pause_reading()
-        self._loop.call_later(lag_s, self._resume)
+        self._loop.call_later(delay_s, self._resume)
 
     def _resume(self) -> None:
         if not self._closed:
             self._established.resume_reading()
-            self._hear_on()
+            self._receive()
 
     # --- the answer ------------------------------------------------------------------------------
 
-    def _hear_on(self) -> None:
-        self._read_on()
+    def _receive(self) -> None:
+        self._parse()
         if self._exchange is not None:
-            self._tell(self._exchange)
+            self._deliver(self._exchange)
 
-    def _read_on(self) -> None:
+    def _parse(self) -> None:
         exchange = self._exchange
         if exchange is None or exchange.answer.done():
             return
         try:
             while (event := self._http.next_event()) is not h11.NEED_DATA:
-                self._take(exchange, event)
+                self._handle(exchange, event)
                 if exchange.answer.done():
                     return
             if self._aborted:
                 text = f"the connection to {self._peer} was closed on this side"
                 raise ExchangeFailed(FailureKind.LOCAL, text)
             if self._closed:
-                raise lost_failure(self._peer, self._lost, self.heard, self._tls)
+                raise lost_failure(self._peer, self._lost, self.has_received, self._tls)
         except h11.RemoteProtocolError as exc:
             exchange.answer.set_exception(self._unreadable(exc))
         except ExchangeFailed as failure:
             exchange.answer.set_exception(failure)
 
-    def _tell(self, exchange: "_Exchange") -> None:
-        """Whoever hurries hears of it before the task that awaits it is woken, and finds this connection
-        ready for the next exchange."""
+    def _deliver(self, exchange: "_Exchange") -> None:
+        """Call ``on_response`` before the awaiting task is scheduled; the connection is reusable by then."""
         if self._exchange is not exchange or not exchange.answered:
             return
         self._exchange = None
         try:
-            exchange.heard(exchange.answer.result())
+            exchange.on_response(exchange.answer.result())
         except Exception as bug:  # noqa: BLE001 - asyncio would take an OSError for one of the socket
-            told = {"message": "whoever heard an answer failed", "exception": bug}
-            self._loop.call_exception_handler(told)
+            context = {"message": "a callback of an answer failed", "exception": bug}
+            self._loop.call_exception_handler(context)
 
-    def _take(self, exchange: "_Exchange", event: object) -> None:
+    def _handle(self, exchange: "_Exchange", event: object) -> None:
         match event:
             case h11.Data():
                 self._refuse_body(len(exchange.body) + len(event.data))
@@ -304,14 +304,14 @@ class Connection(asyncio.BufferedProtocol):
         if exc.error_status_hint == HTTP_TOO_LARGE:
             return self._too_large(f"its head has more than {HEAD_BYTES_MAX} bytes")
         if self._http.trailing_data[1]:
-            return lost_failure(self._peer, None, self.heard, self._tls)
+            return lost_failure(self._peer, None, self.has_received, self._tls)
         why = protocol_reason(str(exc))
         return ExchangeFailed(FailureKind.PROTOCOL, f"the answer of {self._peer} is not HTTP: {why}")
 
     def _too_large(self, why: str) -> ExchangeFailed:
         return ExchangeFailed(FailureKind.TOO_LARGE, f"the answer of {self._peer} is too large: {why}")
 
-    async def _hear_out(self) -> None:
+    async def _await_early_close(self) -> None:
         # What a peer said before it reset the connection, such as a TLS alert, is read first:
         # writing would only meet the reset.
         for _ in range(TURNS_TO_READ):
@@ -342,8 +342,8 @@ class _Exchange:
 
     request: requests.PreparedRequest
     answer: "asyncio.Future[requests.Response]"
-    lag: Lag
-    heard: Heard
+    delay: Delay
+    on_response: OnResponse
     unsent: bytes = b""
     head: h11.Response | None = None
     body: bytearray = field(default_factory=bytearray)  # a list's entry for each byte would be 40 bytes
@@ -356,13 +356,13 @@ class _Exchange:
         answer = self.answer
         return answer.done() and not answer.cancelled() and answer.exception() is None
 
-    def take_lag(self) -> float:
+    def take_delay_s(self) -> float:
         """In seconds; once."""
-        lag, self.lag = self.lag, no_lag
-        return lag()
+        delay, self.delay = self.delay, no_delay
+        return delay()
 
 
-def _seen(answer: "asyncio.Future[requests.Response]") -> None:
-    """A failure of which nobody asks, for its task was cancelled before it began, is no bug."""
+def _mark_retrieved(answer: "asyncio.Future[requests.Response]") -> None:
+    """Mark a failure as retrieved, because a task that was cancelled before it began never asks for it."""
     if not answer.cancelled():
         answer.exception()

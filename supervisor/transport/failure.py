@@ -56,11 +56,11 @@ def connect_failure(peer: str, exc: OSError, tls: Tls) -> ExchangeFailed:
     return ExchangeFailed(kind, f"cannot reach {peer}: {os_reason(exc)}")
 
 
-def lost_failure(peer: str, exc: Exception | None, heard: bool, tls: Tls) -> ExchangeFailed:
+def lost_failure(peer: str, exc: Exception | None, has_received: bool, tls: Tls) -> ExchangeFailed:
     """The failure of an exchange whose connection was lost; ``exc`` None: the peer closed it."""
     if isinstance(exc, ssl.SSLError) and not is_tls_eof(exc):
         return ExchangeFailed(FailureKind.TLS, f"no answer from {peer}: {tls_reason(exc, tls)}")
-    when = "in the middle of its answer" if heard else "before it answered"
+    when = "in the middle of its answer" if has_received else "before it answered"
     if isinstance(exc, TimeoutError):
         return ExchangeFailed(FailureKind.TIMEOUT, f"{peer} stopped receiving {when}")
     if isinstance(exc, OSError) and exc.errno not in RESET_ERRNOS and not is_tls_eof(exc):

@@ -13,7 +13,7 @@ from typing import Any
 
 import requests
 
-from supervisor.transport.connection import Connection, Heard, Lag, no_lag, unheard
+from supervisor.transport.connection import Connection, Delay, OnResponse, ignore, no_delay
 from supervisor.transport.dial import Dialer, Progress
 from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.failure import ExchangeFailed, FailureKind
@@ -56,17 +56,17 @@ class Transport:
         *,
         timeout_s: float,
         fresh: bool,
-        lag: Lag = no_lag,
-        heard: Heard = unheard,
+        delay: Delay = no_delay,
+        on_response: OnResponse = ignore,
     ) -> Coroutine[Any, Any, requests.Response]:
         """Send ``request``, before this returns if a connection is ready; what is returned is to be
         awaited, and gives the answer, whatever its status, within ``timeout_s`` from now.
 
-        ``lag``: asked when the answer begins to come; for so many seconds more it is not looked at, which
-        costs next to nothing.
+        ``delay``: called when the answer begins to arrive; the answer is not read for as many seconds as
+        it returns, which costs next to nothing.
 
-        ``heard``: told of the answer once, as soon as it is there; what is awaited may fail all the same,
-        where the answer came with the deadline.
+        ``on_response``: called once with the answer, as soon as it is there; the awaited result may be a
+        failure all the same, where the answer came with the deadline.
 
         ``fresh``: on a connection never used before, which is closed afterwards; never repeated.
         Otherwise on a kept one if there is any, which is kept on; a GET is sent once more, on a new
@@ -78,7 +78,7 @@ class Transport:
         """
         assert not self._closed, "the transport is closed"
         connection = self._take_spare() if fresh else self._take_idle()
-        order = _Order(request, fresh, lag, heard)
+        order = _Order(request, fresh, delay, on_response)
         if connection is not None:
             self._begin(connection, order)
         deadline = asyncio.get_running_loop().time() + timeout_s
@@ -113,7 +113,7 @@ class Transport:
         self._expected = request
         young = self._idle_age_max_s / 2  # so that a caller who prepares now and then always has one
         now = asyncio.get_running_loop().time()
-        if self._spare in self._alive and now - self._spare.parked_at < young:
+        if self._spare in self._alive and now - self._spare.idle_since < young:
             self._encode_ahead(self._spare)
             return
         if self._preparing is None and not self._closed:
@@ -141,7 +141,7 @@ class Transport:
         try:
             return await self._over(connection, order, progress)
         except ExchangeFailed as failure:
-            gone = failure.kind is FailureKind.RESET and not connection.heard
+            gone = failure.kind is FailureKind.RESET and not connection.has_received
             if not (kept and gone and order.request.method == "GET"):
                 raise
         connection = await self._dialed(order, progress, deadline)
@@ -157,16 +157,16 @@ class Transport:
         return await connection.answer()
 
     def _begin(self, connection: Connection, order: "_Order") -> None:
-        connection.begin(order.request, order.lag, partial(self._heard, connection, order))
+        connection.begin(order.request, order.delay, partial(self._on_response, connection, order))
 
-    def _heard(self, connection: Connection, order: "_Order", response: requests.Response) -> None:
-        """Kept before it is told, for what follows from an answer may be another question."""
+    def _on_response(self, connection: Connection, order: "_Order", response: requests.Response) -> None:
+        """Keep the connection before reporting the answer, because the next request may follow at once."""
         if not order.fresh and connection.reusable and self._has_room():
-            connection.park(self._idle_age_max_s)
+            connection.set_idle(self._idle_age_max_s)
             self._idle.append(connection)
         else:
             connection.abort()
-        order.heard(response)
+        order.on_response(response)
 
     def _has_room(self) -> bool:
         if len(self._idle) >= IDLE_MAX:
@@ -183,7 +183,7 @@ class Transport:
             self._preparing = None
         former, self._spare = self._spare, connection
         self._encode_ahead(connection)
-        connection.park(self._idle_age_max_s)
+        connection.set_idle(self._idle_age_max_s)
         if former is not None:
             former.abort()
 
@@ -198,12 +198,12 @@ class Transport:
 
     def _take_spare(self) -> Connection | None:
         connection, self._spare = self._spare, None
-        return connection if connection is not None and connection.unpark() else None
+        return connection if connection is not None and connection.reuse() else None
 
     def _take_idle(self) -> Connection | None:
         while self._idle:
             connection = self._idle.pop()  # the youngest, so that those beyond need grow old and close
-            if connection.unpark():
+            if connection.reuse():
                 return connection
         return None
 
@@ -214,5 +214,5 @@ class _Order:
 
     request: requests.PreparedRequest
     fresh: bool
-    lag: Lag
-    heard: Heard
+    delay: Delay
+    on_response: OnResponse

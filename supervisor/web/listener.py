@@ -16,7 +16,7 @@ from supervisor.web.routes import Routes
 
 LIMITS = Limits(
     clients_max=1024,  # load balancers, scrapers and pages, each with an idle connection or a few
-    takers_max=64,  # each may keep a whole status in memory
+    slow_readers_max=64,  # each may keep a whole status in memory
     head_bytes_max=8192,
     body_bytes_max=4096,  # a GET has none, but may
     receive_s=5.0,

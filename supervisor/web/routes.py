@@ -86,7 +86,7 @@ class Routes:
         return HttpAnswer(200 if held else 503, said.encode(), (TEXT, NO_STORE))
 
     def _health(self) -> HttpAnswer:
-        troubles = self._status.troubles()
+        troubles = self._status.problems()
         body = json.dumps({"healthy": not troubles, "troubles": troubles}).encode() + b"\n"
         return HttpAnswer(503 if troubles else 200, body, (JSON, NO_STORE))
 

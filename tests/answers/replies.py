@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import requests
 
 from supervisor.config import ConsulSettings
-from supervisor.consul.codec import Consul
+from supervisor.consul.codec import Codec
 from supervisor.consul.endpoints import ENDPOINTS
 from supervisor.consul.token import Token
 from supervisor.core import actions as a
@@ -18,7 +18,7 @@ from supervisor.core.settings import SessionSettings
 HOPS = ("rpc error making call: ", "rpc error making call: rpc error making call: ", "apply failed: ")
 BOTH = "rpc error making call: rpc error: apply failed: "
 _SETTINGS = ConsulSettings("http://h")
-CONSUL = Consul(_SETTINGS, "http://h", Token(_SETTINGS))
+CONSUL = Codec(_SETTINGS, "http://h", Token(_SETTINGS))
 
 
 @dataclass(frozen=True)

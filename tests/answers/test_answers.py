@@ -34,7 +34,7 @@ def test_every_answer_has_an_outcome(request_: a.Request) -> None:
     for name, outcome in outcomes(request_).items():
         assert isinstance(outcome, e.Outcome), name
         for told in (written.log, totals, history):
-            told.turn(e.Answered(request_, outcome), (request_,))
+            told.on_step(e.Answered(request_, outcome), (request_,))
         if isinstance(outcome, SAYS_NOTHING):
             last = history.story("n").last_error
             assert last is not None and last.text == f"{TROUBLES[type(outcome)][0]}{outcome.why}"

@@ -342,8 +342,8 @@ def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
         import asyncio, os, sys
         from pathlib import Path
         from supervisor.config import load
-        from supervisor.daemon import Daemon, boottime
-        from supervisor.log import Log
+        from supervisor.daemon.loop import Daemon, boottime
+        from supervisor.telemetry.log import Log
 
         async def main():
             def read():

@@ -15,8 +15,8 @@ from supervisor.hooks.output import (
     LINE_BYTES_MAX,
     LINES_MAX,
     LINES_WINDOW_S,
-    Allowance,
     Drain,
+    LineBudget,
     Lines,
     printable,
 )
@@ -32,7 +32,7 @@ class Clock:
 
 
 def lines_of(emit: Callable[[str], None], clock: Clock | None = None) -> Lines:
-    return Lines(emit, Allowance(clock or Clock()))
+    return Lines(emit, LineBudget(clock or Clock()))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
@@ -78,7 +78,7 @@ def test_dropped_lines_are_counted_at_the_end_too() -> None:
 
 def test_both_streams_of_an_attempt_share_one_allowance() -> None:
     seen: list[str] = []
-    allowance = Allowance(Clock())
+    allowance = LineBudget(Clock())
     out, err = Lines(seen.append, allowance), Lines(seen.append, allowance)
     out.feed(b"out\n" * (LINES_MAX - 1))
     err.feed(b"err\n" * 10)
@@ -117,7 +117,7 @@ def test_a_flood_is_read_at_a_pace_and_not_as_fast_as_it_comes(flood: list[str])
     """Reading all that a child can write would take a core, and other elections need it."""
 
     async def main() -> None:
-        lines = CountingLines(lambda text: None, Allowance(Clock()))
+        lines = CountingLines(lambda text: None, LineBudget(Clock()))
         with subprocess.Popen(flood, stdout=subprocess.PIPE, bufsize=0) as child:
             assert child.stdout is not None
             began_at = time.monotonic()

@@ -146,7 +146,7 @@ def test_users_are_looked_up_when_they_are_learnt_and_not_when_on_lose_is_due(di
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
-            one.hooks.learn(settings)
+            one.hooks.preload_users(settings)
             directory.touch()
             return await one.run(settings.on_lose[0].call)
 
@@ -160,7 +160,7 @@ def test_a_directory_of_users_that_hangs_fails_the_hook_and_stops_nothing_for_lo
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
-            one.hooks.learn(settings)
+            one.hooks.preload_users(settings)
             return await one.run(settings.on_lose[0].call)
 
     ok, detail = asyncio.run(main())
@@ -172,7 +172,7 @@ def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
-            one.hooks.learn(settings)
+            one.hooks.preload_users(settings)
             return await one.run(settings.on_lose[0].call)
 
     assert asyncio.run(main()) == (False, "cannot start: unknown user 'nobody-such'")
@@ -188,7 +188,7 @@ def test_a_look_up_that_cannot_be_made_while_users_are_learnt_harms_nothing(
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
-            one.hooks.learn(settings)
+            one.hooks.preload_users(settings)
             return await one.run(settings.on_lose[0].call)
 
     assert asyncio.run(main()) == (False, "cannot start: No such file or directory: getent")

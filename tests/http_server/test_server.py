@@ -258,7 +258,7 @@ def test_answers_that_nobody_takes_are_kept_for_so_many_clients_only() -> None:
         for _, writer in streams:
             writer.close()
 
-    served(test, replace(PATIENT, takers_max=2))
+    served(test, replace(PATIENT, slow_readers_max=2))
 
 
 def test_however_many_ask_at_once_the_loop_goes_on_between_them() -> None:

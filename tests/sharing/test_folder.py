@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.consul.client import Exchanges, shared_prefixes
+from supervisor.consul.client import ConsulClient, shared_prefixes
 from supervisor.consul.shared import WATCHES_MAX
 from supervisor.consul.spacing import BURST, EVERY_S
 from supervisor.core.actions import ReadKey, WatchKey
@@ -48,7 +48,7 @@ Play = Callable[["Asker"], Awaitable[None]]
 class Asker:
     """Asks through exchanges as the daemon does."""
 
-    def __init__(self, exchanges: Exchanges) -> None:
+    def __init__(self, exchanges: ConsulClient) -> None:
         self.exchanges = exchanges
 
     def watch(
@@ -74,7 +74,7 @@ class Asker:
 
 def played(play: Play, settings: Config) -> None:
     async def run() -> None:
-        exchanges = Exchanges(settings, lambda level, event, why: None, boottime)
+        exchanges = ConsulClient(settings, lambda level, event, why: None, boottime)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await play(Asker(exchanges))

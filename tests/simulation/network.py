@@ -11,7 +11,7 @@ from typing import Protocol
 
 import requests
 
-from supervisor.consul.codec import Consul
+from supervisor.consul.codec import Codec
 from supervisor.core.actions import CreateSession, Request, Write
 from supervisor.core.events import Outcome, Unknown
 from supervisor.devagent.messages import Answer, Waiting
@@ -41,7 +41,7 @@ class Exchange:
     """One request on its way. ``finished`` is told the outcome, once."""
 
     def __init__(
-        self, network: "Network", consul: Consul, request: Request, finished: Callable[[Outcome], None]
+        self, network: "Network", consul: Codec, request: Request, finished: Callable[[Outcome], None]
     ) -> None:
         self.request = request
         self.consul = consul
@@ -86,7 +86,7 @@ class Network:
         self._exchanges: list[Exchange] = []
 
     def send(
-        self, consul: Consul, request: Request, timeout_s: float, finished: Callable[[Outcome], None]
+        self, consul: Codec, request: Request, timeout_s: float, finished: Callable[[Outcome], None]
     ) -> None:
         """Begin the exchange; it ends after ``timeout_s`` at the latest."""
         exchange = Exchange(self, consul, request, finished)

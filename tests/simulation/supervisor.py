@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from supervisor.consul.codec import Consul
+from supervisor.consul.codec import Codec
 from supervisor.consul.token import Token
 from supervisor.core.actions import (
     Action,
@@ -40,8 +40,8 @@ from supervisor.core.events import (
     Tick,
 )
 from supervisor.core.settings import Wanted
-from supervisor.daemon.driver import Driver
-from supervisor.daemon.restore import Origin, start
+from supervisor.daemon.driver import Driver, Effects
+from supervisor.daemon.restore import ProcessIdentity, restore
 from supervisor.hooks.leftovers import Group
 from tests.simulation.children import Child, Started
 from tests.simulation.disk import CONSUL
@@ -84,14 +84,22 @@ class Supervisor:
         self.still = False
         self.stopping = False
         self._machine = machine
-        self._consul = Consul(CONSUL, CONSUL.address, Token(CONSUL))
+        self._consul = Codec(CONSUL, CONSUL.address, Token(CONSUL))
         self._backlog: list[Callable[[], None]] = []
         self._wakes = 0
         recorded = machine.end_leftovers(machine.disk.open(machine.identity))
         records = {} if recorded is None else {ITEM: recorded}
         wanted = [Wanted(machine.settings, machine.dice.random())]
-        begun = start(wanted, records, Origin(instance, machine.identity, self.now()))
-        self.driver = Driver(Contenders(begun.contenders, begun.successors), self)
+        begun = restore(wanted, records, ProcessIdentity(instance, machine.identity, self.now()))
+        effects: Effects = {
+            PrepareWrite: self.prepare,
+            StartHook: self.start_hook,
+            KillHook: self.kill_hook,
+            StartRun: self.start_run,
+            StopRun: self.stop_run,
+            Finished: self.finished,
+        }
+        self.driver = Driver(Contenders(begun.contenders, begun.successors), self, effects)
 
     @property
     def contender(self) -> Contender:
@@ -207,7 +215,7 @@ class Supervisor:
         if wake == self._wakes:
             self.deliver(Tick())
 
-    def tell(self, event: Event, actions: list[Action]) -> None:
+    def observe(self, event: Event, actions: list[Action]) -> None:
         """Into the table; and the judges look."""
         machine = self._machine
         machine.trace.turn(machine.schedule.now, machine.name, event, actions)

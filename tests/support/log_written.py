@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from supervisor.telemetry.log import Level, Log
-from supervisor.telemetry.log.sink import Outlet
+from supervisor.telemetry.log.sink import NonBlockingWriter
 
 
 class Written:
@@ -14,7 +14,7 @@ class Written:
     def __init__(self, level: Level = "debug", form: str = "json", *, journal: bool = False) -> None:
         self.now = 0.0
         self._file = os.fdopen(os.memfd_create("log"), "rb")
-        self.log = Log(level, form, lambda: self.now, Outlet(self._file.fileno()), journal=journal)
+        self.log = Log(level, form, lambda: self.now, NonBlockingWriter(self._file.fileno()), journal=journal)
 
     def __del__(self) -> None:
         self._file.close()

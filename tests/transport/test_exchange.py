@@ -34,7 +34,7 @@ def only_answer(script: list[Step], method: str = "GET", lag_s: float = 0.0) -> 
     async def scenario(url: str) -> requests.Response:
         async with transport(url) as it:
             request = requests.Request(method, url + "/path").prepare()
-            return await it.exchange(request, timeout_s=PATIENT_S, fresh=False, lag=lambda: lag_s)
+            return await it.exchange(request, timeout_s=PATIENT_S, fresh=False, delay=lambda: lag_s)
 
     with Peer(script) as peer:
         return asyncio.run(scenario(peer.url))
@@ -136,7 +136,7 @@ def test_a_lag_beyond_the_time_for_the_answer_is_a_timeout() -> None:
 
         async def scenario() -> ExchangeFailed:
             async with transport(peer.url) as it:
-                late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, lag=lambda: PATIENT_S)
+                late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, delay=lambda: PATIENT_S)
                 return await failure_of(late)
 
         assert asyncio.run(scenario()).kind is FailureKind.TIMEOUT
@@ -150,7 +150,10 @@ def test_an_answer_is_heard_before_whoever_awaits_it_is_woken() -> None:
         async with transport(url) as it:
             for _ in range(2):
                 under_way = it.exchange(
-                    get(url), timeout_s=PATIENT_S, fresh=False, heard=lambda response: told.append("heard")
+                    get(url),
+                    timeout_s=PATIENT_S,
+                    fresh=False,
+                    on_response=lambda response: told.append("heard"),
                 )
                 told.append("sent")
                 await under_way
@@ -183,7 +186,7 @@ def test_what_is_asked_as_an_answer_is_heard_goes_over_the_same_connection() -> 
                 answers.append(response.content)
                 ask(it) if len(answers) < 5 else all_told.set()
 
-            exchange = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=heard)
+            exchange = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard)
             asked.append(asyncio.create_task(exchange))
 
         async with transport(url) as it:
@@ -201,7 +204,7 @@ def test_no_answer_is_not_heard() -> None:
 
     async def scenario(url: str) -> ExchangeFailed:
         async with transport(url) as it:
-            cut_off = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=heard.append)
+            cut_off = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard.append)
             return await failure_of(cut_off)
 
     with Peer([READ, send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal"), CLOSE]) as peer:
@@ -219,7 +222,7 @@ def test_an_answer_that_comes_as_its_task_is_cancelled_is_not_heard() -> None:
         loop.set_exception_handler(lambda _, what: bugs.append(what))
         async with transport(url) as it:
             await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)  # now a connection is kept
-            under_way = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=heard.append)
+            under_way = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard.append)
             task = asyncio.create_task(under_way)
             time.sleep(LAG_S)  # the loop stands still: the answer is there, and has not been read
             loop.call_soon(task.cancel)
@@ -241,7 +244,7 @@ def test_a_bug_of_whoever_hears_an_answer_is_told_to_the_loop() -> None:
     async def scenario(url: str) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, what: bugs.append(what["exception"]))
         async with transport(url) as it:
-            await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, heard=fails)
+            await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=fails)
 
     with Peer(SERVES) as peer:
         asyncio.run(scenario(peer.url))

@@ -19,7 +19,7 @@ from supervisor.core.tenure import Phase, Tenure
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.history import ATTEMPTS_MAX, DENIED_S, TRANSITIONS_MAX, History
 from supervisor.telemetry.metrics import Metrics
-from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, Facts, Status
+from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, DaemonInfo, Status
 from supervisor.web import Routes
 from tests.core.play import ROOM_S, contender
 
@@ -36,7 +36,7 @@ class Stage:
         one = new_contender(contender(), spread=0.0, instance="i")
         self.node = Contenders([replace(one, **changes)])
         self.history = History(lambda: NOON + self.now, lambda: self.now)
-        facts = Facts("0.1.0", "vm", 1, None, "http://127.0.0.1:8500")
+        facts = DaemonInfo("0.1.0", "vm", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, lambda: NOON + self.now, lambda: self.now)
         metrics = Metrics(self.status, self.history, lambda: self.now, lambda: NOON + self.now)
         self.routes = Routes(self.status, metrics)
@@ -62,17 +62,17 @@ class Stage:
     ) -> StartHook:
         context = HookContext(event, "n", "k", Reason.ACQUIRED, f"t{number}-{event}")
         start = StartHook(hook, attempt, context)
-        self.history.turn(e.Tick(), [start])
+        self.history.on_step(e.Tick(), [start])
         return start
 
     def ends(self, start: StartHook, *, ok: bool = True, detail: str = "exit 0") -> None:
-        self.history.turn(e.HookEnded(start, ok, detail), [])
+        self.history.on_step(e.HookEnded(start, ok, detail), [])
 
     def becomes(self, role: Role, reason: str = "") -> None:
-        self.history.turn(e.Tick(), [a.RoleChanged("n", role, reason)])
+        self.history.on_step(e.Tick(), [a.RoleChanged("n", role, reason)])
 
     def answers(self, outcome: e.Outcome) -> None:
-        self.history.turn(e.Answered(a.ReadKey("n", self.now, 3.0, "k"), outcome), [])
+        self.history.on_step(e.Answered(a.ReadKey("n", self.now, 3.0, "k"), outcome), [])
 
 
 # --- whether it holds ----------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_of_what_the_file_has_no_more_nothing_is_kept() -> None:
     for wanted, kept in (("n", 1), ("other", 0)):
         stage = Stage()
         stage.becomes(Role.HOLDING, "acquired")
-        stage.history.keep({wanted})
+        stage.history.retain({wanted})
         assert len(stage.item["transitions"]) == kept
 
 
@@ -202,11 +202,11 @@ def test_a_run_child_is_a_transition_of_its_own_that_fails_unless_it_was_asked_t
     for asked in (True, False):
         stage = Stage()
         run = a.StartRun(contender_run(), HookContext("acquire", "n", "k", Reason.ACQUIRED, "s-run"))
-        stage.history.turn(e.Tick(), [run])
+        stage.history.on_step(e.Tick(), [run])
         assert stage.item["transitions"][0]["hooks"][0]["result"] == "running"
         assert stage.item["last_hook"] is None
-        stage.history.turn(e.Tick(), [a.StopRun(run)] if asked else [])
-        stage.history.turn(e.RunEnded(run, "exit 1"), [])
+        stage.history.on_step(e.Tick(), [a.StopRun(run)] if asked else [])
+        stage.history.on_step(e.RunEnded(run, "exit 1"), [])
         assert stage.item["transitions"][0]["hooks"][0]["result"] == ("ok" if asked else "failed")
 
 
@@ -256,7 +256,7 @@ def test_consul_did_not_answer_once_it_does() -> None:
 def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
     stage = Stage()
     stage.answers(e.Denied("Permission denied"))
-    stage.history.turn(
+    stage.history.on_step(
         e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), e.SessionAlive()), []
     )
     assert stage.item["last_error"]["text"] == "Consul refuses: Permission denied"
@@ -277,9 +277,9 @@ def test_a_failed_hook_is_over_when_one_for_the_same_event_succeeds(event: str) 
 def test_a_record_that_could_not_be_written_is_over_when_it_is() -> None:
     stage = Stage()
     write = a.WriteRecord("n", a.EMPTY_RECORD, contender())
-    stage.history.turn(e.RecordWritten(write, "no space left"), [])
+    stage.history.on_step(e.RecordWritten(write, "no space left"), [])
     assert stage.item["last_error"]["text"] == "cannot be recorded: no space left"
-    stage.history.turn(e.RecordWritten(write, ""), [])
+    stage.history.on_step(e.RecordWritten(write, ""), [])
     assert stage.item["last_error"]["text"] == "could not be recorded: no space left"
 
 
@@ -302,7 +302,7 @@ def test_a_refused_token_is_red_until_it_is_taken_or_nobody_asks_any_more() -> N
 def test_one_key_that_is_denied_beside_others_that_are_not_stays_red() -> None:
     stage = Stage()
     stage.answers(e.Denied("Permission denied"))
-    stage.history.turn(
+    stage.history.on_step(
         e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("n")), e.SessionAlive()), []
     )
     assert stage.code("/healthz") == 503
@@ -350,10 +350,10 @@ def test_a_stuck_item_names_the_hook_that_failed_and_the_command() -> None:
     stage = Stage(tenure=replace(TENURE, phase=Phase.STUCK), role=Role.STUCK)
     then = "; see that nothing of it still acts, then run: consul-supervisor recover n"
     before = "n is stuck: on_lose failed before this process began, as the log of that time tells"
-    assert stage.status.troubles() == [f"{before}{then}"]
+    assert stage.status.problems() == [f"{before}{then}"]
     hook = replace(HOOK, name="on_lose[0]")
     stage.ends(stage.begins("lose", hook=hook), ok=False, detail="exit 1")
-    assert stage.status.troubles() == [f"n is stuck: on_lose[0] failed: exit 1{then}"]
+    assert stage.status.problems() == [f"n is stuck: on_lose[0] failed: exit 1{then}"]
 
 
 def test_the_reason_of_a_loss_is_that_which_became_known_last() -> None:

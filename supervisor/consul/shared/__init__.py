@@ -12,17 +12,17 @@ for that key alone.
 
 from supervisor.consul.shared.grouping import WATCHES_MAX, prefixes_for, questions_of
 from supervisor.consul.shared.listing import LOCK_FLAGS, NO_FLAGS, Listing, listed, view_of
-from supervisor.consul.shared.watcher import ALONE, READ_S, Folder, Question
+from supervisor.consul.shared.watcher import ASK_SINGLY, READ_S, ListQuery, PrefixWatcher
 
 __all__ = [
     "LOCK_FLAGS",
     "NO_FLAGS",
-    "ALONE",
+    "ASK_SINGLY",
     "READ_S",
     "WATCHES_MAX",
-    "Folder",
+    "PrefixWatcher",
     "Listing",
-    "Question",
+    "ListQuery",
     "listed",
     "prefixes_for",
     "questions_of",

@@ -1,4 +1,4 @@
-"""What Consul says of all keys below a prefix. Raises Unreadable for whatever is not its answer."""
+"""What Consul says of all keys below a prefix. Raises MalformedResponse for whatever is not its answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 import requests
 
-from supervisor.consul.responses import Unreadable, index_of, json_of, number, text, value_of
+from supervisor.consul.responses import MalformedResponse, index_of, json_of, number, text, value_of
 from supervisor.core.events import KeyView, Unknown
 
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
@@ -30,7 +30,7 @@ class Listing:
         """What a question for this key alone would be answered; it must be listed."""
         try:
             return view_of(self.entries[key], self.entries[key]["ModifyIndex"])
-        except Unreadable as error:
+        except MalformedResponse as error:
             return Unknown(f"not an answer of Consul: {error}")
 
 
@@ -41,7 +41,7 @@ def listed(response: requests.Response, prefix: str) -> Listing:
         return Listing(index, {})
     entries = {text(entry, "Key"): entry for entry in json_of(response, list)}
     if not all(key.startswith(prefix) and number(entry, "ModifyIndex") for key, entry in entries.items()):
-        raise Unreadable("another key than was asked for")
+        raise MalformedResponse("another key than was asked for")
     return Listing(index, entries)
 
 

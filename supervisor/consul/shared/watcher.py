@@ -28,17 +28,17 @@ ALONE_S = 60.0  # where a list cannot be had (too large, forbidden) each asks al
 LATEST_S = WAIT_S * 17 / 16 + 2.0  # until the next answer, at the latest
 
 
-class Alone(Enum):
-    """No answer, but how to get one: by a question of one's own."""
+class AskSingly(Enum):
+    """No answer: the caller must query this key by itself."""
 
-    ALONE = "alone"
+    ASK_SINGLY = "alone"
 
 
-ALONE = Alone.ALONE
+ASK_SINGLY = AskSingly.ASK_SINGLY
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ListQuery:
     """For all keys below the prefix. ``index`` None: answered at once, else when it has passed."""
 
     prefix: str
@@ -48,12 +48,12 @@ class Question:
     timeout_s: float
 
 
-Ask = Callable[[Question], Awaitable[Listing | Unknown | Denied | None]]
+Ask = Callable[[ListQuery], Awaitable[Listing | Unknown | Denied | None]]
 """None: there is no such list to be had."""
-_Waiting = dict[WatchKey | ReadKey, "asyncio.Future[Outcome | Alone]"]
+_Waiting = dict[WatchKey | ReadKey, "asyncio.Future[Outcome | AskSingly]"]
 
 
-class Folder:
+class PrefixWatcher:
     """Asks for all keys below one prefix. ``ask`` is the exchange, ``clock`` the core's, in seconds."""
 
     def __init__(self, prefix: str, ask: Ask, clock: Callable[[], float]) -> None:
@@ -69,30 +69,30 @@ class Folder:
         self._spacing = Spacing()
         self._watching: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._alone_until = float("-inf")
+        self._singly_until = float("-inf")
 
     @property
     def is_shared(self) -> bool:
         """Whether questions may be asked together now."""
-        return self._clock() >= self._alone_until
+        return self._clock() >= self._singly_until
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody waits here."""
         return not self._watchers and not self._readers
 
-    def tell(self, key: str, outcome: Outcome) -> None:
+    def observe(self, key: str, outcome: Outcome) -> None:
         """What a question for that key alone was answered."""
         if isinstance(outcome, KeyView) and not outcome.present:
             self._absent[key] = outcome.index
 
-    async def answer(self, request: WatchKey | ReadKey) -> Outcome | Alone:
+    async def answer(self, request: WatchKey | ReadKey) -> Outcome | AskSingly:
         """The answer to this question, within its time; or that it is to be asked alone, now."""
         if isinstance(request, WatchKey) and request.index and self._has_missed(request):
-            return ALONE
+            return ASK_SINGLY
         watches = isinstance(request, WatchKey) and request.index > 0
         waiting = self._watchers if watches else self._readers
-        future: asyncio.Future[Outcome | Alone] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Outcome | AskSingly] = asyncio.get_running_loop().create_future()
         waiting[request] = future
         if watches:
             self._watch()
@@ -128,20 +128,20 @@ class Folder:
         while self._watchers:
             pause_s = IDLE_PAUSE_S if self._idle_wakes > IDLE_WAKES_MAX else REARM_S
             await asyncio.sleep(max(pause_s, self._spacing.wait_s(self._clock())))
-            aboard = frozenset(self._watchers)
-            if not aboard:
+            subscribers = frozenset(self._watchers)
+            if not subscribers:
                 return
-            consistent = any(isinstance(each, WatchKey) and each.consistent for each in aboard)
-            asked = Question(self._prefix, self._index, WAIT_S, consistent, WATCH_S)
+            consistent = any(isinstance(each, WatchKey) and each.consistent for each in subscribers)
+            asked = ListQuery(self._prefix, self._index, WAIT_S, consistent, WATCH_S)
             answer = await self._ask(asked)
             if isinstance(answer, Listing):
-                self._hear(answer, aboard)
+                self._hear(answer, subscribers)
                 continue
             self._index = 0
             self._fail(self._watchers, answer)
             await asyncio.sleep(FAILED_PAUSE_S)
 
-    def _hear(self, listing: Listing, aboard: frozenset[WatchKey | ReadKey]) -> None:
+    def _hear(self, listing: Listing, subscribers: frozenset[WatchKey | ReadKey]) -> None:
         self._index = 0 if listing.index < self._index else listing.index
         self._shown = listing.indexes
         news = 0
@@ -150,10 +150,12 @@ class Folder:
             modified = self._shown.get(request.key)
             known = self._absent.get(request.key, 0) if modified is None else modified
             ends = self._clock() + LATEST_S > request.at + request.timeout_s
-            if not ends and (known == request.index or (request not in aboard and known < request.index)):
+            if not ends and (
+                known == request.index or (request not in subscribers and known < request.index)
+            ):
                 continue
-            seen = request in aboard and modified is not None
-            _give(future, listing.outcome(request.key) if seen else ALONE)
+            seen = request in subscribers and modified is not None
+            _give(future, listing.outcome(request.key) if seen else ASK_SINGLY)
             news += 1
         self._idle_wakes = 0 if news else self._idle_wakes + 1
 
@@ -165,25 +167,25 @@ class Folder:
 
     async def _go_on_reading(self) -> None:
         await asyncio.sleep(0)  # others of this turn of the loop
-        while aboard := {each: future for each, future in self._readers.items() if not future.done()}:
-            if len(aboard) == 1:
-                _give(next(iter(aboard.values())), ALONE)
+        while subscribers := {each: future for each, future in self._readers.items() if not future.done()}:
+            if len(subscribers) == 1:
+                _give(next(iter(subscribers.values())), ASK_SINGLY)
                 continue
-            left_s = min(READ_S, min(each.at + each.timeout_s for each in aboard) - self._clock())
-            answer = await self._ask(Question(self._prefix, None, 0.0, True, max(0.0, left_s)))
+            left_s = min(READ_S, min(each.at + each.timeout_s for each in subscribers) - self._clock())
+            answer = await self._ask(ListQuery(self._prefix, None, 0.0, True, max(0.0, left_s)))
             if not isinstance(answer, Listing):
-                self._fail(aboard, answer)
+                self._fail(subscribers, answer)
                 continue
-            for request, future in aboard.items():
+            for request, future in subscribers.items():
                 is_there = request.key in answer.entries
-                _give(future, answer.outcome(request.key) if is_there else ALONE)
+                _give(future, answer.outcome(request.key) if is_there else ASK_SINGLY)
 
     def _fail(self, waiting: _Waiting, outcome: Unknown | Denied | None) -> None:
         """What silence means is for each to say; where there is no list each asks alone for a while."""
         if outcome is None:
-            self._alone_until = self._clock() + ALONE_S
+            self._singly_until = self._clock() + ALONE_S
         for future in waiting.values():
-            _give(future, ALONE if outcome is None else outcome)
+            _give(future, ASK_SINGLY if outcome is None else outcome)
 
 
 def _started(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -199,6 +201,6 @@ def _surface(task: asyncio.Task[None]) -> None:
         asyncio.get_running_loop().call_exception_handler(told)
 
 
-def _give(future: "asyncio.Future[Outcome | Alone]", outcome: Outcome | Alone) -> None:
+def _give(future: "asyncio.Future[Outcome | AskSingly]", outcome: Outcome | AskSingly) -> None:
     if not future.done():
         future.set_result(outcome)

@@ -51,12 +51,12 @@ from supervisor.core.events import (
 )
 from supervisor.core.tenure import ORDERED
 from supervisor.hooks import HookLine
-from supervisor.hooks.output import Allowance
+from supervisor.hooks.output import LineBudget
 from supervisor.telemetry.log.format import PRIORITIES, logger, reaches_journal
 from supervisor.telemetry.log.names import Level, Name
 from supervisor.telemetry.log.notices import Notices
-from supervisor.telemetry.log.recurring import Troubles
-from supervisor.telemetry.log.sink import Outlet
+from supervisor.telemetry.log.recurring import RecurringFailures
+from supervisor.telemetry.log.sink import NonBlockingWriter
 from supervisor.telemetry.stuck import failure_of, remedy, why_stuck
 
 __all__ = ["Level", "Log", "Name", "reaches_journal"]
@@ -77,17 +77,17 @@ class Log:
         level: Level,
         form: str,
         clock: Callable[[], float],
-        outlet: Outlet | None = None,
+        outlet: NonBlockingWriter | None = None,
         *,
         journal: bool = False,
     ) -> None:
         self._clock = clock
-        self._outlet = Outlet(STANDARD_ERROR) if outlet is None else outlet
+        self._outlet = NonBlockingWriter(STANDARD_ERROR) if outlet is None else outlet
         self._journal = journal
         self.adjust(level, form)
-        self._troubles = Troubles(self._say, clock)
+        self._troubles = RecurringFailures(self._say, clock)
         self._notices = Notices(self._say, clock)
-        self._output = Allowance(clock, OUTPUT_LINES_MAX)
+        self._output = LineBudget(clock, OUTPUT_LINES_MAX)
         self._begun_at: dict[StartHook | StartRun, float] = {}
         self._lose_failures: dict[str, str] = {}
 
@@ -105,14 +105,14 @@ class Log:
         """What may fail again at once, and then is told once: see ``troubles.KINDS``."""
         self._troubles.failed(event, item, why)
 
-    def works(self, event: Name, item: str) -> None:
+    def recovered(self, event: Name, item: str) -> None:
         """That has not failed this time."""
-        self._troubles.works(event, item)
+        self._troubles.recovered(event, item)
 
-    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """What happened and what was decided, as far as it is worth a line."""
-        self._troubles.look()
-        self._notices.look()
+        self._troubles.tick()
+        self._notices.tick()
         if not self._output.exhausted:
             self._tell_dropped_output()
         self._happened(event)
@@ -185,7 +185,7 @@ class Log:
     def _checked(self, item: str, detail: str, *, ok: bool) -> None:
         """A check ends every few seconds: what is worth a line is that its result has changed."""
         if ok:
-            self.works("check-failed", item)
+            self.recovered("check-failed", item)
         else:
             self.failed("check-failed", item, detail)
 
@@ -195,7 +195,7 @@ class Log:
         for name in _TROUBLE.values():
             if name != trouble:
                 for works in (type(request), *endpoint_of(request).shows):
-                    self._troubles.works(name, item, in_words(works.__name__), since=request.at)
+                    self._troubles.recovered(name, item, in_words(works.__name__), since=request.at)
         match outcome:
             case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why) | SessionAltered(why):
                 self.line("debug", "exchange-failed", item=item, kind=kind, why=why)
@@ -226,8 +226,8 @@ class Log:
             case CannotStart():
                 self._cannot_start(action)
             case Finished(item, clean=clean):
-                self._troubles.gone(item)
-                self._notices.gone(item)
+                self._troubles.forget_item(item)
+                self._notices.forget_item(item)
                 self._lose_failures.pop(item, None)
                 if not clean:
                     self.line("error", "finished-stuck", item=item, remedy=remedy(item, ended=True))

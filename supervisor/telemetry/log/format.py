@@ -11,7 +11,7 @@ from typing import Any, TextIO, cast
 import structlog
 
 from supervisor.telemetry.log.names import Level
-from supervisor.telemetry.log.sink import Outlet
+from supervisor.telemetry.log.sink import NonBlockingWriter
 
 PRIORITIES: dict[Level, int] = {"error": 3, "warning": 4, "info": 6, "debug": 7}  # syslog(3)'s
 
@@ -25,7 +25,7 @@ def reaches_journal(fd: int, environ: Mapping[str, str]) -> bool:
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
-def logger(form: str, stream: Outlet, *, journal: bool) -> Any:
+def logger(form: str, stream: NonBlockingWriter, *, journal: bool) -> Any:
     """Writes events with their fields to the stream."""
     console = form == "console" or (form == "auto" and stream.isatty())
     renderer: Callable[..., Any] = structlog.processors.JSONRenderer()

@@ -34,13 +34,13 @@ class Notices:
             self._told[item] = notice
             self._say("warning", "notice", {"item": item, "why": notice})
 
-    def look(self) -> None:
+    def tick(self) -> None:
         """Tell what has been over for long enough."""
         now = self._clock()
         for item in [item for item, since in self._over_since.items() if now - since >= SETTLE_S]:
             self._end(item)
 
-    def gone(self, item: str) -> None:
+    def forget_item(self, item: str) -> None:
         """Forget an item that has ended; what was over is told."""
         if item in self._over_since:
             self._end(item)

@@ -95,7 +95,7 @@ class _Trouble:
         return fields
 
 
-class Troubles:
+class RecurringFailures:
     """All kinds of trouble. ``say`` writes a line; ``clock`` in seconds."""
 
     def __init__(
@@ -113,19 +113,19 @@ class Troubles:
         if trouble.is_due(now):
             self._tell(name, now)
 
-    def works(self, name: Name, item: str, what: str = "", *, since: float | None = None) -> None:
+    def recovered(self, name: Name, item: str, what: str = "", *, since: float | None = None) -> None:
         """It did not fail this time; ``since``: nor at that time, when its answer was asked for."""
         trouble = self._troubles[name]
         if trouble.failing.pop((item, what), None) is not None:
             self._end_if_over(name, self._clock() if since is None else since)
 
-    def gone(self, item: str) -> None:
+    def forget_item(self, item: str) -> None:
         """Nothing of this item is tried any more; of what nobody else suffers from no end is known."""
         for trouble in self._troubles.values():
             for about in [about for about in trouble.failing if about[0] == item]:
                 del trouble.failing[about]
 
-    def look(self) -> None:
+    def tick(self) -> None:
         """Time has passed."""
         now = self._clock()
         if now < self._look_at:

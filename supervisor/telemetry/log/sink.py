@@ -15,7 +15,7 @@ RETRY_S = 0.1
 LAST_WAIT_MS = 200  # for the last lines, when the process ends
 
 
-class Outlet:
+class NonBlockingWriter:
     """A file, as far as a logger needs one."""
 
     def __init__(self, fd: int) -> None:

@@ -46,9 +46,9 @@ class Metrics(Collector):
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
-    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """An event, and what was done about it."""
-        self._totals.turn(event, actions)
+        self._totals.on_step(event, actions)
 
     def reloaded(self, ok: bool) -> None:
         """The configuration was read again; when it was refused, the one before it stays in force."""
@@ -90,7 +90,7 @@ class Metrics(Collector):
         yield single("consul_answered_timestamp_seconds", meaning, at)
 
     def _of_daemon(self) -> Iterator[Metric]:
-        yield single("healthy", "1 while /healthz is green.", not self._status.troubles())
+        yield single("healthy", "1 while /healthz is green.", not self._status.problems())
         meaning = "0 after a reload that was refused, until one succeeds."
         yield single("config_reload_success", meaning, self._load_succeeded)
         meaning = "When the configuration in force was read, as Unix time."

@@ -68,7 +68,7 @@ class Totals:
 
     # --- what happens ------------------------------------------------------------------------------
 
-    def turn(self, event: Event, actions: Sequence[Action]) -> None:
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """An event, and what was done about it."""
         match event:
             case Answered(request, outcome):
