@@ -282,7 +282,7 @@ def test_every_event_that_needs_somebody_is_named() -> None:
         "token-file",  # security.md, as `tls-files`
         "tls-files",
         "role",
-        "leftover",
+        "leftover-process",
         "consul-refused",
     }
     assert errors <= page, errors - page

@@ -75,7 +75,7 @@ class Records:
                 records[name] = record = replace(record, groups=(*record.groups, *also))
                 groups += record.groups
         for trouble in kill_leftovers(groups, transitions, within_s=KILL_WITHIN_S) if groups else ():
-            self._log.line("error", "leftover", why=trouble)
+            self._log.line("error", "leftover-process", why=trouble)
 
     def _marks(self, record: Recorded | Unreadable) -> Iterator[str]:
         """The transitions whose processes must end. What a record that cannot be read was about, its

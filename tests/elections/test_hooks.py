@@ -236,5 +236,5 @@ def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene
     a.wait_line("check-failed")
     fit.touch()
     assert scene.wait_leader() == "a"
-    a.wait_line("check-succeeds")
+    a.wait_line("check-recovered")
     assert len(a.lines("check-failed")) == 1

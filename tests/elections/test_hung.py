@@ -55,7 +55,7 @@ def test_hooks_that_hang_delay_no_other_election(scene: Scene, far: Path) -> Non
             a.wait_line("hook-failed", item=f"{scene.name}-2", hook=hook, reason="leader-changed")
         a.wait_line("check-failed", item=f"{scene.name}-3")
         hand_over(scene, a)
-        assert not a.lines("stood-still")
+        assert not a.lines("event-loop-stalled")
 
 
 @pytest.mark.long
@@ -117,7 +117,7 @@ def test_a_state_dir_that_hangs_delays_no_on_lose(scene: Scene) -> None:
         scene.agent.session_destroy(scene.session_of("a"))
         scene.wait(node="a", event="lose", stage="end")
         assert "did not answer within 0.25 s" in a.wait_line("journal-failed")["why"]
-    a.wait_line("journal-works")
+    a.wait_line("journal-recovered")
 
 
 @pytest.mark.long

@@ -33,7 +33,7 @@ def test_a_holder_that_stood_still_within_its_lease_goes_on(scene: Scene) -> Non
     a = scene.leader("a", **LONG)
     with stopped(a):
         passes(2.6)
-    a.wait_line("stood-still")
+    a.wait_line("event-loop-stalled")
     passes(1.0)
     assert scene.calls("a") == ["acquire acquired"]
 
@@ -74,7 +74,7 @@ def test_a_waiter_that_stood_still_takes_no_key_by_old_news(scene: Scene) -> Non
         assert a.stop() == 0
         assert scene.wait_leader(but="a") == "c"
         passes(2.6)
-    b.wait_line("stood-still")
+    b.wait_line("event-loop-stalled")
     scene.wait_told_leader("b", "c")
     assert scene.calls("b") == []
     assert c.running
@@ -94,7 +94,7 @@ def test_a_win_while_it_stands_still_begins_nothing_before_consul_says_so_again(
         unread.release()
         passes(2.6)
     a.wait_line("role", role="holding")
-    resumed = a.wait_line("stood-still")["time"]
+    resumed = a.wait_line("event-loop-stalled")["time"]
     reads = [line["time"] for line in a.lines("request", kind="read key") if line["time"] >= resumed]
     began = a.lines("hook-started", event_kind="acquire")[0]["time"]
     assert reads and reads[0] <= began
@@ -121,7 +121,7 @@ def test_on_acquire_that_ended_while_it_stood_still_is_followed_by_nothing_on_ol
     with stopped(a):
         passes(2.6)
     scene.wait(node="a", hook="second", stage="end")
-    resumed = a.wait_line("stood-still")["time"]
+    resumed = a.wait_line("event-loop-stalled")["time"]
     second = a.wait_line("hook-started", hook="on_acquire[1]")
     assert len(a.lines("hook-started", hook="on_acquire[1]")) == 1
     reads = [line["time"] for line in a.lines("request", kind="read key") if line["time"] >= resumed]

@@ -67,7 +67,7 @@ def test_a_restart_in_the_midst_of_a_hook_begins_that_hook_again(node: Node) -> 
     assert node.wait_holds() == session
     assert [event.split()[0] for event in node.events()] == ["begin", "begin", "end"]
     assert node.machine.sh("pgrep -xc sleep").stdout.strip() == "0"
-    assert not node.log("leftover")
+    assert not node.log("leftover-process")
 
 
 def test_a_frozen_supervisor_is_killed_and_goes_on_without_a_hook(node: Node) -> None:

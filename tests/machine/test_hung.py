@@ -29,7 +29,7 @@ def test_a_program_and_a_token_that_hang_delay_no_other_election(node: Node, bes
         until(lambda: node.log("check-failed", item="far"), "the check that hangs fails at its timeout")
         node.destroy(beside)
         node.wait_event("lose session-invalidated")
-        assert node.pid == before and not node.log("stood-still")
+        assert node.pid == before and not node.log("event-loop-stalled")
 
 
 def test_a_start_beside_what_hangs_winds_up_its_records(node: Node, beside: str) -> None:

@@ -165,7 +165,7 @@ class Log:
                 about = _of_hook(started.context) | {"duration_s": self._lasted_s(started)}
                 self.line("info", "run-ended", **about, detail=detail)
             case Stalled(late_s):
-                self.line("warning", "stood-still", late_s=round(late_s, 3))
+                self.line("warning", "event-loop-stalled", late_s=round(late_s, 3))
             case StopAsked(reason):
                 self.line("info", "stopping", reason=reason)
 

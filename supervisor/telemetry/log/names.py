@@ -25,7 +25,7 @@ Name = Literal[
     "token-file",
     "token-renewed",
     "tls-files",
-    "stood-still",
+    "event-loop-stalled",
     "bug",
     # an election's or semaphore's part in it
     "role",
@@ -47,7 +47,7 @@ Name = Literal[
     "run-stopping",
     "run-ended",
     "check-failed",
-    "check-succeeds",
+    "check-recovered",
     # Consul
     "consul-silent",
     "consul-fails",
@@ -66,8 +66,8 @@ Name = Literal[
     "recorded-elsewhere",
     "journal-unreadable",
     "journal-failed",
-    "journal-works",
-    "leftover",
+    "journal-recovered",
+    "leftover-process",
     # the log itself
     "log-lines-dropped",
 ]

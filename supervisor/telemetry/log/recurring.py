@@ -39,8 +39,8 @@ KINDS: dict[Name, Kind] = {
     "consul-refused": Kind("error", "consul-answers", FORGET_S),
     "not-eligible": Kind("warning", "consul-answers", FORGET_S),
     "session-altered": Kind("error", "consul-answers", FORGET_S),
-    "check-failed": Kind("warning", "check-succeeds"),
-    "journal-failed": Kind("error", "journal-works"),
+    "check-failed": Kind("warning", "check-recovered"),
+    "journal-failed": Kind("error", "journal-recovered"),
 }
 
 
