@@ -161,8 +161,8 @@ def test_who_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) ->
     [
         ", but not ended yet (role: ",
         ", but in force only when Consul has confirmed it",
-        ", but it begins when ",
-        "goes on by its former settings",
+        ", but it waits until ",
+        "still runs with its previous settings",
     ],
 )
 def test_what_is_still_to_come_is_told_in_these_words(words: str) -> None:

@@ -71,7 +71,7 @@ class Operator:
         before = self._contenders.by_name.get(name)
         if before is None or (before.role is Role.STOPPED and name in self._contenders.waiting):
             others = ", ".join(sorted(self._contenders.waiting_for(name)))
-            return _cannot(verb, name, f"it begins when {others} has ended, of its name or its key")
+            return _cannot(verb, name, f"it waits until {others} has ended, which has the same name or key")
         if why := _obstacle(verb, before):
             return _cannot(verb, name, why)
         self._dispatch(_EVENTS[verb](name))
@@ -173,7 +173,7 @@ class Operator:
             others = ", ".join(sorted(self._contenders.waiting_for(name)))
             if not others:
                 return ", but the file has changed since"
-            return f", but it begins when {others} has ended"
+            return f", but it waits until {others} has ended"
         if contender.next_settings is None:
             return ""
         return f", but in force only when Consul has confirmed it (role: {contender.role})"

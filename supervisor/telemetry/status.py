@@ -165,17 +165,17 @@ class Status:
         if story.unrecorded:
             yield f"cannot be recorded: {story.unrecorded}"
         if after:
-            yield f"begins when {', '.join(sorted(after))} has ended, of its name or its key"
+            yield f"waits until {', '.join(sorted(after))} has ended, which has the same name or key"
         if contender.departing:
-            yield "is being wound up: the file does not have it as it is on record"
+            yield "is being wound up: the configuration no longer declares it as its record does"
         if contender.next_settings is not None:
-            yield "goes on by its former settings until Consul has confirmed that it holds, or it is wound up"
+            yield "still runs with its previous settings, until Consul confirms that it holds the lock or the tenure ends"
         if contender.tenure is None and contender.rests_until > now and not contender.paused:
             until, ends = when(self._wall() + contender.rests_until - now), "`consul-supervisor resume"
             yield f"rests until {until} after step-down; {ends} {contender.settings.name}` ends the rest"
         if contender.tenure is None and contender.own_losses and contender.rejoin_at > now:
             at = when(self._wall() + contender.rejoin_at - now)
-            yield f"does not contend before {at}, after a loss of its own making"
+            yield f"does not contend before {at}, because its own hook, run or check ended the last tenure"
 
 
 @dataclass(slots=True)

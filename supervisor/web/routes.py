@@ -47,7 +47,9 @@ class Routes:
         """The answer to this request, of any method; at once, but for metrics, which are long."""
         if request.method not in METHODS:
             return refusal(
-                405, f"cannot {request.method} here: this only tells; commands have a socket", ALLOW
+                405,
+                f"method {request.method} not allowed: this endpoint is read-only, commands go to the control socket",
+                ALLOW,
             )
         path = request.target.partition("?")[0]
         found = await self._scraped(request) if path == "/metrics" else self._find(path)

@@ -174,7 +174,7 @@ def test_a_renamed_election_waits_for_the_end_of_the_old_one(scene: Scene) -> No
     a.start()
     lost = scene.wait(node="a", event="lose", stage="end")
     code, why = operate(a, "pause", "renamed")
-    assert code == 0 or "of its name or its key" in why  # it may have begun by then
+    assert code == 0 or "which has the same name or key" in why  # it may have begun by then
     if code == 0:
         assert operate(a, "resume", "renamed") == (0, "")
     until(lambda: scene.calls("a", "renamed"), "the new one leads")

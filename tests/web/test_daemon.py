@@ -194,7 +194,7 @@ def test_an_item_that_is_gone_from_the_file_is_wound_up_and_the_next_waits(
     items = {each["name"]: each for each in reader.status()["items"]}
     assert set(items) == {scene.name, "next"}
     assert items[scene.name]["role"] == "losing" and "wound up" in items[scene.name]["warnings"][0]
-    why = f"begins when {scene.name} has ended, of its name or its key"
+    why = f"waits until {scene.name} has ended, which has the same name or key"
     assert items["next"]["role"] == "waiting" and items["next"]["warnings"] == [why]
     assert reader.ask("/leader/next").status == 503
     (tmp_path / "on").touch()

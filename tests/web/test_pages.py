@@ -108,7 +108,8 @@ def test_the_limits_are_those_that_are_kept() -> None:
     kept = [
         [f"{value:g}" for value in (getattr(LIMITS, name), getattr(CONTROL, name))]
         for name in (
-            "clients_max", "slow_readers_max", "head_bytes_max", "body_bytes_max", "receive_s", "send_s", "idle_s",
+            "clients_max", "slow_readers_max", "head_bytes_max", "body_bytes_max",
+            "receive_s", "send_s", "idle_s",
         )
     ]  # fmt: skip
     assert told == kept
