@@ -166,7 +166,7 @@ def test_who_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) ->
     ],
 )
 def test_what_is_still_to_come_is_told_in_these_words(words: str) -> None:
-    sources = (ROOT / "supervisor" / name for name in ("operations.py", "status.py"))
+    sources = (ROOT / "supervisor" / name for name in ("daemon/operator.py", "telemetry/status.py"))
     assert any(words in file.read_text() for file in sources)
     assert words in " ".join(PAGE.read_text().split())
 

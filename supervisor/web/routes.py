@@ -48,7 +48,7 @@ class Routes:
         if request.method not in METHODS:
             return refusal(
                 405,
-                f"method {request.method} not allowed: this endpoint is read-only, commands go to the control socket",
+                f"method {request.method} not allowed: read-only, commands go to the control socket",
                 ALLOW,
             )
         path = request.target.partition("?")[0]

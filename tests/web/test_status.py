@@ -398,5 +398,6 @@ def test_who_rests_tells_until_when_and_what_ends_it() -> None:
 def test_after_a_loss_of_its_own_making_the_time_of_the_next_try_is_told() -> None:
     stage = Stage(own_losses=1, rejoin_at=110.0)
     assert stage.item["warnings"] == [
-        "does not contend before 2027-01-15T08:01:50.000Z, because its own hook, run or check ended the last tenure"
+        "does not contend before 2027-01-15T08:01:50.000Z, because its own hook, run or check ended the"
+        " last tenure"
     ]
