@@ -46,6 +46,45 @@ def ignore(response: requests.Response) -> None:
     """Do nothing, because only the task that awaits the answer needs it."""
 
 
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request, how its answer is wanted, and what is known of that answer so far.
+
+    ``fresh``: on a connection never used before. ``delay``, ``on_response``: see their types.
+    ``release``: called once with the connection when the answer is complete, before ``on_response``, so
+    that the connection can serve what follows from the answer.
+    """
+
+    request: requests.PreparedRequest
+    fresh: bool = False
+    delay: Delay = no_delay
+    on_response: OnResponse = ignore
+    release: Callable[["Connection", "Exchange"], None] | None = None
+    answer: "asyncio.Future[requests.Response]" = field(init=False)
+    unsent: bytes = field(init=False)
+    head: h11.Response | None = field(init=False)
+    body: bytearray = field(init=False)  # a list's entry for each byte would be 40 bytes
+    pieces: int = field(init=False)
+    informational: int = field(init=False)
+
+    def begin(self) -> None:
+        """Forget all of an earlier try on another connection."""
+        self.answer = asyncio.get_running_loop().create_future()
+        self.answer.add_done_callback(_mark_retrieved)
+        self.unsent, self.head, self.body, self.pieces, self.informational = b"", None, bytearray(), 0, 0
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answer is there; not so when the task that awaits it was cancelled at this moment."""
+        answer = self.answer
+        return answer.done() and not answer.cancelled() and answer.exception() is None
+
+    def take_delay_s(self) -> float:
+        """Return for how many seconds the answer is not read; 0 from the second call on."""
+        delay, self.delay = self.delay, no_delay
+        return delay()
+
+
 class Connection(asyncio.BufferedProtocol):
     """One connection. ``peer`` is how errors name the other side; of ``tls`` they name the settings.
 
@@ -71,22 +110,20 @@ class Connection(asyncio.BufferedProtocol):
         self._aborted = False
         self._closed = False
         self._lost: Exception | None = None
-        self._exchange: _Exchange | None = None
+        self._exchange: Exchange | None = None
 
-    def begin(
-        self, request: requests.PreparedRequest, delay: Delay = no_delay, on_response: OnResponse = ignore
-    ) -> None:
-        """Send the request, in one write, before this returns; ``answer`` must follow, which tells of
+    def begin(self, exchange: Exchange) -> None:
+        """Send the request, in one write, before this returns; a call of ``answer`` must follow, which raises
         whatever goes wrong.
 
-        A peer that has said something before it is asked (as one with too many connections does) is
-        heard out first, and may not be sent anything.
+        A peer that has said something before it is asked (as one with too many connections does) is read
+        first, and may not be sent anything.
         """
         assert self._exchange is None and self._expiry is None
-        exchange = self._exchange = _Exchange(request, self._loop.create_future(), delay, on_response)
-        exchange.answer.add_done_callback(_mark_retrieved)
+        exchange.begin()
+        self._exchange = exchange
         try:
-            exchange.unsent = self._take_encoded(request)
+            exchange.unsent = self._take_encoded(exchange.request)
         except ExchangeFailed as failure:
             exchange.answer.set_exception(failure)
             return
@@ -116,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._exchange is exchange:
                 self._exchange = None
 
-    def _send(self, exchange: "_Exchange") -> None:
+    def _send(self, exchange: Exchange) -> None:
         self._parse()  # a peer may have answered, or hung up, before it was asked
         unsent, exchange.unsent = exchange.unsent, b""
         if not exchange.answer.done():
@@ -262,18 +299,20 @@ class Connection(asyncio.BufferedProtocol):
         except ExchangeFailed as failure:
             exchange.answer.set_exception(failure)
 
-    def _deliver(self, exchange: "_Exchange") -> None:
+    def _deliver(self, exchange: Exchange) -> None:
         """Call ``on_response`` before the awaiting task is scheduled; the connection is reusable by then."""
         if self._exchange is not exchange or not exchange.answered:
             return
         self._exchange = None
         try:
+            if exchange.release is not None:
+                exchange.release(self, exchange)
             exchange.on_response(exchange.answer.result())
         except Exception as bug:  # noqa: BLE001 - asyncio would take an OSError for one of the socket
             context = {"message": "a callback of an answer failed", "exception": bug}
             self._loop.call_exception_handler(context)
 
-    def _handle(self, exchange: "_Exchange", event: object) -> None:
+    def _handle(self, exchange: Exchange, event: object) -> None:
         match event:
             case h11.Data():
                 self._refuse_body(len(exchange.body) + len(event.data))
@@ -334,32 +373,6 @@ class _Ahead:
     request: requests.PreparedRequest
     http: h11.Connection
     encoded: bytes
-
-
-@dataclass(slots=True, eq=False)
-class _Exchange:
-    """What is known so far of one answer."""
-
-    request: requests.PreparedRequest
-    answer: "asyncio.Future[requests.Response]"
-    delay: Delay
-    on_response: OnResponse
-    unsent: bytes = b""
-    head: h11.Response | None = None
-    body: bytearray = field(default_factory=bytearray)  # a list's entry for each byte would be 40 bytes
-    pieces: int = 0
-    informational: int = 0
-
-    @property
-    def answered(self) -> bool:
-        """Whether the answer is there; not so when whoever awaited it was cancelled at this very moment."""
-        answer = self.answer
-        return answer.done() and not answer.cancelled() and answer.exception() is None
-
-    def take_delay_s(self) -> float:
-        """In seconds; once."""
-        delay, self.delay = self.delay, no_delay
-        return delay()
 
 
 def _mark_retrieved(answer: "asyncio.Future[requests.Response]") -> None:

@@ -7,13 +7,11 @@ ever sent twice here, but a GET whose kept connection closed before a byte of th
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import requests
 
-from supervisor.transport.connection import Connection, Delay, OnResponse, ignore, no_delay
+from supervisor.transport.connection import Connection, Delay, Exchange, OnResponse, ignore, no_delay
 from supervisor.transport.dial import Dialer, Progress
 from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.failure import ExchangeFailed, FailureKind
@@ -78,19 +76,19 @@ class Transport:
         """
         assert not self._closed, "the transport is closed"
         connection = self._take_spare() if fresh else self._take_idle()
-        order = _Order(request, fresh, delay, on_response)
+        exchange = Exchange(request, fresh, delay, on_response, self._release)
         if connection is not None:
-            self._begin(connection, order)
+            connection.begin(exchange)
         deadline = asyncio.get_running_loop().time() + timeout_s
-        return self._within(timeout_s, deadline, order, connection)
+        return self._within(timeout_s, deadline, exchange, connection)
 
     async def _within(
-        self, timeout_s: float, deadline: float, order: "_Order", connection: Connection | None
+        self, timeout_s: float, deadline: float, exchange: Exchange, connection: Connection | None
     ) -> requests.Response:
         progress = Progress()
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._exchange(order, connection, progress, deadline)
+                return await self._exchange(exchange, connection, progress, deadline)
         except ExchangeFailed:
             self._drop_idle()
             raise
@@ -133,40 +131,36 @@ class Transport:
         assert not self._alive
 
     async def _exchange(
-        self, order: "_Order", connection: Connection | None, progress: Progress, deadline: float
+        self, exchange: Exchange, connection: Connection | None, progress: Progress, deadline: float
     ) -> requests.Response:
-        kept = connection is not None and not order.fresh
+        kept = connection is not None and not exchange.fresh
         if connection is None:
-            connection = await self._dialed(order, progress, deadline)
+            connection = await self._dialed(exchange, progress, deadline)
         try:
-            return await self._over(connection, order, progress)
+            return await self._over(connection, progress)
         except ExchangeFailed as failure:
             gone = failure.kind is FailureKind.RESET and not connection.has_received
-            if not (kept and gone and order.request.method == "GET"):
+            if not (kept and gone and exchange.request.method == "GET"):
                 raise
-        connection = await self._dialed(order, progress, deadline)
-        return await self._over(connection, order, progress)
+        connection = await self._dialed(exchange, progress, deadline)
+        return await self._over(connection, progress)
 
-    async def _dialed(self, order: "_Order", progress: Progress, deadline: float) -> Connection:
+    async def _dialed(self, exchange: Exchange, progress: Progress, deadline: float) -> Connection:
         connection = await self._dialer.dial(progress, deadline)
-        self._begin(connection, order)
+        connection.begin(exchange)
         return connection
 
-    async def _over(self, connection: Connection, order: "_Order", progress: Progress) -> requests.Response:
+    async def _over(self, connection: Connection, progress: Progress) -> requests.Response:
         progress.doing = "waiting for the answer"
         return await connection.answer()
 
-    def _begin(self, connection: Connection, order: "_Order") -> None:
-        connection.begin(order.request, order.delay, partial(self._on_response, connection, order))
-
-    def _on_response(self, connection: Connection, order: "_Order", response: requests.Response) -> None:
-        """Keep the connection before reporting the answer, because the next request may follow at once."""
-        if not order.fresh and connection.reusable and self._has_room():
+    def _release(self, connection: Connection, exchange: Exchange) -> None:
+        """Keep the connection before the answer is reported, because the next request may follow at once."""
+        if not exchange.fresh and connection.reusable and self._has_room():
             connection.set_idle(self._idle_age_max_s)
             self._idle.append(connection)
         else:
             connection.abort()
-        order.on_response(response)
 
     def _has_room(self) -> bool:
         if len(self._idle) >= IDLE_MAX:
@@ -206,13 +200,3 @@ class Transport:
             if connection.reuse():
                 return connection
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """What is to be exchanged, and how: see ``Transport.exchange``."""
-
-    request: requests.PreparedRequest
-    fresh: bool
-    delay: Delay
-    on_response: OnResponse

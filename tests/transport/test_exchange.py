@@ -16,6 +16,7 @@ import requests
 
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
+from supervisor.transport.connection import Exchange
 from supervisor.transport.dial import Dialer, Progress
 from tests.support.patience import PATIENCE_S, patient
 from tests.transport import harness
@@ -544,7 +545,7 @@ def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
             dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
             connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
             await asyncio.sleep(patient(0.1))
-            connection.begin(put(peer.url))
+            connection.begin(Exchange(put(peer.url)))
             response = await connection.answer()
             connection.abort()
             await asyncio.sleep(0.01)
