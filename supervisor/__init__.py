@@ -18,6 +18,7 @@ Each package's own docstring has a line for each of its modules.
     transport/    an HTTP client over asyncio: knows sockets and deadlines, and no Consul
     devagent/     the embedded agent: a pure model of Consul and a server around it
     formats/      text formats that several packages share
+    errors/       the three kinds of errors, by whose fault they are
     http_server/  a bounded HTTP/1.1 server; knows no request's meaning
     filesystem/   files whose file system may not answer
     core/         decides: step(state, event, now) -> (state, actions); no I/O, no clock

@@ -29,7 +29,7 @@ from supervisor.journal import (
     RESERVE,
     Identity,
     Journal,
-    JournalError,
+    JournalBusy,
     Recorded,
     Unreadable,
 )
@@ -315,7 +315,7 @@ def test_the_next_record_replaces_what_is_damaged(journal: Journal, tmp_path: Pa
 
 
 def test_two_processes_never_share_a_folder(journal: Journal, tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match="another consul-supervisor"):
+    with pytest.raises(JournalBusy, match="another consul-supervisor"):
         Journal(str(tmp_path / "state"), CONSUL)
     journal.close()
     Journal(str(tmp_path / "state"), CONSUL).close()

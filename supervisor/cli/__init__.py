@@ -20,12 +20,12 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from supervisor.cli import checking, consul_commands, daemon_commands, local_commands, running
 from supervisor.cli.arguments import parser
 from supervisor.cli.exit_codes import BUG, DONE, INTERRUPTED, NEGATIVE
-from supervisor.cli.terminal import fail
+from supervisor.cli.terminal import fail, report
+from supervisor.errors import CommandError
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
 
@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _COMMANDS[options.command](options)
         sys.stdout.flush()
         return code
+    except CommandError as error:
+        return report(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough
         return DONE
@@ -72,11 +74,11 @@ def _stand_in_for_closed() -> None:
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": running.run,
     "check": checking.check,
-    "leader": partial(consul_commands.answered, consul_commands.leader),
-    "verify": partial(consul_commands.answered, consul_commands.verify),
-    "limit": partial(consul_commands.answered, consul_commands.limit),
-    "status": partial(daemon_commands.told, daemon_commands.status),
-    "holds": partial(daemon_commands.told, daemon_commands.holds),
+    "leader": consul_commands.leader,
+    "verify": consul_commands.verify,
+    "limit": consul_commands.limit,
+    "status": daemon_commands.status,
+    "holds": daemon_commands.holds,
     "recover": daemon_commands.operate,
     "pause": daemon_commands.operate,
     "resume": daemon_commands.operate,

@@ -6,7 +6,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
-from supervisor.cli.terminal import awaited, fail, refuse
+from supervisor.cli.terminal import awaited, fail, report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def check(options: argparse.Namespace) -> int:
         return _checked(options.paths[0], options)
     except ConfigError as error:
         if not options.json:
-            return refuse(error)
+            raise
         print(refused_json(error.problems))
         return CONFIGURATION
 
@@ -53,7 +53,7 @@ def _each(options: argparse.Namespace) -> int:
             config = _looked_at(load(path, os.environ, socket.gethostname()), options.here, path)
             print(as_line(path, config), end="", flush=True)
         except ConfigError as error:
-            code = refuse(error)
+            code = report(error)
     return code
 
 

@@ -4,26 +4,9 @@ import argparse
 import os
 import socket
 import sys
-from collections.abc import Callable
 
-from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, UNREACHABLE, USAGE
-from supervisor.cli.terminal import awaited, fail, refuse
-
-
-def answered(question: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """The exit code of a question to Consul, also when it cannot be asked or is not answered."""
-    from supervisor.config import ConfigError
-    from supervisor.consul.query import LookupFailed
-    from supervisor.consul.token import TokenError
-
-    try:
-        return question(options)
-    except ConfigError as error:
-        return refuse(error)
-    except TokenError as error:
-        return fail(CONFIGURATION, str(error))
-    except LookupFailed as error:
-        return fail(UNREACHABLE, str(error))
+from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
+from supervisor.cli.terminal import awaited, fail
 
 
 def leader(options: argparse.Namespace) -> int:
@@ -76,7 +59,7 @@ def _no_longer(key: str, why_not: str) -> int:
 def limit(options: argparse.Namespace) -> int:
     """Rewrite how many may hold."""
     from supervisor.config import load_for_question
-    from supervisor.consul.query import CannotChange, set_limit
+    from supervisor.consul.query import set_limit
     from supervisor.core.settings import SemaphoreSettings
 
     config = load_for_question(options.config, options.name, os.environ, socket.gethostname())
@@ -84,8 +67,5 @@ def limit(options: argparse.Namespace) -> int:
     if options.name not in found:
         known = ", ".join(sorted(found)) or "none"
         return fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
-    try:
-        awaited(set_limit(config.consul, found[options.name].prefix, options.limit))
-    except CannotChange as error:
-        return fail(NEGATIVE, str(error))
+    awaited(set_limit(config.consul, found[options.name].prefix, options.limit))
     return DONE

@@ -3,50 +3,29 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from supervisor.cli.arguments import DEFAULT_CONFIG
-from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, UNREACHABLE, USAGE
-from supervisor.cli.terminal import columns, fail, has_colours, refuse
-
-_WHERE = "if it runs, --socket or --config says where it listens"
+from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
+from supervisor.cli.terminal import columns, fail, has_colours
 
 
 def operate(options: argparse.Namespace) -> int:
     """Those that the running daemon carries out."""
-    from supervisor.config import ConfigError
     from supervisor.control import Command, Outcome, Verb
-    from supervisor.control.client import DaemonUnreachable, ask
+    from supervisor.control.client import ask
     from supervisor.control.protocol import REST_S
 
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
-    try:
-        reply = ask(_socket_path(options), Command(Verb(options.command), name, rest_s))
-    except ConfigError as error:
-        return refuse(error)
-    except DaemonUnreachable as error:
-        return fail(UNREACHABLE, f"{error}; {_WHERE}")
+    reply = ask(_socket_path(options), Command(Verb(options.command), name, rest_s))
     for line in reply.lines:
         print(line, file=sys.stdout if reply.outcome is Outcome.DONE else sys.stderr)
     if reply.outcome is Outcome.DONE:
         return DONE
     codes = {Outcome.UNKNOWN: USAGE, Outcome.FAULTY: CONFIGURATION}
     return fail(codes.get(reply.outcome, NEGATIVE), reply.error)
-
-
-def told(question: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """The exit code of a question to the daemon, also when it cannot be asked."""
-    from supervisor.config import ConfigError
-    from supervisor.control.fetch import DaemonUnreachable
-
-    try:
-        return question(options)
-    except ConfigError as error:
-        return refuse(error)
-    except DaemonUnreachable as error:
-        return fail(UNREACHABLE, f"{error}; {_WHERE}")
 
 
 def status(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
-from supervisor.cli.terminal import awaited, fail, refuse
+from supervisor.cli.terminal import awaited, fail, report
 from supervisor.daemon import signals
 
 if TYPE_CHECKING:
@@ -26,11 +26,10 @@ COLLECTED_AT = (10_000, 20, 20)  # a few MB of what only the collector can free,
 
 def run(options: argparse.Namespace) -> int:
     """Take part until a signal says stop."""
-    from supervisor.config import ConfigError, state_dir_without_file
+    from supervisor.config import ConfigError, state_dir_without_file, state_dirs_of
     from supervisor.consul.token import TokenError
     from supervisor.control import ControlError
     from supervisor.filesystem.reading import NoAnswer
-    from supervisor.journal import JournalBusy, JournalError
 
     reload = partial(_load_in_time, options.path, RELOAD_WITHIN_S)
     try:
@@ -41,16 +40,10 @@ def run(options: argparse.Namespace) -> int:
         fail(NEGATIVE, f"cannot read {options.path}: {error.strerror}")
         _wind_up_each([state_dir_without_file(os.environ)])
         return NEGATIVE  # systemd tries again: the file system may be back by then
-    except ConfigError as error:
-        refuse(error)
-    except (TokenError, ControlError) as error:
-        fail(CONFIGURATION, str(error))
-    except JournalBusy as error:
-        return fail(NEGATIVE, str(error))  # systemd tries again: it may be about to end
-    except JournalError as error:
-        return fail(CONFIGURATION, str(error))
-    _wind_up(options.path)
-    return CONFIGURATION
+    except (ConfigError, TokenError, ControlError) as error:
+        code = report(error)
+        _wind_up_each(state_dirs_of(options.path, os.environ))
+        return code
 
 
 def load(path: Path) -> "Config":
@@ -73,24 +66,20 @@ def _load_in_time(path: Path, within_s: float) -> "Config":
     return load(path)
 
 
-def _wind_up(path: Path) -> None:
-    """A file that cannot be loaded orphans nothing: what is on record is wound up before the end."""
-    from supervisor.config import state_dirs_of
-
-    _wind_up_each(state_dirs_of(path, os.environ))
-
-
 def _wind_up_each(directories: Iterable[str]) -> None:
-    """Wind up these state_dirs, and the one that the process before this one had."""
-    from supervisor.journal import JournalBusy
+    """Wind up these state_dirs, and the one that the process before this one had.
+
+    A configuration that cannot be loaded must not orphan what is on record.
+    """
+    from supervisor.journal import JournalBusy, JournalError
 
     note = _note()
     before = () if note is None or not (former := _noted(note)) else (former,)
     for directory in dict.fromkeys((*directories, *before)):
         try:
             _wind_up_records(directory)
-        except JournalBusy as error:
-            fail(NEGATIVE, str(error))
+        except (JournalBusy, JournalError) as error:
+            report(error)
         except OSError as error:
             fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
@@ -98,14 +87,14 @@ def _wind_up_each(directories: Iterable[str]) -> None:
 def _end_what_is_elsewhere(state_dir: str) -> int | None:
     """The process before this one may have had another state_dir and been killed: then its records there
     are wound up, because nobody else would look for them. The exit code, if there were any. Raises
-    JournalBusy."""
+    JournalBusy or JournalError."""
     note = _note()
     if note is None:
         return None
     former = _noted(note)
     ended = _wind_up_records(former) if _is_elsewhere(former, state_dir) else None
     if ended not in (None, DONE):
-        return ended if ended == CONFIGURATION else fail(CONFIGURATION, f"see the records in {former}")
+        return fail(CONFIGURATION, f"see the records in {former}")
     with suppress(OSError):
         note.write_text(state_dir)
     if ended is None:
@@ -140,27 +129,24 @@ def _noted(note: Path) -> str:
 
 
 def _wind_up_records(directory: str) -> int | None:
-    """Return the exit code of the winding up; None where nothing is on record. Raises JournalBusy."""
+    """Return the exit code of the winding up; None where nothing is on record.
+
+    Raises JournalBusy or JournalError.
+    """
     from dataclasses import replace
 
     from supervisor.consul.token import TokenError
     from supervisor.daemon.records import config_of_records
-    from supervisor.journal import JournalBusy, JournalError
 
+    config = config_of_records(directory, os.environ)
+    if config is None:
+        return None
+    print("winding up what an earlier run holds, by its records", file=sys.stderr)
     try:
-        config = config_of_records(directory, os.environ)
-        if config is None:
-            return None
-        print("winding up what an earlier run holds, by its records", file=sys.stderr)
-        try:
-            return _daemon(config, None)
-        except TokenError:  # then Consul refuses the release, but on_lose has run
-            config = replace(config, consul=replace(config.consul, token_file=None))
-            return _daemon(config, None)
-    except JournalBusy:
-        raise  # nobody has to mend that: whoever uses it may be about to end
-    except JournalError as error:
-        return fail(CONFIGURATION, str(error))
+        return _daemon(config, None)
+    except TokenError:  # then Consul refuses the release, but on_lose has run
+        config = replace(config, consul=replace(config.consul, token_file=None))
+        return _daemon(config, None)
 
 
 def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: Path | None = None) -> int:

@@ -8,22 +8,27 @@ import sys
 from collections.abc import Coroutine
 from typing import TypeVar
 
-from supervisor.cli.exit_codes import CONFIGURATION
+from supervisor.cli.exit_codes import CONFIGURATION, NEGATIVE, UNREACHABLE
+from supervisor.errors import CommandError, NotPossible, OperatorError, PeerError
 
 T = TypeVar("T")
 
+EXIT_CODES = {OperatorError: CONFIGURATION, PeerError: UNREACHABLE, NotPossible: NEGATIVE}
+
 
 def fail(code: int, text: str) -> int:
-    """One line for whoever is at fault; the code."""
+    """Print one line on standard error, and return the code."""
     print(f"consul-supervisor: {text}", file=sys.stderr)
     return code
 
 
-def refuse(error: Exception) -> int:
-    """Every fault of a configuration; its code."""
-    sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a file's name may be any bytes
-    print(error, file=sys.stderr)
-    return CONFIGURATION
+def report(error: CommandError) -> int:
+    """Print the error on standard error, and return the exit code of its kind."""
+    code = next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
+    if error.has_places:
+        print(error, file=sys.stderr)
+        return code
+    return fail(code, "; ".join(filter(None, (str(error), error.remedy))))
 
 
 def say(line: str) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from supervisor.errors import OperatorError
+
 KeyPath = tuple[str | int, ...]
 """From the root of the file to a value: ``("elections", "namenode", "on_lose", 0, "timeout")``."""
 
@@ -64,8 +66,10 @@ class Problem:
         return ": ".join(part for part in (str(place), self.path, self.message) if part)
 
 
-class ConfigError(Exception):
-    """The operator's configuration cannot be used; ``problems`` holds every reason, by place."""
+class ConfigError(OperatorError):
+    """The configuration cannot be used; ``problems`` holds every reason, by place."""
+
+    has_places = True
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = tuple(sorted(problems))

@@ -8,6 +8,7 @@ from supervisor.consul.token import Token
 from supervisor.core.actions import ReadKey, ReadSlots, Request, WriteSemaphoreRecord
 from supervisor.core.events import Done, KeyView, LostRace, Outcome, SlotsView
 from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.errors import NotPossible, PeerError
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 LOOKUP_S = 10.0  # Consul holds a request for 7 s while it has no leader
@@ -15,11 +16,11 @@ NOT_MADE = "nobody has made it yet, so the file's limit counts; the first that c
 RACES_MAX = 20  # who changes the record at the same time does so a few times at most
 
 
-class LookupFailed(Exception):
+class LookupFailed(PeerError):
     """Consul did not tell; the text says why."""
 
 
-class CannotChange(Exception):
+class CannotChange(NotPossible):
     """What stands in Consul cannot be changed as asked; the text says why."""
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from supervisor.config import ConsulSettings
+from supervisor.errors import OperatorError
 from supervisor.filesystem.mounts import is_local
 from supervisor.filesystem.reading import WITHIN_S, NoAnswer, Reader, read_within
 
@@ -19,7 +20,7 @@ TOKEN_BYTES_MAX = 4096  # a UUID has 36; anything longer than this is another fi
 _SENDABLE = re.compile(rb"[\x21-\x7e]+")  # what a header can carry, without blanks
 
 
-class TokenError(Exception):
+class TokenError(OperatorError):
     """The token file cannot be used; the text names the file and the remedy, never its content."""
 
 

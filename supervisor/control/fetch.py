@@ -12,14 +12,18 @@ from typing import Any
 
 import h11
 
+from supervisor.errors import PeerError
+
 FETCH_S = 10.0  # the daemon answers in milliseconds, unless its machine hangs
 BODY_BYTES_MAX = 64 << 20  # a thousand items, each with twenty transitions and their hooks
 RECEIVE_BYTES = 1 << 16
 STATUS_VERSION = 1
 
 
-class DaemonUnreachable(Exception):
+class DaemonUnreachable(PeerError):
     """The daemon did not reply, so it is not known whether it did what was asked; the text says why."""
+
+    remedy = "if it runs, --socket or --config says where it listens"
 
 
 def status(socket_path: str, *, within_s: float = FETCH_S) -> tuple[bytes, dict[str, Any]]:

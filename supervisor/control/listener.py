@@ -10,13 +10,15 @@ import socket
 import stat
 from pathlib import Path
 
+from supervisor.errors import OperatorError
+
 OWNER_ONLY = 0o600
 OWNER_AND_GROUP = 0o660
 REMEDY = "set control_socket to a path where this user may make one"
 
 
-class ControlError(Exception):
-    """The operator's fault: the control socket cannot be made. Its text is one line.
+class ControlError(OperatorError):
+    """The control socket cannot be made.
 
     ``no_place``: for want of a folder in which this user may make one, and for no other reason.
     """

@@ -150,7 +150,7 @@ def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | No
 
     None when nothing is. For a file that cannot be loaded: that must not orphan what runs. Neither a token
     nor a password is on record: they are those of the environment, unless a file holds the token. Raises
-    JournalError.
+    JournalError or JournalBusy.
     """
     if not is_local(directory) and not answers(directory, START_WITHIN_S):
         raise JournalBusy(f"cannot use state_dir {directory}: {NoAnswer(directory, START_WITHIN_S).strerror}")

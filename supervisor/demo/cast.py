@@ -18,6 +18,7 @@ from pathlib import Path
 from supervisor.demo.acts import LINE_BYTES_MAX, Act, Told, told
 from supervisor.demo.story import Story
 from supervisor.devagent.agent import DevAgent
+from supervisor.errors import NotPossible
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
 
 HOST = "127.0.0.1"
@@ -26,8 +27,11 @@ STOP_S = 5.0  # for a supervisor to end in order
 PACKAGE_PARENT = Path(__file__).parents[2]
 
 
-class DemoFailed(Exception):
+class DemoFailed(NotPossible):
     """Something that the demo waits for did not happen; the text says what."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"cannot finish the demo: {why}")
 
 
 class Cast:

@@ -23,6 +23,7 @@ from pathlib import Path
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import EMPTY_RECORD, Record, Step, WriteRecord
 from supervisor.core.settings import ItemSettings
+from supervisor.errors import NotPossible, OperatorError
 from supervisor.filesystem.reading import NoAnswer, Pulse
 from supervisor.hooks.leftovers import Group
 from supervisor.journal.format import (
@@ -50,12 +51,12 @@ CAREFULLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW  # a pipe in its place 
 START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, in proc(5) the 22nd of all
 
 
-class JournalError(Exception):
-    """The operator's fault: the state directory cannot be used. ``why`` is the whole message."""
+class JournalError(OperatorError):
+    """The state directory cannot be used."""
 
 
-class JournalBusy(JournalError):
-    """Another process uses it, perhaps not for long."""
+class JournalBusy(NotPossible):
+    """The state directory cannot be used now: another process uses it, or its file system is silent."""
 
 
 def identity_here() -> Identity:
@@ -108,7 +109,7 @@ class Journal:
         identity: Identity | None = None,
         wants_disk: Callable[[Path], None] = lambda path: None,
     ) -> None:
-        """Makes and locks the directory. Raises JournalError when that cannot be."""
+        """Makes and locks the directory. Raises JournalError or JournalBusy when that cannot be."""
         self._directory = Path(directory)
         self._pulse = Pulse(directory)
         self._consul = consul
