@@ -3,8 +3,8 @@
     python -m docs.commands            prints it
     python -m docs.commands --write    puts it into commands.md
 
-``supervisor.arguments`` and ``supervisor.exit_codes`` are the only sources: what is wrong here is
-mended there. A test runs this and compares.
+``supervisor.cli.commands`` is the only source: what is wrong here is mended there. A test runs this
+and compares.
 """
 
 import argparse
@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from supervisor.cli.arguments import parser
-from supervisor.cli.exit_codes import OF_ALL, codes_of
+from supervisor.cli.commands import codes_of
+from supervisor.cli.exit_codes import OF_ALL
 
 PAGE = Path(__file__).resolve().parent / "commands.md"
 BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"

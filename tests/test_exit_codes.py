@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from supervisor.cli.arguments import parser
-from supervisor.cli.exit_codes import OF_ALL, OF_COMMAND, codes_of
+from supervisor.cli.commands import COMMANDS, codes_of
+from supervisor.cli.exit_codes import OF_ALL
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 
@@ -68,7 +69,7 @@ CASES = [
     *((name, 2, "none --config {daemon}") for name in DAEMON_COMMANDS),
     *((name, 69, "held --socket {folder}/none") for name in DAEMON_COMMANDS),
     *((name, 78, "held --config {bad}") for name in DAEMON_COMMANDS),
-    *((name, 2, "--no-such-option") for name in OF_COMMAND),
+    *((name, 2, "--no-such-option") for name in COMMANDS),
 ]
 ENVIRONMENTS = {
     ("verify", 69): {"CONSUL_HTTP_ADDR": "{nobody}"},
@@ -195,7 +196,7 @@ def test_a_bug_is_70_with_its_trace() -> None:
     """Broken on purpose: the one place that is reached by whatever nobody has thought of."""
     code = (
         "import sys; from supervisor import cli; sys.argv[1:] = ['schema'];"
-        "cli._COMMANDS['schema'] = lambda options: 1 / 0; sys.exit(cli.main())"
+        "cli._function = lambda command: 1 / 0; sys.exit(cli.main())"
     )
     done = subprocess.run(
         [COMMAND[0], "-c", code], capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S
@@ -224,9 +225,9 @@ def test_ctrl_c_is_130_and_no_trace() -> None:
 
 
 def test_every_code_that_a_command_tells_has_its_case() -> None:
-    told = {(name, code) for name, codes in OF_COMMAND.items() for code in codes}
+    told = {(name, code) for name, command in COMMANDS.items() for code in command.codes}
     tested = {(name, code) for name, code, _ in CASES}
-    everywhere = {(name, code) for name in OF_COMMAND for code in OF_ALL}
+    everywhere = {(name, code) for name in COMMANDS for code in OF_ALL}
     assert told - tested == set(ELSEWHERE)
     assert tested - everywhere <= told
     for path in ELSEWHERE.values():
@@ -235,6 +236,6 @@ def test_every_code_that_a_command_tells_has_its_case() -> None:
 
 def test_every_command_tells_its_codes() -> None:
     names = re.findall(r"^    ([a-z-]+)(?:  |$)", parser().format_help(), re.MULTILINE)
-    assert sorted(names) == sorted(OF_COMMAND)
+    assert sorted(names) == sorted(COMMANDS)
     for name in names:
         assert list(codes_of(name)) == sorted(codes_of(name))

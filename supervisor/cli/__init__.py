@@ -1,7 +1,9 @@
 """Commands, options and exit codes: the only package that prints.
 
-    arguments.py        what an operator may type: commands, options, their values
-    exit_codes.py       the meaning of each exit code
+    commands.py         the table of commands: help, arguments, exit codes, function
+    values.py           the values of arguments, checked
+    arguments.py        the parser of the command line, made from the table
+    exit_codes.py       the numbers of the exit codes
     terminal.py         words on standard error, the width, the loop
     running.py          run
     checking.py         check
@@ -10,7 +12,7 @@
     local_commands.py   demo, dev-agent, schema
     display/            tables, and pages that are drawn again and again
 
-It dispatches and does no work itself; what a command needs is imported when it runs, so that
+This module dispatches and does no work itself; what a command needs is imported when it runs, so that
 ``--help`` stays quick. Whoever is at fault gets one line on standard error and a code: the
 operator 2 or 78, the peer 69, we ourselves 70 (with the trace that a report of the bug needs).
 """
@@ -20,9 +22,10 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
-from supervisor.cli import checking, consul_commands, daemon_commands, local_commands, running
 from supervisor.cli.arguments import parser
+from supervisor.cli.commands import COMMANDS
 from supervisor.cli.exit_codes import BUG, DONE, INTERRUPTED, NEGATIVE
 from supervisor.cli.terminal import fail, report
 from supervisor.errors import CommandError
@@ -35,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _stand_in_for_closed()
     options = parser().parse_args(arguments)
     try:
-        code = _COMMANDS[options.command](options)
+        code = _function(options.command)(options)
         sys.stdout.flush()
         return code
     except CommandError as error:
@@ -71,20 +74,8 @@ def _stand_in_for_closed() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")
 
 
-_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "run": running.run,
-    "check": checking.check,
-    "leader": consul_commands.leader,
-    "verify": consul_commands.verify,
-    "limit": consul_commands.limit,
-    "status": daemon_commands.status,
-    "holds": daemon_commands.holds,
-    "recover": daemon_commands.operate,
-    "pause": daemon_commands.operate,
-    "resume": daemon_commands.operate,
-    "step-down": daemon_commands.operate,
-    "reload": daemon_commands.operate,
-    "schema": local_commands.schema,
-    "demo": local_commands.demo,
-    "dev-agent": local_commands.dev_agent,
-}
+def _function(command: str) -> Callable[[argparse.Namespace], int]:
+    """Import the function that runs this command."""
+    module, _, name = COMMANDS[command].function.partition(":")
+    function: Callable[[argparse.Namespace], int] = getattr(import_module(f"supervisor.cli.{module}"), name)
+    return function

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from supervisor.cli.arguments import DEFAULT_CONFIG
+from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import columns, fail, has_colours
 

@@ -1,0 +1,308 @@
+"""The table of commands: help, exit codes, arguments, and the function that runs each.
+
+The function is named as text and imported when its command runs, so that ``--help`` stays quick.
+docs/commands.md and each ``--help`` are made from here.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from supervisor.cli import values
+from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, OF_ALL, UNREACHABLE, USAGE
+
+DEFAULT_CONFIG = Path("/etc/consul-supervisor")
+
+
+class Argument(NamedTuple):
+    """An argument: its name, and the rest as ``ArgumentParser.add_argument`` takes it."""
+
+    name: str
+    details: dict[str, Any]
+
+
+class OneOf(NamedTuple):
+    """Two arguments of which only one may be given, and must be if ``required``."""
+
+    first: Argument
+    second: Argument
+    required: bool
+
+
+class Command:
+    """One command.
+
+    summary: what it does, in one line.
+    example: what is typed after ``consul-supervisor``.
+    function: ``module:name`` below supervisor.cli; it takes the parsed arguments and returns the exit code.
+    codes: what its exit codes mean; OF_ALL has those that mean the same at every command.
+    """
+
+    def __init__(
+        self, summary: str, example: str, function: str, codes: dict[int, str], *arguments: Argument | OneOf
+    ) -> None:
+        self.summary = summary
+        self.example = example
+        self.function = function
+        self.codes = codes
+        self.arguments = arguments
+
+
+def _argument(text: str, help: str, type: Callable[[str], Any] = str, **more: Any) -> Argument:
+    """Return the argument. ``text``: its name and what stands for its value, as in ``--port N``."""
+    name, _, metavar = text.rpartition(" ")
+    return Argument(name or metavar.lower(), {"metavar": metavar, "help": help, "type": type, **more})
+
+
+def _flag(name: str, help: str) -> Argument:
+    return Argument(name, {"help": help, "action": "store_true"})
+
+
+_PATH = "configuration: a file or a directory"
+_CONFIG = _argument("--config PATH", "configuration (default: %(default)s)", Path, default=DEFAULT_CONFIG)
+_ITEM = "an election or semaphore of the daemon"
+_NAME = _argument("NAME", _ITEM, values.name)
+_NAME_OR_ALL = OneOf(
+    _argument("NAME", _ITEM, values.name, nargs="?"), _flag("--all", "all that it has"), required=True
+)
+_SOCKET = (
+    _argument("--socket PATH", "the daemon's control socket", values.socket),
+    _argument(
+        "--config PATH",
+        f"without --socket: the configuration whose control_socket it is (default: {DEFAULT_CONFIG}, "
+        "if it can be read)",
+        Path,
+    ),
+)
+
+_ASKS_CONSUL = {
+    UNREACHABLE: "Consul cannot be reached, or does not tell",
+    CONFIGURATION: "the configuration, a CONSUL_ variable or the token file cannot be used",
+}
+_NO_PLACE = "the configuration, which tells where the daemon listens, cannot be used"
+_ASKS_DAEMON = {
+    UNREACHABLE: "the daemon cannot be reached: nothing is known",
+    CONFIGURATION: _NO_PLACE,
+}
+_ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or semaphore", **_ASKS_DAEMON}
+_NO_PAUSE = "it only observes or has ended, or this cannot be recorded"
+
+COMMANDS = {
+    "run": Command(
+        "take part in elections and semaphores until stopped",
+        "run /etc/consul-supervisor",
+        "running:run",
+        {
+            DONE: "stopped in order",
+            NEGATIVE: "not in order: on_lose failed, a second signal came, or another process uses state_dir",
+            CONFIGURATION: "the configuration, token file, state_dir or control socket cannot be used",
+        },
+        _argument("PATH", _PATH, Path),
+    ),
+    "check": Command(
+        "check a configuration and print its figures",
+        "check /etc/consul-supervisor",
+        "checking:check",
+        {
+            DONE: "it is right; there may be warnings",
+            UNREACHABLE: "with --connect: Consul cannot be reached or has no leader",
+            CONFIGURATION: "it is wrong; with --here: what it names cannot start or be read here; with "
+            "--connect: Consul's answers show a fault, such as a missing right",
+        },
+        _argument(
+            "paths PATH",
+            f"{_PATH}. Several are checked each by itself, without figures and other options but --here; "
+            "files that belong together are checked as their directory",
+            Path,
+            nargs="+",
+        ),
+        _argument(
+            "--with DIR",
+            "PATH is a lone drop-in: check it as if it stood in this folder",
+            Path,
+            dest="folder",
+        ),
+        _argument(
+            "--as NAME",
+            "with --with: what the drop-in is called there, and so which file it replaces "
+            "(default: PATH's own name if it is there, else the file that says most of the same)",
+            values.drop_in,
+            dest="name",
+        ),
+        _flag(
+            "--connect",
+            "ask Consul, too: reachable, its leader, its agent, the token's rights; changes nothing",
+        ),
+        _flag(
+            "--here",
+            "the configuration is meant for this machine and the user who runs this: what cannot start here "
+            "is an error (a missing program, an unknown user, a secret that cannot be read), else a warning",
+        ),
+        _flag("--json", "print one JSON document, also for errors"),
+    ),
+    "leader": Command(
+        "print the current leader's value",
+        "leader namenode",
+        "consul_commands:leader",
+        {
+            DONE: "the value is printed",
+            NEGATIVE: "nobody holds the key",
+            USAGE: "wrong usage, or the configuration has no such election",
+            **_ASKS_CONSUL,
+        },
+        OneOf(
+            _argument("NAME", "an election of the configuration", nargs="?"),
+            _argument("--key KEY", "a key in Consul, without any configuration", values.key),
+            required=True,
+        ),
+        _CONFIG,
+    ),
+    "verify": Command(
+        "ask Consul whether a sequencer is still its holder's",
+        "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
+        "consul_commands:verify",
+        {
+            DONE: "the session is still the holder's",
+            NEGATIVE: "it is not",
+            UNREACHABLE: f"cannot tell: {_ASKS_CONSUL[UNREACHABLE]}",
+            CONFIGURATION: "a CONSUL_ variable or the token file cannot be used",
+        },
+        _argument("--key KEY", "the key in Consul", values.key, required=True),
+        _argument("--session ID", "CONSUL_SUPERVISOR_SESSION of a hook", values.session, required=True),
+        _argument(
+            "--lock-index N",
+            "CONSUL_SUPERVISOR_LOCK_INDEX: no, too, when the same session has locked the key anew. "
+            "A plain PUT over the key sets it to 0 in Consul; then the session alone decides",
+            values.index,
+        ),
+    ),
+    "limit": Command(
+        "change how many may hold a semaphore, in Consul's record of it",
+        "limit rebuild 5",
+        "consul_commands:limit",
+        {
+            DONE: "the record in Consul says so",
+            NEGATIVE: "there is no record that could be changed",
+            USAGE: "wrong usage, or the configuration has no such semaphore",
+            **_ASKS_CONSUL,
+        },
+        _argument("NAME", "a semaphore of the configuration", values.name),
+        _argument("limit N", "at most so many; lowering it evicts nobody", values.limit),
+        _CONFIG,
+    ),
+    "status": Command(
+        "show what the daemon takes part in",
+        "status --watch",
+        "daemon_commands:status",
+        {DONE: "the daemon told, whatever it told; or --watch was ended", **_ASKS_FOR_ITEM},
+        _argument("NAME", "one election or semaphore alone", values.name, nargs="?"),
+        OneOf(
+            _flag("--json", "print the daemon's JSON as it is"),
+            _flag("--watch", "on the terminal, each second anew, until Ctrl-C"),
+            required=False,
+        ),
+        *_SOCKET,
+    ),
+    "holds": Command(
+        "tell by the exit code whether this node holds it now",
+        "holds backup && /usr/local/bin/backup",
+        "daemon_commands:holds",
+        {
+            DONE: "this node holds it now: on_acquire has finished, the lease is valid",
+            NEGATIVE: "it does not",
+            **_ASKS_FOR_ITEM,
+        },
+        _NAME,
+        *_SOCKET,
+    ),
+    "recover": Command(
+        "end stuck, once nothing acts on this node any more",
+        "recover namenode",
+        "daemon_commands:operate",
+        {DONE: "it lets go, and contends again", NEGATIVE: "it is not stuck", **_ASKS_FOR_ITEM},
+        _argument("NAME", "an election or semaphore that is stuck", values.name),
+        *_SOCKET,
+    ),
+    "pause": Command(
+        "stop contending until resume, over restarts too",
+        "pause namenode",
+        "daemon_commands:operate",
+        {DONE: "it does not contend until resume", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
+        _NAME_OR_ALL,
+        *_SOCKET,
+    ),
+    "resume": Command(
+        "contend again, at once: end a pause, and a rest after step-down",
+        "resume namenode",
+        "daemon_commands:operate",
+        {DONE: "neither a pause nor a rest keeps it from contending", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
+        _NAME_OR_ALL,
+        *_SOCKET,
+    ),
+    "step-down": Command(
+        "hand over: release what this node holds, and return when another holds",
+        "step-down namenode --for 5m",
+        "daemon_commands:operate",
+        {
+            DONE: "it let go, and another holds",
+            NEGATIVE: "nobody took over in time, or it does not hold, or cannot now",
+            **_ASKS_FOR_ITEM,
+        },
+        _NAME,
+        _argument(
+            "--for DURATION",
+            "do not contend for so long after that, a day at most (default: %(default)s)",
+            values.rest_s,
+            default="60s",
+            dest="rest_s",
+        ),
+        *_SOCKET,
+    ),
+    "reload": Command(
+        "follow the configuration as it is now, and say what became of it",
+        "reload",
+        "daemon_commands:operate",
+        {
+            **_ASKS_DAEMON,
+            DONE: "the daemon follows the configuration as it is now",
+            CONFIGURATION: "nothing has changed: the configuration has faults, or needs a restart; "
+            f"or {_NO_PLACE}",
+        },
+        *_SOCKET,
+    ),
+    "demo": Command(
+        "watch an election, a failover and a semaphore, in some ten seconds",
+        "demo",
+        "local_commands:demo",
+        {DONE: "all was shown", NEGATIVE: "it could not be shown"},
+    ),
+    "dev-agent": Command(
+        "run an in-memory Consul agent, for trying out only",
+        "dev-agent --port 8500",
+        "local_commands:dev_agent",
+        {DONE: "stopped by a signal", NEGATIVE: "it cannot listen there"},
+        _argument("--port N", "0 for any (default: %(default)s)", values.port, default=8500),
+        _argument(
+            "--session-ttl-min DURATION",
+            "the shortest TTL that it allows (default: %(default)s; a real Consul's is 10s)",
+            values.duration_s,
+            default="1s",
+        ),
+        _flag(
+            "--client-agent",
+            "answer as a client agent does, which most machines run: an error of its servers begins with "
+            "'rpc error making call: '",
+        ),
+    ),
+    "schema": Command(
+        "print the JSON Schema of the configuration",
+        "schema > config.schema.json",
+        "local_commands:schema",
+        {DONE: "it is printed"},
+    ),
+}
+
+
+def codes_of(command: str) -> dict[int, str]:
+    """Return what each exit code of this command means, by code."""
+    return dict(sorted({**OF_ALL, **COMMANDS[command].codes}.items()))

@@ -1,0 +1,91 @@
+"""The values of arguments: each function takes what was typed and returns its value.
+
+It raises ArgumentTypeError, from which argparse makes its message. Nothing here asks anybody.
+"""
+
+import os
+import re
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+
+def name(text: str) -> str:
+    """Return the name of an election or semaphore."""
+    from supervisor.control.protocol import NAME
+
+    return _matching(NAME.pattern, text, "no name: at most 63 lower-case letters, digits, _ and -")
+
+
+def key(text: str) -> str:
+    """Return a key of Consul."""
+    segment = r"(?!\.\.?(/|$))[A-Za-z0-9,_.-]+"
+    why_not = "no key: letters, digits and ,_.- in segments between single /"
+    return _matching(f"{segment}(/{segment})*", text, why_not)
+
+
+def session(text: str) -> str:
+    """Return the id of a session."""
+    uuid = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    return _matching(uuid, text, "no session: an id of Consul is a UUID")
+
+
+def index(text: str) -> int:
+    """Return an index of Consul."""
+    return int(_matching(r"[0-9]{1,20}", text, "no index of Consul: write a number from 0"))
+
+
+def limit(text: str) -> int:
+    """Return how many may hold a semaphore."""
+    return int(_matching(r"[1-9][0-9]{0,3}|10000", text, "no limit: write a number from 1 to 10000"))
+
+
+def _matching(pattern: str, text: str, why_not: str) -> str:
+    if not re.fullmatch(pattern, text):
+        raise ArgumentTypeError(why_not)
+    return text
+
+
+def drop_in(text: str) -> str:
+    """Return the name of a file in a folder of the configuration."""
+    from supervisor.config.files import is_drop_in
+
+    if "/" in text or not is_drop_in(text):
+        raise ArgumentTypeError("no drop-in: a name that ends with .yaml or .yml, without a folder")
+    return text
+
+
+def socket(text: str) -> str:
+    """Return the path of a unix socket, absolute."""
+    from supervisor.config.control import PATH_BYTES_MAX
+
+    path = str(Path(text).absolute())
+    if len(os.fsencode(path)) > PATH_BYTES_MAX:
+        raise ArgumentTypeError(f"no socket: its path has at most {PATH_BYTES_MAX} bytes")
+    return path
+
+
+def port(text: str) -> int:
+    """Return a port of TCP; 0 stands for any."""
+    if not text.isascii() or not text.isdecimal() or int(text) > 65535:
+        raise ArgumentTypeError(f"{text} is no port: write 0 to 65535")
+    return int(text)
+
+
+def duration_s(text: str) -> float:
+    """Return the seconds of a duration such as 1m30s."""
+    from supervisor.formats.durations import seconds
+
+    try:
+        return seconds(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text} is no duration: write 500ms, 1s or 1m30s") from None
+
+
+def rest_s(text: str) -> float:
+    """Return the seconds for which a node does not contend after step-down."""
+    from supervisor.control.protocol import REST_S_MAX
+
+    length_s = duration_s(text)
+    if length_s > REST_S_MAX:
+        raise ArgumentTypeError("too long: a day at most, for longer there is `pause`")
+    return length_s
