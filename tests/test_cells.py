@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.cli.display.text import ELLIPSIS, cut, fitted, padded, plain, width
+from supervisor.cli.display.text import ELLIPSIS, escape, pad, shrink_to_fit, truncate, width
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from supervisor.cli.display.text import ELLIPSIS, cut, fitted, padded, plain, wi
     ],
 )
 def test_what_a_terminal_would_obey_is_shown_escaped(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert escape(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,16 @@ def test_the_width_of_letters(text: str, columns: int) -> None:
     ],
 )
 def test_a_text_is_cut_to_what_fits(text: str, columns: int, shown: str) -> None:
-    assert cut(text, columns) == shown
+    assert truncate(text, columns) == shown
 
 
 @given(st.text(max_size=60), st.integers(0, 40))
 def test_no_cell_is_ever_wider_or_obeyed(text: str, columns: int) -> None:
-    shown = plain(text)
+    shown = escape(text)
     assert shown.isprintable()
-    assert width(cut(shown, columns)) <= columns
-    assert width(padded(shown, columns)) == columns
-    assert cut(shown, columns) == shown or cut(shown, columns).rstrip(ELLIPSIS) in shown
+    assert width(truncate(shown, columns)) <= columns
+    assert width(pad(shown, columns)) == columns
+    assert truncate(shown, columns) == shown or truncate(shown, columns).rstrip(ELLIPSIS) in shown
 
 
 @given(
@@ -63,7 +63,7 @@ def test_no_cell_is_ever_wider_or_obeyed(text: str, columns: int) -> None:
 )
 def test_columns_fit_or_it_is_said(sizes: list[tuple[int, int]], room: int) -> None:
     natural, least = [max(pair) for pair in sizes], [min(pair) for pair in sizes]
-    widths = fitted(natural, least, room)
+    widths = shrink_to_fit(natural, least, room)
     if widths is None:
         assert sum(least) > room
     else:
@@ -73,6 +73,6 @@ def test_columns_fit_or_it_is_said(sizes: list[tuple[int, int]], room: int) -> N
 
 
 def test_the_widest_gives_first() -> None:
-    assert fitted([10, 30, 5], [5, 5, 5], 30) == [10, 15, 5]
-    assert fitted([10, 30, 5], [5, 5, 5], 20) == [7, 8, 5]
-    assert fitted([10, 30, 5], [5, 5, 5], 14) is None
+    assert shrink_to_fit([10, 30, 5], [5, 5, 5], 30) == [10, 15, 5]
+    assert shrink_to_fit([10, 30, 5], [5, 5, 5], 20) == [7, 8, 5]
+    assert shrink_to_fit([10, 30, 5], [5, 5, 5], 14) is None

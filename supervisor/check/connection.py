@@ -32,16 +32,16 @@ NO_PATH = "No path to datacenter"
 NO_INDEX = 2**63 - 1  # of a key that was changed as often: there is none
 
 
-async def examine(config: Config, hostname: str) -> list[Finding]:
+async def check_connection(config: Config, hostname: str) -> list[Finding]:
     """What there is to say about Consul, in the order of importance; ``hostname`` is this machine's.
 
     Raises TokenError when the token file cannot be used.
     """
-    examination = _Examination(config.consul)
+    checker = _Checker(config.consul)
     try:
-        return await examination.findings(config.items, hostname)
+        return await checker.findings(config.items, hostname)
     finally:
-        await examination.close()
+        await checker.close()
 
 
 def is_reached(found: list[Finding]) -> bool:
@@ -53,7 +53,7 @@ class _NoAnswer(Exception):
     """There is none within the deadline; the text says why."""
 
 
-class _Examination:
+class _Checker:
     """The exchanges of one run, one after the other over one connection where that can be."""
 
     def __init__(self, settings: ConsulSettings) -> None:
@@ -93,7 +93,7 @@ class _Examination:
 
     async def _leader(self) -> tuple[str, str]:
         """Why there is no way to the datacenter, blank if there is one; and who leads, blank for nobody."""
-        response = await self._asked(self._consul.question("status/leader"))
+        response = await self._exchange(self._consul.question("status/leader"))
         if response.status_code == 500 and NO_PATH in why(response):
             return why(response), ""
         if response.status_code == 500:
@@ -105,7 +105,7 @@ class _Examination:
     async def _agent(
         self, hostname: str, items: tuple[ItemSettings, ...]
     ) -> tuple[AgentFacts | None, list[Finding]]:
-        response = await self._asked(self._consul.question("agent/self"))
+        response = await self._exchange(self._consul.question("agent/self"))
         if response.status_code == 403 and permissions.UNKNOWN_TOKEN in said(response):
             return None, [findings.of_token(why(response))]
         try:
@@ -125,7 +125,7 @@ class _Examination:
             read = await self._outcome(ReadKey("", 0.0, CONNECT_S, key))
             found.append(findings.of_read(settings, shown, read))
             if settings.contend:
-                response = await self._asked(self._consul.transaction(impossible_write(key)))
+                response = await self._exchange(self._consul.transaction(impossible_write(key)))
                 found.append(findings.of_write(settings, shown, why(response)))
         if settings.contend:
             found.append(await self._session(settings, node))
@@ -142,9 +142,9 @@ class _Examination:
         return findings.of_session(settings, node, impossible, outcome)
 
     async def _outcome(self, request: Request) -> Outcome:
-        return self._consul.decode(request, await self._asked(self._consul.encode(request)))
+        return self._consul.decode(request, await self._exchange(self._consul.encode(request)))
 
-    async def _asked(self, request: requests.PreparedRequest) -> requests.Response:
+    async def _exchange(self, request: requests.PreparedRequest) -> requests.Response:
         left_s = max(0.0, self._deadline - asyncio.get_running_loop().time())
         try:
             return await self._transport.exchange(request, timeout_s=left_s, fresh=request.method != "GET")

@@ -6,7 +6,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
-from supervisor.cli.terminal import awaited, fail, report
+from supervisor.cli.terminal import fail, report, run_async
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,7 @@ def _looked_at(config: "Config", here: bool, path: "Path", *, alone: "Path | Non
 
 def _connected(config: "Config | None") -> tuple[list["Finding"], int]:
     """What ``--connect`` finds, and the exit code."""
-    from supervisor.check.connection import examine, is_reached
+    from supervisor.check.connection import check_connection, is_reached
     from supervisor.check.findings import Finding, Level
     from supervisor.consul.token import TokenError
 
@@ -107,7 +107,7 @@ def _connected(config: "Config | None") -> tuple[list["Finding"], int]:
         text = "Consul was not asked: the folder cannot be used, see the warnings"
         return [Finding("reachable", Level.UNTOLD, text)], DONE
     try:
-        found = awaited(examine(config, socket.gethostname()))
+        found = run_async(check_connection(config, socket.gethostname()))
     except TokenError as error:
         found = [Finding("token", Level.ERROR, str(error))]
     if not is_reached(found):

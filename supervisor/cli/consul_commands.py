@@ -6,7 +6,7 @@ import socket
 import sys
 
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import awaited, fail
+from supervisor.cli.terminal import fail, run_async
 
 
 def leader(options: argparse.Namespace) -> int:
@@ -28,7 +28,7 @@ def leader(options: argparse.Namespace) -> int:
         if items[options.name].kind != "election":
             why = f"a semaphore has holders, not one; consul kv get {key} names them"
             return fail(USAGE, f"cannot name a leader of {options.name}: {why}")
-    value = awaited(key_now(settings, key)).leader
+    value = run_async(key_now(settings, key)).leader
     if value is None:
         return fail(NEGATIVE, f"no leader: nobody holds {key}")
     sys.stdout.buffer.write(value + b"\n")
@@ -44,11 +44,11 @@ def verify(options: argparse.Namespace) -> int:
     settings = consul_settings(os.environ)
     if options.key.endswith(LOCK_SUFFIX):
         prefix = options.key.removesuffix(LOCK_SUFFIX)
-        slots = awaited(slots_now(settings, prefix))
+        slots = run_async(slots_now(settings, prefix))
         if slots.lock is not None and not slots.lock.is_lock:
             asked = why_no_slot(settings, prefix, slots, options.session, options.lock_index)
-            return _no_longer(options.key, awaited(asked))
-    view = awaited(key_now(settings, options.key))
+            return _no_longer(options.key, run_async(asked))
+    view = run_async(key_now(settings, options.key))
     return _no_longer(options.key, why_not_held(view, options.session, options.lock_index))
 
 
@@ -67,5 +67,5 @@ def limit(options: argparse.Namespace) -> int:
     if options.name not in found:
         known = ", ".join(sorted(found)) or "none"
         return fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
-    awaited(set_limit(config.consul, found[options.name].prefix, options.limit))
+    run_async(set_limit(config.consul, found[options.name].prefix, options.limit))
     return DONE

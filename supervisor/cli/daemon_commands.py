@@ -54,13 +54,13 @@ def _as_json(status: Mapping[str, Any]) -> bytes:
 
 
 def _watch(options: argparse.Namespace, path: str) -> int:
-    from supervisor.cli.display.live import Follower
+    from supervisor.cli.display.live import LiveStatus
     from supervisor.cli.display.screen import watch
 
     if not sys.stdout.isatty():
         return fail(USAGE, "cannot watch: standard output is no terminal; --json is for programs")
-    follower = Follower(path, options.name, colours=has_colours())
-    watch(follower.lines, partial(print, end="", flush=True), sys.stdout.fileno())
+    live = LiveStatus(path, options.name, colours=has_colours())
+    watch(live.lines, partial(print, end="", flush=True), sys.stdout.fileno())
     return DONE
 
 

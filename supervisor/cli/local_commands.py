@@ -5,14 +5,14 @@ import os
 import sys
 
 from supervisor.cli.exit_codes import DONE, NEGATIVE
-from supervisor.cli.terminal import awaited, fail, say
+from supervisor.cli.terminal import fail, run_async, say
 
 
 def demo(options: argparse.Namespace) -> int:
     """Show a failover."""
     from supervisor.demo import demo as play
 
-    awaited(play(say, colours=sys.stdout.isatty(), environ=os.environ))
+    run_async(play(say, colours=sys.stdout.isatty(), environ=os.environ))
     return DONE
 
 
@@ -23,7 +23,7 @@ def dev_agent(options: argparse.Namespace) -> int:
 
     settings = Settings(session_ttl_min_s=options.session_ttl_min, client_agent=options.client_agent)
     try:
-        awaited(run("127.0.0.1", options.port, settings, say))
+        run_async(run("127.0.0.1", options.port, settings, say))
     except OSError as error:
         return fail(NEGATIVE, f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}")
     return DONE

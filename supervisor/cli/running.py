@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
-from supervisor.cli.terminal import awaited, fail, report
+from supervisor.cli.terminal import fail, report, run_async
 from supervisor.daemon import signals
 
 if TYPE_CHECKING:
@@ -170,4 +170,4 @@ def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: 
             # What follows may be other records to wind up: a stop waits until it is heard again.
             signals.block()
 
-    return awaited(daemon())
+    return run_async(daemon())

@@ -36,7 +36,7 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def awaited(work: Coroutine[object, object, T]) -> T:
+def run_async(work: Coroutine[object, object, T]) -> T:
     """Its result; the loop is imported by those alone who need one."""
     import asyncio
 

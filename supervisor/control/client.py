@@ -1,7 +1,7 @@
 """The end of whoever gives a command: one to the daemon, and its reply."""
 
 from supervisor.control.fetch import DaemonUnreachable, exchange
-from supervisor.control.protocol import Command, Reply, Verb, error_of, reply_of, target_of, told_with
+from supervisor.control.protocol import Command, Reply, Verb, error_of, reply_of, request_body, request_path
 
 __all__ = ["DaemonUnreachable", "ask"]
 
@@ -13,8 +13,9 @@ def ask(socket_path: str, command: Command, *, within_s: float | None = None) ->
     """What the daemon replies to this command, when it is done. Raises DaemonUnreachable."""
     if within_s is None:
         within_s = DONE_S if command.verb in (Verb.STEP_DOWN, Verb.RELOAD) else ASK_S
-    target, told = target_of(command), told_with(command)
-    code, body = exchange(socket_path, "POST", target, told, within_s=within_s)
+    code, body = exchange(
+        socket_path, "POST", request_path(command), request_body(command), within_s=within_s
+    )
     reply = reply_of(code, body)
     if reply is None:
         said = error_of(body) or "no reply of a consul-supervisor"

@@ -68,22 +68,22 @@ STATUSES = {Outcome.DONE: 200, Outcome.UNKNOWN: 404, Outcome.IMPOSSIBLE: 409, Ou
 _OUTCOMES = {status: outcome for outcome, status in STATUSES.items()}
 
 
-class NoCommand(Exception):
+class InvalidCommand(Exception):
     """The body is none of this command's; the text says why."""
 
 
-def target_of(command: Command) -> str:
+def request_path(command: Command) -> str:
     """The request's target."""
     return f"/v1/{command.verb}" + (f"/{command.name}" if command.name is not None else "")
 
 
-def told_with(command: Command) -> bytes:
+def request_body(command: Command) -> bytes:
     """The request's body."""
     return json.dumps({"for_s": command.rest_s}).encode() if command.verb is Verb.STEP_DOWN else b""
 
 
 def command_of(target: str, body: bytes = b"") -> Command | None:
-    """The command that this target asks for; None for what is none. Raises NoCommand."""
+    """The command that this target asks for; None for what is none. Raises InvalidCommand."""
     for verb in Verb:
         if target == f"/v1/{verb}" and verb in FOR_ALL:
             return Command(verb)
@@ -98,7 +98,7 @@ def _rest_s(body: bytes) -> float:
         return REST_S
     for_s = _object(body).get("for_s")
     if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not 0 <= for_s <= REST_S_MAX:
-        raise NoCommand(f"for_s must be a number from 0 to {REST_S_MAX:g}")
+        raise InvalidCommand(f"for_s must be a number from 0 to {REST_S_MAX:g}")
     return float(for_s)
 
 

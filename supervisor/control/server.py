@@ -15,7 +15,7 @@ from supervisor.control.listener import ControlError, bound, group_id
 from supervisor.control.protocol import (
     STATUSES,
     Command,
-    NoCommand,
+    InvalidCommand,
     Outcome,
     Reply,
     body_of,
@@ -83,7 +83,7 @@ class Control:
             return _refusal(403, f"cannot take commands of user id {request.peer.uid}: {self._who()}")
         try:
             command = command_of(request.target, request.body)
-        except NoCommand as error:
+        except InvalidCommand as error:
             return _refusal(400, f"cannot do this: {error}")
         if command is None and request.method in READING:
             return await self._read(request)

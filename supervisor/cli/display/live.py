@@ -7,13 +7,13 @@ import time
 from typing import Any
 
 from supervisor.cli.display.table import DIM, RED, lines, of_item, painted
-from supervisor.cli.display.text import cut, plain
+from supervisor.cli.display.text import escape, truncate
 from supervisor.control import fetch
 
 ANSWER_S = 3.0  # a daemon that takes longer is said to be silent
 
 
-class Follower:
+class LiveStatus:
     """The pictures of one daemon's status, of one item if ``name`` is not None."""
 
     def __init__(self, socket_path: str, name: str | None, *, colours: bool) -> None:
@@ -32,13 +32,13 @@ class Follower:
         self._last, self._heard_at = status, time.monotonic()
         page = lines(self._chosen(status), columns, colours=self._colours)
         if self._name is not None and not self._chosen(status)["items"]:
-            page.append(cut(f"{self._name}: no such election or semaphore now", columns))
+            page.append(truncate(f"{self._name}: no such election or semaphore now", columns))
         return page
 
     def _silent(self, why: str, columns: int) -> list[str]:
         since_s = int(time.monotonic() - self._heard_at)
-        said = f"no answer of the daemon for {since_s} s, asking on: {plain(why)}"
-        page = [painted(cut(said, columns), RED, self._colours)]
+        said = f"no answer of the daemon for {since_s} s, asking on: {escape(why)}"
+        page = [painted(truncate(said, columns), RED, self._colours)]
         if self._last is None:
             return page
         last = lines(self._chosen(self._last), columns, colours=False)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from supervisor.cli.display.text import cut
+from supervisor.cli.display.text import truncate
 
 EVERY_S = 1.0
 ENTER = "\x1b[?1049h\x1b[?25l"  # the alternate screen, without a cursor
@@ -40,7 +40,7 @@ def frame(lines: Sequence[str], columns: int, rows: int) -> str:
     """One picture of at most so many rows. A line is cleared before it is written: behind a full one
     the clearing would take its last letter."""
     if len(lines) > rows:
-        lines = [*lines[: rows - 1], cut(f"... {len(lines) - rows + 1} more lines", columns)]
+        lines = [*lines[: rows - 1], truncate(f"... {len(lines) - rows + 1} more lines", columns)]
     text = "\n".join(CLEAR_LINE + line for line in lines)
     return HOME + text + (f"\n{CLEAR_BELOW}" if len(lines) < rows else "")
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from textwrap import wrap
 from typing import Any
 
-from supervisor.cli.display.text import cut, fitted, padded, plain, width
+from supervisor.cli.display.text import escape, pad, shrink_to_fit, truncate, width
 
 GAP = "  "
 RECENT_S = 300.0  # an error that is over is news for this long
@@ -44,7 +44,7 @@ def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
     now = _time(status["daemon"]["now"])
     items: Sequence[Item] = status["items"]
     chosen, widths = _layout(items, now, columns)
-    head = GAP.join(padded(column.title, size) for column, size in zip(chosen, widths, strict=True))
+    head = GAP.join(pad(column.title, size) for column, size in zip(chosen, widths, strict=True))
     page = [
         _one_line(_summary(status, now), columns),
         "",
@@ -99,7 +99,7 @@ def _layout(items: Sequence[Item], now: datetime, columns: int | None) -> tuple[
         if columns is None:
             return chosen, natural
         room = columns - len(f"{HOLDS} ") - len(GAP) * (len(chosen) - 1)
-        widths = fitted(natural, least, room)
+        widths = shrink_to_fit(natural, least, room)
         if widths is not None:
             return chosen, widths
     return chosen, least  # narrower than that is no terminal: the lines are cut
@@ -117,14 +117,14 @@ def _row(
     columns: int | None,
     colours: bool,
 ) -> str:
-    cells = [padded(column.text(item, now), size) for column, size in zip(chosen, widths, strict=True)]
+    cells = [pad(column.text(item, now), size) for column, size in zip(chosen, widths, strict=True)]
     text = _one_line(f"{HOLDS if item['holds'] else HOLDS_NOT} {GAP.join(cells)}".rstrip(), columns)
     colour = _ROLE_COLOURS.get(item["role"], f"{BOLD};{GREEN}" if item["holds"] else "")
     return painted(text, colour, colours)
 
 
 def _one_line(text: str, columns: int | None) -> str:
-    return text if columns is None else cut(text, columns)
+    return text if columns is None else truncate(text, columns)
 
 
 def _wrapped(text: str, columns: int | None) -> list[str]:
@@ -132,7 +132,7 @@ def _wrapped(text: str, columns: int | None) -> list[str]:
     if columns is None:
         return [text]
     lines = wrap(text, max(columns, _NOTE_COLUMNS_MIN), subsequent_indent="  ")
-    return [cut(line, columns) for line in lines]
+    return [truncate(line, columns) for line in lines]
 
 
 def painted(text: str, colour: str, colours: bool) -> str:
@@ -150,25 +150,25 @@ def _summary(status: Status, now: datetime) -> str:
     health = "healthy" if status["healthy"] else "NOT HEALTHY"
     up = duration(_since(daemon["started"], now))
     text = f"{daemon['node']}: {health}, up {up}, pid {daemon['pid']}; Consul {consul['address']} {silent}"
-    return plain(text + (", REFUSES THE TOKEN" if consul["token_refused"] else ""))
+    return escape(text + (", REFUSES THE TOKEN" if consul["token_refused"] else ""))
 
 
 def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tuple[str, str]]:
     for trouble in status["troubles"]:
-        yield RED, plain(f"trouble: {trouble}")
+        yield RED, escape(f"trouble: {trouble}")
     for item in status["items"]:
         for warning in item["warnings"]:
-            yield YELLOW, plain(f"warning: {item['name']}: {warning}")
+            yield YELLOW, escape(f"warning: {item['name']}: {warning}")
         if with_errors and _error(item, now) != "-":
-            yield "", f"last error: {plain(item['name'])}: {_error(item, now)}"
+            yield "", f"last error: {escape(item['name'])}: {_error(item, now)}"
 
 
 def _leader(item: Item, now: datetime) -> str:
     holders = item["holders"]
     if holders is None:
-        return "-" if item["leader"] is None else plain(item["leader"])
+        return "-" if item["leader"] is None else escape(item["leader"])
     limit = item["effective_limit"] or item["limit"]
-    values = ", ".join(plain(holder["value"]) for holder in holders)
+    values = ", ".join(escape(holder["value"]) for holder in holders)
     return f"{len(holders)} of {limit or '?'}" + (f": {values}" if values else "")
 
 
@@ -185,7 +185,7 @@ def _hook(item: Item, now: datetime) -> str:
     took = "" if hook["duration_s"] is None else f" {_exact(hook['duration_s'])}"
     detail = f" ({hook['detail']})" if hook["result"] == "failed" and hook["detail"] else ""
     result = "FAILED" if hook["result"] == "failed" else hook["result"]
-    return plain(f"{result} {hook['hook']}{took}{detail}")
+    return escape(f"{result} {hook['hook']}{took}{detail}")
 
 
 def _error(item: Item, now: datetime) -> str:
@@ -197,7 +197,7 @@ def _error(item: Item, now: datetime) -> str:
     if over_at is not None and _since(over_at, now) >= RECENT_S:
         return "-"
     ago = duration(_since(error["at"], now))
-    return plain(f"{ago} ago{', over' if over_at else ''}: {error['text']}")
+    return escape(f"{ago} ago{', over' if over_at else ''}: {error['text']}")
 
 
 def _since(at: str, now: datetime) -> float:
@@ -207,7 +207,7 @@ def _since(at: str, now: datetime) -> float:
 
 def _role(item: Item) -> str:
     """A pause that is not the role goes on behind it: it shows when the tenure ends, so say it before."""
-    role = plain(item["role"])
+    role = escape(item["role"])
     return f"{role}, paused" if item.get("paused") and role != "paused" else role
 
 
@@ -221,7 +221,7 @@ _LEASE = _Column("LEASE", _lease)
 _LEADER = _Column("LEADER", _leader, 8)
 _KIND = _Column("KIND", lambda item, now: item["kind"])
 _SINCE = _Column("SINCE", lambda item, now: duration(_since(item["since"], now)))
-_NAME = _Column("NAME", lambda item, now: plain(item["name"]), 8)
+_NAME = _Column("NAME", lambda item, now: escape(item["name"]), 8)
 _ROLE = _Column("ROLE", lambda item, now: _role(item))
 _COLUMNS = (_NAME, _KIND, _ROLE, _SINCE, _LEADER, _LEASE, _HOOK, _ERROR)
 _LESS_AND_LESS = (_ERROR, _KIND, _HOOK, _LEADER, _SINCE)

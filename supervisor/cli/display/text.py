@@ -11,7 +11,7 @@ ELLIPSIS = "…"
 _EMOJI_FORM = "\ufe0f"  # makes the letter before it two columns wide, on some terminals
 
 
-def plain(text: str) -> str:
+def escape(text: str) -> str:
     """One line without control characters: they are shown as Python writes them, ``\\x1b``."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
@@ -29,7 +29,7 @@ def _columns(letter: str) -> int:
     return 2 if east_asian_width(letter) in "WF" else 1
 
 
-def cut(text: str, columns: int) -> str:
+def truncate(text: str, columns: int) -> str:
     """The text, or its begin and an ellipsis, in so many columns at most."""
     used, end = 0, 0
     for at, letter in enumerate(text):
@@ -41,13 +41,13 @@ def cut(text: str, columns: int) -> str:
     return text
 
 
-def padded(text: str, columns: int) -> str:
+def pad(text: str, columns: int) -> str:
     """The text in exactly so many columns."""
-    shown = cut(text, columns)
+    shown = truncate(text, columns)
     return shown + " " * (columns - width(shown))
 
 
-def fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int] | None:
+def shrink_to_fit(natural: Sequence[int], least: Sequence[int], room: int) -> list[int] | None:
     """Widths of columns that need ``room`` at most: the widest gives first, none below its least.
 
     None when even the least of all is too much.
