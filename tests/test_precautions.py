@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from supervisor.check.file_modes import FAR_STATE, precautions
+from supervisor.check.file_modes import FAR_STATE, audit
 from supervisor.config import load
 from tests.support.consul import Agent
 from tests.support.hung import hung
@@ -99,7 +99,7 @@ class Node:
         path = path or self.config
         config = load(path, {}, "node1")
         assert config.warnings == ()
-        return [str(problem) for problem in precautions(path, config, in_use=in_use)]
+        return [str(problem) for problem in audit(path, config, in_use=in_use)]
 
     def checked(self, uid: int) -> list[str]:
         """The warnings of ``check``, which still succeeds, run by this user."""

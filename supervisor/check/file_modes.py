@@ -1,9 +1,9 @@
-"""Who else on this machine may read our secrets or change what we run, and how to mend that.
+"""Which other users of this machine can read our secrets or change what we run, and how to mend that.
 
-The files that a configuration names, and those that it consists of: their modes, their owners, and
-the folders through which they can be replaced. It looks and warns; it refuses nothing, changes
-nothing, and never shows what a file holds. Access lists beyond the mode (ACLs) are not looked at, nor is
-what lies on another machine's disk, because its file system may not answer.
+The module looks at the files that a configuration names and consists of: their modes, their owners, and
+the folders through which they can be replaced. It warns, refuses nothing, changes nothing, and never
+shows what a file holds. It looks neither at access lists beyond the mode (ACLs) nor at what lies on
+another machine's disk, because that file system may not answer.
 
 Trusted are root, the user that we run as, and a user's own group, whose number is the user's.
 """
@@ -26,115 +26,115 @@ FAR_STATE = (
     "it lies on no disk of this machine: while its file system does not answer, nothing can be recorded, and "
     "a restart winds up nothing: choose a local folder"
 )
-REPLACES = "replace what is in it"
 PROGRAMS_MAX = 1000  # of a configuration; each costs some calls of the kernel
 
 
-def precautions(path: Path, config: Config, *, in_use: bool) -> tuple[Problem, ...]:
-    """What others may do, for the configuration at ``path`` and whatever it names. What we may not look
-    at is passed over, and so is what is not there, unless the configuration is ``in_use`` here."""
-    return look(question(path, config, in_use=in_use))
+def audit(path: Path, config: Config, *, in_use: bool) -> tuple[Problem, ...]:
+    """Return what others may do, for the configuration at ``path`` and whatever it names.
+
+    A file that we may not look at is passed over. A missing one is, too, unless the configuration is
+    ``in_use`` on this machine.
+    """
+    return answer(question(path, config, in_use=in_use))
 
 
 def question(path: Path, config: Config, *, in_use: bool) -> dict[str, Any]:
     """Return the question as plain values for another process; looks at nothing."""
+    hooks = [
+        (f"{item.kind}s.{item.name}.{hook.name}", hook.call) for item in config.items for hook in item.hooks
+    ]
+    commands = [call for _, call in hooks if isinstance(call, Command)]
+    commands += [item.run.command for item in config.items if item.run is not None]
+    own = (call.argv[0] for call in commands if call.user is None and call.argv[0].startswith("/"))
+    webhooks = [(place, call) for place, call in hooks if isinstance(call, Webhook)]
+    tls = [("consul.tls", config.consul.tls), *((f"{place}.tls", call.tls) for place, call in webhooks)]
+    secrets = [
+        ("consul.token_file", config.consul.token_file),
+        *((f"{place}.secret_file", call.secret_file) for place, call in webhooks),
+        *((f"{setting}.key_file", each.key_file) for setting, each in tls),
+    ]
     return {
         "path": str(path),
         "in_use": in_use,
         "token": config.consul.token,
-        "programs": _programs(config),
-        "secrets": list(_secrets(config)),
-        "tls": [(setting, asdict(tls)) for setting, tls in _tls(config)],
+        "programs": list(dict.fromkeys(own))[:PROGRAMS_MAX],
+        "secrets": [(setting, name) for setting, name in secrets if name is not None],
+        "tls": [(setting, asdict(each)) for setting, each in tls if _tls_files(each)],
         "state_dir": config.state_dir,
         "control": None if config.control is None else config.control.path,
     }
 
 
-def look(question: dict[str, Any]) -> tuple[Problem, ...]:
+def answer(question: dict[str, Any]) -> tuple[Problem, ...]:
     """Answer such a question. The call may hang where a file system does."""
-    look = _Look(os.geteuid(), question["in_use"])
+    audit = _Audit(question["in_use"])
     for file in _files_of(Path(question["path"])):
-        look.runs(file)
-        look.holds_token(file, question["token"])
+        audit.check_executable(file)
+        audit.check_token_readable(file, question["token"])
     for program in question["programs"]:
-        look.runs(Path(program))
+        audit.check_executable(Path(program))
     for setting, name in question["secrets"]:
-        look.secret(Path(name), setting)
+        audit.check_secret(Path(name), setting)
     for setting, tls in question["tls"]:
-        look.usable(Tls(**tls), setting)
-    look.state(Path(question["state_dir"]))
+        audit.check_tls_loads(Tls(**tls), setting)
+    audit.check_state_dir(Path(question["state_dir"]))
     if question["control"] is not None:
-        look.folders(Path(question["control"]), "control_socket")
-    return tuple(look.problems)
+        audit.check_folders(Path(question["control"]), "control_socket")
+    return tuple(audit.problems)
 
 
-class _Look:
-    """Collects what is found, each once."""
+class _Audit:
+    """Collects what is found, each problem once."""
 
-    def __init__(self, uid: int, in_use: bool) -> None:
+    def __init__(self, in_use: bool) -> None:
         self.problems: dict[Problem, None] = {}
         self._in_use = in_use
-        self._trusted = (ROOT, uid)
-        self._runs = f"change what runs as {'root' if uid == ROOT else 'this user'}"
+        self._uid = os.geteuid()
+        self._runs = f"change what runs as {'root' if self._uid == ROOT else 'this user'}"
         self._seen: set[Path] = set()
 
-    def runs(self, path: Path) -> None:
-        """A program or a file of the configuration."""
-        status = _status(path)
-        if status is not None:
-            self._changeable(path, status, "", REPLACES if stat.S_ISDIR(status.st_mode) else self._runs)
-        self.folders(path, "")
+    def check_executable(self, path: Path) -> None:
+        """Check a program, or a file or folder of the configuration."""
+        self._check(path, "", self._runs)
+        self.check_folders(path, "")
 
-    def secret(self, path: Path, setting: str) -> None:
-        """A file that only we are to read."""
-        if not is_local(str(path)):
+    def check_secret(self, path: Path, setting: str) -> None:
+        """Check a file that only we are to read."""
+        found = self._check(path, setting, "change this secret", is_needed=self._in_use)
+        if found is None:
             return
-        try:
-            status = path.stat()
-        except PermissionError:
-            return  # `check` may be run by somebody who is not to read it
-        except (OSError, ValueError) as error:
-            if self._in_use:
-                self._say(path, setting, f"cannot be read: {getattr(error, 'strerror', error)}")
-            return
-        if status.st_mode & stat.S_IROTH:
+        if found.st_mode & stat.S_IROTH:
             self._warn(path, setting, "everybody can read this secret", "chmod o=")
-        self._changeable(path, status, setting, "change this secret")
-        self.folders(path, setting)
+        self.check_folders(path, setting)
 
-    def holds_token(self, file: Path, token: str | None) -> None:
-        """A file of the configuration, in which the token may stand."""
-        status = _status(file)
-        if token is None or status is None or not status.st_mode & stat.S_IROTH:
+    def check_token_readable(self, file: Path, token: str | None) -> None:
+        """Check a file of the configuration, which may hold the token."""
+        if token is None or not is_local(str(file)):
             return
         with suppress(OSError):
-            if token.encode() in file.read_bytes():
+            if file.stat().st_mode & stat.S_IROTH and token.encode() in file.read_bytes():
                 self._warn(file, "consul.token", "everybody can read the token in it", "chmod o=")
 
-    def state(self, path: Path) -> None:
-        """What is on record decides what runs, and may hold secrets of hooks."""
+    def check_state_dir(self, path: Path) -> None:
+        """Check the records, which decide what runs and may hold secrets of hooks."""
         if not is_local(str(path)):
             self._say(path, "state_dir", FAR_STATE)
-        status = _status(path)
-        if status is not None:
-            self._changeable(path, status, "state_dir", self._runs)
-            if status.st_mode & stat.S_IRWXO:
-                self._warn(path, "state_dir", "everybody can look into it", "chmod 0700")
-        self.folders(path, "state_dir")
+        found = self._check(path, "state_dir", self._runs)
+        if found is not None and found.st_mode & stat.S_IRWXO:
+            self._warn(path, "state_dir", "everybody can look into it", "chmod 0700")
+        self.check_folders(path, "state_dir")
 
-    def folders(self, path: Path, setting: str) -> None:
-        """Those through which another file could be put in its place. Where everybody may write and
-        nobody may remove what is another's (/tmp) that cannot be."""
+    def check_folders(self, path: Path, setting: str) -> None:
+        """Check all folders above, through which another file could be put in the place of this one."""
         for folder in _folders_of(path):
-            status = _status(folder)
-            if status is not None and folder not in self._seen and not status.st_mode & stat.S_ISVTX:
-                self._changeable(folder, status, setting, REPLACES)
-            self._seen.add(folder)
+            if folder not in self._seen:
+                self._seen.add(folder)
+                self._check(folder, setting, "", is_above=True)
 
-    def usable(self, tls: Tls, setting: str) -> None:
-        """Else it would be met with the first connection, perhaps at night."""
-        files = [Path(name) for name in (tls.ca_file, tls.ca_path, tls.cert_file, tls.key_file) if name]
-        if not all(is_local(str(file)) for file in files):
+    def check_tls_loads(self, tls: Tls, setting: str) -> None:
+        """Check that these files can be used; else the first connection would find out, perhaps at night."""
+        files = _tls_files(tls)
+        if not all(map(is_local, files)):
             return
         if not self._in_use and not all(os.access(file, os.R_OK) for file in files):
             return
@@ -146,11 +146,34 @@ class _Look:
         except ExchangeFailed as failure:
             self.problems[Problem("", 0, 0, setting, str(failure))] = None
 
-    def _changeable(self, path: Path, status: os.stat_result, setting: str, what: str) -> None:
-        if status.st_uid not in self._trusted:
-            self._warn(path, setting, f"its owner, user id {status.st_uid}, can {what}", "chown root")
-        if writers := _writers(status):
-            self._warn(path, setting, f"{writers} can {what}", "chmod go-w")
+    def _check(
+        self, path: Path, setting: str, harm: str, *, is_needed: bool = False, is_above: bool = False
+    ) -> os.stat_result | None:
+        """Check who can change it, and return its status; None if it cannot be looked at.
+
+        ``is_above``: a folder in which only files that are there already matter. Where everybody may write
+        and nobody may remove what is another's (/tmp), nothing there can be replaced.
+        """
+        if not is_local(str(path)):
+            return None
+        try:
+            found = path.stat()
+        except PermissionError:
+            return None  # `check` may be run by a user who is not to look at it
+        except (OSError, ValueError) as error:
+            if is_needed:
+                self._say(path, setting, f"cannot be read: {getattr(error, 'strerror', error)}")
+            return None
+        if is_above and found.st_mode & stat.S_ISVTX:
+            return found
+        harm = "replace what is in it" if stat.S_ISDIR(found.st_mode) else harm
+        if found.st_uid not in (ROOT, self._uid):
+            self._warn(path, setting, f"its owner, user id {found.st_uid}, can {harm}", "chown root")
+        if found.st_mode & stat.S_IWOTH:
+            self._warn(path, setting, f"everybody can {harm}", "chmod go-w")
+        elif found.st_mode & stat.S_IWGRP and found.st_gid != found.st_uid:
+            self._warn(path, setting, f"its group can {harm}", "chmod go-w")
+        return found
 
     def _warn(self, path: Path, setting: str, what: str, mend: str) -> None:
         self._say(path, setting, f"{what}: {mend} {shlex.quote(str(path))}")
@@ -159,30 +182,13 @@ class _Look:
         self.problems[Problem(str(path), 0, 0, setting, message)] = None
 
 
-def _status(path: Path) -> os.stat_result | None:
-    if not is_local(str(path)):
-        return None  # its file system may not answer
-    try:
-        return path.stat()
-    except (OSError, ValueError):
-        return None
-
-
-def _writers(status: os.stat_result) -> str:
-    """Who can write beside the owner; blank: nobody."""
-    if status.st_mode & stat.S_IWOTH:
-        return "everybody"
-    return "its group" if status.st_mode & stat.S_IWGRP and status.st_gid != status.st_uid else ""
-
-
 def _folders_of(path: Path) -> Iterator[Path]:
-    """All folders above it, as it is written and where its symlinks lead."""
+    """Yield all folders above the path, as it is written and where its symlinks lead."""
     written = Path(os.path.abspath(path))
     yield from written.parents
-    if not is_local(str(written)):
-        return
-    with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: symlinks in a circle
-        yield from written.resolve().parents
+    if is_local(str(written)):
+        with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: symlinks in a circle
+            yield from written.resolve().parents
 
 
 def _files_of(path: Path) -> Iterator[Path]:
@@ -192,35 +198,5 @@ def _files_of(path: Path) -> Iterator[Path]:
             yield from (file for file in sorted(path.iterdir()) if file.suffix in (".yml", ".yaml"))
 
 
-def _hooks(config: Config) -> Iterator[tuple[str, Command | Webhook]]:
-    for item in config.items:
-        for hook in item.hooks:
-            yield f"{item.kind}s.{item.name}.{hook.name}", hook.call
-
-
-def _programs(config: Config) -> list[str]:
-    """Those named by their path that run with our own rights."""
-    calls = [call for _, call in _hooks(config) if isinstance(call, Command)]
-    calls += [item.run.command for item in config.items if item.run is not None]
-    own = (call.argv[0] for call in calls if call.user is None and call.argv[0].startswith("/"))
-    return list(dict.fromkeys(own))[:PROGRAMS_MAX]
-
-
-def _secrets(config: Config) -> Iterator[tuple[str, str]]:
-    if config.consul.token_file is not None:
-        yield "consul.token_file", config.consul.token_file
-    for place, call in _hooks(config):
-        if isinstance(call, Webhook) and call.secret_file is not None:
-            yield f"{place}.secret_file", call.secret_file
-    for setting, tls in _tls(config):
-        if tls.key_file is not None:
-            yield f"{setting}.key_file", tls.key_file
-
-
-def _tls(config: Config) -> Iterator[tuple[str, Tls]]:
-    """Where files are named at all."""
-    found = [("consul.tls", config.consul.tls)]
-    found += [(f"{place}.tls", call.tls) for place, call in _hooks(config) if isinstance(call, Webhook)]
-    for setting, tls in found:
-        if any((tls.ca_file, tls.ca_path, tls.cert_file, tls.key_file)):
-            yield setting, tls
+def _tls_files(tls: Tls) -> list[str]:
+    return [name for name in (tls.ca_file, tls.ca_path, tls.cert_file, tls.key_file) if name]

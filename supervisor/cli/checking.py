@@ -85,7 +85,7 @@ def _looked_at(config: "Config", here: bool, path: "Path", *, alone: "Path | Non
     folder may have such faults all the same."""
     from dataclasses import replace
 
-    from supervisor.check.file_modes import precautions
+    from supervisor.check.file_modes import audit
     from supervisor.config import ConfigError
     from supervisor.preflight.places import unstartable
 
@@ -93,7 +93,7 @@ def _looked_at(config: "Config", here: bool, path: "Path", *, alone: "Path | Non
     refused = tuple(one for one in found if here and (alone is None or one.file == str(alone)))
     if refused:
         raise ConfigError(refused)
-    careful = () if alone is not None else precautions(path, config, in_use=False)
+    careful = () if alone is not None else audit(path, config, in_use=False)
     return replace(config, warnings=(*config.warnings, *found, *careful))
 
 

@@ -34,16 +34,16 @@ HANGS = "see whether its file system or the directory of users answers"
 def main() -> None:
     """Answer the question on standard input."""
     asked = marshal.loads(sys.stdin.buffer.read())
-    if "precautions" in asked:
-        _precautions(asked["precautions"])
+    if "file_modes" in asked:
+        _answer_file_modes(asked["file_modes"])
     else:
         Looks(asked["looks"], asked["within_s"], strict=asked["strict"]).answer()
 
 
-def _precautions(question: dict[str, Any]) -> None:
-    from supervisor.check.file_modes import look
+def _answer_file_modes(question: dict[str, Any]) -> None:
+    from supervisor.check.file_modes import answer
 
-    for problem in look(question):
+    for problem in answer(question):
         _write(ANSWERS, [problem.file, problem.path, problem.message])
 
 

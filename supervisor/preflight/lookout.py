@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from supervisor.check.file_modes import question as question_of_precautions
+from supervisor.check.file_modes import question as file_modes_question
 from supervisor.config import Config, Problem
 from supervisor.config.problems import dotted
 from supervisor.core.actions import Fault
@@ -59,7 +59,7 @@ class Lookout:
         self._owed: dict[str, int] = {}  # by item: looks without an answer yet
         self._waiting: dict[int, list[str]] = {}  # by look: the items that need it
         self._news: deque[HooksChecked] = deque()
-        self._precautions: bytes | None = None
+        self._file_modes: bytes | None = None
         self._inquiry: Inquiry | None = None
         self._groups: list[int] = []  # of processes that looked, as long as one of them is left
         self._timer: asyncio.TimerHandle | None = None
@@ -81,8 +81,8 @@ class Lookout:
         self._found = {}
         self._news.clear()
         if self._path is not None:
-            careful = question_of_precautions(self._path, config, in_use=True)
-            self._precautions = marshal.dumps({"precautions": careful})
+            asked = file_modes_question(self._path, config, in_use=True)
+            self._file_modes = marshal.dumps({"file_modes": asked})
         self._look()
 
     def close(self) -> None:
@@ -145,13 +145,13 @@ class Lookout:
             )
             for item in [item for item in self._needs if self._owed.get(item) and item not in self._found]:
                 self._hear(HooksChecked(item, ()))
-        careful, self._precautions = self._precautions, None
-        if careful is None:
+        asked, self._file_modes = self._file_modes, None
+        if asked is None:
             self._look_later(failed=bool(failure))
             return
         self._warn()
-        was_careful = partial(self._was_careful, failed=bool(failure))
-        self._ask(careful, self._is_doubtful, was_careful, alone=False)
+        audited = partial(self._has_audited, failed=bool(failure))
+        self._ask(asked, self._is_doubtful, audited, alone=False)
 
     def _look_later(self, *, failed: bool) -> None:
         pause_s = MENDED_S if failed or any(self._found.values()) else LOOK_AGAIN_S
@@ -198,7 +198,7 @@ class Lookout:
     def _doubt(self, problem: Problem) -> None:
         self._log.line("warning", "configuration", why=str(problem))
 
-    def _was_careful(self, failure: str, *, failed: bool) -> None:
+    def _has_audited(self, failure: str, *, failed: bool) -> None:
         """``failed``: the looks before this one were not all answered, so the next ones come soon."""
         self._inquiry = None
         if failure:
