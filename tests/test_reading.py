@@ -6,7 +6,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.filesystem.reading import HUNG_MAX, NoAnswer, answers, read, read_within
+from supervisor.filesystem import reading
+from supervisor.filesystem.reading import HUNG_MAX, NoAnswer, await_answer, read, read_within
 from tests.support.hung import needs_root, stuck
 from tests.support.supervisor import until
 
@@ -16,6 +17,14 @@ pytestmark = needs_root
 def children() -> int:
     """How many processes read for us."""
     return sum(child.name() == "head" for child in psutil.Process().children())
+
+
+def is_read(path: Path) -> bool:
+    """Whether a child could read it."""
+    try:
+        return read_within(str(path), 10) == b"abc"
+    except NoAnswer:
+        return False
 
 
 def test_children_that_even_sigkill_does_not_end_stay_few(tmp_path: Path) -> None:
@@ -31,8 +40,15 @@ def test_children_that_even_sigkill_does_not_end_stay_few(tmp_path: Path) -> Non
             with pytest.raises(NoAnswer):
                 asyncio.run(read(str(secret), 10, 0.01))
         assert children() == HUNG_MAX
-        assert not answers(str(secret), 0.01)
-        assert not answers(str(far / "other"), 0.01) and children() == HUNG_MAX + 1
-    until(lambda: answers(str(secret)), "what hung has ended")
-    assert read_within(str(secret), 10) == b"abc"
-    until(lambda: answers(str(secret)) and not children(), "those that were killed are gone")
+        with pytest.raises(NoAnswer):
+            await_answer(str(secret), 0.01)
+        with pytest.raises(NoAnswer):
+            await_answer(str(far / "other"), 0.01)
+        assert children() == HUNG_MAX + 1
+    until(lambda: is_read(secret), "what hung has ended")
+    until(lambda: is_read(secret) and not children(), "those that were killed are gone")
+
+
+def test_an_error_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "is_local", lambda path: False)
+    await_answer(str(tmp_path / "none"), 10.0)

@@ -21,6 +21,7 @@ from supervisor.config import Config, ConsulSettings
 from supervisor.consul import permissions
 from supervisor.consul.codec import Codec
 from supervisor.consul.responses import MalformedResponse, json_of, said, why
+from supervisor.consul.sessions import NO_PATH
 from supervisor.consul.token import Token
 from supervisor.core.actions import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.events import Created, Outcome
@@ -28,7 +29,6 @@ from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader; an item takes a millisecond
-NO_PATH = "No path to datacenter"
 NO_INDEX = 2**63 - 1  # of a key that was changed as often: there is none
 
 

@@ -10,13 +10,13 @@ from enum import StrEnum
 from typing import Any
 
 from supervisor.consul import permissions, versions
+from supervisor.consul.endpoints import NODE
 from supervisor.consul.shared.grouping import questions_of
 from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome, Refused
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 OTHERS_EACH = 2  # connections of an item beside its watch: a read, and a renewal or a write
 OTHERS_MAX = 56  # of all items: client.CONCURRENT_MAX under way and pool.IDLE_MAX kept
-SOME_NODE = "NAME-OF-THE-AGENTS-NODE"
 
 
 class Level(StrEnum):
@@ -123,7 +123,7 @@ def of_agent(
 def unknown_agent(why: str, denied: bool) -> list[Finding]:
     """The agent does not say what it is."""
     text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
-    rule = f'to be told, let the token read it: agent "{SOME_NODE}" {{ policy = "read" }}' if denied else ""
+    rule = f'to be told, let the token read it: agent "{NODE}" {{ policy = "read" }}' if denied else ""
     return [Finding("agent", Level.UNTOLD, text, permissions.agent_remedy(why) or rule)]
 
 
@@ -215,7 +215,7 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
     if isinstance(outcome, Created) or (isinstance(outcome, Refused) and impossible in said):
         return _right(settings, Level.OK, "may make its session")
     if isinstance(outcome, Denied):
-        rule = f'give the token: session "{node or SOME_NODE}" {{ policy = "write" }}'
+        rule = f'give the token: session "{node or NODE}" {{ policy = "write" }}'
         text = f"may not make its session: Consul answers {said}"
         return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
     if isinstance(outcome, Refused):

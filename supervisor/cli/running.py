@@ -58,11 +58,9 @@ def load(path: Path) -> "Config":
 
 def _load_in_time(path: Path, within_s: float) -> "Config":
     """The same for the daemon. Raises NoAnswer, too, when the file system of the file does not answer."""
-    from supervisor.filesystem.mounts import is_local
-    from supervisor.filesystem.reading import NoAnswer, answers
+    from supervisor.filesystem.reading import await_answer
 
-    if not is_local(str(path)) and not answers(str(path), within_s):
-        raise NoAnswer(str(path), within_s)
+    await_answer(str(path), within_s)
     return load(path)
 
 

@@ -13,6 +13,7 @@ from supervisor.consul.shown_session import as_asked, new_id
 from supervisor.core.actions import CreateSession, DestroySession, ReadSession, RenewSession
 from supervisor.core.events import Created, Done, Ineligible, Outcome, Refused, SessionGone, SessionInfo
 
+NO_PATH = "No path to datacenter"
 _CONFIGURATION_FAULTS = (
     "Invalid Session TTL",
     "Session TTL",
@@ -20,7 +21,7 @@ _CONFIGURATION_FAULTS = (
     "Missing check",
     "Missing node",
     "Must provide Node",
-    "No path to datacenter",
+    NO_PATH,
     "cross datacenter lock must be created at server agent",
 )
 

@@ -13,8 +13,7 @@ from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import LOSE_SIDE, StartHook, StartRun, Step, WriteRecord
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
-from supervisor.filesystem.mounts import is_local
-from supervisor.filesystem.reading import NoAnswer, answers
+from supervisor.filesystem.reading import NoAnswer, await_answer
 from supervisor.hooks.leftovers import Group, find_leftovers, kill_leftovers, started_at
 from supervisor.journal import (
     START_WITHIN_S,
@@ -152,8 +151,10 @@ def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | No
     nor a password is on record: they are those of the environment, unless a file holds the token. Raises
     JournalError or JournalBusy.
     """
-    if not is_local(directory) and not answers(directory, START_WITHIN_S):
-        raise JournalBusy(f"cannot use state_dir {directory}: {NoAnswer(directory, START_WITHIN_S).strerror}")
+    try:
+        await_answer(directory, START_WITHIN_S)
+    except NoAnswer as error:
+        raise JournalBusy(f"cannot use state_dir {directory}: {error.strerror}") from None
     if not any(Path(directory).glob(f"*{SUFFIX}")):
         return None
     journal = Journal(directory, ConsulSettings(address=""))
