@@ -33,8 +33,8 @@ namenode
   lock_delay   45s
   lose_time    21s = on_acquire kill_after 1s + run stop_timeout 5s + stop 9s + on_lose[1] 2s + on_lose_failure[0] 4s
   room         21.75s = lock_delay 45s - margin 2.25s - lose_time 21s
-  silence      15.08s are surely ridden out while Consul changes its leader: room - 2 x interval 3.33s
-  cut off      12.67s are while it keeps its leader (a cut, a freeze): 2 x ttl - ttl/3 - exchange 3s - 1s
+  silence      15.08s are tolerated while Consul changes its leader: room - 2 x interval 3.33s
+  cut off      12.67s are tolerated while Consul keeps its leader: 2 x ttl - ttl/3 - exchange 3s - 1s
   failover     65s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;
                else Consul's own election and 20s more
 """.lstrip()  # noqa: E501
@@ -49,7 +49,7 @@ def test_an_observer_has_no_figures(tmp_path: Path) -> None:
 
 def test_where_the_room_ends_sooner_a_cut_is_ridden_out_as_long_as_any_silence(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {session: {ttl: 30s, lock_delay: 30s}}}")
-    assert "  cut off      9.5s are, too, while it keeps its leader (a cut, a freeze)\n" in text
+    assert "  cut off      9.5s are tolerated while Consul keeps its leader\n" in text
 
 
 def test_without_a_ttl_it_says_how_to_free_the_key(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_without_a_ttl_it_says_how_to_free_the_key(tmp_path: Path) -> None:
 def test_an_accepted_overlap_says_what_room_there_would_be(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {accept_overlap: true, session: {lock_delay: 0s}}}")
     assert (
-        "  room         10s = ttl, for accept_overlap is true: "
-        "lock_delay 0s - margin 0.5s - lose_time 0s is -0.5s only\n"
+        "  room         10s = ttl, because accept_overlap is true: "
+        "lock_delay 0s - margin 0.5s - lose_time 0s is only -0.5s\n"
     ) in text
 
 
@@ -94,8 +94,8 @@ rebuild
   prune_delay  2m
   lose_time    6s = on_lose[0] 6s
   room         108s = prune_delay 2m - margin 6s - lose_time 6s
-  silence      101.33s are surely ridden out while Consul changes its leader: room - 2 x interval 3.33s
-  cut off      12.67s are while it keeps its leader (a cut, a freeze): 2 x ttl - ttl/3 - exchange 3s - 1s
+  silence      101.33s are tolerated while Consul changes its leader: room - 2 x interval 3.33s
+  cut off      12.67s are tolerated while Consul keeps its leader: 2 x ttl - ttl/3 - exchange 3s - 1s
   failover     2m20s at most after a crash while Consul keeps its leader: 2 x ttl + prune_delay;
                else Consul's own election and 20s more
 """.lstrip()

@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_used_asks_no_consul_and_says_so(tmp_path: Path)
 @pytest.mark.parametrize("name", ["../x.yaml", "x", ".x.yaml", ""])
 def test_a_name_that_no_drop_in_can_have_is_2(tmp_path: Path, name: str) -> None:
     done = command("check", "a", "--with", str(tmp_path), "--as", name)
-    assert done.returncode == USAGE and "no drop-in" in done.stderr
+    assert done.returncode == USAGE and "must end with .yaml" in done.stderr
 
 
 def test_as_needs_with(tmp_path: Path) -> None:

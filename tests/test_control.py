@@ -376,7 +376,7 @@ def test_a_stranger_is_refused_even_when_the_mode_lets_everybody_in(group: str |
         status, _, body = await spoken(stranger, "/v1/pause/app")
         assert status == 403 and daemon.asked == []
         error = json.loads(body)["error"]
-        assert error.startswith(f"cannot take commands of user id {NOBODY}: only root, ")
+        assert error.startswith(f"cannot take commands from user id {NOBODY}: only root, ")
         assert (f"group {GROUP}" in error) == (group is not None)
 
     served(path, test, group=group)

@@ -203,9 +203,9 @@ def test_an_endless_answer_is_refused(folder: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("body", "status", "why"),
     [
-        (b"nonsense", 200, "200 no answer of a consul-supervisor"),
-        (b"[]", 200, "200 no answer of a consul-supervisor"),
-        (b'{"error": "cannot take commands of user id 7"}', 403, "403 cannot take commands of user id 7"),
+        (b"nonsense", 200, "200 not an answer of a consul-supervisor"),
+        (b"[]", 200, "200 not an answer of a consul-supervisor"),
+        (b'{"error": "cannot take commands from user id 7"}', 403, "403 cannot take commands from user id 7"),
         (b'{"version": 2, "items": []}', 200, "it is of version 2, not 1"),
     ],
 )
@@ -230,7 +230,7 @@ def test_wrong_usage_is_2(arguments: tuple[str, ...]) -> None:
 
 def test_to_watch_needs_a_terminal() -> None:
     done = command("status", "--watch", "--socket", "/nonexistent")
-    assert done.returncode == USAGE and "no terminal" in done.stderr
+    assert done.returncode == USAGE and "not a terminal" in done.stderr
 
 
 def test_a_bad_configuration_is_78(tmp_path: Path) -> None:

@@ -164,12 +164,12 @@ def test_a_resize_shows_at_once(socket: Path) -> None:
 @pytest.mark.long
 def test_a_daemon_that_goes_away_is_said_to_be_silent_and_asked_on(socket: Path) -> None:
     with watching(socket) as terminal:
-        terminal.wait_for("no answer of the daemon for ")
+        terminal.wait_for("no answer from the daemon for ")
         with Daemon(socket):
             terminal.wait_for("* namenode")
         since = len(terminal.text)
-        terminal.wait_for("no answer of the daemon for ", since)
-        until(lambda: "what it said last:" in terminal.picture(), "the last status stays")
+        terminal.wait_for("no answer from the daemon for ", since)
+        until(lambda: "the last status:" in terminal.picture(), "the last status stays")
         assert any(row.startswith("* namenode") for row in terminal.picture())
         with Daemon(socket):
             until(lambda: terminal.picture()[0].startswith("vm7: healthy"), "it is back")

@@ -72,7 +72,7 @@ class _Checker:
             no_path, leader = await self._leader()
         except (_NoAnswer, MalformedResponse) as failure:
             return [
-                Finding("reachable", Level.ERROR, str(failure), "start the agent, or mend consul.address")
+                Finding("reachable", Level.ERROR, str(failure), "start the agent, or correct consul.address")
             ]
         reachable = Finding("reachable", Level.OK, f"Consul answers at {self._peer}")
         if no_path:
@@ -88,7 +88,7 @@ class _Checker:
             for settings in items:
                 found += findings.together(await self._rights(settings, facts.node if facts else ""))
         except _NoAnswer as failure:
-            found.append(Finding("rest", Level.UNTOLD, f"not all was answered: {failure}"))
+            found.append(Finding("rest", Level.UNTOLD, f"some questions were not answered: {failure}"))
         return found
 
     async def _leader(self) -> tuple[str, str]:

@@ -100,7 +100,7 @@ def of_datacenter(asked: str | None, own: str, items: Collection[ItemSettings]) 
         return [Finding("datacenter", Level.OK, text)]
     text = (
         f"nothing can be held in the datacenter {asked} through an agent of {own}: "
-        f"{len(contenders)} of the file contend, the first is {contenders[0]}"
+        f"{len(contenders)} items of the file contend, the first is {contenders[0]}"
     )
     remedy = (
         "leave consul.datacenter out, or give consul.address an agent of that datacenter; observers may stay"
@@ -123,7 +123,7 @@ def of_agent(
 def unknown_agent(why: str, denied: bool) -> list[Finding]:
     """The agent does not say what it is."""
     text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
-    rule = f'to be told, let the token read it: agent "{NODE}" {{ policy = "read" }}' if denied else ""
+    rule = f'to find out, give the token: agent "{NODE}" {{ policy = "read" }}' if denied else ""
     return [Finding("agent", Level.UNTOLD, text, permissions.agent_remedy(why) or rule)]
 
 
@@ -146,7 +146,9 @@ def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:
     if is_local or facts.node.partition(".")[0].lower() == hostname.partition(".")[0].lower():
         return Finding("machine", Level.OK, f"the agent is this machine's: {named}")
     text = f"the agent is another machine's, {named}: when that fails, this node is cut off"
-    return Finding("machine", Level.WARNING, text, "run an agent on this machine, and ask that one")
+    return Finding(
+        "machine", Level.WARNING, text, "run an agent on this machine, and set consul.address to it"
+    )
 
 
 def _of_leave(facts: AgentFacts) -> Finding:

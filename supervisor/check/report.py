@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from supervisor.check.findings import Finding
 
 _LABEL_WIDTH = 11
-_WHILE_IT_CHANGES = " are surely ridden out while Consul changes its leader"
+_WHILE_IT_CHANGES = " are tolerated while Consul changes its leader"
 JSON_VERSION = 1  # of the shape; a field that is added leaves it as it is
 
 
@@ -156,23 +156,23 @@ def _room(guard: str, lease: Lease) -> str:
     parts = (lease.lock_delay_s, lease.margin_s, lease.lose_time_s)
     text = "{} {} - margin {} - lose_time {}".format(guard, *map(words, parts))
     if room_s < ROOM_MIN_S:
-        return f"{words(lease.room_s)} = ttl, for accept_overlap is true: {text} is {words(room_s)} only"
+        return f"{words(lease.room_s)} = ttl, because accept_overlap is true: {text} is only {words(room_s)}"
     return f"{words(room_s)} = {text}"
 
 
 def _silence(lease: Lease) -> str:
     """A new leader of Consul begins every TTL anew; one that stays, or stands still, counts on."""
     silence_s, interval = words(max(0.0, lease.silence_s)), words(lease.interval_s)
-    when = " of Consul's silence are surely ridden out" if lease.ttl_s is None else _WHILE_IT_CHANGES
+    when = " without an answer from Consul are tolerated" if lease.ttl_s is None else _WHILE_IT_CHANGES
     return f"{silence_s}{when}: room - 2 x interval {interval}"
 
 
 def _cut_off(lease: Lease, ttl_s: float) -> str:
     cut_off_s = words(max(0.0, lease.cut_off_s))
     if lease.cut_off_s == lease.silence_s:
-        return f"{cut_off_s} are, too, while it keeps its leader (a cut, a freeze)"
+        return f"{cut_off_s} are tolerated while Consul keeps its leader"
     terms = f"2 x ttl - ttl/3 - exchange {words(lease.exchange_s)} - {words(RETRY_MAX_S)}"
-    return f"{cut_off_s} are while it keeps its leader (a cut, a freeze): {terms}"
+    return f"{cut_off_s} are tolerated while Consul keeps its leader: {terms}"
 
 
 def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:

@@ -63,7 +63,9 @@ _CONFIG = _argument("--config PATH", "configuration (default: %(default)s)", Pat
 _ITEM = "an election or semaphore of the daemon"
 _NAME = _argument("NAME", _ITEM, values.name)
 _NAME_OR_ALL = OneOf(
-    _argument("NAME", _ITEM, values.name, nargs="?"), _flag("--all", "all that it has"), required=True
+    _argument("NAME", _ITEM, values.name, nargs="?"),
+    _flag("--all", "all elections and semaphores of the daemon"),
+    required=True,
 )
 _SOCKET = (
     _argument("--socket PATH", "the daemon's control socket", values.socket),
@@ -76,16 +78,16 @@ _SOCKET = (
 )
 
 _ASKS_CONSUL = {
-    UNREACHABLE: "Consul cannot be reached, or does not tell",
+    UNREACHABLE: "Consul is unreachable or did not answer",
     CONFIGURATION: "the configuration, a CONSUL_ variable or the token file cannot be used",
 }
-_NO_PLACE = "the configuration, which tells where the daemon listens, cannot be used"
+_NO_PLACE = "the configuration, which says where the daemon listens, cannot be used"
 _ASKS_DAEMON = {
-    UNREACHABLE: "the daemon cannot be reached: nothing is known",
+    UNREACHABLE: "the daemon is unreachable or did not answer: nothing is known",
     CONFIGURATION: _NO_PLACE,
 }
 _ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or semaphore", **_ASKS_DAEMON}
-_NO_PAUSE = "it only observes or has ended, or this cannot be recorded"
+_NO_PAUSE = "it only observes or has ended, or the change cannot be recorded"
 
 COMMANDS = {
     "run": Command(
@@ -94,7 +96,7 @@ COMMANDS = {
         "running:run",
         {
             DONE: "stopped in order",
-            NEGATIVE: "not in order: on_lose failed, a second signal came, or another process uses state_dir",
+            NEGATIVE: "on_lose failed, a second signal came, or another process uses state_dir",
             CONFIGURATION: "the configuration, token file, state_dir or control socket cannot be used",
         },
         _argument("PATH", _PATH, Path),
@@ -104,15 +106,15 @@ COMMANDS = {
         "check /etc/consul-supervisor",
         "checking:check",
         {
-            DONE: "it is right; there may be warnings",
-            UNREACHABLE: "with --connect: Consul cannot be reached or has no leader",
-            CONFIGURATION: "it is wrong; with --here: what it names cannot start or be read here; with "
-            "--connect: Consul's answers show a fault, such as a missing right",
+            DONE: "the configuration is valid; there may be warnings",
+            UNREACHABLE: "with --connect: Consul is unreachable or has no leader",
+            CONFIGURATION: "the configuration is invalid; with --here: what it names cannot start or be read "
+            "here; with --connect: Consul's answers show a fault, such as a missing right",
         },
         _argument(
             "paths PATH",
-            f"{_PATH}. Several are checked each by itself, without figures and other options but --here; "
-            "files that belong together are checked as their directory",
+            f"{_PATH}. Several are checked one by one, without figures, and with no other option than "
+            "--here; files that belong together are checked as their directory",
             Path,
             nargs="+",
         ),
@@ -124,19 +126,19 @@ COMMANDS = {
         ),
         _argument(
             "--as NAME",
-            "with --with: what the drop-in is called there, and so which file it replaces "
-            "(default: PATH's own name if it is there, else the file that says most of the same)",
+            "with --with: the drop-in's name in that folder, which decides the file that it replaces "
+            "(default: PATH's own name if the folder has it, else the file with most of the same content)",
             values.drop_in,
             dest="name",
         ),
         _flag(
             "--connect",
-            "ask Consul, too: reachable, its leader, its agent, the token's rights; changes nothing",
+            "also ask Consul: reachable, its leader, its agent, the token's rights; changes nothing",
         ),
         _flag(
             "--here",
             "the configuration is meant for this machine and the user who runs this: what cannot start here "
-            "is an error (a missing program, an unknown user, a secret that cannot be read), else a warning",
+            "(a missing program, an unknown user, a secret that cannot be read) is an error, not a warning",
         ),
         _flag("--json", "print one JSON document, also for errors"),
     ),
@@ -145,7 +147,7 @@ COMMANDS = {
         "leader namenode",
         "consul_commands:leader",
         {
-            DONE: "the value is printed",
+            DONE: "the value was printed",
             NEGATIVE: "nobody holds the key",
             USAGE: "wrong usage, or the configuration has no such election",
             **_ASKS_CONSUL,
@@ -162,8 +164,8 @@ COMMANDS = {
         "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
         "consul_commands:verify",
         {
-            DONE: "the session is still the holder's",
-            NEGATIVE: "it is not",
+            DONE: "the session still holds the lock",
+            NEGATIVE: "the session does not hold it any more",
             UNREACHABLE: f"cannot tell: {_ASKS_CONSUL[UNREACHABLE]}",
             CONFIGURATION: "a CONSUL_ variable or the token file cannot be used",
         },
@@ -171,7 +173,7 @@ COMMANDS = {
         _argument("--session ID", "CONSUL_SUPERVISOR_SESSION of a hook", values.session, required=True),
         _argument(
             "--lock-index N",
-            "CONSUL_SUPERVISOR_LOCK_INDEX: no, too, when the same session has locked the key anew. "
+            "CONSUL_SUPERVISOR_LOCK_INDEX: the answer is also no when the session has locked the key again. "
             "A plain PUT over the key sets it to 0 in Consul; then the session alone decides",
             values.index,
         ),
@@ -181,35 +183,35 @@ COMMANDS = {
         "limit rebuild 5",
         "consul_commands:limit",
         {
-            DONE: "the record in Consul says so",
+            DONE: "the record in Consul has this limit",
             NEGATIVE: "there is no record that could be changed",
             USAGE: "wrong usage, or the configuration has no such semaphore",
             **_ASKS_CONSUL,
         },
         _argument("NAME", "a semaphore of the configuration", values.name),
-        _argument("limit N", "at most so many; lowering it evicts nobody", values.limit),
+        _argument("limit N", "how many may hold a slot; lowering it evicts nobody", values.limit),
         _CONFIG,
     ),
     "status": Command(
         "show what the daemon takes part in",
         "status --watch",
         "daemon_commands:status",
-        {DONE: "the daemon told, whatever it told; or --watch was ended", **_ASKS_FOR_ITEM},
+        {DONE: "the status was printed, healthy or not; or --watch was stopped", **_ASKS_FOR_ITEM},
         _argument("NAME", "one election or semaphore alone", values.name, nargs="?"),
         OneOf(
-            _flag("--json", "print the daemon's JSON as it is"),
-            _flag("--watch", "on the terminal, each second anew, until Ctrl-C"),
+            _flag("--json", "print the daemon's JSON unchanged"),
+            _flag("--watch", "draw the status on the terminal each second, until Ctrl-C"),
             required=False,
         ),
         *_SOCKET,
     ),
     "holds": Command(
-        "tell by the exit code whether this node holds it now",
+        "say by the exit code whether this node holds it now",
         "holds backup && /usr/local/bin/backup",
         "daemon_commands:holds",
         {
             DONE: "this node holds it now: on_acquire has finished, the lease is valid",
-            NEGATIVE: "it does not",
+            NEGATIVE: "this node does not hold it",
             **_ASKS_FOR_ITEM,
         },
         _NAME,
@@ -219,7 +221,7 @@ COMMANDS = {
         "end stuck, once nothing acts on this node any more",
         "recover namenode",
         "daemon_commands:operate",
-        {DONE: "it lets go, and contends again", NEGATIVE: "it is not stuck", **_ASKS_FOR_ITEM},
+        {DONE: "it is released, and this node contends again", NEGATIVE: "it is not stuck", **_ASKS_FOR_ITEM},
         _argument("NAME", "an election or semaphore that is stuck", values.name),
         *_SOCKET,
     ),
@@ -244,14 +246,14 @@ COMMANDS = {
         "step-down namenode --for 5m",
         "daemon_commands:operate",
         {
-            DONE: "it let go, and another holds",
-            NEGATIVE: "nobody took over in time, or it does not hold, or cannot now",
+            DONE: "this node has released it, and another holds it",
+            NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it",
             **_ASKS_FOR_ITEM,
         },
         _NAME,
         _argument(
             "--for DURATION",
-            "do not contend for so long after that, a day at most (default: %(default)s)",
+            "do not contend for this long afterwards, a day at most (default: %(default)s)",
             values.rest_s,
             default="60s",
             dest="rest_s",
@@ -259,7 +261,7 @@ COMMANDS = {
         *_SOCKET,
     ),
     "reload": Command(
-        "follow the configuration as it is now, and say what became of it",
+        "apply the configuration as it is now, and print what changed",
         "reload",
         "daemon_commands:operate",
         {
@@ -271,10 +273,10 @@ COMMANDS = {
         *_SOCKET,
     ),
     "demo": Command(
-        "watch an election, a failover and a semaphore, in some ten seconds",
+        "watch an election, a failover and a semaphore, in about ten seconds",
         "demo",
         "local_commands:demo",
-        {DONE: "all was shown", NEGATIVE: "it could not be shown"},
+        {DONE: "all was shown", NEGATIVE: "something that the demo waits for did not happen"},
     ),
     "dev-agent": Command(
         "run an in-memory Consul agent, for trying out only",
@@ -298,7 +300,7 @@ COMMANDS = {
         "print the JSON Schema of the configuration",
         "schema > config.schema.json",
         "local_commands:schema",
-        {DONE: "it is printed"},
+        {DONE: "the schema was printed"},
     ),
 }
 

@@ -58,7 +58,7 @@ def _watch(options: argparse.Namespace, path: str) -> int:
     from supervisor.cli.display.screen import watch
 
     if not sys.stdout.isatty():
-        return fail(USAGE, "cannot watch: standard output is no terminal; --json is for programs")
+        return fail(USAGE, "cannot watch: standard output is not a terminal; --json is for programs")
     live = LiveStatus(path, options.name, colours=has_colours())
     watch(live.lines, partial(print, end="", flush=True), sys.stdout.fileno())
     return DONE

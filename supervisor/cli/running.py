@@ -97,8 +97,8 @@ def _end_what_is_elsewhere(state_dir: str) -> int | None:
         note.write_text(state_dir)
     if ended is None:
         return None
-    what = f"what was on record in {former}, the state_dir until now, is wound up"
-    return fail(NEGATIVE, f"{what}; the next start goes by {state_dir}")
+    what = f"the records in {former}, the state_dir until now, are wound up"
+    return fail(NEGATIVE, f"{what}; the next start uses {state_dir}")
 
 
 def _is_elsewhere(former: str, state_dir: str) -> bool:
@@ -139,7 +139,7 @@ def _wind_up_records(directory: str) -> int | None:
     config = config_of_records(directory, os.environ)
     if config is None:
         return None
-    print("winding up what an earlier run holds, by its records", file=sys.stderr)
+    print("winding up what an earlier run still holds, by its records", file=sys.stderr)
     try:
         return _daemon(config, None)
     except TokenError:  # then Consul refuses the release, but on_lose has run

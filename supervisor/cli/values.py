@@ -13,30 +13,30 @@ def name(text: str) -> str:
     """Return the name of an election or semaphore."""
     from supervisor.control.protocol import NAME
 
-    return _matching(NAME.pattern, text, "no name: at most 63 lower-case letters, digits, _ and -")
+    return _matching(NAME.pattern, text, "invalid name: use at most 63 lower-case letters, digits, _ or -")
 
 
 def key(text: str) -> str:
     """Return a key of Consul."""
     segment = r"(?!\.\.?(/|$))[A-Za-z0-9,_.-]+"
-    why_not = "no key: letters, digits and ,_.- in segments between single /"
+    why_not = "invalid key: use letters, digits and ,_.- in segments between single slashes"
     return _matching(f"{segment}(/{segment})*", text, why_not)
 
 
 def session(text: str) -> str:
     """Return the id of a session."""
     uuid = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-    return _matching(uuid, text, "no session: an id of Consul is a UUID")
+    return _matching(uuid, text, "invalid session: an id of Consul is a UUID")
 
 
 def index(text: str) -> int:
     """Return an index of Consul."""
-    return int(_matching(r"[0-9]{1,20}", text, "no index of Consul: write a number from 0"))
+    return int(_matching(r"[0-9]{1,20}", text, "invalid index: must be a number from 0"))
 
 
 def limit(text: str) -> int:
     """Return how many may hold a semaphore."""
-    return int(_matching(r"[1-9][0-9]{0,3}|10000", text, "no limit: write a number from 1 to 10000"))
+    return int(_matching(r"[1-9][0-9]{0,3}|10000", text, "invalid limit: must be a number from 1 to 10000"))
 
 
 def _matching(pattern: str, text: str, why_not: str) -> str:
@@ -50,7 +50,7 @@ def drop_in(text: str) -> str:
     from supervisor.config.files import is_drop_in
 
     if "/" in text or not is_drop_in(text):
-        raise ArgumentTypeError("no drop-in: a name that ends with .yaml or .yml, without a folder")
+        raise ArgumentTypeError("invalid name: must end with .yaml or .yml, and have no folder")
     return text
 
 
@@ -60,14 +60,14 @@ def socket(text: str) -> str:
 
     path = str(Path(text).absolute())
     if len(os.fsencode(path)) > PATH_BYTES_MAX:
-        raise ArgumentTypeError(f"no socket: its path has at most {PATH_BYTES_MAX} bytes")
+        raise ArgumentTypeError(f"invalid path: a socket's has at most {PATH_BYTES_MAX} bytes")
     return path
 
 
 def port(text: str) -> int:
     """Return a port of TCP; 0 stands for any."""
     if not text.isascii() or not text.isdecimal() or int(text) > 65535:
-        raise ArgumentTypeError(f"{text} is no port: write 0 to 65535")
+        raise ArgumentTypeError(f"invalid port {text}: must be a number from 0 to 65535")
     return int(text)
 
 
@@ -78,7 +78,7 @@ def duration_s(text: str) -> float:
     try:
         return seconds(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text} is no duration: write 500ms, 1s or 1m30s") from None
+        raise ArgumentTypeError(f"invalid duration {text}: write 500ms, 1s or 1m30s") from None
 
 
 def rest_s(text: str) -> float:
@@ -87,5 +87,5 @@ def rest_s(text: str) -> float:
 
     length_s = duration_s(text)
     if length_s > REST_S_MAX:
-        raise ArgumentTypeError("too long: a day at most, for longer there is `pause`")
+        raise ArgumentTypeError("too long: a day at most; use `pause` for longer")
     return length_s

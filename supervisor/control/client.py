@@ -18,6 +18,6 @@ def ask(socket_path: str, command: Command, *, within_s: float | None = None) ->
     )
     reply = reply_of(code, body)
     if reply is None:
-        said = error_of(body) or "no reply of a consul-supervisor"
+        said = error_of(body) or "not a reply of a consul-supervisor"
         raise DaemonUnreachable(f"cannot ask the daemon: {code} {said}")
     return reply

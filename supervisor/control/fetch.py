@@ -51,7 +51,7 @@ def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | N
     if code == 404:
         return None
     if code not in (200, 503) or not body.startswith(f"{name}: ".encode()):
-        raise DaemonUnreachable(f"cannot ask the daemon: {code}, no answer of a consul-supervisor")
+        raise DaemonUnreachable(f"cannot ask the daemon: {code}, not an answer of a consul-supervisor")
     return code == 200
 
 
@@ -71,13 +71,13 @@ def exchange(
         except OSError as error:
             why = f"cannot reach {socket_path}: {(error.strerror or str(error)).lower()}"
         except h11.RemoteProtocolError:
-            why = f"{socket_path} does not speak HTTP, or hung up in the middle of its answer"
+            why = f"{socket_path} does not speak HTTP, or closed the connection before the end of its answer"
     raise DaemonUnreachable(f"cannot ask the daemon: {why}")
 
 
 def _said(told: object) -> str:
     error = told.get("error") if isinstance(told, dict) else None
-    return " ".join(error.split()) if isinstance(error, str) else "no answer of a consul-supervisor"
+    return " ".join(error.split()) if isinstance(error, str) else "not an answer of a consul-supervisor"
 
 
 def _request(client: h11.Connection, method: str, target: str, body: bytes) -> bytes:

@@ -33,7 +33,7 @@ LIMITS = Limits(
     send_s=5.0,
     idle_s=10.0,
 )
-UNHEARD = Reply(Outcome.IMPOSSIBLE, "whoever asked hung up before the reply; what is begun goes on")
+UNHEARD = Reply(Outcome.IMPOSSIBLE, "the client disconnected before the reply; the command continues")
 ROOT = 0
 READING = ("GET", "HEAD", "OPTIONS")
 JSON = ("Content-Type", "application/json")
@@ -80,7 +80,7 @@ class Control:
     async def _handle(self, request: HttpRequest) -> HttpAnswer:
         assert request.peer is not None, "commands come on a unix socket only"
         if not self._may(request.peer):
-            return _refusal(403, f"cannot take commands of user id {request.peer.uid}: {self._who()}")
+            return _refusal(403, f"cannot take commands from user id {request.peer.uid}: {self._who()}")
         try:
             command = command_of(request.target, request.body)
         except InvalidCommand as error:

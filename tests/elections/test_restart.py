@@ -46,7 +46,7 @@ def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene
     assert a.wait() == 1
     assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
     assert not session_in_force(scene) and not state_of(a, scene.name)
-    assert f"what was on record in {a.state_dir}, the state_dir until now, is wound up" in a.log_text
+    assert f"the records in {a.state_dir}, the state_dir until now, are wound up" in a.log_text
     a.start()
     until(lambda: len(a.lines("role", role="holding")) == 2, "it leads by its new state_dir")
     assert a.stop() == 0

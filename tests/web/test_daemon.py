@@ -291,7 +291,7 @@ def test_a_stranger_reads_nothing_on_the_control_socket(scene: Scene) -> None:
         if str(folder).startswith("/tmp/"):
             folder.chmod(folder.stat().st_mode | 0o011)
     found = as_nobody(node)
-    assert found.status == 403 and found.json["error"].startswith("cannot take commands of user id 65534")
+    assert found.status == 403 and found.json["error"].startswith("cannot take commands from user id 65534")
 
 
 def as_nobody(node: Supervisor) -> Told:

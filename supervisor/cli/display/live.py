@@ -37,12 +37,12 @@ class LiveStatus:
 
     def _silent(self, why: str, columns: int) -> list[str]:
         since_s = int(time.monotonic() - self._heard_at)
-        said = f"no answer of the daemon for {since_s} s, asking on: {escape(why)}"
+        said = f"no answer from the daemon for {since_s} s, still asking: {escape(why)}"
         page = [painted(truncate(said, columns), RED, self._colours)]
         if self._last is None:
             return page
         last = lines(self._chosen(self._last), columns, colours=False)
-        return [*page, "", *(painted(line, DIM, self._colours) for line in ["what it said last:", *last])]
+        return [*page, "", *(painted(line, DIM, self._colours) for line in ["the last status:", *last])]
 
     def _chosen(self, status: dict[str, Any]) -> dict[str, Any]:
         return status if self._name is None else of_item(status, self._name)
