@@ -1,9 +1,9 @@
-"""Questions of ``check --connect`` to the real Consul: reachable, led, its agent, and the token's rights.
+"""Requests of ``check --connect`` to the real Consul: reachable, its leader, its agent, the token's rights.
 
-Nothing that it asks has an effect. Rights are shown by writes that Consul looks at and cannot carry
-out: a check-and-set at an index that no key has, a session bound to a check that nobody has. Consul
-answers both with the reason, after it has looked at the token; so a right is known without naming
-the agent's node, and without Consul's internal API. One deadline covers all.
+No request has an effect. Rights are found out by writes that Consul checks and cannot carry out: a
+check-and-set at an index that no key has, and a session bound to a check that does not exist. Consul
+answers both with the reason, after it has checked the token. So a right is known without the name of the
+agent's node, and without Consul's internal API. One deadline covers all requests.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader; an item takes a millisecond
-NO_INDEX = 2**63 - 1  # of a key that was changed as often: there is none
+NO_INDEX = 2**63 - 1  # no key was ever changed that often
 
 
 async def check_connection(config: Config, hostname: str) -> list[Finding]:
-    """What there is to say about Consul, in the order of importance; ``hostname`` is this machine's.
+    """Return the findings about Consul, the most important first. ``hostname`` is this machine's.
 
     Raises TokenError when the token file cannot be used.
     """
@@ -45,16 +45,16 @@ async def check_connection(config: Config, hostname: str) -> list[Finding]:
 
 
 def is_reached(found: list[Finding]) -> bool:
-    """Whether Consul answered and has a leader."""
+    """Return whether Consul answered and has a leader."""
     return not any(one.what in ("reachable", "leader") and one.level is Level.ERROR for one in found)
 
 
 class _NoAnswer(Exception):
-    """There is none within the deadline; the text says why."""
+    """Consul did not answer before the deadline; the text says why."""
 
 
 class _Checker:
-    """The exchanges of one run, one after the other over one connection where that can be."""
+    """Sends the requests of one run, one after the other, over one connection where possible."""
 
     def __init__(self, settings: ConsulSettings) -> None:
         endpoint = Endpoint.of(settings.address, settings.tls)
@@ -92,7 +92,7 @@ class _Checker:
         return found
 
     async def _leader(self) -> tuple[str, str]:
-        """Why there is no way to the datacenter, blank if there is one; and who leads, blank for nobody."""
+        """Return why the datacenter cannot be reached, and Consul's leader; blank: there is none."""
         response = await self._exchange(self._consul.question("status/leader"))
         if response.status_code == 500 and NO_PATH in why(response):
             return why(response), ""
@@ -132,12 +132,15 @@ class _Checker:
         return found
 
     async def _session(self, settings: ItemSettings, node: str) -> Finding:
-        """The check that nobody has comes last, so that Consul looks at all else before it."""
+        """Return whether the session could be made.
+
+        The check that does not exist comes last, so that Consul checks everything else before it.
+        """
         impossible = str(uuid4())
         checks = (*settings.session.service_checks, impossible)
         session = replace(settings.session, service_checks=checks)
         outcome = await self._outcome(CreateSession("", 0.0, CONNECT_S, session))
-        if isinstance(outcome, Created):  # a Consul that does not look at checks
+        if isinstance(outcome, Created):  # this Consul did not check the checks
             await self._outcome(DestroySession("", 0.0, CONNECT_S, outcome.session))
         return findings.of_session(settings, node, impossible, outcome)
 
@@ -153,8 +156,8 @@ class _Checker:
 
 
 def _keys_of(settings: ItemSettings) -> dict[str, str]:
-    """Keys that stand for all which the item needs, by what they are called; of contender keys one that
-    nobody has."""
+    """Return one key of each kind that the item needs, by the name to show. The key of a contender is one
+    that no contender has."""
     keys = {settings.key: settings.key}
     if isinstance(settings, SemaphoreSettings):
         keys[f"{settings.prefix}/SESSION"] = f"{settings.prefix}/{uuid4()}"
@@ -162,12 +165,12 @@ def _keys_of(settings: ItemSettings) -> dict[str, str]:
 
 
 def impossible_write(key: str) -> list[dict[str, object]]:
-    """A transaction that Consul refuses after it has looked at the rights of the token."""
+    """Return a transaction that Consul refuses after it has checked the rights of the token."""
     return [{"Verb": "cas", "Key": key, "Value": "", "Index": NO_INDEX}]
 
 
 def _is_local(address: str) -> bool:
-    """Whether this is an address of this machine: only to such a one can a socket be bound. Sends nothing."""
+    """Return whether a socket can be bound to this address, so that it is this machine's. Sends nothing."""
     try:
         family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,7 +1,7 @@
-"""What ``check --connect`` makes of Consul's answers: one finding for each thing that must be right.
+"""What Consul's answers to ``check --connect`` mean: one finding for each thing that must be right.
 
-Pure functions of answers and settings: nothing here asks, and nothing is printed. A finding says
-what is so, and the remedy where something is wrong; it never holds the token.
+The functions are pure: they send nothing and print nothing. A finding says what is the case, and the
+remedy when something is wrong. It never holds the token.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,12 +15,12 @@ from supervisor.consul.shared.grouping import questions_of
 from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome, Refused
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
-OTHERS_EACH = 2  # connections of an item beside its watch: a read, and a renewal or a write
+OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write
 OTHERS_MAX = 56  # of all items: client.CONCURRENT_MAX under way and pool.IDLE_MAX kept
 
 
 class Level(StrEnum):
-    """How it stands with one thing."""
+    """How good or bad a finding is. UNTOLD: Consul's answer does not say."""
 
     OK = "ok"
     WARNING = "warning"
@@ -30,8 +30,13 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``what`` is looked at, of ``item`` (blank: of the agent, or Consul); ``text`` says how it is,
-    ``remedy`` what to do (blank: nothing)."""
+    """One finding.
+
+    what: the thing that was checked, by its name in docs/commands.md.
+    text: what is the case.
+    remedy: what to do. Blank: nothing.
+    item: the election or semaphore that it is about. Blank: it is about the agent or Consul.
+    """
 
     what: str
     level: Level
@@ -42,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """What an agent says of itself (``/v1/agent/self``); ``debug`` is its own configuration."""
+    """What an agent says about itself (``/v1/agent/self``); ``debug`` is its own configuration."""
 
     node: str
     address: str
@@ -52,7 +57,7 @@ class AgentFacts:
 
 
 def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
-    """The facts in an answer; blank where it does not say."""
+    """Return the facts in an answer. A fact that the answer lacks is blank."""
     parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
     config, member, debug = (parts[name] for name in _PARTS)
     return AgentFacts(
@@ -76,7 +81,7 @@ def _text(part: Mapping[str, Any], name: str) -> str:
 
 
 def of_leader(leader: str) -> Finding:
-    """``leader``: the address that ``/v1/status/leader`` tells; blank when there is none."""
+    """Return the finding about Consul's leader. ``leader``: its address. Blank: there is none."""
     if leader:
         return Finding("leader", Level.OK, f"Consul's leader is {leader}")
     text = "Consul has no leader: no lock can be taken or kept"
@@ -84,14 +89,18 @@ def of_leader(leader: str) -> Finding:
 
 
 def of_no_path(datacenter: str, why: str) -> Finding:
-    """The agent's servers know no way to the datacenter of the file."""
+    """Return the finding about a datacenter to which the agent's servers know no path."""
     text = f"Consul cannot reach the datacenter {datacenter}: it answers {why}"
     return Finding("datacenter", Level.ERROR, text, "correct consul.datacenter, or leave it out")
 
 
 def of_datacenter(asked: str | None, own: str, items: Collection[ItemSettings]) -> list[Finding]:
-    """``asked``: the datacenter of the file, ``own``: that of the agent. Consul makes no session of this
-    agent's node in another datacenter, so nothing can be held there."""
+    """Return the finding about a datacenter that is not the agent's own, if it is not.
+
+    Consul makes no session of this agent's node in another datacenter, so nothing can be held there.
+    asked: the datacenter in the configuration. None: the configuration names none.
+    own: the datacenter of the agent. Blank: the agent did not say.
+    """
     if asked is None or not own or asked == own:
         return []
     contenders = [settings.name for settings in items if settings.contend]
@@ -111,7 +120,7 @@ def of_datacenter(asked: str | None, own: str, items: Collection[ItemSettings]) 
 def of_agent(
     facts: AgentFacts, hostname: str, *, is_local: bool, items: Collection[ItemSettings]
 ) -> list[Finding]:
-    """``is_local``: whether the address that the agent is known by is one of this machine's."""
+    """Return the findings about the agent. ``is_local``: whether its address is one of this machine's."""
     return [
         _of_version(facts),
         _of_machine(facts, hostname, is_local=is_local),
@@ -121,7 +130,7 @@ def of_agent(
 
 
 def unknown_agent(why: str, denied: bool) -> list[Finding]:
-    """The agent does not say what it is."""
+    """Return the finding about an agent that does not describe itself."""
     text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
     rule = f'to find out, give the token: agent "{NODE}" {{ policy = "read" }}' if denied else ""
     return [Finding("agent", Level.UNTOLD, text, permissions.agent_remedy(why) or rule)]
@@ -182,13 +191,13 @@ def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Findi
 
 
 def of_token(why: str) -> Finding:
-    """Consul does not know the token."""
+    """Return the finding about a token that Consul does not know."""
     remedy = "put a token that exists into token_file (or token, or CONSUL_HTTP_TOKEN)"
     return Finding("token", Level.ERROR, f"Consul refuses the token: {why}", remedy)
 
 
 def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
-    """Of a read of ``key``."""
+    """Return the finding about a read of ``key``."""
     if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
         text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
         return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")
@@ -202,7 +211,7 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
 
 
 def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
-    """Of a check-and-set of ``key`` that cannot succeed; ``why``: status and reason that Consul answers."""
+    """Return the finding about the impossible check-and-set of ``key``. ``why``: Consul's answer."""
     if why.startswith("409") and "index is stale" in why:
         return _right(settings, Level.OK, f"may write {key}")
     if why.startswith("403") or (why.startswith("409") and permissions.PERMISSION_DENIED in why):
@@ -212,7 +221,7 @@ def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
 
 
 def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outcome) -> Finding:
-    """Of a session like the item's that Consul cannot make, for it asks for the check ``impossible``."""
+    """Return the finding about a session that cannot be made, because no check is called ``impossible``."""
     said = _said(outcome)
     if isinstance(outcome, Created) or (isinstance(outcome, Refused) and impossible in said):
         return _right(settings, Level.OK, "may make its session")
@@ -230,7 +239,7 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
 
 
 def together(found: Sequence[Finding]) -> list[Finding]:
-    """Of one item: what is right in one line, then what is not."""
+    """Return the findings about one item with all that is right joined in one, and then the others."""
     right = [one for one in found if one.level is Level.OK]
     wrong = [one for one in found if one.level is not Level.OK]
     lines = [replace(right[0], text=", ".join(one.text for one in right))] if right else []
@@ -249,5 +258,5 @@ def _key_rule(settings: ItemSettings) -> str:
 
 
 def _said(outcome: Outcome) -> str:
-    """Consul's own words: each finding has a remedy of its own."""
+    """Return Consul's own words, without a remedy, because each finding has its own."""
     return str(getattr(outcome, "said", "") or getattr(outcome, "why", outcome))

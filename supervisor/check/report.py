@@ -1,7 +1,7 @@
-"""The figures of a configuration's leases: what an operator may count on, as text and as JSON.
+"""The figures of a configuration's leases, which operators may rely on, as text and as JSON.
 
-The words are those of the documentation of the lease; the numbers come from ``core.lease`` alone.
-Returns text and prints nothing; a value that may be a secret does not occur in it.
+The words are those of docs/lease.md; all numbers come from ``core.lease``. The functions return text and
+print nothing. No value that may be a secret occurs in the text.
 """
 
 import json
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 _LABEL_WIDTH = 11
 _WHILE_IT_CHANGES = " are tolerated while Consul changes its leader"
-JSON_VERSION = 1  # of the shape; a field that is added leaves it as it is
+JSON_VERSION = 1  # of the document's shape; an added field does not change it
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was checked and found right. ``config`` None: a drop-in whose folder has other faults.
+    """A configuration that was checked and is valid.
 
-    ``replaces``: the file in whose place a drop-in was checked; ``standing``: those other faults;
-    ``found``: what Consul answered, if it was asked.
+    config: the configuration. None: a drop-in whose folder has other faults.
+    replaces: the file in whose place a drop-in was checked. None: no drop-in, or a new file.
+    standing: the faults that the drop-in's folder has without it.
+    found: what Consul answered. None: Consul was not asked.
     """
 
     config: Config | None
@@ -38,23 +40,23 @@ class Checked:
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """What is doubtful, or wrong elsewhere."""
+        """Warnings about the configuration, then the faults of the drop-in's folder."""
         return (*(self.config.warnings if self.config else ()), *self.standing)
 
 
 def report(config: Config) -> str:
-    """One paragraph an item, then the warnings; lines end with a newline."""
+    """Return one paragraph for each item, then the warnings. Lines end with a newline."""
     return as_text(Checked(config))
 
 
 def as_line(path: Path, config: Config) -> str:
-    """One line for one of several, and its warnings; lines end with a newline."""
+    """Return one line for one of several configurations, and its warnings. Lines end with a newline."""
     count = len(config.items)
     return f"{path}: valid, {count} item{'' if count == 1 else 's'}\n" + _warnings(config.warnings)
 
 
 def as_text(checked: Checked) -> str:
-    """The same after the file that a drop-in replaces, and before what Consul answered."""
+    """Return all that ``check`` prints: a drop-in's place, the figures, the warnings, Consul's answers."""
     paragraphs = [f"in the place of {checked.replaces}\n"] if checked.replaces is not None else []
     paragraphs += [_paragraph(settings) for settings in (checked.config.items if checked.config else ())]
     if checked.warnings:
@@ -69,7 +71,7 @@ def _warnings(warnings: Iterable[Problem]) -> str:
 
 
 def _connection(found: "Iterable[Finding]") -> str:
-    """What ``--connect`` found, a line a finding and one below it for the remedy."""
+    """Return what ``--connect`` found: a line for each finding, and one below it for its remedy."""
     lines = []
     for one in found:
         what = " ".join(filter(None, (one.what, one.item)))
@@ -80,7 +82,7 @@ def _connection(found: "Iterable[Finding]") -> str:
 
 
 def as_json(checked: Checked) -> str:
-    """All that ``check`` has to say as one JSON document, for other programs."""
+    """Return all that ``check`` finds as one JSON document, for other programs."""
     config, found = checked.config, checked.found
     return _document(
         valid=True,
@@ -92,7 +94,7 @@ def as_json(checked: Checked) -> str:
 
 
 def refused_json(problems: Iterable[Problem]) -> str:
-    """The same of a configuration that cannot be used."""
+    """Return the JSON document about a configuration that cannot be used."""
     return _document(valid=False, errors=[_problem(problem) for problem in problems])
 
 
@@ -161,7 +163,10 @@ def _room(guard: str, lease: Lease) -> str:
 
 
 def _silence(lease: Lease) -> str:
-    """A new leader of Consul begins every TTL anew; one that stays, or stands still, counts on."""
+    """Return the longest silence of Consul that is tolerated while its leader changes.
+
+    A new leader starts every TTL again. A leader that stays keeps counting, which ``_cut_off`` is about.
+    """
     silence_s, interval = words(max(0.0, lease.silence_s)), words(lease.interval_s)
     when = " without an answer from Consul are tolerated" if lease.ttl_s is None else _WHILE_IT_CHANGES
     return f"{silence_s}{when}: room - 2 x interval {interval}"

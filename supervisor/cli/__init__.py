@@ -4,17 +4,17 @@
     values.py           the values of arguments, checked
     arguments.py        the parser of the command line, made from the table
     exit_codes.py       the numbers of the exit codes
-    terminal.py         words on standard error, the width, the loop
+    terminal.py         errors and exit codes, the terminal's width and colours, the event loop
     running.py          run
     checking.py         check
-    consul_commands.py  leader, verify, limit: they ask Consul
-    daemon_commands.py  status, holds, reload, step-down, ...: they ask the daemon
+    consul_commands.py  leader, verify, limit: requests to Consul
+    daemon_commands.py  status, holds, reload, step-down, ...: requests to the running daemon
     local_commands.py   demo, dev-agent, schema
     display/            tables, and pages that are drawn again and again
 
-This module dispatches and does no work itself; what a command needs is imported when it runs, so that
-``--help`` stays quick. Whoever is at fault gets one line on standard error and a code: the
-operator 2 or 78, the peer 69, we ourselves 70 (with the trace that a report of the bug needs).
+This module calls the command's function and does no work itself. A command imports what it needs when it
+runs, so that ``--help`` stays quick. An error is one line on standard error and an exit code: 2 or 78 where
+the operator is at fault, 69 for the peer, 70 for a bug of ours, which prints its trace for the report.
 """
 
 import argparse
@@ -34,8 +34,8 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
-    _stand_in_for_closed()
+    """Run one command, and return the exit code."""
+    _open_closed()
     options = parser().parse_args(arguments)
     try:
         code = _function(options.command)(options)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         return report(error)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
         return DONE
     except OSError as error:
         if error.errno not in UNWRITABLE:
@@ -63,8 +63,11 @@ def _bug() -> int:
     return fail(BUG, "cannot go on: a bug in consul-supervisor; please report the lines above")
 
 
-def _stand_in_for_closed() -> None:
-    """Closed standard descriptors would be given to the next sockets, and lines written into them."""
+def _open_closed() -> None:
+    """Open /dev/null for each standard descriptor that is closed.
+
+    The next socket would get its number otherwise, and lines for the terminal would be written into it.
+    """
     for fd in range(3):
         try:
             os.fstat(fd)

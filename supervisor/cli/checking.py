@@ -1,4 +1,4 @@
-"""``check``: is the configuration right, and what does it promise?"""
+"""``check``: whether the configuration is valid, and what it promises."""
 
 import argparse
 import os
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Print the figures, or every fault; with ``--connect`` what Consul says, too."""
+    """Print the figures, or every fault; with ``--connect`` also what Consul answers."""
     from supervisor.check.report import refused_json
     from supervisor.config import ConfigError
 
     if len(options.paths) > 1:
-        return _each(options)
+        return _check_each(options)
     if options.name is not None and options.folder is None:
         return fail(USAGE, "cannot use --as alone: it names a drop-in in the folder of --with")
     try:
-        return _checked(options.paths[0], options)
+        return _check_one(options.paths[0], options)
     except ConfigError as error:
         if not options.json:
             raise
@@ -33,8 +33,8 @@ def check(options: argparse.Namespace) -> int:
         return CONFIGURATION
 
 
-def _each(options: argparse.Namespace) -> int:
-    """Several configurations: which are right, and every fault of the others."""
+def _check_each(options: argparse.Namespace) -> int:
+    """Check several configurations: print which are valid, and every fault of the others."""
     from supervisor.check.report import as_line
     from supervisor.config import ConfigError, load
 
@@ -50,15 +50,15 @@ def _each(options: argparse.Namespace) -> int:
     code = DONE
     for path in options.paths:
         try:
-            config = _looked_at(load(path, os.environ, socket.gethostname()), options.here, path)
+            config = _with_warnings(load(path, os.environ, socket.gethostname()), options.here, path)
             print(as_line(path, config), end="", flush=True)
         except ConfigError as error:
             code = report(error)
     return code
 
 
-def _checked(path: "Path", options: argparse.Namespace) -> int:
-    """Raises ConfigError."""
+def _check_one(path: "Path", options: argparse.Namespace) -> int:
+    """Check one configuration, and print what ``check`` says of it. Raises ConfigError."""
     from dataclasses import replace
 
     from supervisor.check.report import Checked, as_json, as_text
@@ -66,23 +66,27 @@ def _checked(path: "Path", options: argparse.Namespace) -> int:
 
     hostname = socket.gethostname()
     if options.folder is None:
-        checked = Checked(_looked_at(load(path, os.environ, hostname), options.here, path))
+        checked = Checked(_with_warnings(load(path, os.environ, hostname), options.here, path))
     else:
         placed = load_drop_in(path, options.folder, options.name, os.environ, hostname)
-        config = placed.config and _looked_at(placed.config, options.here, path, alone=path)
+        config = placed.config and _with_warnings(placed.config, options.here, path, alone=path)
         checked = Checked(config, placed.replaces, placed.standing)
     code = DONE
     if options.connect:
-        found, code = _connected(checked.config)
+        found, code = _ask_consul(checked.config)
         checked = replace(checked, found=found)
     print(as_json(checked) if options.json else as_text(checked))
     return code
 
 
-def _looked_at(config: "Config", here: bool, path: "Path", *, alone: "Path | None" = None) -> "Config":
-    """With what is doubtful on this machine among its warnings. Raises ConfigError when the configuration
-    is meant for this machine (``here``) and something of it cannot start here. ``alone``: a drop-in, whose
-    folder may have such faults all the same."""
+def _with_warnings(config: "Config", here: bool, path: "Path", *, alone: "Path | None" = None) -> "Config":
+    """Return the configuration with warnings about this machine: hooks that cannot start, file modes.
+
+    here: whether the configuration is meant for this machine; then a hook that cannot start is a fault.
+    alone: the drop-in that is checked; faults of other files in its folder stay warnings. None: the whole
+    configuration is checked.
+    Raises ConfigError.
+    """
     from dataclasses import replace
 
     from supervisor.check.file_modes import audit
@@ -97,8 +101,8 @@ def _looked_at(config: "Config", here: bool, path: "Path", *, alone: "Path | Non
     return replace(config, warnings=(*config.warnings, *found, *careful))
 
 
-def _connected(config: "Config | None") -> tuple[list["Finding"], int]:
-    """What ``--connect`` finds, and the exit code."""
+def _ask_consul(config: "Config | None") -> tuple[list["Finding"], int]:
+    """Return what ``--connect`` finds, and the exit code."""
     from supervisor.check.connection import check_connection, is_reached
     from supervisor.check.findings import Finding, Level
     from supervisor.consul.token import TokenError

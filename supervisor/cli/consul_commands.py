@@ -1,4 +1,4 @@
-"""Commands that ask Consul itself, without the daemon: leader, verify, limit."""
+"""Commands that send requests to Consul, without the daemon: leader, verify, limit."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ from supervisor.cli.terminal import fail, run_async
 
 
 def leader(options: argparse.Namespace) -> int:
-    """Print who leads."""
+    """Print the value of the current leader."""
     from supervisor.config import consul_settings, load_for_question
     from supervisor.consul.query import key_now
 
@@ -36,7 +36,7 @@ def leader(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Say by the exit code whether a sequencer is its holder's still."""
+    """Say by the exit code whether the session of a sequencer still holds the key or slot."""
     from supervisor.config import consul_settings
     from supervisor.consul.query import key_now, slots_now, why_no_slot, why_not_held
     from supervisor.core.settings import LOCK_SUFFIX
@@ -57,7 +57,7 @@ def _no_longer(key: str, why_not: str) -> int:
 
 
 def limit(options: argparse.Namespace) -> int:
-    """Rewrite how many may hold."""
+    """Rewrite the limit in the semaphore's record."""
     from supervisor.config import load_for_question
     from supervisor.consul.query import set_limit
     from supervisor.core.settings import SemaphoreSettings

@@ -1,4 +1,4 @@
-"""Commands to the running daemon: those that it carries out, and those that look at it."""
+"""Commands to the running daemon: those that it carries out, and those that only read its status."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from supervisor.cli.terminal import columns, fail, has_colours
 
 
 def operate(options: argparse.Namespace) -> int:
-    """Those that the running daemon carries out."""
+    """Send the daemon a command, and print its reply."""
     from supervisor.control import Command, Outcome, Verb
     from supervisor.control.client import ask
     from supervisor.control.protocol import REST_S
@@ -29,7 +29,7 @@ def operate(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print the table, or JSON, once or live."""
+    """Print the daemon's status: as a table or as JSON, or drawn again each second."""
     from supervisor.cli.display.table import lines, of_item
     from supervisor.control import fetch
 
@@ -65,7 +65,10 @@ def _watch(options: argparse.Namespace, path: str) -> int:
 
 
 def holds(options: argparse.Namespace) -> int:
-    """Silent but for what an operator must mend: cron sends a mail for each line."""
+    """Say by the exit code whether this node holds the item.
+
+    Yes and no print nothing, because cron sends a mail for each line.
+    """
     from supervisor.control import fetch
 
     path = _socket_path(options)
@@ -81,10 +84,12 @@ def _no_such_item(name: str, status: Mapping[str, Any]) -> int:
 
 
 def _socket_path(options: argparse.Namespace) -> str:
-    """Where the daemon is. Raises ConfigError."""
+    """Return the path of the daemon's control socket. Raises ConfigError."""
     from supervisor.config import control_settings
 
     if options.socket is not None:
         return str(options.socket)
-    unread = options.config is None and not os.access(DEFAULT_CONFIG, os.R_OK)  # absent, or of root alone
+    unread = options.config is None and not os.access(
+        DEFAULT_CONFIG, os.R_OK
+    )  # missing, or only root may read it
     return control_settings(None if unread else options.config or DEFAULT_CONFIG, os.environ).path

@@ -1,4 +1,4 @@
-"""Commands that need nothing: the demo, the embedded agent, the schema."""
+"""Commands that need neither Consul nor the daemon: demo, dev-agent, schema."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from supervisor.cli.terminal import fail, run_async, say
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Show a failover."""
+    """Show a failover and a semaphore."""
     from supervisor.demo import demo as play
 
     run_async(play(say, colours=sys.stdout.isatty(), environ=os.environ))
@@ -17,7 +17,7 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def dev_agent(options: argparse.Namespace) -> int:
-    """Serve until interrupted."""
+    """Serve as an in-memory Consul until interrupted."""
     from supervisor.devagent.agent import run
     from supervisor.devagent.api import Settings
 
@@ -30,7 +30,7 @@ def dev_agent(options: argparse.Namespace) -> int:
 
 
 def schema(options: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the JSON Schema of the configuration."""
     from supervisor.config import schema_text
 
     print(schema_text(), end="")

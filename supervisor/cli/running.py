@@ -1,4 +1,4 @@
-"""``run``: the daemon, and the winding up where its file cannot be loaded."""
+"""``run``: the daemon. When its configuration cannot be loaded, former records are wound up instead."""
 
 import argparse
 import gc
@@ -18,23 +18,23 @@ from supervisor.daemon import signals
 if TYPE_CHECKING:
     from supervisor.config import Config
 
-NOTED = "state_dir"  # a file in the folder that systemd keeps over restarts, and removes at a stop
-START_WITHIN_S = 3.0  # as long as another machine's file system may take to answer after a boot
-RELOAD_WITHIN_S = 0.25  # while the loop stands still; one that works answers in some ten milliseconds
+NOTED = "state_dir"  # a file in a folder that systemd keeps during restarts, and removes at a stop
+START_WITHIN_S = 3.0  # time for the file system of another machine to answer after a boot
+RELOAD_WITHIN_S = 0.25  # the loop waits meanwhile; a file system that works answers in about ten milliseconds
 COLLECTED_AT = (10_000, 20, 20)  # a few MB of what only the collector can free, at most
 
 
 def run(options: argparse.Namespace) -> int:
-    """Take part until a signal says stop."""
+    """Take part in elections and semaphores until a signal says stop."""
     from supervisor.config import ConfigError, state_dir_without_file, state_dirs_of
     from supervisor.consul.token import TokenError
     from supervisor.control import ControlError
     from supervisor.filesystem.reading import NoAnswer
 
-    reload = partial(_load_in_time, options.path, RELOAD_WITHIN_S)
+    reload = partial(_load, options.path, RELOAD_WITHIN_S)
     try:
-        config = _load_in_time(options.path, START_WITHIN_S)
-        ended = _end_what_is_elsewhere(config.state_dir)
+        config = _load(options.path, START_WITHIN_S)
+        ended = _end_what_is_another_folder(config.state_dir)
         return ended if ended is not None else _daemon(config, reload, options.path)
     except NoAnswer as error:
         fail(NEGATIVE, f"cannot read {options.path}: {error.strerror}")
@@ -46,22 +46,19 @@ def run(options: argparse.Namespace) -> int:
         return code
 
 
-def load(path: Path) -> "Config":
-    """For the daemon, which looks at nothing that the file names before its records are wound up. Raises
-    ConfigError."""
+def _load(path: Path, within_s: float) -> "Config":
+    """Load the configuration when its file system answers in time.
+
+    ``places`` is left out, because the daemon looks at no file that the configuration names before its
+    records are wound up. Raises ConfigError or NoAnswer.
+    """
     from dataclasses import replace
 
     from supervisor.config import load
-
-    return replace(load(path, os.environ, socket.gethostname()), places=None)
-
-
-def _load_in_time(path: Path, within_s: float) -> "Config":
-    """The same for the daemon. Raises NoAnswer, too, when the file system of the file does not answer."""
     from supervisor.filesystem.reading import await_answer
 
     await_answer(str(path), within_s)
-    return load(path)
+    return replace(load(path, os.environ, socket.gethostname()), places=None)
 
 
 def _wind_up_each(directories: Iterable[str]) -> None:
@@ -71,8 +68,8 @@ def _wind_up_each(directories: Iterable[str]) -> None:
     """
     from supervisor.journal import JournalBusy, JournalError
 
-    note = _note()
-    before = () if note is None or not (former := _noted(note)) else (former,)
+    note = _note_file()
+    before = () if note is None or not (former := _noted_state_dir(note)) else (former,)
     for directory in dict.fromkeys((*directories, *before)):
         try:
             _wind_up_records(directory)
@@ -82,15 +79,17 @@ def _wind_up_each(directories: Iterable[str]) -> None:
             fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
-def _end_what_is_elsewhere(state_dir: str) -> int | None:
-    """The process before this one may have had another state_dir and been killed: then its records there
-    are wound up, because nobody else would look for them. The exit code, if there were any. Raises
-    JournalBusy or JournalError."""
-    note = _note()
+def _end_what_is_another_folder(state_dir: str) -> int | None:
+    """Wind up the records of the former process if it was killed and had another state_dir, because no
+    later process would look there.
+
+    Return the exit code; None when there was nothing to wind up. Raises JournalBusy or JournalError.
+    """
+    note = _note_file()
     if note is None:
         return None
-    former = _noted(note)
-    ended = _wind_up_records(former) if _is_elsewhere(former, state_dir) else None
+    former = _noted_state_dir(note)
+    ended = _wind_up_records(former) if _is_another_folder(former, state_dir) else None
     if ended not in (None, DONE):
         return fail(CONFIGURATION, f"see the records in {former}")
     with suppress(OSError):
@@ -101,9 +100,9 @@ def _end_what_is_elsewhere(state_dir: str) -> int | None:
     return fail(NEGATIVE, f"{what}; the next start uses {state_dir}")
 
 
-def _is_elsewhere(former: str, state_dir: str) -> bool:
-    """Whether the former state_dir, if any is known, is another folder than this one, and no other way to
-    write it. What may hang is not asked."""
+def _is_another_folder(former: str, state_dir: str) -> bool:
+    """Return whether the former state_dir is known and is another folder, not the present one by another
+    path. A file system that may not answer is not asked."""
     from supervisor.filesystem.mounts import is_local
 
     if not former or os.path.normpath(former) == os.path.normpath(state_dir):
@@ -112,14 +111,14 @@ def _is_elsewhere(former: str, state_dir: str) -> bool:
     return not near or os.path.realpath(former) != os.path.realpath(state_dir)
 
 
-def _note() -> Path | None:
-    """Return where a process tells the next one its state_dir; None where systemd gives no folder for it."""
+def _note_file() -> Path | None:
+    """Return the file in which a process notes its state_dir for the next one; None without systemd."""
     folder = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     return Path(folder) / NOTED if folder else None
 
 
-def _noted(note: Path) -> str:
-    """Return the state_dir of the process before this one; blank where that process told none."""
+def _noted_state_dir(note: Path) -> str:
+    """Return the state_dir that the former process noted; blank when there is no note."""
     try:
         return note.read_text(errors="replace")
     except OSError:
@@ -142,7 +141,7 @@ def _wind_up_records(directory: str) -> int | None:
     print("winding up what an earlier run still holds, by its records", file=sys.stderr)
     try:
         return _daemon(config, None)
-    except TokenError:  # then Consul refuses the release, but on_lose has run
+    except TokenError:  # without a token Consul refuses the release, but on_lose has run
         config = replace(config, consul=replace(config.consul, token_file=None))
         return _daemon(config, None)
 
@@ -158,14 +157,14 @@ def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: 
 
     async def daemon() -> int:
         running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path)
-        # What is there by now stays for ever: to look for garbage in it takes a sixth of what a
-        # thousand elections cost at rest, and a turn that waits for that may be a hand-over.
+        # The objects that exist now stay for ever. To search them for garbage would take a sixth of the
+        # time that a thousand elections need at rest, and could delay a hand-over.
         gc.freeze()
         gc.set_threshold(*COLLECTED_AT)
         try:
             return await running.run()
         finally:
-            # What follows may be other records to wind up: a stop waits until it is heard again.
+            # Other records may have to be wound up next: a stop signal waits until a loop handles it.
             signals.block()
 
     return run_async(daemon())

@@ -1,6 +1,6 @@
-"""What the commands share at the terminal: words on standard error, the width, the loop.
+"""What the commands share at the terminal: errors and their exit codes, width, colours, the event loop.
 
-Whoever is at fault gets one line and an exit code. Nothing here knows a command.
+Nothing here knows a command.
 """
 
 import os
@@ -32,12 +32,12 @@ def report(error: CommandError) -> int:
 
 
 def say(line: str) -> None:
-    """A line, at once."""
+    """Print a line at once, also into a pipe."""
     print(line, flush=True)
 
 
 def run_async(work: Coroutine[object, object, T]) -> T:
-    """Its result; the loop is imported by those alone who need one."""
+    """Run a coroutine and return its result. The loop is imported here, because few commands need one."""
     import asyncio
 
     try:
@@ -47,7 +47,7 @@ def run_async(work: Coroutine[object, object, T]) -> T:
 
 
 def columns() -> int | None:
-    """Of the terminal; None where there is none, so that what reads the lines gets them whole."""
+    """Return the width of the terminal; None for a pipe or a file, which gets whole lines."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -58,5 +58,5 @@ def columns() -> int | None:
 
 
 def has_colours() -> bool:
-    """Whether standard output is a terminal that wants colours."""
+    """Return whether standard output is a terminal that wants colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

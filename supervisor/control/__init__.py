@@ -1,16 +1,14 @@
-"""Commands to the running daemon, over a unix socket: both ends of it.
+"""Commands to the running daemon over a unix socket: both ends of it.
 
-The map, one line a module; each imports only those above it.
-
-    protocol.py  what can be asked and answered, and how HTTP says it
+    protocol.py  commands and replies, and how HTTP carries them
     listener.py  the socket's file: made, guarded by its mode, replaced when a crash left it behind
-    server.py    Control: the daemon's end, who may ask and what is asked
-    fetch.py     the end of whoever asks, as light as can be; what is asked by those who only look
-    client.py    the end of whoever gives a command
+    server.py    Control: the daemon's end, which checks who the client is and answers it
+    fetch.py     the client's end for requests that only read; imports as little as possible
+    client.py    the client's end for commands
 
-Commands come on this socket only, never over TCP, from those alone whom the kernel names. This
-package must never decide what a command means: it hands each to ``ask`` and tells the reply. Who only
-asks imports no server: neither is imported here.
+A module imports only those above it. Commands are accepted on this socket only, never over TCP, and only
+from users whose id the kernel has vouched for. This package does not decide what a command means: it
+hands each to ``execute`` and sends the reply. Neither end is imported here, because a client needs no server.
 """
 
 from supervisor.control.listener import ControlError

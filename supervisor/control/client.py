@@ -1,4 +1,4 @@
-"""The end of whoever gives a command: one to the daemon, and its reply."""
+"""The client's end for commands: sends one to the daemon, and returns its reply."""
 
 from supervisor.control.fetch import DaemonUnreachable, exchange
 from supervisor.control.protocol import Command, Reply, Verb, error_of, reply_of, request_body, request_path
@@ -6,11 +6,11 @@ from supervisor.control.protocol import Command, Reply, Verb, error_of, reply_of
 __all__ = ["DaemonUnreachable", "ask"]
 
 ASK_S = 10.0  # the daemon replies in milliseconds, unless its machine or its disk hangs
-DONE_S = 660.0  # what waits for on_lose and for others; the daemon's own patience ends before
+DONE_S = 660.0  # these wait for on_lose and for other nodes; the daemon's own time limit is shorter
 
 
 def ask(socket_path: str, command: Command, *, within_s: float | None = None) -> Reply:
-    """What the daemon replies to this command, when it is done. Raises DaemonUnreachable."""
+    """Send the command, and return the daemon's reply when it is done. Raises DaemonUnreachable."""
     if within_s is None:
         within_s = DONE_S if command.verb in (Verb.STEP_DOWN, Verb.RELOAD) else ASK_S
     code, body = exchange(

@@ -1,7 +1,7 @@
-"""The end of whoever asks the daemon: one request, its answer; and what is asked by those who only look.
+"""The client's end of the control socket: one request and its answer, and the requests that only read.
 
-A cron job asks it each minute and a terminal each second, so it starts fast: one blocking socket with
-one deadline, framed by h11, and nothing that takes long to import.
+A cron job uses it each minute and a terminal each second, so it must start fast: one blocking socket with
+one deadline, framed by h11, and no import that takes long.
 """
 
 import json
@@ -21,13 +21,13 @@ STATUS_VERSION = 1
 
 
 class DaemonUnreachable(PeerError):
-    """The daemon did not reply, so it is not known whether it did what was asked; the text says why."""
+    """The daemon did not reply, so it is unknown whether it executed the command; the text says why."""
 
     remedy = "if it runs, --socket or --config says where it listens"
 
 
 def status(socket_path: str, *, within_s: float = FETCH_S) -> tuple[bytes, dict[str, Any]]:
-    """The daemon's status, as it was sent and as a value. Raises DaemonUnreachable."""
+    """Return the daemon's status as it was sent, and decoded. Raises DaemonUnreachable."""
     code, body = exchange(socket_path, "GET", "/v1/status", within_s=within_s)
     try:
         told = json.loads(body)
@@ -43,7 +43,7 @@ def status(socket_path: str, *, within_s: float = FETCH_S) -> tuple[bytes, dict[
 
 
 def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | None:
-    """Whether this node holds it at this instant; None: the daemon has no such item.
+    """Return whether this node holds the item at this instant; None: the daemon has no such item.
 
     Raises DaemonUnreachable, also when the answer is not a daemon's.
     """
@@ -58,7 +58,7 @@ def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | N
 def exchange(
     socket_path: str, method: str, target: str, body: bytes = b"", *, within_s: float
 ) -> tuple[int, bytes]:
-    """The answer's status and body. Raises DaemonUnreachable."""
+    """Send one request, and return the status and the body of its answer. Raises DaemonUnreachable."""
     deadline = time.monotonic() + within_s
     client = h11.Connection(h11.CLIENT)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -104,7 +104,7 @@ def _answer(connection: socket.socket, client: h11.Connection, deadline: float) 
 
 
 def _until(connection: socket.socket, deadline: float) -> socket.socket:
-    """The same socket, whose next operation ends by the deadline."""
+    """Return the socket after a time limit was set, so that its next operation ends by the deadline."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError

@@ -1,7 +1,7 @@
 """The file of the control socket: made, guarded by its mode, replaced when a crash left it behind.
 
-Nobody can connect before the mode is right, for it is set between bind and listen. Whatever is no
-socket, or a socket on which somebody answers, must never be removed.
+No client can connect before the mode is right, because the mode is set between bind and listen. A file
+that is not a socket, or a socket on which a process answers, must never be removed.
 """
 
 import grp
@@ -20,7 +20,7 @@ REMEDY = "set control_socket to a path where this user may make one"
 class ControlError(OperatorError):
     """The control socket cannot be made.
 
-    ``no_place``: for want of a folder in which this user may make one, and for no other reason.
+    no_place: whether the only reason is that this user may not make a socket in that folder.
     """
 
     def __init__(self, text: str, *, no_place: bool = False) -> None:
@@ -29,7 +29,7 @@ class ControlError(OperatorError):
 
 
 def group_id(name: str | None) -> int | None:
-    """The group's number. Raises ControlError when there is no such group."""
+    """Return the group's number; None without a name. Raises ControlError when there is no such group."""
     if name is None:
         return None
     try:
@@ -42,7 +42,10 @@ def group_id(name: str | None) -> int | None:
 
 
 def bound(path: Path, gid: int | None) -> socket.socket:
-    """A socket bound to ``path``, for ``gid`` too if it is not None. Raises ControlError."""
+    """Return a socket bound to ``path``, which the group ``gid`` may use, too, if it is not None.
+
+    Raises ControlError.
+    """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,6 +99,6 @@ def _is_answered(path: Path) -> bool:
             probe.connect(os.fsencode(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return False
-        except BlockingIOError:  # its queue is full
+        except BlockingIOError:  # its queue is full, so a process listens
             return True
     return True

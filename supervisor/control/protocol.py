@@ -1,12 +1,12 @@
-"""What can be asked of the daemon and what it replies, and how HTTP says both.
+"""The commands of the daemon and its replies, and how HTTP carries both.
 
     POST /v1/recover/NAME      POST /v1/pause/NAME    POST /v1/resume/NAME
     POST /v1/reload            POST /v1/pause         POST /v1/resume       (all items)
     POST /v1/step-down/NAME    with the body {"for_s": 60}, or none
 
-200 ``{"done": true, "lines": [...]}``, else ``{"error": "cannot pause NAME: why", "lines": [...]}`` with
-404 for a name that the daemon does not know, 409 for what is not possible now and 422 for a
-configuration with faults.
+A success is 200 ``{"done": true, "lines": [...]}``. A failure is ``{"error": "cannot pause NAME: why",
+"lines": [...]}`` with 404 for a name that the daemon does not know, 409 for a command that is not possible
+now, and 422 for a configuration with faults.
 """
 
 import json
@@ -16,13 +16,13 @@ from enum import StrEnum
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 ERROR_CHARS_MAX = 1000  # one line for a person
-LINES_MAX = 10_000  # as many as items that a file may have, or faults that it shows
-REST_S = 60.0  # of who has stepped down, where nobody says otherwise
+LINES_MAX = 10_000  # a file may have this many items, and shows this many faults
+REST_S = 60.0  # how long a node does not contend after step-down, unless the command says otherwise
 REST_S_MAX = 86_400.0
 
 
 class Verb(StrEnum):
-    """What is to be done."""
+    """What a command does."""
 
     RECOVER = "recover"
     PAUSE = "pause"
@@ -37,7 +37,11 @@ FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.STEP_DOWN)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """``name`` None: every item (only for the verbs of FOR_ALL). ``rest_s``: of step-down."""
+    """A command to the daemon.
+
+    name: the item. None: every item, which only the verbs of FOR_ALL allow.
+    rest_s: how long the node does not contend after step-down.
+    """
 
     verb: Verb
     name: str | None = None
@@ -45,7 +49,7 @@ class Command:
 
 
 class Outcome(StrEnum):
-    """What became of a command. FAULTY: the configuration cannot be used."""
+    """How a command ended. FAULTY: the configuration cannot be used."""
 
     DONE = "done"
     UNKNOWN = "unknown"
@@ -55,8 +59,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``error``: blank when it is done, else one line: what cannot be, and why. ``lines``: what else
-    there is to say."""
+    """The daemon's reply to a command.
+
+    error: one line that says what cannot be done, and why. Blank: the command is done.
+    lines: more to print, such as the fate of each item after a reload.
+    """
 
     outcome: Outcome
     error: str = ""
@@ -69,26 +76,26 @@ _OUTCOMES = {status: outcome for outcome, status in STATUSES.items()}
 
 
 class InvalidCommand(Exception):
-    """The body is none of this command's; the text says why."""
+    """The body does not fit the command; the text says why."""
 
 
 def request_path(command: Command) -> str:
-    """The request's target."""
+    """Return the path of the request."""
     return f"/v1/{command.verb}" + (f"/{command.name}" if command.name is not None else "")
 
 
 def request_body(command: Command) -> bytes:
-    """The request's body."""
+    """Return the body of the request."""
     return json.dumps({"for_s": command.rest_s}).encode() if command.verb is Verb.STEP_DOWN else b""
 
 
-def command_of(target: str, body: bytes = b"") -> Command | None:
-    """The command that this target asks for; None for what is none. Raises InvalidCommand."""
+def command_of(path: str, body: bytes = b"") -> Command | None:
+    """Return the command of a request; None if its path is not a command's. Raises InvalidCommand."""
     for verb in Verb:
-        if target == f"/v1/{verb}" and verb in FOR_ALL:
+        if path == f"/v1/{verb}" and verb in FOR_ALL:
             return Command(verb)
-        name = target.removeprefix(f"/v1/{verb}/")
-        if name != target and verb in FOR_ONE and NAME.fullmatch(name):
+        name = path.removeprefix(f"/v1/{verb}/")
+        if name != path and verb in FOR_ONE and NAME.fullmatch(name):
             return Command(verb, name, _rest_s(body) if verb is Verb.STEP_DOWN else REST_S)
     return None
 
@@ -103,29 +110,29 @@ def _rest_s(body: bytes) -> float:
 
 
 def error_body(error: str) -> bytes:
-    """The body of an answer that is not 200."""
+    """Return the body of an answer that is not 200."""
     return json.dumps({"error": error}).encode()
 
 
 def body_of(reply: Reply) -> bytes:
-    """The answer's body."""
-    said: dict[str, object] = {"done": True} if reply.outcome is Outcome.DONE else {"error": reply.error}
-    return json.dumps(said | ({"lines": reply.lines} if reply.lines else {})).encode()
+    """Return the body of the answer."""
+    document: dict[str, object] = {"done": True} if reply.outcome is Outcome.DONE else {"error": reply.error}
+    return json.dumps(document | ({"lines": reply.lines} if reply.lines else {})).encode()
 
 
 def reply_of(status: int, body: bytes) -> Reply | None:
-    """The reply that this answer tells; None when it is none of a daemon's."""
-    outcome, told = _OUTCOMES.get(status), _object(body)
-    said = told.get("lines")
-    lines = tuple(_line(each) for each in said[:LINES_MAX]) if isinstance(said, list) else ()
+    """Return the reply in an answer; None if it is not a daemon's answer."""
+    outcome, document = _OUTCOMES.get(status), _object(body)
+    found = document.get("lines")
+    lines = tuple(_line(each) for each in found[:LINES_MAX]) if isinstance(found, list) else ()
     if outcome is Outcome.DONE:
-        return Reply(outcome, "", lines) if told.get("done") is True else None
+        return Reply(outcome, "", lines) if document.get("done") is True else None
     error = error_of(body)
     return Reply(outcome, error, lines) if outcome is not None and error else None
 
 
 def error_of(body: bytes) -> str:
-    """The error in an answer's body, as one bounded line; blank when there is none."""
+    """Return the error in an answer's body, as one bounded line; blank: there is none."""
     return _line(_object(body).get("error"))
 
 
@@ -135,7 +142,7 @@ def _line(text: object) -> str:
 
 def _object(body: bytes) -> dict[str, object]:
     try:
-        told = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -1,8 +1,8 @@
-"""The daemon's end: who may ask, what is asked, and what is told.
+"""The daemon's end of the control socket: who may use it, which command is meant, and the reply.
 
-What may be read over HTTP may be read here, too, by those who may give commands. A reply may come
-after a while, when what was asked for is done; but it must never wait for whoever asks: the server's
-limits are small here, for a command is short and the one who gives it is on this machine.
+A user who may give commands can also read here what is served over HTTP. The reply to a command comes when
+the command is done, which may take a while. The daemon must never wait for the client, so the server's
+limits are small: a command is short, and its client is on this machine.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ LIMITS = Limits(
     send_s=5.0,
     idle_s=10.0,
 )
-UNHEARD = Reply(Outcome.IMPOSSIBLE, "the client disconnected before the reply; the command continues")
+DISCONNECTED = Reply(Outcome.IMPOSSIBLE, "the client disconnected before the reply; the command continues")
 ROOT = 0
 READING = ("GET", "HEAD", "OPTIONS")
 JSON = ("Content-Type", "application/json")
 
-Ask = Callable[[Command], Awaitable[Reply]]
+Execute = Callable[[Command], Awaitable[Reply]]
 Note = Callable[[Command, Reply, Peer], None]
 Read = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
@@ -46,15 +46,16 @@ Read = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 class Control:
     """The control socket of one daemon, independent of what the daemon is.
 
-    ``group``: whose members may use it, beside root and our own user. ``ask`` decides about a
-    command and does it; ``note`` is told of every command that was asked, for the log; ``read``
-    answers what is no command and does nothing (GET, HEAD, OPTIONS).
+    group: the group whose members may use it, besides root and our own user. None: no group.
+    execute: carries out a command, or refuses it.
+    note: is called for each command and its reply, for the log.
+    read: answers a request that is not a command and changes nothing (GET, HEAD, OPTIONS).
     """
 
-    def __init__(self, path: str, group: str | None, ask: Ask, note: Note, read: Read) -> None:
+    def __init__(self, path: str, group: str | None, execute: Execute, note: Note, read: Read) -> None:
         self._path = Path(path)
         self._group = group
-        self._ask = ask
+        self._execute = execute
         self._note = note
         self._read = read
         self._gid: int | None = None
@@ -62,14 +63,14 @@ class Control:
         self._server = HttpServer(self._handle, LIMITS)
 
     async def open(self) -> None:
-        """Make the socket and serve. Raises ControlError; a socket left behind by a crash is replaced."""
+        """Make the socket and serve. A socket that a crash left behind is replaced. Raises ControlError."""
         self._gid = group_id(self._group)
         sock = bound(self._path, self._gid)
         self._inode = self._path.stat().st_ino
         await self._server.listen_unix(sock)
 
     async def close(self) -> None:
-        """Hang up on everybody and remove the socket, unless it is another's by now."""
+        """Close all connections and remove the socket, unless another process has replaced it."""
         await self._server.close()
         try:
             if self._inode and self._path.lstat().st_ino == self._inode:
@@ -92,9 +93,9 @@ class Control:
         if request.method != "POST":
             return _refusal(405, f"cannot {command.verb} by {request.method}: use POST", ("Allow", "POST"))
         try:
-            reply = await self._ask(command)
+            reply = await self._execute(command)
         except asyncio.CancelledError:
-            self._note(command, UNHEARD, request.peer)
+            self._note(command, DISCONNECTED, request.peer)
             raise
         self._note(command, reply, request.peer)
         return HttpAnswer(STATUSES[reply.outcome], body_of(reply), (JSON,))
@@ -110,14 +111,14 @@ class Control:
 
 
 async def serve(
-    settings: ControlSettings, ask: Ask, note: Note, read: Read, warn: Callable[[str], None]
+    settings: ControlSettings, execute: Execute, note: Note, read: Read, warn: Callable[[str], None]
 ) -> Control | None:
-    """The control socket of these settings, open.
+    """Return the open control socket of these settings.
 
-    None where nobody has said where it is to be and this user cannot have it at the default place:
-    who tries the daemon out is told by ``warn``, and it runs without. Raises ControlError.
+    None: the settings name no path, and this user may not make a socket at the default path. ``warn`` is
+    called then, so that the daemon can be tried out without a control socket. Raises ControlError.
     """
-    control = Control(settings.path, settings.group, ask, note, read)
+    control = Control(settings.path, settings.group, execute, note, read)
     try:
         await control.open()
     except ControlError as error:

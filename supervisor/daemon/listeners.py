@@ -16,7 +16,7 @@ from pathlib import Path
 from supervisor import __version__
 from supervisor.config import Config
 from supervisor.control import Command, Outcome, Reply
-from supervisor.control.server import Ask, Control, serve
+from supervisor.control.server import Control, Execute, serve
 from supervisor.core.contenders import Contenders
 from supervisor.http_server import Peer
 from supervisor.telemetry.history import History
@@ -52,7 +52,7 @@ class Listeners:
         self,
         config: Config,
         contenders: Contenders,
-        ask: Ask,
+        ask: Execute,
         log: Log,
         clock: Callable[[], float],
         *,

@@ -1,6 +1,6 @@
-"""``status --watch``: the status asked anew for each picture, and what to show while nobody answers.
+"""``status --watch``: reads the daemon's status for each page.
 
-What the daemon said last is then shown as that: dim, with its age, for it may be so no longer.
+While the daemon does not answer, its last status is shown dim and with its age, because it may be outdated.
 """
 
 import time
@@ -10,11 +10,11 @@ from supervisor.cli.display.table import DIM, RED, lines, of_item, painted
 from supervisor.cli.display.text import escape, truncate
 from supervisor.control import fetch
 
-ANSWER_S = 3.0  # a daemon that takes longer is said to be silent
+ANSWER_S = 3.0  # a daemon that takes longer is shown as silent
 
 
 class LiveStatus:
-    """The pictures of one daemon's status, of one item if ``name`` is not None."""
+    """The pages of one daemon's status. ``name``: show only this item. None: show all items."""
 
     def __init__(self, socket_path: str, name: str | None, *, colours: bool) -> None:
         self._socket_path = socket_path
@@ -24,7 +24,7 @@ class LiveStatus:
         self._heard_at = time.monotonic()
 
     def lines(self, columns: int) -> list[str]:
-        """The picture of now, in so many columns. Asks the daemon; raises nothing when it is silent."""
+        """Ask the daemon, and return the page for a terminal with this number of columns."""
         try:
             _, status = fetch.status(self._socket_path, within_s=ANSWER_S)
         except fetch.DaemonUnreachable as error:

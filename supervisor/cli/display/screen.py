@@ -1,7 +1,7 @@
-"""A page on the terminal that follows what it shows: drawn anew each second and at each resize.
+"""A page on the terminal, drawn again each second and at each resize.
 
-It must leave the terminal as it was, however it ends: Ctrl-C, TERM, Ctrl-Z and back, or an error. It
-blocks between two frames, for there is nothing else to do in this process.
+The terminal must be left as it was, however the page ends: Ctrl-C, TERM, Ctrl-Z and back, or an error.
+The process blocks between two frames, because it has nothing else to do.
 """
 
 import os
@@ -20,11 +20,11 @@ HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 HEARD = (signal.SIGWINCH, signal.SIGTSTP)
 
 Page = Callable[[int], Sequence[str]]
-"""Lines for so many columns."""
+"""Returns the lines of the page for a terminal with this number of columns."""
 
 
 def watch(page: Page, write: Callable[[str], None], terminal: int) -> None:
-    """Show the page until Ctrl-C or TERM. ``terminal``: the descriptor of what ``write`` writes to."""
+    """Show the page until Ctrl-C or TERM. ``terminal`` is the descriptor to which ``write`` writes."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
     while True:
@@ -33,12 +33,16 @@ def watch(page: Page, write: Callable[[str], None], terminal: int) -> None:
                 _until_suspended(page, write, terminal)
         except KeyboardInterrupt:
             return
-        os.kill(os.getpid(), signal.SIGSTOP)  # the terminal is the shell's until it lets us go on
+        os.kill(
+            os.getpid(), signal.SIGSTOP
+        )  # the terminal is the shell's until the shell continues this process
 
 
 def frame(lines: Sequence[str], columns: int, rows: int) -> str:
-    """One picture of at most so many rows. A line is cleared before it is written: behind a full one
-    the clearing would take its last letter."""
+    """Return the text that draws at most ``rows`` of the lines.
+
+    A line is cleared before it is written, because clearing behind a full line would take its last letter.
+    """
     if len(lines) > rows:
         lines = [*lines[: rows - 1], truncate(f"... {len(lines) - rows + 1} more lines", columns)]
     text = "\n".join(CLEAR_LINE + line for line in lines)
@@ -58,7 +62,7 @@ def _until_suspended(page: Page, write: Callable[[str], None], terminal: int) ->
 
 @contextmanager
 def _screen(write: Callable[[str], None], terminal: int) -> Iterator[None]:
-    """The alternate screen; what is typed meanwhile is neither shown nor left for the shell."""
+    """Switch to the alternate screen. Keys typed meanwhile are neither shown nor left for the shell."""
     before = termios.tcgetattr(terminal)
     silent = termios.tcgetattr(terminal)
     silent[3] &= ~termios.ECHO

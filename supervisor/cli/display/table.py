@@ -1,7 +1,7 @@
-"""The daemon's status for a person: one row an item, and below it what wants attention.
+"""The daemon's status for a person: one row for each item, and below them warnings and errors.
 
-Pure: the JSON of ``/v1/status`` and a width to lines. It relies on the shape of that document's
-version and never on what items hold: values come from Consul and may be anything.
+The functions are pure: they make lines from the JSON of ``/v1/status`` and a width. They rely on the shape
+of that document's version and on no value in it, because values come from Consul and may be anything.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 from supervisor.cli.display.text import escape, pad, shrink_to_fit, truncate, width
 
 GAP = "  "
-RECENT_S = 300.0  # an error that is over is news for this long
+RECENT_S = 300.0  # for this long an error that is over is still shown
 _NOTE_COLUMNS_MIN = 20
 HOLDS, HOLDS_NOT = "*", " "
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
@@ -32,7 +32,7 @@ Status = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """``least``: the columns without which it is of no use; None: it is never cut."""
+    """A column of the table. ``least``: the width below which it is useless. None: it is never truncated."""
 
     title: str
     text: Callable[[Item, datetime], str]
@@ -40,7 +40,7 @@ class _Column:
 
 
 def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
-    """The whole page; no line is wider than ``columns`` (None: as wide as it has to be)."""
+    """Return the whole page; no line is wider than ``columns``. None: lines are as wide as their content."""
     now = _time(status["daemon"]["now"])
     items: Sequence[Item] = status["items"]
     chosen, widths = _layout(items, now, columns)
@@ -60,12 +60,12 @@ def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
 
 
 def of_item(status: Status, name: str) -> dict[str, Any]:
-    """The same status with this item alone, or with none."""
+    """Return the status with only this item, or with no item if the daemon does not have it."""
     return {**status, "items": [item for item in status["items"] if item["name"] == name]}
 
 
 def duration(length_s: float) -> str:
-    """Whole seconds and up, two units at most: ``4s``, ``3m12s``, ``5h2m``, ``12d3h``."""
+    """Return whole seconds in at most two units: ``4s``, ``3m12s``, ``5h2m``, ``12d3h``."""
     whole = max(0, int(length_s))
     for unit_s, unit, part_s, part in _UNITS:
         if whole >= unit_s:
@@ -77,7 +77,7 @@ _UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
 
 
 def _exact(length_s: float) -> str:
-    """The same, with what counts of a short time: ``40ms``, ``3.2s``."""
+    """Return the duration, with fractions when it is short: ``40ms``, ``3.2s``."""
     if length_s < 1:
         return f"{max(0, round(length_s * 1000))}ms"
     return f"{length_s:.1f}s" if length_s < 10 else duration(length_s)
@@ -87,7 +87,7 @@ def _exact(length_s: float) -> str:
 
 
 def _layout(items: Sequence[Item], now: datetime, columns: int | None) -> tuple[list[_Column], Sequence[int]]:
-    """The columns that there is room for, and their widths; who matters least goes first."""
+    """Return the columns that fit, and their widths. The least important columns are dropped first."""
     chosen = list(_COLUMNS)
     for dropped in (None, *_LESS_AND_LESS):
         chosen = [column for column in chosen if column is not dropped]
@@ -102,7 +102,7 @@ def _layout(items: Sequence[Item], now: datetime, columns: int | None) -> tuple[
         widths = shrink_to_fit(natural, least, room)
         if widths is not None:
             return chosen, widths
-    return chosen, least  # narrower than that is no terminal: the lines are cut
+    return chosen, least  # a narrower terminal gets truncated lines
 
 
 def _natural(column: _Column, items: Sequence[Item], now: datetime) -> int:
@@ -128,7 +128,7 @@ def _one_line(text: str, columns: int | None) -> str:
 
 
 def _wrapped(text: str, columns: int | None) -> list[str]:
-    """A note in as many lines as it takes, for it must be read whole."""
+    """Return a note in as many lines as it takes, because a note must be read whole."""
     if columns is None:
         return [text]
     lines = wrap(text, max(columns, _NOTE_COLUMNS_MIN), subsequent_indent="  ")
@@ -136,11 +136,11 @@ def _wrapped(text: str, columns: int | None) -> list[str]:
 
 
 def painted(text: str, colour: str, colours: bool) -> str:
-    """The text in this colour, where colours are wanted."""
+    """Return the text in this colour if ``colours`` are wanted."""
     return f"\x1b[{colour}m{text}\x1b[0m" if colours and colour and text else text
 
 
-# --- what stands there ---------------------------------------------------------------------------
+# --- cells and notes -----------------------------------------------------------------------------
 
 
 def _summary(status: Status, now: datetime) -> str:
@@ -178,7 +178,7 @@ def _lease(item: Item, now: datetime) -> str:
 
 
 def _hook(item: Item, now: datetime) -> str:
-    """The result first: it is what is left when the cell is cut."""
+    """Return the last hook with its result first, which remains when the cell is truncated."""
     hook = item["last_hook"]
     if hook is None:
         return "-"
@@ -189,11 +189,11 @@ def _hook(item: Item, now: datetime) -> str:
 
 
 def _error(item: Item, now: datetime) -> str:
-    """What goes on, or was over a short time ago: as the page has it."""
+    """Return the last error, unless it has been over for ``RECENT_S``; the web page has this rule, too."""
     error = item["last_error"]
     if error is None:
         return "-"
-    over_at = error.get("over_at")  # a daemon of an earlier version does not tell
+    over_at = error.get("over_at")  # missing from a daemon of an earlier version
     if over_at is not None and _since(over_at, now) >= RECENT_S:
         return "-"
     ago = duration(_since(error["at"], now))
@@ -201,12 +201,12 @@ def _error(item: Item, now: datetime) -> str:
 
 
 def _since(at: str, now: datetime) -> float:
-    """Both are the daemon's clock, so that ours does not matter."""
+    """Return the seconds since ``at``. Both times are the daemon's, so that our clock does not matter."""
     return (now - _time(at)).total_seconds()
 
 
 def _role(item: Item) -> str:
-    """A pause that is not the role goes on behind it: it shows when the tenure ends, so say it before."""
+    """Return the role, with a pause that has no effect before the tenure ends."""
     role = escape(item["role"])
     return f"{role}, paused" if item.get("paused") and role != "paused" else role
 

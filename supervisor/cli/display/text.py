@@ -1,23 +1,23 @@
-"""Text in columns of a terminal: escaped, measured, cut and fitted; no line is ever too long.
+"""Text in columns of a terminal: escaped, measured, truncated and padded, so that no line is too long.
 
-What comes from Consul may be anything: nothing that a terminal would obey gets through, nor what
-turns or joins letters, for a cell must have the width that was reckoned.
+Values that come from Consul may be anything. ``escape`` lets no character through that a terminal would
+obey, nor one that reverses or joins letters, because a cell must have the width that was computed.
 """
 
 from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
 ELLIPSIS = "…"
-_EMOJI_FORM = "\ufe0f"  # makes the letter before it two columns wide, on some terminals
+_EMOJI_FORM = "\ufe0f"  # makes the letter before it two columns wide on some terminals
 
 
 def escape(text: str) -> str:
-    """One line without control characters: they are shown as Python writes them, ``\\x1b``."""
+    """Return the text as one line; control characters are written as Python does, ``\\x1b``."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def width(text: str) -> int:
-    """The columns that a plain text takes; too many rather than too few."""
+    """Return how many columns an escaped text takes; too many rather than too few."""
     return sum(map(_columns, text))
 
 
@@ -30,7 +30,7 @@ def _columns(letter: str) -> int:
 
 
 def truncate(text: str, columns: int) -> str:
-    """The text, or its begin and an ellipsis, in so many columns at most."""
+    """Return the text, or its beginning and an ellipsis, in at most ``columns`` columns."""
     used, end = 0, 0
     for at, letter in enumerate(text):
         used += _columns(letter)
@@ -42,15 +42,15 @@ def truncate(text: str, columns: int) -> str:
 
 
 def pad(text: str, columns: int) -> str:
-    """The text in exactly so many columns."""
+    """Return the text in exactly ``columns`` columns, truncated or filled with spaces."""
     shown = truncate(text, columns)
     return shown + " " * (columns - width(shown))
 
 
 def shrink_to_fit(natural: Sequence[int], least: Sequence[int], room: int) -> list[int] | None:
-    """Widths of columns that need ``room`` at most: the widest gives first, none below its least.
+    """Return widths whose sum is at most ``room``: the widest column shrinks first, none below its ``least``.
 
-    None when even the least of all is too much.
+    None: even the least widths need more room.
     """
     widths = list(natural)
     while sum(widths) > room:
