@@ -19,6 +19,8 @@ import pytest
 from supervisor.cli.arguments import parser
 from supervisor.cli.commands import COMMANDS, codes_of
 from supervisor.cli.exit_codes import OF_ALL
+from supervisor.cli.terminal import EXIT_CODES
+from supervisor.errors import CommandError
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 
@@ -205,6 +207,10 @@ def test_a_bug_is_70_with_its_trace() -> None:
     assert "ZeroDivisionError" in done.stderr and done.stderr.splitlines()[-1].endswith(
         "report the lines above"
     )
+
+
+def test_each_kind_of_error_has_its_exit_code() -> None:
+    assert set(CommandError.__subclasses__()) == set(EXIT_CODES)
 
 
 def test_ctrl_c_is_130_and_no_trace() -> None:
