@@ -1,9 +1,8 @@
 """Requests of the core as HTTP messages, responses as outcomes, for one Consul agent.
 
-What all requests have in common is here: address, scope, token. What is known of each class of request
-stands in ``supervisor.endpoints``. Nothing here opens a socket, or decides what an outcome means for a
-tenure. Whatever is not recognised is ``Unknown``, because a proxy's 404 or a captive portal's 200 must
-not end or begin anything.
+This module adds what all requests share: address, scope, token. ``endpoints`` knows each class of request.
+Nothing here opens a socket, or decides what an outcome means for a tenure. An answer that is not
+recognised is ``Unknown``, because a proxy's 404 or a captive portal's 200 must not end or begin a tenure.
 """
 
 import base64
@@ -16,12 +15,12 @@ from supervisor.config import ConsulSettings
 from supervisor.consul import permissions
 from supervisor.consul.calls import Call, as_json, get, key_path, put, transaction
 from supervisor.consul.endpoints import endpoint_of, outcome_of
-from supervisor.consul.responses import MalformedResponse, failed, said, why
+from supervisor.consul.responses import MalformedResponse, failed, said, unreadable, why
 from supervisor.consul.semaphore import reader_of
 from supervisor.consul.shared import Listing, ListQuery, listed
 from supervisor.consul.token import Token
 from supervisor.core.actions import Acquire, Release, Request
-from supervisor.core.events import Denied, Failed, Outcome, Unknown
+from supervisor.core.events import Denied, Outcome, Unknown
 
 _Signature = tuple[type[Request], str, str, bytes, str | None]  # what the bytes of a write depend on
 
@@ -34,19 +33,21 @@ class Codec:
         self._token = token
         scope = {"dc": settings.datacenter, "ns": settings.namespace, "partition": settings.partition}
         self._scope = {name: value for name, value in scope.items() if value is not None}
+        # Of a transaction namespace and partition are fields of each operation.
+        self._transaction_scope = {name: value for name, value in self._scope.items() if name == "dc"}
         within = {"Namespace": settings.namespace, "Partition": settings.partition}
         self._within = {name: value for name, value in within.items() if value is not None}
         self._template = requests.Request("GET", base_url, headers=_authorization(settings)).prepare()
         self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
 
     def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
-        """Encode ahead: ``encode`` gives this same request for the same write, one an item."""
+        """Encode ahead, one write an item: ``encode`` returns this same object for the same write."""
         request = self._encode(action)
         self._ahead[action.item] = (self._signature(action), request)
         return request
 
     def encode(self, action: Request) -> requests.PreparedRequest:
-        """The request for this action, with the token of this moment."""
+        """Return the request for this action, with the token of this moment."""
         if isinstance(action, Acquire | Release) and action.item in self._ahead:
             signature, request = self._ahead.pop(action.item)
             if signature == self._signature(action):
@@ -54,7 +55,7 @@ class Codec:
         return self._encode(action)
 
     def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:
-        """What is no action of the core: a GET, or with a body a PUT; whoever asks reads the answer."""
+        """Return a request that is no action of the core: a GET, or a PUT where there is a body."""
         return self._request(get(path) if body is None else put(path, body))
 
     def transaction(self, operations: Sequence[Mapping[str, object]]) -> requests.PreparedRequest:
@@ -62,13 +63,13 @@ class Codec:
         return self._request(transaction(operations))
 
     def list_question(self, asked: ListQuery) -> requests.PreparedRequest:
-        """For all keys below a prefix."""
+        """Return the query for all keys below a prefix."""
         waits = {"index": str(asked.index), "wait": f"{asked.wait_s:g}s"} if asked.index is not None else {}
         query = {"recurse": "", **waits, **({"consistent": ""} if asked.consistent else {})}
         return self._request(get(key_path(asked.prefix), query))
 
     def list_answer(self, asked: ListQuery, response: requests.Response) -> Listing | Unknown | Denied | None:
-        """None: Codec refuses this list, and may yet tell of single keys."""
+        """Return the list; None when Consul refuses the list and may still answer for single keys."""
         if response.status_code == 403:
             if permissions.UNKNOWN_TOKEN not in said(response):
                 return None
@@ -78,7 +79,7 @@ class Codec:
             if response.status_code in (200, 404):
                 return listed(response, asked.prefix)
         except MalformedResponse as error:
-            return Failed(f"not an answer of Consul: {error}")
+            return unreadable(error)
         return failed(response)
 
     def slots_in_parts(self, prefix: str, responses: Sequence[requests.Response]) -> Outcome:
@@ -89,10 +90,10 @@ class Codec:
         try:
             return reader_of(prefix).view_in_parts(responses)
         except MalformedResponse as error:
-            return Failed(f"not an answer of Consul: {error}")
+            return unreadable(error)
 
     def decode(self, action: Request, response: requests.Response) -> Outcome:
-        """What this answer says; never raises for anything that a peer can send."""
+        """Return what this answer says; never raise for anything that a peer can send."""
         outcome = outcome_of(action, response)
         if isinstance(outcome, Denied):
             words = outcome.why
@@ -110,7 +111,7 @@ class Codec:
         request = self._template.copy()
         scope, body = self._scope, call.body
         if call.operations:
-            scope = {name: value for name, value in scope.items() if name == "dc"}
+            scope = self._transaction_scope
             body = as_json([{"KV": {**operation, **self._within}} for operation in call.operations])
         parameters = urlencode({**scope, **call.query})
         request.method = call.method

@@ -1,8 +1,8 @@
 """All that is known of each class of request to Consul, one row a class.
 
-A request is added by one row: how it is sent, what each status of its answer means, the rule of a policy
-that it needs, as which operation metrics count it, and as which line the log tells it. ``tests/answers``
-walks all rows with all answers.
+A row says how the request is sent, what each status of its answer means, which rule of a policy the request
+needs, as which operation metrics count it, and which line of the log it causes. A new request is one new
+row. A test walks all rows with all answers.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ import requests
 from supervisor.consul import keys, sessions
 from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
-from supervisor.consul.responses import MalformedResponse, failed, why
+from supervisor.consul.responses import MalformedResponse, failed, unreadable, why
 from supervisor.core.actions import (
     Acquire,
     CreateSession,
@@ -33,7 +33,7 @@ from supervisor.core.actions import (
     WatchSlots,
     WriteSemaphoreRecord,
 )
-from supervisor.core.events import Denied, Failed, Outcome
+from supervisor.core.events import Denied, Outcome
 from supervisor.core.settings import LOCK_SUFFIX
 
 Operation = Literal["read", "renew", "write", "watch"]
@@ -44,10 +44,15 @@ NODE = "NAME-OF-THE-AGENTS-NODE"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """``decode``: what an answer of this status means; any other status says nothing of what was asked.
+    """One row of the table.
 
-    ``line``: the name of the log's line when the request is begun. ``shows``: the requests whose trouble
-    is over, too, when this one works: a watch that works is silent for half a minute.
+    operation: as what metrics count the request.
+    encode: makes the HTTP call of a request.
+    decode: for each status of an answer the function that reads it; other statuses mean nothing.
+    rule: names the rule of a policy that a request needs.
+    line: the log's line when the request is sent.
+    shows: requests whose failure is over, too, when this request succeeds, because a watch that works is
+        silent for half a minute.
     """
 
     operation: Operation
@@ -71,7 +76,7 @@ def outcome_of(request: Request, response: requests.Response) -> Outcome:
     try:
         return failed(response) if decode is None else decode(request, response)
     except MalformedResponse as error:
-        return Failed(f"not an answer of Consul: {error}")
+        return unreadable(error)
 
 
 # --- rules ---------------------------------------------------------------------------------------

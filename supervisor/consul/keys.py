@@ -1,6 +1,6 @@
 """Consul's HTTP API for the key of an election: how each request is sent, and what each answer means.
 
-See ``consul_sessions`` for what holds of all functions here.
+``sessions`` says what holds for all functions here.
 """
 
 import base64
@@ -44,7 +44,7 @@ def _lock(request: Acquire | Release | Rewrite, flags: int, verb: str = "lock") 
 
 
 def won(request: Acquire, response: requests.Response) -> Outcome:
-    """The transaction shows the key with our session on it."""
+    """Return the indexes of the key that the transaction shows with our session on it."""
     entry = _written(request, response)
     if text(entry, "Session") != request.session:
         raise MalformedResponse("a lock of another session")
@@ -52,7 +52,7 @@ def won(request: Acquire, response: requests.Response) -> Outcome:
 
 
 def not_locked(request: Acquire | Release | Rewrite, response: requests.Response) -> Outcome:
-    """Consul says in words why it wrote nothing."""
+    """Return what Consul's words mean, where it wrote nothing."""
     words = said(response)
     if "due to lock delay" in words:
         return LockDelayed()
@@ -69,26 +69,28 @@ def not_locked(request: Acquire | Release | Rewrite, response: requests.Response
 
 
 def rewrite(request: Rewrite) -> Call:
-    """The lock alone would take the key anew when it has been released meanwhile; and a plain write
-    would set its LockIndex to 0."""
+    """Write the value by a check of the session and a lock, in one transaction.
+
+    The lock alone would take a key that was released meanwhile, and a plain write would set LockIndex to 0.
+    """
     flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS
     check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
     return transaction([check, _lock(request, flags)])
 
 
 def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
-    """The transaction shows what it has written."""
+    """Return Done where the transaction shows the key that it has written."""
     _written(request, response)
     return Done()
 
 
 def not_written(request: Rewrite, response: requests.Response) -> Outcome:
-    """Our session does not hold the key, or as ``not_locked``."""
+    """Return LostRace where our session does not hold the key; else see ``not_locked``."""
     return LostRace() if "failed session check" in said(response) else not_locked(request, response)
 
 
 def _written(request: Acquire | Release | Rewrite, response: requests.Response) -> object:
-    """The entry that the last operation of a transaction has written."""
+    """Return the entry that the last operation of a transaction has written."""
     results = json_of(response, dict).get("Results")
     if not isinstance(results, list) or not results or not isinstance(results[-1], dict):
         raise MalformedResponse("a transaction without its result")
@@ -102,8 +104,10 @@ def _written(request: Acquire | Release | Rewrite, response: requests.Response) 
 
 
 def release(request: Release) -> Call:
-    """No transaction, because its limit holds for the encoded value, and a key may hold more than that.
-    But an empty value goes into one, because newer versions may refuse a PUT without a body."""
+    """Release by a plain PUT, because a transaction limits the encoded value to less than a key may hold.
+
+    An empty value is released by a transaction, because newer versions may refuse a PUT without a body.
+    """
     if not request.value:
         return transaction([_lock(request, LOCK_FLAGS, "unlock")])
     query = {"release": request.session, "flags": str(LOCK_FLAGS)}
@@ -111,7 +115,7 @@ def release(request: Release) -> Call:
 
 
 def released(request: Release, response: requests.Response) -> Outcome:
-    """``false``: it was not held by this session (any more)."""
+    """Take ``true`` and ``false`` for done: ``false`` means that the session does not hold the key."""
     if not request.value:
         return written(request, response)
     if response.content.strip() not in (b"true", b"false"):
@@ -120,12 +124,12 @@ def released(request: Release, response: requests.Response) -> Outcome:
 
 
 def not_released(request: Release, response: requests.Response) -> Outcome:
-    """A transaction says in words what the other form calls ``false``."""
+    """Take the words that a transaction has for ``false`` for done."""
     return Done() if "lock isn't held" in said(response) else not_locked(request, response)
 
 
 def refused(request: Release, response: requests.Response) -> Outcome:
-    """Consul will never take this write."""
+    """Return Refused, because Consul will never take this write."""
     return Refused(why(response))
 
 
@@ -143,7 +147,7 @@ def watch(request: WatchKey) -> Call:
 
 
 def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
-    """The key as Consul shows it."""
+    """Return the key as Consul shows it."""
     index, entries = index_of(response), json_of(response, list)
     if len(entries) != 1 or text(entries[0], "Key") != request.key:
         raise MalformedResponse("another key than was asked for")
@@ -151,5 +155,5 @@ def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
 
 
 def absent(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
-    """Consul has no such key; a 404 without an index is another program's."""
+    """Return the absence of the key; a 404 without an index is another program's."""
     return KeyView(index_of(response))

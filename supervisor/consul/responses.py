@@ -1,4 +1,4 @@
-"""What a response says, piece by piece; whatever is not what Consul answers is MalformedResponse.
+"""Typed access to a response. A function raises MalformedResponse where Consul would answer otherwise.
 
 A client agent puts ``rpc error making call: `` before a server's error, once for each hop, and newer
 servers put ``apply failed: `` before that. So a text of Consul must be compared as ``said`` gives it, and
@@ -89,13 +89,18 @@ def said(response: requests.Response) -> str:
 
 
 def failed(response: requests.Response) -> Unknown:
-    """An error that says nothing of what was asked for: nobody knows whether a write was applied."""
+    """Return the outcome of an error after which nobody knows whether a write was applied."""
     words, status = said(response), response.status_code
     if status == 429 and CONNECTION_LIMIT in words:
         return Failed(f"{why(response)}: {MORE_CONNECTIONS}")
     if status == 429 or (status >= 500 and RATE_LIMIT in words.lower()):
         return Throttled(why(response))
     return Failed(why(response))
+
+
+def unreadable(error: MalformedResponse) -> Failed:
+    """Return the outcome of an answer that Consul would not give."""
+    return Failed(f"not an answer of Consul: {error}")
 
 
 def _words(response: requests.Response) -> str:

@@ -27,7 +27,7 @@ _CONFIGURATION_FAULTS = (
 
 
 def create(request: CreateSession) -> Call:
-    """The checks are always sent, for Consul adds serfHealth where they are absent."""
+    """Ask for a session. The checks are always sent, because Consul adds serfHealth where they are absent."""
     settings = request.settings
     return put(
         "session/create",
@@ -43,22 +43,22 @@ def create(request: CreateSession) -> Call:
 
 
 def _go_duration(seconds: float) -> str:
-    """As text, for Consul takes a number below 1000 for seconds and one above for nanoseconds."""
+    """Return text, because Consul takes a number below 1000 for seconds and one above for nanoseconds."""
     return f"{round(seconds * 1000)}ms"
 
 
 def created(request: CreateSession, response: requests.Response) -> Outcome:
-    """Consul has made the session."""
+    """Return the ID of the session that Consul has made."""
     return Created(new_id(json_of(response, dict)))
 
 
 def refused(request: CreateSession, response: requests.Response) -> Outcome:
-    """Consul cannot decode what the file asks for."""
+    """Return Refused, because Consul cannot decode what the configuration asks for."""
     return Refused(why(response))
 
 
 def not_created(request: CreateSession, response: requests.Response) -> Outcome:
-    """Consul says in words why it makes no such session."""
+    """Return what Consul's words mean, where it made no session."""
     words = said(response)
     if words.startswith(_CONFIGURATION_FAULTS):
         return Refused(why(response))
@@ -68,7 +68,7 @@ def not_created(request: CreateSession, response: requests.Response) -> Outcome:
 
 
 def renewed(request: RenewSession, response: requests.Response) -> Outcome:
-    """Consul shows the session that it has renewed."""
+    """Return whether the session that Consul has renewed is the one that was asked for."""
     sessions = json_of(response, list)
     if not sessions or text(sessions[0], "ID") != request.session:
         raise MalformedResponse("a renewal of another session")
@@ -76,19 +76,19 @@ def renewed(request: RenewSession, response: requests.Response) -> Outcome:
 
 
 def not_renewed(request: RenewSession, response: requests.Response) -> Outcome:
-    """Consul names the session that it does not have; a 404 without that name is another program's."""
+    """Return SessionGone where Consul names our session; a 404 without the name is another program's."""
     return SessionGone() if request.session in said(response) else failed(response)
 
 
 def destroyed(request: DestroySession, response: requests.Response) -> Outcome:
-    """Consul says ``true``, also of a session that does not exist."""
+    """Return Done for ``true``, which Consul says also of a session that does not exist."""
     if response.content.strip() != b"true":
         raise MalformedResponse("not true")
     return Done()
 
 
 def informed(request: ReadSession, response: requests.Response) -> Outcome:
-    """Consul shows the session, or none: a session that is gone, or that the token may not read."""
+    """Return the session; an empty list means that it is gone or that the token may not read it."""
     for info in json_of(response, list):
         if text(info, "ID") == request.session:
             return SessionInfo(number(info, "LockDelay") / 1e9, text(info, "Name"))

@@ -1,21 +1,21 @@
-"""How often a question is asked again that is answered at each change: at once for the first changes, then
-so many times a second.
+"""A bound on how often a query is repeated that Consul answers at each change.
 
-Without it a key that another program writes without pause, or a peer that answers without one, keeps this
-process as busy as that program can. A hand-over is a few changes, and waits for nothing.
+The first changes in a row are reported at once, later ones 20 times a second. Without the bound a program
+that writes a key without pause keeps this process as busy as that program can. A hand-over is three or
+four changes, so it never waits.
 """
 
-BURST = 20  # changes in a row that are heard of at once: a hand-over is three or four
-EVERY_S = 0.05  # from then on; a change that takes so long to be told is told soon enough
+BURST = 20  # changes in a row that are reported at once
+EVERY_S = 0.05  # between two queries from then on
 
 
 class Spacing:
-    """Of one question. It must never be told of a time before the last one."""
+    """The spacing of one query. ``now`` must never go back."""
 
     def __init__(self) -> None:
-        self._spent_until = float("-inf")  # each question spends EVERY_S of a time that passes by itself
+        self._spent_until = float("-inf")  # each query spends EVERY_S
 
     def wait_s(self, now: float) -> float:
-        """For how many seconds the question that is to be asked now waits; it counts as asked."""
+        """Return how many seconds the next query must wait, and count it as sent."""
         self._spent_until = max(self._spent_until, now) + EVERY_S
         return max(0.0, self._spent_until - now - BURST * EVERY_S)
