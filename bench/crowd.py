@@ -27,7 +27,7 @@ async def crowd(paths: list[Path]) -> None:
     await asyncio.gather(*(daemon.run() for daemon in daemons))
 
 
-def _same(config: Config) -> Config:
+async def _same(config: Config) -> Config:
     return config
 
 

@@ -198,7 +198,7 @@ def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_p
         async def main():
             config = load(Path(sys.argv[1]), {}, "here")
             asyncio.get_running_loop().call_later(0.1, boom)
-            daemon = Daemon(config, "here", os.environ, Log("info", "json", boottime), load=lambda: config)
+            daemon = Daemon(config, "here", os.environ, Log("info", "json", boottime), load=lambda: None)
             return await daemon.run()
 
         sys.exit(asyncio.run(main()))

@@ -66,15 +66,15 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("check", 2, NOTHING),
         ("schema", 0, NOTHING),
         ("status --socket /nonexistent", 69, ASK),
-        ("status --config GOOD", 69, ASK | YAML),
+        ("status --config GOOD", 69, ASK | YAML | VALIDATOR),
         ("holds app --socket /nonexistent", 69, ASK),
         ("pause app --socket /nonexistent", 69, ASK),
         ("reload --socket /nonexistent", 69, ASK),
-        ("check GOOD", 0, YAML),
-        ("check GOOD --json", 0, YAML),
+        ("check GOOD", 0, YAML | VALIDATOR),
+        ("check GOOD --json", 0, YAML | VALIDATOR),
         ("check BAD", 78, YAML | VALIDATOR),
-        ("check GOOD --connect", 0, YAML | CONSUL),
-        ("leader app --config GOOD", 1, YAML | CONSUL),
+        ("check GOOD --connect", 0, YAML | VALIDATOR | CONSUL),
+        ("leader app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("leader --key app/leader", 1, CONSUL),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_command_imports_no_more_than_it_needs(
     assert imported(arguments, code, shared_agent) <= may
 
 
-def test_run_and_a_reload_of_a_right_file_import_no_validator(
+def test_neither_run_nor_a_reload_imports_the_validator(
     tmp_path: Path, shared_agent: Agent, unique: str
 ) -> None:
     election = {"key": unique, "session": {"name": unique, "lock_delay": "20s"}, "on_lose": [{"shell": ":"}]}
@@ -102,6 +102,9 @@ def test_run_and_a_reload_of_a_right_file_import_no_validator(
         reload = ["reload", "--socket", str(node.folder / "control.sock")]
         assert imported(reload, 0, shared_agent) <= ASK
         node.wait_line("reloaded")
+        node.rewrite({**config, "elections": {"app": {**election, "keey": "a"}}})
+        assert imported(reload, 78, shared_agent) <= ASK
+        node.wait_line("reload-refused")
         assert node.stop() == 0
         assert heavy(node.log_text) <= DAEMON
     finally:

@@ -1,6 +1,7 @@
 """The table of docs/configuration.md that says which change keeps leadership: each row's change is made
 to a file, and what becomes of a holder is what the row says."""
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -122,6 +123,15 @@ def said(effects: dict[str, ReloadEffect]) -> list[str]:
     ]
 
 
+def reloaded(config: Config, running: Config) -> Config:
+    """What a daemon with the running configuration takes from this one."""
+
+    async def load() -> Config:
+        return config
+
+    return asyncio.run(read_again(load, running))
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 def test_each_change_has_the_fate_that_its_row_says(row: list[str], tmp_path: Path) -> None:
     change, effects, does = row
@@ -195,7 +205,7 @@ def test_what_the_process_cannot_follow_is_what_the_page_names(
     """Each with the remedy that the page has for it."""
     running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})
     with pytest.raises(CannotReload) as refused:
-        read_again(lambda: config, running)
+        reloaded(config, running)
     ((key, value),) = change.items()
     names = [f"consul.{name}" for name in value] if key == "consul" else [key]
     assert all(name in str(refused.value) for name in names)
@@ -220,7 +230,7 @@ def test_what_is_applied_to_the_process_is_what_the_page_names(
     change: dict[str, Any], tmp_path: Path
 ) -> None:
     running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})
-    assert read_again(lambda: config, running) is config
+    assert reloaded(config, running) is config
     applied = PAGE.read_text().partition("**What is applied to the process at once**")[2].partition("\n\n")[0]
     ((key, values),) = change.items()
     assert {f"{key}.{name}" for name in values} <= set(codes(applied))

@@ -5,7 +5,7 @@ import gc
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,11 +29,11 @@ def run(options: argparse.Namespace) -> int:
     from supervisor.config import ConfigError, state_dir_without_file, state_dirs_of
     from supervisor.consul.token import TokenError
     from supervisor.control import ControlError
-    from supervisor.filesystem.reading import NoAnswer
+    from supervisor.filesystem.children import NoAnswer
 
     reload = partial(_load, options.path, RELOAD_WITHIN_S)
     try:
-        config = _load(options.path, START_WITHIN_S)
+        config = _load_at_start(options.path)
         ended = _end_what_is_another_folder(config.state_dir)
         return ended if ended is not None else _daemon(config, reload, options.path)
     except NoAnswer as error:
@@ -46,18 +46,57 @@ def run(options: argparse.Namespace) -> int:
         return code
 
 
-def _load(path: Path, within_s: float) -> "Config":
-    """Load the configuration when its file system answers in time.
+def _load_at_start(path: Path) -> "Config":
+    """Load the configuration in a child, or in this process where no child can do it.
+
+    A shortage of processes or memory must not keep a node from adopting what it holds. Raises ConfigError,
+    and NoAnswer when loading takes too long.
+    """
+    from supervisor.daemon.loading import NotLoaded
+    from supervisor.filesystem.children import NoAnswer
+
+    try:
+        return run_async(_load_beside_imports(path))
+    except NoAnswer:
+        raise
+    except (NotLoaded, OSError):
+        return _load_here(path)
+
+
+async def _load_beside_imports(path: Path) -> "Config":
+    """Load the configuration in a child, and import the daemon meanwhile, which takes a tenth of a second."""
+    import asyncio
+
+    loading = asyncio.create_task(_load(path, START_WITHIN_S))
+    await asyncio.sleep(0)  # the child begins
+    from supervisor.daemon import loop as loop
+
+    return await loading
+
+
+async def _load(path: Path, within_s: float) -> "Config":
+    """Load the configuration in a child, when its file system answers in time.
+
+    Raises NoAnswer, and what ``load_in_child`` raises.
+    """
+    from supervisor.config import loader as loader  # the child must find it in memory, of our own version
+    from supervisor.daemon.loading import load_in_child
+    from supervisor.filesystem.reading import await_answer
+
+    await_answer(str(path), within_s)
+    return await load_in_child(partial(_load_here, path), path)
+
+
+def _load_here(path: Path) -> "Config":
+    """Load the configuration in this process.
 
     ``places`` is left out, because the daemon looks at no file that the configuration names before its
-    records are wound up. Raises ConfigError or NoAnswer.
+    records are wound up. Raises ConfigError.
     """
     from dataclasses import replace
 
     from supervisor.config import load
-    from supervisor.filesystem.reading import await_answer
 
-    await_answer(str(path), within_s)
     return replace(load(path, os.environ, socket.gethostname()), places=None)
 
 
@@ -146,7 +185,9 @@ def _wind_up_records(directory: str) -> int | None:
         return _daemon(config, None)
 
 
-def _daemon(config: "Config", load: "Callable[[], Config] | None" = None, path: Path | None = None) -> int:
+def _daemon(
+    config: "Config", load: "Callable[[], Awaitable[Config]] | None" = None, path: Path | None = None
+) -> int:
     from supervisor.daemon.loop import Daemon, boottime
     from supervisor.telemetry.log import STANDARD_ERROR, Log, reaches_journal
 

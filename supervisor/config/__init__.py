@@ -6,7 +6,6 @@
     environment.py  ${NAME} in the few texts that may use it
     literal.py      texts in which ${ is a mistake, because nobody fills it in
     schema.py       the JSON Schema and the defaults that it gives
-    conformance.py  whether values conform to the schema: a bare yes or no, soon
     validation.py   values against the schema
     schema_errors.py what jsonschema finds in values that do not conform
     messages.py     each deviation in plain words

@@ -6,6 +6,7 @@
     listeners.py  the control socket and http.listen: opened, moved, closed
     records.py    the journal in the daemon's hands: read at the start, written, complained about
     restore.py    the file and the records as the contenders to begin with
+    loading.py    the configuration, loaded in a child process while the loop goes on
     reload.py     the file, read again: checked whole before anything changes
     signals.py    the signals that the daemon handles, and their block before the loop runs
     hearing.py    signals as callbacks of the loop: however many arrive, none is lost

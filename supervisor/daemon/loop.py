@@ -13,7 +13,7 @@ import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -60,6 +60,7 @@ EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
+STOPPING = "cannot reload: the daemon is stopping"
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -85,7 +86,7 @@ class Daemon:
         environ: Mapping[str, str],
         log: Log,
         *,
-        load: Callable[[], Config] | None = None,
+        load: Callable[[], Awaitable[Config]] | None = None,
         path: Path | None = None,
     ) -> None:
         """``load`` reads the configuration again; None: there is none that could be read, so the daemon
@@ -145,6 +146,7 @@ class Daemon:
         self._ignores_second_stop = False
         self._only_wind_up = load is None
         self._interrupted = False
+        self._reload_lock = asyncio.Lock()
 
     async def run(self) -> int:
         """Take part in all items until a signal says stop; 0 when all wound up in order.
@@ -289,22 +291,31 @@ class Daemon:
 
     def _on_sighup(self) -> None:
         """Reload the configuration; the log says what became of it."""
+        self._start(self._reload_for_signal())
+
+    async def _reload_for_signal(self) -> None:
         with suppress(CannotReload):
-            self._reload()
+            await self._reload()
 
-    def _reload(self) -> Reloaded:
-        """Reload the configuration and return what changed. Raises CannotReload."""
-        self._notifier.reloading()
-        try:
-            return self._read_again()
-        finally:
-            self._notifier.reloaded()
+    async def _reload(self) -> Reloaded:
+        """Reload the configuration and return what changed. One reload waits for the other's end.
 
-    def _read_again(self) -> Reloaded:
+        Raises CannotReload.
+        """
+        async with self._reload_lock:
+            self._notifier.reloading()
+            try:
+                return await self._read_again()
+            finally:
+                self._notifier.reloaded()
+
+    async def _read_again(self) -> Reloaded:
         try:
             if self._load is None or self._stopping:
-                raise CannotReload("cannot reload: the daemon is stopping", faulty=False)
-            config = read_again(self._load, self._config)
+                raise CannotReload(STOPPING, faulty=False)
+            config = await read_again(self._load, self._config)
+            if self._stopping:  # by now: the loop went on
+                raise CannotReload(STOPPING, faulty=False)
             self._client.token.change(config.consul)
         except (CannotReload, TokenError) as error:
             why = "; ".join((str(error), *getattr(error, "lines", ())))

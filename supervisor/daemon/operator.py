@@ -5,7 +5,7 @@ asks for what takes its time is replied to when it is done: ``turn`` looks, behi
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from supervisor.control import Command, Outcome, Reply, Verb
 from supervisor.core.actions import Action, Role
@@ -37,7 +37,7 @@ class Operator:
         self,
         contenders: Contenders,
         dispatch: Callable[[Event], None],
-        reload: Callable[[], Reloaded],
+        reload: Callable[[], Awaitable[Reloaded]],
     ) -> None:
         self._contenders = contenders
         self._dispatch = dispatch
@@ -150,7 +150,7 @@ class Operator:
 
     async def _reloaded(self) -> Reply:
         try:
-            reloaded = self._reload()
+            reloaded = await self._reload()
         except CannotReload as error:
             outcome = Outcome.FAULTY if error.faulty else Outcome.IMPOSSIBLE
             return Reply(outcome, str(error), error.lines)

@@ -5,12 +5,12 @@ finds it by that; and which settings of the process, beside its items, the file 
 nothing itself, and must never let a part of a file through.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.config import Config, ConfigError
 from supervisor.core.reload import ReloadEffect
-from supervisor.filesystem.reading import NoAnswer
+from supervisor.daemon.loading import NotLoaded
 
 STATE_DIR = "state_dir"
 KILLED = (
@@ -40,13 +40,12 @@ class CannotReload(Exception):
         self.faulty = faulty
 
 
-def read_again(load: Callable[[], Config], running: Config) -> Config:
+async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> Config:
     """The configuration as it is now. Raises CannotReload."""
     try:
-        config = load()
-    except NoAnswer as error:
-        why = f"cannot reload: {error.filename}: {error.strerror}; nothing changes"
-        raise CannotReload(why, faulty=False) from None
+        config = await load()
+    except (NotLoaded, OSError) as error:
+        raise CannotReload(f"cannot reload: {_why(error)}; nothing changes", faulty=False) from None
     except ConfigError as error:
         lines = tuple(str(error).splitlines())
         raise CannotReload("cannot reload: the configuration has faults, nothing changes", lines) from None
@@ -55,6 +54,15 @@ def read_again(load: Callable[[], Config], running: Config) -> Config:
         why = f"{', '.join(fixed)} changed, which the running process cannot follow"
         raise CannotReload(f"cannot reload: {why}; nothing changes. {remedy}")
     return config
+
+
+def _why(error: NotLoaded | OSError) -> str:
+    """Return why the file could not be read, which says nothing about what is in it."""
+    if isinstance(error, NotLoaded):
+        return str(error)
+    if error.filename is None:
+        return f"no process can be started to read the configuration: {error.strerror}"
+    return f"{error.filename}: {error.strerror}"
 
 
 def changes_of(running: Config, config: Config) -> Iterator[str]:

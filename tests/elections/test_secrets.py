@@ -354,7 +354,7 @@ def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
             def boom():
                 raise ValueError(f"cannot use {config} {daemon.__dict__}")
 
-            daemon = Daemon(config, "here", os.environ, Log("debug", "json", boottime), load=read)
+            daemon = Daemon(config, "here", os.environ, Log("debug", "json", boottime), load=lambda: None)
             asyncio.get_running_loop().call_later(0.3, boom)
             return await daemon.run()
 

@@ -1,0 +1,100 @@
+"""Loads the configuration in a child process, so that the loop goes on meanwhile.
+
+A thousand elections take half a second to read and to validate, in which a daemon would not renew its
+sessions. The validator stays out of the daemon's memory, too. The child is a fork of the daemon: both have
+the same version of every module of ours, also while what is installed is replaced, and neither arguments
+nor environment have to carry a secret. The finished settings come back through a file in memory.
+"""
+
+import gc
+import os
+import pickle
+import signal
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from supervisor.config import Config, ConfigError
+from supervisor.daemon.signals import HANDLED
+from supervisor.filesystem.children import Child, NoAnswer
+
+WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times as slow
+
+Load = Callable[[], Config]
+
+
+class NotLoaded(Exception):
+    """The child did not come to a result; the message says why. It says nothing about the configuration."""
+
+
+async def load_in_child(load: Load, path: Path, within_s: float = WITHIN_S) -> Config:
+    """Return what ``load`` returns for the configuration at ``path``, called in a child.
+
+    Raises ConfigError as ``load`` does, NotLoaded when the child ends otherwise, NoAnswer when it takes too
+    long, and another OSError when no child can be started.
+    """
+    child = Child(str(path), lambda out, err: _fork(load, out, err, within_s))
+    try:
+        if not await child.comes_to_end(within_s):
+            raise NoAnswer(str(path), within_s, "it could not be read")
+        if (code := child.wait()) != 0:
+            why = child.error().rpartition("\n")[2] or "it was killed"
+            raise NotLoaded(f"the process that reads it ended with {code}: {why}")
+        loaded = pickle.loads(child.result())
+    finally:
+        child.close()
+    if isinstance(loaded, Config):
+        return loaded
+    raise ConfigError(loaded)
+
+
+def _fork(load: Load, out: int, err: int, within_s: float) -> int:
+    """Start the child; return its process id. Our signals wait meanwhile, because a handler that the child
+    inherits would wake the loop of the parent."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _be_child(load, out, err, within_s)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return pid
+
+
+def _be_child(load: Load, out: int, err: int, within_s: float) -> NoReturn:
+    """Write what ``load`` returns, or the problems that it finds, to ``out``, and end."""
+    code = 1
+    try:
+        os.setpgid(0, 0)  # a Ctrl-C at the terminal is for the daemon
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(int(2 * within_s) + 1)  # it ends also where the daemon was killed meanwhile
+        _keep_only(out, err)
+        gc.disable()  # a collection would write to all memory, and so copy it
+        try:
+            result: object = load()
+        except ConfigError as error:
+            result = error.problems
+        _write(out, pickle.dumps(result))
+        code = 0
+    finally:
+        if code:
+            _write(err, traceback.format_exc().encode(errors="replace"))
+        os._exit(code)
+
+
+def _keep_only(*kept: int) -> None:
+    """Close all other descriptors: a child that hangs must hold neither a lock nor a connection of ours."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in {0, 1, 2}.difference(kept):
+        os.dup2(null, standard)
+    first = 3
+    for fd in sorted(kept):
+        os.closerange(first, fd)
+        first = max(first, fd + 1)
+    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+
+
+def _write(fd: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(fd, content) :]

@@ -1,0 +1,183 @@
+"""The configuration is loaded by a child: its result, its refusals, and whatever may happen to it."""
+
+import asyncio
+import fcntl
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from supervisor.config import Config, ConfigError, load
+from supervisor.daemon.loading import NotLoaded, load_in_child
+from supervisor.daemon.reload import CannotReload, read_again
+from supervisor.filesystem.children import NoAnswer
+from tests.support.supervisor import until
+
+# A worker of pytest-xdist has threads of its own; a daemon has one.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+GOOD = "elections: {app: {key: k, on_lose: [{shell: ':', env: {A: b}}]}, web: {value: {a: 1}}}"
+BAD = "elections: {app: {keey: k}, web: {session: {ttl: 10}}}"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "c.yaml"
+    path.write_text(GOOD)
+    return path
+
+
+def in_child(work: Callable[[], Config], within_s: float = 10.0) -> Config:
+    return asyncio.run(load_in_child(work, Path("c.yaml"), within_s))
+
+
+def ends_with(text: str) -> Config:
+    """A load that has this to say."""
+    raise RuntimeError(text)
+
+
+def is_killed() -> Config:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return hangs()
+
+
+def hangs() -> Config:
+    while True:
+        signal.pause()
+
+
+@contextmanager
+def no_processes() -> Iterator[None]:
+    """No descriptor is left, without which no child can be begun."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_it_is_what_loading_in_this_process_returns(file: Path) -> None:
+    work = partial(load, file, {}, "node1")
+    assert in_child(work) == work()
+
+
+def test_it_is_refused_with_the_same_problems(file: Path) -> None:
+    file.write_text(BAD)
+    with pytest.raises(ConfigError) as here:
+        load(file, {}, "node1")
+    with pytest.raises(ConfigError) as there:
+        in_child(partial(load, file, {}, "node1"))
+    assert there.value.problems == here.value.problems and str(there.value) == str(here.value)
+
+
+def test_the_loop_goes_on_meanwhile() -> None:
+    async def turns() -> int:
+        count = 0
+        task = asyncio.create_task(load_in_child(partial(slow, 0.1), Path("c.yaml")))
+        while not task.done():
+            await asyncio.sleep(0.001)
+            count += 1
+        assert isinstance(task.exception(), NotLoaded)
+        return count
+
+    def slow(seconds: float) -> Config:
+        time.sleep(seconds)
+        raise RuntimeError
+
+    assert asyncio.run(turns()) > 5
+
+
+def test_one_that_hangs_is_killed() -> None:
+    before = living_children()
+    with pytest.raises(NoAnswer, match="could not be read within 0.05 s"):
+        in_child(hangs, 0.05)
+    until(lambda: living_children() <= before, "it is gone")
+
+
+def living_children() -> set[int]:
+    children = psutil.Process().children()
+    return {each.pid for each in children if each.status() != psutil.STATUS_ZOMBIE}
+
+
+def test_one_that_is_killed_is_told_as_that() -> None:
+    with pytest.raises(NotLoaded, match="ended with -9: it was killed"):
+        in_child(is_killed)
+
+
+def test_one_that_fails_is_told_by_the_end_of_its_trace() -> None:
+    with pytest.raises(NotLoaded, match="ended with 1: RuntimeError: such a bug"):
+        in_child(partial(ends_with, "such a bug"))
+
+
+def test_nothing_changes_where_jsonschema_is_gone(file: Path) -> None:
+    """As below a daemon that runs while what it was installed from is replaced."""
+
+    def work() -> Config:
+        from supervisor.config import schema_errors
+
+        schema_errors._validator.cache_clear()
+        sys.modules["jsonschema.validators"] = None  # type: ignore[assignment]
+        return load(file, {}, "node1")
+
+    running = load(file, {}, "node1")
+    with pytest.raises(
+        CannotReload, match="ended with 1: ModuleNotFoundError: .*; nothing changes"
+    ) as refused:
+        asyncio.run(read_again(partial(load_in_child, work, file), running))
+    assert not refused.value.faulty
+
+
+def test_a_reload_is_refused_where_no_child_can_be_started(file: Path) -> None:
+    running = load(file, {}, "node1")
+    why = "^cannot reload: no process can be started to read the configuration: Too many open files; nothing"
+
+    async def reload() -> Config:
+        with no_processes():
+            return await read_again(partial(load_in_child, hangs, file), running)
+
+    with pytest.raises(CannotReload, match=why) as refused:
+        asyncio.run(reload())
+    assert not refused.value.faulty
+
+
+def test_it_holds_no_lock_of_ours(tmp_path: Path) -> None:
+    """A daemon that is killed meanwhile leaves its records to the next one."""
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        held = lock.fileno()
+
+        def work() -> Config:
+            names = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
+            open_files = {os.readlink(name) for name in names if os.path.lexists(name)}
+            return ends_with(" ".join(sorted(open_files - {f"/proc/{os.getpid()}/fd"})))
+
+        with pytest.raises(NotLoaded) as told:
+            in_child(work)
+        assert os.fstat(held) and "lock" not in str(told.value)
+        assert str(told.value).count("memfd:") == 2 and "socket:" not in str(told.value)
+
+
+def test_a_stop_meanwhile_is_not_heard_by_the_child() -> None:
+    """A handler that the child inherits would tell the loop of the parent."""
+
+    def work() -> Config:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGHUP)
+        return ends_with("it goes on")
+
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with pytest.raises(NotLoaded, match="it goes on"):
+            in_child(work)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == []
