@@ -9,7 +9,8 @@
     validation.py   values against the schema
     schema_errors.py what jsonschema finds in values that do not conform
     messages.py     each deviation in plain words
-    build.py        values to settings, every default filled in
+    defaults.py     every default filled in, in one pass
+    build.py        complete values to settings
     cross_checks.py what must hold between settings
     consul.py       how Consul is reached: the file, else Consul's own variables
     control.py      where commands reach the daemon: the file, else systemd's folder

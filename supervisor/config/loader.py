@@ -5,18 +5,19 @@ what one step has refused is spared the later ones, which would only say it agai
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from supervisor.config import consul, control, cross_checks, http
+from supervisor.config import build, consul, control, cross_checks, http
 from supervisor.config import files as config_files
-from supervisor.config.build import Builder, default_values, state_dir
+from supervisor.config.build import default_values, state_dir
+from supervisor.config.defaults import apply_defaults
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.literal import refuse_references
-from supervisor.config.problems import SECTIONS, Places, Report, items_of
+from supervisor.config.problems import SECTIONS, Places, Report
 from supervisor.config.schema import Defaults
-from supervisor.config.settings import Config
+from supervisor.config.settings import Config, LogSettings
 from supervisor.config.validation import validate
 from supervisor.core.settings import ItemSettings
 
@@ -50,12 +51,9 @@ def load(
     validate(read.data, document, report)
 
     sound = _sound(read.data, report)
-    builder = Builder(sound, defaults, values)
-    builds: dict[str, Callable[[str, dict[str, Any]], ItemSettings]] = {
-        "elections": builder.election,
-        "semaphores": builder.semaphore,
-    }
-    items = tuple(builds[section](name, given) for section, name, given in items_of(sound))
+    full = apply_defaults(sound, defaults, values)
+    elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
+    items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
     for settings in items:
         cross_checks.check_item(settings, report)
     if asked is None:  # else a key may have been left out
@@ -71,7 +69,7 @@ def load(
     directory = state_dir(sound, document["properties"]["state_dir"]["default"], environ)
     return Config(
         consul=settings_of_consul,
-        log=builder.log(),
+        log=LogSettings(**full["log"]),
         items=items,
         state_dir=directory,
         warnings=warnings,
