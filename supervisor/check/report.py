@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from supervisor.config import Config, Problem
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.formats.durations import words
+from supervisor.formats.durations import format_duration
 
 if TYPE_CHECKING:
     from supervisor.check.findings import Finding
@@ -140,10 +140,10 @@ def _place_rows(settings: ItemSettings) -> list[tuple[str, str]]:
 
 
 def _lease_rows(settings: ItemSettings, lease: Lease) -> Iterator[tuple[str, str]]:
-    yield "ttl", "none" if lease.ttl_s is None else words(lease.ttl_s)
-    yield settings.guard_name, words(lease.lock_delay_s)
-    terms = " + ".join(f"{what} {words(length_s)}" for what, length_s in lose_terms(settings))
-    yield "lose_time", f"{words(lease.lose_time_s)} = {terms}" if terms else words(0)
+    yield "ttl", "none" if lease.ttl_s is None else format_duration(lease.ttl_s)
+    yield settings.guard_name, format_duration(lease.lock_delay_s)
+    terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in lose_terms(settings))
+    yield "lose_time", f"{format_duration(lease.lose_time_s)} = {terms}" if terms else format_duration(0)
     yield "room", _room(settings.guard_name, lease)
     yield "silence", _silence(lease)
     if lease.ttl_s is not None:
@@ -156,10 +156,11 @@ def _lease_rows(settings: ItemSettings, lease: Lease) -> Iterator[tuple[str, str
 def _room(guard: str, lease: Lease) -> str:
     room_s = lease.lock_delay_s - lease.margin_s - lease.lose_time_s
     parts = (lease.lock_delay_s, lease.margin_s, lease.lose_time_s)
-    text = "{} {} - margin {} - lose_time {}".format(guard, *map(words, parts))
+    text = "{} {} - margin {} - lose_time {}".format(guard, *map(format_duration, parts))
     if room_s < ROOM_MIN_S:
-        return f"{words(lease.room_s)} = ttl, because accept_overlap is true: {text} is only {words(room_s)}"
-    return f"{words(room_s)} = {text}"
+        only = f"{text} is only {format_duration(room_s)}"
+        return f"{format_duration(lease.room_s)} = ttl, because accept_overlap is true: {only}"
+    return f"{format_duration(room_s)} = {text}"
 
 
 def _silence(lease: Lease) -> str:
@@ -167,22 +168,22 @@ def _silence(lease: Lease) -> str:
 
     A new leader starts every TTL again. A leader that stays keeps counting, which ``_cut_off`` is about.
     """
-    silence_s, interval = words(max(0.0, lease.silence_s)), words(lease.interval_s)
+    silence_s, interval = format_duration(max(0.0, lease.silence_s)), format_duration(lease.interval_s)
     when = " without an answer from Consul are tolerated" if lease.ttl_s is None else _WHILE_IT_CHANGES
     return f"{silence_s}{when}: room - 2 x interval {interval}"
 
 
 def _cut_off(lease: Lease, ttl_s: float) -> str:
-    cut_off_s = words(max(0.0, lease.cut_off_s))
+    cut_off_s = format_duration(max(0.0, lease.cut_off_s))
     if lease.cut_off_s == lease.silence_s:
         return f"{cut_off_s} are tolerated while Consul keeps its leader"
-    terms = f"2 x ttl - ttl/3 - exchange {words(lease.exchange_s)} - {words(RETRY_MAX_S)}"
+    terms = f"2 x ttl - ttl/3 - exchange {format_duration(lease.exchange_s)} - {format_duration(RETRY_MAX_S)}"
     return f"{cut_off_s} are tolerated while Consul keeps its leader: {terms}"
 
 
 def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
     if lease.failover_s is not None and lease.ttl_s is not None:
-        longest, more = words(lease.failover_s), words(2 * lease.ttl_s)
+        longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
         terms = f"2 x ttl + {settings.guard_name}"
         yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
         yield f"else Consul's own election and {more} more"
@@ -190,5 +191,5 @@ def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
     held = "key" if settings.kind == "election" else "slot"
     yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
     yield f'session named "{settings.session.name}" in GET /v1/session/list, make sure that its node is'
-    later = f"{words(lease.lock_delay_s)} ({settings.guard_name}) later"
+    later = f"{format_duration(lease.lock_delay_s)} ({settings.guard_name}) later"
     yield f"down, then PUT /v1/session/destroy/ID; the {held} is free {later}"

@@ -73,10 +73,10 @@ def port(text: str) -> int:
 
 def duration_s(text: str) -> float:
     """Return the seconds of a duration such as 1m30s."""
-    from supervisor.formats.durations import seconds
+    from supervisor.formats.durations import parse_duration
 
     try:
-        return seconds(text)
+        return parse_duration(text)
     except ValueError:
         raise ArgumentTypeError(f"invalid duration {text}: write 500ms, 1s or 1m30s") from None
 

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from supervisor.config.environment import Variables
+from supervisor.config.problems import HOOK_LISTS
 from supervisor.config.schema import Defaults
 from supervisor.core.settings import (
     LOCK_SUFFIX,
@@ -24,7 +25,8 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
-from supervisor.formats import durations, semaphore_record
+from supervisor.formats import semaphore_record
+from supervisor.formats.durations import parse_duration
 
 
 def election(full: dict[str, Any]) -> ElectionSettings:
@@ -34,7 +36,7 @@ def election(full: dict[str, Any]) -> ElectionSettings:
 
 def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
     """Build one semaphore of its complete data."""
-    prune_delay_s = durations.seconds(full["prune_delay"])
+    prune_delay_s = parse_duration(full["prune_delay"])
     return SemaphoreSettings(
         **{
             **_item(full),
@@ -48,10 +50,7 @@ def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
 
 def _item(full: dict[str, Any]) -> dict[str, Any]:
     """Return what elections and semaphores have in common, by the names of its fields."""
-    parts: dict[str, Any] = {
-        name: tuple(map(_hook, full[name]))
-        for name in ("on_acquire", "on_lose", "on_change", "on_lose_failure")
-    }
+    parts: dict[str, Any] = {name: tuple(map(_hook, full[name])) for name in HOOK_LISTS}
     parts["session"] = _session(full["session"])
     parts["run"] = _run(full["run"]) if "run" in full else None
     parts["candidate_check"] = _check(full["candidate_check"]) if "candidate_check" in full else None
@@ -77,7 +76,7 @@ def _run(full: dict[str, Any]) -> Run:
 
 
 def _check(full: dict[str, Any]) -> CandidateCheck:
-    hook = Hook("candidate_check", _command(full), durations.seconds(full["timeout"]))
+    hook = Hook("candidate_check", _command(full), parse_duration(full["timeout"]))
     return CandidateCheck(hook=hook, **_plain(CandidateCheck, full))
 
 
@@ -109,7 +108,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _seconds(duration: str) -> float | None:
-    return None if duration == "none" else durations.seconds(duration)
+    return None if duration == "none" else parse_duration(duration)
 
 
 def _encoded(value: Any) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from supervisor.config.consul import url_fault
-from supervisor.config.problems import SECTIONS, KeyPath, Report, items_of
+from supervisor.config.problems import HOOK_LISTS, SECTIONS, KeyPath, Report, items_of
 from supervisor.core.lease import (
     ROOM_MIN_S,
     SILENCE_MIN_S,
@@ -20,7 +20,7 @@ from supervisor.core.lease import (
     sufficient_guard_s,
 )
 from supervisor.core.settings import LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
-from supervisor.formats.durations import words
+from supervisor.formats.durations import format_duration
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB are the kernel's limit
 SLOT_VALUE_BYTES_MAX = 4096  # each contender reads those of all the others, at each change
@@ -79,9 +79,9 @@ class _Keys:
             self._below.setdefault(folder, path)
 
 
-def check_doubtful(doubtful: set[KeyPath], report: Report) -> None:
-    """Within a value's mapping or list nothing says that text is meant, so no scalar may be doubtful."""
-    for path in doubtful:
+def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
+    """Within a value's mapping or list nothing says that text is meant, so no scalar may be ambiguous."""
+    for path in ambiguous:
         if path[0] in SECTIONS and path[2:3] == ("value",) and len(path) > _VALUE_DEPTH:
             message = "cannot be left open: to some readers of YAML it is text, to others not, quote it"
             report.refuse(path, message)
@@ -110,7 +110,7 @@ def check_item(settings: ItemSettings, report: Report) -> None:
 
 
 def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
-    for list_name in ("on_acquire", "on_lose", "on_change", "on_lose_failure"):
+    for list_name in HOOK_LISTS:
         for index, hook in enumerate(getattr(settings, list_name)):
             yield (*path, list_name, index), hook
 
@@ -166,7 +166,7 @@ def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
         message = "the key of a contender that vanished stays below the prefix: delete takes it away"
         report.warn((*path, "session", "behavior"), message)
     if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
-        message = f"below {words(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
+        message = f"below {format_duration(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
         report.warn((*path, "session", "ttl"), message)
 
 
@@ -176,9 +176,10 @@ def _guard_path(settings: ItemSettings, path: KeyPath) -> KeyPath:
 
 def _no_room(settings: ItemSettings) -> str:
     lease, what = lease_of(settings), "hold the key" if settings.kind == "election" else "have the slot"
+    room_s, least_s = format_duration(lease.room_s), format_duration(ROOM_MIN_S)
     return (
-        f"cannot end on_lose before another node may {what}: room would be {room_sum(settings)} "
-        f"= {words(lease.room_s)}, at least {words(ROOM_MIN_S)} are needed: {_roomier(settings)}"
+        f"cannot end on_lose before another node may {what}: room would be {room_sum(settings)} = {room_s}, "
+        f"at least {least_s} are needed: {_roomier(settings)}"
     )
 
 
@@ -186,13 +187,13 @@ def room_sum(settings: ItemSettings) -> str:
     """The room written out: lock_delay or prune_delay, less the margin, less every term of lose_time."""
     lease = lease_of(settings)
     terms = [(settings.guard_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
-    return " - ".join(f"{what} {words(length_s)}" for what, length_s in terms)
+    return " - ".join(f"{what} {format_duration(length_s)}" for what, length_s in terms)
 
 
 def _roomier(settings: ItemSettings) -> str:
     what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S)
     if enough_s is None:
-        longest = words(guard_max_s(settings))
+        longest = format_duration(guard_max_s(settings))
         return f"no {what} up to {longest} is enough, shorten the timeouts, {_OVERLAP}"
     return f"set {what} to {enough_s}s or more, shorten the timeouts, {_OVERLAP}"
 
@@ -200,10 +201,12 @@ def _roomier(settings: ItemSettings) -> str:
 def _late_return(settings: ItemSettings) -> str:
     lose_time_s = lease_of(settings).lose_time_s
     late_s = WATCHDOG_S + RESTART_S + START_S + lose_time_s - settings.guard_s
-    terms = f"WatchdogSec {words(WATCHDOG_S)} + RestartSec {words(RESTART_S)} + start {words(START_S)}"
+    parts = {"WatchdogSec": WATCHDOG_S, "RestartSec": RESTART_S, "start": START_S, "lose_time": lose_time_s}
+    terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in parts.items())
+    late, guard = format_duration(late_s), format_duration(settings.guard_s)
     return (
-        f"a supervisor that stands still may end on_lose {words(late_s)} after another may hold, for {terms} "
-        f"+ lose_time {words(lose_time_s)} is more than {words(settings.guard_s)}: set "
+        f"a supervisor that stands still may end on_lose {late} after another may hold, for {terms} "
+        f"is more than {guard}: set "
         f"{math.ceil(late_s + settings.guard_s)}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
     )
 
@@ -213,5 +216,5 @@ def _little_silence(settings: ItemSettings) -> str:
     remedy = (
         f"set {enough_s}s to ride it out" if enough_s else f"no {what} rides it out, shorten the timeouts"
     )
-    silence = words(max(0.0, lease_of(settings).silence_s))
+    silence = format_duration(max(0.0, lease_of(settings).silence_s))
     return f"Consul's silence is surely ridden out for {silence}, its change of leader takes 14s: {remedy}"

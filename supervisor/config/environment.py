@@ -6,14 +6,13 @@ shell's. No message shows what a variable holds.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from supervisor.config.problems import KeyPath, Report, items_of
+from supervisor.config.problems import KeyPath, Report, hooks_of, items_of
 
 FILLED_CHARS_MAX = 1024 * 1024  # in all, as much as a file may hold
 
-_HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 _WEBHOOK_FIELDS = ("webhook", "headers", "body", "secret_file", "tls")
 _SOME_URL = "http://localhost/"
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\})?")
@@ -35,12 +34,12 @@ class Variables:
         """``text`` with every reference filled in. Raises CannotFill."""
         return _REFERENCE.sub(self._value, text) if "$" in text else text
 
-    def lack(self, value: Any) -> bool:
+    def refers_to_unset(self, value: Any) -> bool:
         """Whether a text in this value refers to a variable that is not there."""
         if isinstance(value, dict):
             value = list(value.values())
         if isinstance(value, list):
-            return any(map(self.lack, value))
+            return any(map(self.refers_to_unset, value))
         names = _REFERENCE.findall(value) if isinstance(value, str) else ()
         return any(name and name not in self._values for _, name in names)
 
@@ -67,7 +66,7 @@ def secret_variables(data: dict[str, Any]) -> frozenset[str]:
     not inherit them. Not the host's name, which is no secret."""
     section = data.get("consul")
     texts = [section.get("token")] if isinstance(section, dict) else []
-    for hook in (hook for _, hook in _hooks(data) if isinstance(hook, dict)):
+    for hook in (hook for _, hook in hooks_of(data) if isinstance(hook, dict)):
         headers = hook.get("headers")
         texts += [hook.get("webhook"), *(headers.values() if isinstance(headers, dict) else ())]
     found = (_REFERENCE.findall(text) for text in texts if isinstance(text, str))
@@ -85,7 +84,7 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
         filler.members(item, (section, name), ("key", "prefix", "value"))
         if isinstance(item, dict):
             filler.members(item.get("session"), (section, name, "session"), ("name",))
-    for path, hook in _hooks(data):
+    for path, hook in hooks_of(data):
         filler.members(hook, path, _WEBHOOK_FIELDS)
 
 
@@ -95,24 +94,16 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
 
     def leave_out(mapping: Any, names: tuple[str, ...]) -> None:
         for name in names if isinstance(mapping, dict) else ():
-            if variables.lack(mapping.get(name)):
+            if variables.refers_to_unset(mapping.get(name)):
                 del mapping[name]
 
     for _, name, item in items_of(data):
         leave_out(item, ("value",) if name == asked else ("value", "key", "prefix"))
         leave_out(item.get("session") if isinstance(item, dict) else None, ("name",))
-    for _, hook in _hooks(data):
+    for _, hook in hooks_of(data):
         leave_out(hook, _WEBHOOK_FIELDS[1:])
-        if isinstance(hook, dict) and variables.lack(hook.get("webhook")):
+        if isinstance(hook, dict) and variables.refers_to_unset(hook.get("webhook")):
             hook["webhook"] = _SOME_URL  # a hook must have one
-
-
-def _hooks(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
-    for section, name, item in items_of(data):
-        for list_name in _HOOK_LISTS if isinstance(item, dict) else ():
-            hooks = item.get(list_name)
-            for index, hook in enumerate(hooks) if isinstance(hooks, list) else ():
-                yield (section, name, list_name, index), hook
 
 
 class _Filler:

@@ -26,7 +26,7 @@ class Source:
 
     places: Places
     data: dict[str, Any] = field(default_factory=dict)
-    doubtful: set[KeyPath] = field(default_factory=set)
+    ambiguous: set[KeyPath] = field(default_factory=set)
     complete: bool = True
 
 
@@ -145,7 +145,7 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
             report.refuse_at(tree.places.of_value((key,)), (key,), message)
         elif isinstance(source.data[key], dict):
             _unite(source, tree, key, report)
-    source.doubtful |= tree.doubtful
+    source.ambiguous |= tree.ambiguous
     _adopt(source.places, tree.places)
 
 

@@ -7,9 +7,8 @@ alone. No shell reads the program of ``exec``, a folder or the value of a variab
 from collections.abc import Iterator
 from typing import Any
 
-from supervisor.config.problems import KeyPath, Report, items_of
+from supervisor.config.problems import KeyPath, Report, hooks_of, items_of
 
-_HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 _REFERENCE = "${"
 _CHECK = "write the check's id as Consul has it"
 _REMEDIES = {
@@ -47,9 +46,8 @@ def _texts(data: dict[str, Any]) -> Iterator[_Text]:
         yield from _of_session((section, name, "session"), given.get("session"))
         for key in ("run", "candidate_check"):
             yield from _of_command((section, name, key), given.get(key))
-        for key in _HOOK_LISTS:
-            for index, hook in enumerate(_list(given.get(key))):
-                yield from _of_command((section, name, key, index), hook)
+    for path, hook in hooks_of(data):
+        yield from _of_command(path, hook)
 
 
 def _of_session(path: KeyPath, session: Any) -> Iterator[_Text]:

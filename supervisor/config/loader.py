@@ -50,23 +50,23 @@ def load(
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
 
-    sound = _sound(read.data, report)
-    full = apply_defaults(sound, defaults, values)
+    valid = _valid_part(read.data, report)
+    full = apply_defaults(valid, defaults, values)
     elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
     items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
     for settings in items:
         cross_checks.check_item(settings, report)
     if asked is None:  # else a key may have been left out
         _check_keys(read.data, report, defaults)
-    cross_checks.check_doubtful(read.doubtful, report)
+    cross_checks.check_ambiguous(read.ambiguous, report)
     if not report.broken("consul"):
-        settings_of_consul = consul.resolve(sound.get("consul", {}), defaults, environ, report)
+        settings_of_consul = consul.resolve(valid.get("consul", {}), defaults, environ, report)
         consul.warn(settings_of_consul, report)
-    control_settings = control.resolve(sound, environ, document, report)
-    http_settings = http.resolve(sound.get("http"), report)
+    control_settings = control.resolve(valid, environ, document, report)
+    http_settings = http.resolve(valid.get("http"), report)
     report.raise_if_any()
     warnings = tuple(sorted(report.warnings))
-    directory = state_dir(sound, document["properties"]["state_dir"]["default"], environ)
+    directory = state_dir(valid, document["properties"]["state_dir"]["default"], environ)
     return Config(
         consul=settings_of_consul,
         log=LogSettings(**full["log"]),
@@ -100,11 +100,11 @@ def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, An
 _STATE_DIR = re.compile(r"""(?m)(?:^["']?state_dir["']?|[{,]\s*"state_dir")\s*:\s*["']?(/[^"',}#\s]*)""")
 
 
-def _sound(data: dict[str, Any], report: Report) -> dict[str, Any]:
-    """The sections and items that nothing speaks against; no item without sound defaults."""
-    sound = {key: section for key, section in data.items() if not report.broken(key)}
+def _valid_part(data: dict[str, Any], report: Report) -> dict[str, Any]:
+    """The sections and items that nothing speaks against; no item without valid defaults."""
+    valid = {key: section for key, section in data.items() if not report.broken(key)}
     for section in SECTIONS:
         items: dict[str, Any] = {} if report.broken("defaults") else data.get(section, {})
         named = items.items() if isinstance(items, dict) else ()
-        sound[section] = {name: given for name, given in named if not report.broken(section, name)}
-    return sound
+        valid[section] = {name: given for name, given in named if not report.broken(section, name)}
+    return valid

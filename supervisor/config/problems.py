@@ -15,6 +15,7 @@ KeyPath = tuple[str | int, ...]
 """From the root of the file to a value: ``("elections", "namenode", "on_lose", 0, "timeout")``."""
 
 SECTIONS = ("elections", "semaphores")  # whose items hooks, sessions and names have in common
+HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 
 PROBLEMS_MAX = 1000  # a person mends the first few and looks again
 QUOTED_CHARS_MAX = 60  # longer quotations hide what is said about them
@@ -29,6 +30,15 @@ def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
         items = data.get(section)
         for name, item in items.items() if isinstance(items, dict) else ():
             yield section, name, item
+
+
+def hooks_of(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
+    """Path and value of each hook in a list of hooks, of data that may have any fault."""
+    for section, name, item in items_of(data):
+        for list_name in HOOK_LISTS if isinstance(item, dict) else ():
+            hooks = item.get(list_name)
+            for index, hook in enumerate(hooks) if isinstance(hooks, list) else ():
+                yield (section, name, list_name, index), hook
 
 
 class Place(NamedTuple):

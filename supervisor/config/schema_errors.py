@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from supervisor.config.messages import Deviation
-from supervisor.formats import durations
+from supervisor.formats.durations import parse_duration
 
 TOO_MANY = ("maxItems", "maxProperties")
 _OF_ENTRIES = ("properties", "additionalProperties", "propertyNames", "items", "uniqueItems")
@@ -84,15 +84,15 @@ def _matches(text: str, pattern: str) -> bool:
 def _lasts(text: str, holds: Callable[[float], bool]) -> bool:
     """Whether this holds of a duration; what is none is refused by its pattern."""
     try:
-        return holds(durations.seconds(text))
+        return holds(parse_duration(text))
     except ValueError:
         return True
 
 
 _OF_TEXT: dict[str, Callable[[str, str], bool]] = {
     "pattern": _matches,
-    "durationMinimum": lambda text, least: _lasts(text, lambda s: s >= durations.seconds(least)),
-    "durationMaximum": lambda text, most: _lasts(text, lambda s: s <= durations.seconds(most)),
+    "durationMinimum": lambda text, least: _lasts(text, lambda s: s >= parse_duration(least)),
+    "durationMaximum": lambda text, most: _lasts(text, lambda s: s <= parse_duration(most)),
 }
 
 

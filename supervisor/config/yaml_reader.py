@@ -4,7 +4,7 @@ Only the harmless part of YAML is read: mappings with text keys, lists and scala
 aliases and merge keys are refused, depth and number are bounded, and no text is ever turned into
 something that its author may not have meant: a plain scalar is null, a boolean (``true`` or
 ``false``), a JSON number, or text. What YAML 1.1 reads otherwise (``yes``, ``022``, ``22:22``, a
-date) is text, and remembered as *doubtful*, for places where no type says that text is meant.
+date) is text, and remembered as *ambiguous*, for places where no type says that text is meant.
 """
 
 import math
@@ -22,7 +22,7 @@ NODES_MAX = 100_000  # of one file: 2,000 elections with 50 each
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_DOUBTFUL_IN_YAML_1_2 = re.compile(r"0o[0-7]+|[yYnN]")
+_AMBIGUOUS_IN_YAML_1_2 = re.compile(r"0o[0-7]+|[yYnN]")
 _CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
 
@@ -41,11 +41,11 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What one file says. ``doubtful`` are the paths of plain scalars that others may not read as text."""
+    """What one file says. ``ambiguous`` are the paths of plain scalars that others may not read as text."""
 
     value: Any
     places: Places
-    doubtful: set[KeyPath]
+    ambiguous: set[KeyPath]
 
 
 def read_tree(file: str, text: str, report: Report) -> Tree:
@@ -60,7 +60,7 @@ def read_tree(file: str, text: str, report: Report) -> Tree:
         raise Unreadable
     reader = _Reader(file, yaml.parse(text, Loader=_LOADER), report)
     try:
-        return Tree(reader.document(), reader.places, reader.doubtful)
+        return Tree(reader.document(), reader.places, reader.ambiguous)
     except yaml.YAMLError as error:
         reader.refuse_syntax(error)
         raise Unreadable from None
@@ -71,7 +71,7 @@ class _Reader:
 
     def __init__(self, file: str, events: Iterator[Any], report: Report) -> None:
         self.places = Places(file)
-        self.doubtful: set[KeyPath] = set()
+        self.ambiguous: set[KeyPath] = set()
         self._file = file
         self._events = events
         self._report = report
@@ -167,8 +167,8 @@ class _Reader:
         if text in _CONSTANTS:
             return _CONSTANTS[text]
         number = _number(text)
-        if number is None and _doubtful(text):
-            self.doubtful.add(path)
+        if number is None and _is_ambiguous(text):
+            self.ambiguous.add(path)
         return text if number is None else number
 
     def _until(self, end: type) -> Iterator[Any]:
@@ -192,7 +192,7 @@ def _number(text: str) -> int | float | None:
     return value if math.isfinite(value) else None
 
 
-def _doubtful(text: str) -> bool:
+def _is_ambiguous(text: str) -> bool:
     """Whether some reader of YAML takes this plain scalar for something other than text."""
     rules = yaml.SafeLoader.yaml_implicit_resolvers.get(text[0], [])
-    return any(rule.match(text) for _, rule in rules) or bool(_DOUBTFUL_IN_YAML_1_2.fullmatch(text))
+    return any(rule.match(text) for _, rule in rules) or bool(_AMBIGUOUS_IN_YAML_1_2.fullmatch(text))

@@ -10,7 +10,7 @@ from supervisor.consul.responses import MalformedResponse, number, text
 from supervisor.core.asked import differences
 from supervisor.core.events import SessionAlive, SessionAltered
 from supervisor.core.settings import SessionSettings
-from supervisor.formats.durations import seconds
+from supervisor.formats.durations import parse_duration
 
 CHANGED = (
     "a proxy between this node and Consul changes requests: ask Consul's agent directly (consul.address)"
@@ -49,7 +49,7 @@ def _settings(entry: Any) -> SessionSettings:
 def _ttl_s(shown: str) -> float | None:
     """A TTL of 0 is none, too."""
     try:
-        return (seconds(shown) if shown else 0.0) or None
+        return (parse_duration(shown) if shown else 0.0) or None
     except ValueError:
         raise MalformedResponse("a TTL that is no duration") from None
 

@@ -11,14 +11,14 @@ _DIVISORS = {"ms": 1000.0, "s": 1.0, "m": 1 / 60, "h": 1 / 3600}
 _PLAIN_SECONDS_MAX = 120.0  # above it minutes read better
 
 
-def seconds(text: str) -> float:
+def parse_duration(text: str) -> float:
     """The seconds that ``text`` stands for; ValueError when it is no duration."""
     if not text or _PART.sub("", text):
         raise ValueError("no duration")
     return sum(float(number) / _DIVISORS[unit] for number, unit in _PART.findall(text))
 
 
-def words(length_s: float) -> str:
+def format_duration(length_s: float) -> str:
     """The shortest usual text, to the hundredth of a second: ``0.5s``, ``21.5s``, ``2m10s``."""
     if abs(length_s) < _PLAIN_SECONDS_MAX:
         return f"{length_s:.2f}".rstrip("0").rstrip(".") + "s"

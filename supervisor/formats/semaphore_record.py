@@ -11,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from supervisor.core.lease import PRUNE_DELAY_MAX_S
-from supervisor.formats.durations import seconds
+from supervisor.formats.durations import parse_duration
 from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
 
 if TYPE_CHECKING:
@@ -105,6 +105,6 @@ def _duration(given: object) -> float | None:
     if not isinstance(given, str):
         return None
     try:
-        return min(seconds(given), PRUNE_DELAY_MAX_S)
+        return min(parse_duration(given), PRUNE_DELAY_MAX_S)
     except ValueError:
         return None
