@@ -119,21 +119,21 @@ def test_a_semaphore_whose_contender_keys_would_stay_is_warned_about(tmp_path: P
 def test_a_semaphore_is_told_its_own_remedies(tmp_path: Path) -> None:
     text = "semaphores: {rebuild: {limit: 3, prune_delay: 60s, on_lose: [{shell: stop, timeout: 50s}]}}"
     assert (
-        "c.yaml:1:47: semaphores.rebuild.prune_delay: Consul's silence is surely ridden out for 2s, "
-        "its change of leader takes 14s: set 76s to ride it out\n"
+        "c.yaml:1:47: semaphores.rebuild.prune_delay: tolerates 2s without an answer from Consul, "
+        "whose change of leader takes 14s: set 76s to tolerate that\n"
     ) in printed(tmp_path, text)
 
 
-LATE = "a supervisor that stands still may end on_lose"
+LATE = "if this supervisor hangs, on_lose may end"
 
 
 def test_a_watchdog_that_comes_too_late_for_the_lock_delay_is_a_warning(tmp_path: Path) -> None:
     """WatchdogSec, RestartSec, a second to start and lose_time: 12 s and 19 s are more than 30 s."""
     text = "elections: {app: {session: {lock_delay: 30s}, on_lose: [{shell: stop, timeout: 18s}]}}"
     assert (
-        "elections.app.session.lock_delay: a supervisor that stands still may end on_lose 1s after "
-        "another may hold, for WatchdogSec 10s + RestartSec 1s + start 1s + lose_time 19s is more than 30s: "
-        "set 31s, shorten the timeouts, or lower WatchdogSec in a drop-in\n"
+        "elections.app.session.lock_delay: if this supervisor hangs, on_lose may end 1s after another node "
+        "may hold the key, because WatchdogSec 10s + RestartSec 1s + start 1s + lose_time 19s exceeds "
+        "lock_delay 30s: set 31s, shorten the timeouts, or lower WatchdogSec in a drop-in\n"
     ) in printed(tmp_path, text)
 
 

@@ -174,5 +174,5 @@ def warn(settings: ConsulSettings, report: Report) -> None:
     if not settings.tls.verify and settings.address.startswith("https://"):
         report.warn(
             ("consul", "tls", "verify"),
-            "Consul's certificate is not verified: whoever is in between can read and change all",
+            "Consul's certificate is not verified: anyone on the network path can read and change everything",
         )

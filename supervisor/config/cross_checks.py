@@ -46,7 +46,7 @@ def check_keys(data: dict[str, Any], report: Report, default_key: str, default_p
         other = named.setdefault(name, (section, name))
         if other != (section, name):
             whose = f"{section_of(other)} ({report.places.of_key(other)})"
-            report.refuse_key((section, name), f"cannot have the name of {whose}: give each its own")
+            report.refuse_key((section, name), f"cannot share its name with {whose}: give each its own")
         what, default = ("key", default_key) if section == "elections" else ("prefix", default_prefix)
         given = item.get(what, default.replace("<name>", name)) if isinstance(item, dict) else None
         if isinstance(given, str) and len(given) <= KEY_CHARS_MAX:
@@ -132,7 +132,8 @@ def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:
         report.refuse((*path, "tls"), "cannot be used with this webhook: begin its URL with https://")
     elif not webhook.tls.verify:
         report.warn(
-            (*path, "tls", "verify"), "the certificate is not verified: whoever is in between reads all"
+            (*path, "tls", "verify"),
+            "the certificate is not verified: anyone on the network path can read all requests",
         )
     reserved = _OUR_HEADERS + (_SIGNATURE_HEADERS if webhook.secret_file else ())
     seen: set[str] = set()
@@ -163,7 +164,7 @@ def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
     ):
         report.warn(_guard_path(settings, path), _late_return(settings))
     if settings.kind == "semaphore" and session.behavior == "release":
-        message = "the key of a contender that vanished stays below the prefix: delete takes it away"
+        message = "the key of a contender that vanishes stays below the prefix: use delete, which removes it"
         report.warn((*path, "session", "behavior"), message)
     if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
         message = f"below {format_duration(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
@@ -175,12 +176,16 @@ def _guard_path(settings: ItemSettings, path: KeyPath) -> KeyPath:
 
 
 def _no_room(settings: ItemSettings) -> str:
-    lease, what = lease_of(settings), "hold the key" if settings.kind == "election" else "have the slot"
+    lease = lease_of(settings)
     room_s, least_s = format_duration(lease.room_s), format_duration(ROOM_MIN_S)
     return (
-        f"cannot end on_lose before another node may {what}: room would be {room_sum(settings)} = {room_s}, "
-        f"at least {least_s} are needed: {_roomier(settings)}"
+        f"cannot end on_lose before another node may {_hold(settings)}: room would be {room_sum(settings)} "
+        f"= {room_s}, at least {least_s} are needed: {_roomier(settings)}"
     )
+
+
+def _hold(settings: ItemSettings) -> str:
+    return "hold the key" if settings.kind == "election" else "have the slot"
 
 
 def room_sum(settings: ItemSettings) -> str:
@@ -203,18 +208,20 @@ def _late_return(settings: ItemSettings) -> str:
     late_s = WATCHDOG_S + RESTART_S + START_S + lose_time_s - settings.guard_s
     parts = {"WatchdogSec": WATCHDOG_S, "RestartSec": RESTART_S, "start": START_S, "lose_time": lose_time_s}
     terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in parts.items())
-    late, guard = format_duration(late_s), format_duration(settings.guard_s)
+    late, guard = format_duration(late_s), f"{settings.guard_name} {format_duration(settings.guard_s)}"
+    enough_s = math.ceil(late_s + settings.guard_s)
     return (
-        f"a supervisor that stands still may end on_lose {late} after another may hold, for {terms} "
-        f"is more than {guard}: set "
-        f"{math.ceil(late_s + settings.guard_s)}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
+        f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
+        f"{terms} exceeds {guard}: set {enough_s}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
     )
 
 
 def _little_silence(settings: ItemSettings) -> str:
     what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S, SILENCE_MIN_S)
     remedy = (
-        f"set {enough_s}s to ride it out" if enough_s else f"no {what} rides it out, shorten the timeouts"
+        f"set {enough_s}s to tolerate that"
+        if enough_s
+        else f"no {what} is long enough for that, shorten the timeouts"
     )
     silence = format_duration(max(0.0, lease_of(settings).silence_s))
-    return f"Consul's silence is surely ridden out for {silence}, its change of leader takes 14s: {remedy}"
+    return f"tolerates {silence} without an answer from Consul, whose change of leader takes 14s: {remedy}"

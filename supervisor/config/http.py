@@ -32,9 +32,10 @@ def resolve(section: dict[str, Any] | None, report: Report) -> HttpSettings | No
         return None
     if (address.version == 6) != match[1].startswith("["):
         report.refuse(
-            _PATH, "cannot be told from its port: brackets belong around an IPv6 address, and no other"
+            _PATH,
+            "cannot be separated from its port: put brackets around an IPv6 address, and around no other",
         )
         return None
     if not address.is_loopback:
-        report.warn(_PATH, "whoever reaches this address can read the status: it is not this machine's alone")
+        report.warn(_PATH, "anyone who can reach this address can read the status: it is no loopback address")
     return HttpSettings(str(address), int(match[2]))

@@ -36,7 +36,7 @@ def test_an_address_of_this_machine_alone_is_taken_without_a_word(
 def test_any_other_is_warned_about(listen: str, tmp_path: Path) -> None:
     settings, (warning,) = read(listen, tmp_path)
     assert str(settings) == listen
-    assert warning.startswith(":1:16: http.listen: whoever reaches this address can read the status")
+    assert warning.startswith(":1:16: http.listen: anyone who can reach this address can read the status")
 
 
 def test_without_the_section_there_is_no_listener(tmp_path: Path) -> None:

@@ -275,14 +275,14 @@ elections:
     warnings = [str(warning).removeprefix(f"{file}:") for warning in config(file, text).warnings]
     assert warnings == [
         "1:56: consul.tls.verify: Consul's certificate is not verified:"
-        " whoever is in between can read and change all",
+        " anyone on the network path can read and change everything",
         "4:20: elections.app.session.ttl: below 10s Consul refuses it unless its session_ttl_min allows it",
         "7:55: elections.app.on_change[0].tls.verify: the certificate is not verified:"
-        " whoever is in between reads all",
-        "9:27: elections.other.session.lock_delay: Consul's silence is surely ridden out for 4.33s,"
-        " its change of leader takes 14s: no lock_delay rides it out, shorten the timeouts",
-        "11:3: elections.third.session.lock_delay: Consul's silence is surely ridden out for 13.83s,"
-        " its change of leader takes 14s: set 31s to ride it out",
+        " anyone on the network path can read all requests",
+        "9:27: elections.other.session.lock_delay: tolerates 4.33s without an answer from Consul,"
+        " whose change of leader takes 14s: no lock_delay is long enough for that, shorten the timeouts",
+        "11:3: elections.third.session.lock_delay: tolerates 13.83s without an answer from Consul,"
+        " whose change of leader takes 14s: set 31s to tolerate that",
     ]
 
 
