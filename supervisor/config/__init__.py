@@ -8,7 +8,7 @@
     schema.py       the JSON Schema and the defaults that it gives
     validation.py   values against the schema
     schema_errors.py what jsonschema finds in values that do not conform
-    messages.py     each deviation in plain words
+    messages.py     each deviation as a message for the operator
     defaults.py     every default filled in, in one pass
     build.py        complete values to settings
     cross_checks.py what must hold between settings
@@ -19,8 +19,8 @@
     loader.py       these steps in their order
     drop_in.py      a lone file, as if it stood in its folder already
 
-It reads files and nothing else: it asks Consul nothing and runs nothing. YAML and JSON Schema are
-imported when a file is loaded, or is wrong, for most commands need neither.
+The package reads files and nothing else: it sends Consul nothing and runs nothing. YAML and JSON Schema
+are imported when a file is loaded, because most commands need neither.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
-    """The configuration at ``path``, a file or a folder of drop-ins, complete and free of faults.
+    """Load the configuration at ``path``, a file or a folder of drop-ins.
 
     ``hostname`` is what ``${HOSTNAME}`` stands for. Raises ConfigError with every problem at once.
     """
@@ -69,8 +69,13 @@ def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
 
 
 def load_for_question(path: Path, name: str, environ: Mapping[str, str], hostname: str) -> Config:
-    """The same for a question to Consul about this item: what is filled in from a variable that is not
-    set, for only the daemon's unit sets it, is left out, but for what says where the item is."""
+    """Load the configuration at ``path`` for a query about the item ``name``.
+
+    Texts that refer to unset variables are left out, because only the daemon's unit may set those variables.
+    Texts in ``consul`` and in the key or prefix of the item are not left out.
+
+    Raises ConfigError with every problem at once.
+    """
     from supervisor.config import loader
 
     return loader.load(path, environ, hostname, schema(), asked=name)
@@ -79,7 +84,9 @@ def load_for_question(path: Path, name: str, environ: Mapping[str, str], hostnam
 def load_drop_in(
     file: Path, folder: Path, name: str | None, environ: Mapping[str, str], hostname: str
 ) -> "Placed":
-    """The configuration in ``folder`` with ``file`` in it as ``name`` (None: where its last version is).
+    """Load the configuration in ``folder`` with ``file`` in it as ``name``.
+
+    ``name`` None: in the place of the file's last version.
 
     Raises ConfigError with every problem that the folder does not have without the file.
     """
@@ -89,21 +96,21 @@ def load_drop_in(
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Where the records of the configuration at ``path`` may be, whatever is wrong with it."""
+    """Return where the records of the configuration at ``path`` may be, whatever is wrong with it."""
     from supervisor.config import loader
 
     return loader.state_dirs_of(path, environ, schema())
 
 
 def state_dir_without_file(environ: Mapping[str, str]) -> str:
-    """Where the records of a configuration are that does not say so."""
+    """Return where the records are of a configuration that names no ``state_dir``."""
     from supervisor.config import build
 
     return build.state_dir({}, schema()["properties"]["state_dir"]["default"], environ)
 
 
 def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
-    """How Consul is reached by the environment alone, for commands that read no file.
+    """Return how the environment alone says to reach Consul, for commands that read no file.
 
     Raises ConfigError when a variable cannot be used.
     """
@@ -111,8 +118,8 @@ def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
 
 
 def control_settings(path: Path | None, environ: Mapping[str, str]) -> ControlSettings:
-    """Where the daemon of the configuration at ``path`` hears commands; None: where it does without a file.
+    """Return where the daemon of the configuration at ``path`` takes commands; None: a daemon without a file.
 
-    Whatever else the file has wrong is not looked at. Raises ConfigError.
+    Other faults of the file do not matter. Raises ConfigError.
     """
     return _control.read_alone(path, environ, schema())

@@ -1,6 +1,6 @@
-"""Where Consul is and how it is spoken to: the file's ``consul``, else Consul's own variables.
+"""Resolves how to reach Consul: the file's ``consul`` says, else Consul's own variables.
 
-The variables mean what they mean to Consul's command line. An empty one counts as unset.
+The variables mean what they mean to Consul's command line. An empty variable counts as unset.
 """
 
 import re
@@ -20,7 +20,7 @@ _SOCKET_PATH_BYTES_MAX = 107  # sockaddr_un
 
 
 class _Resolver:
-    """Looks a setting up in the file, then in the environment; knows where to point."""
+    """Looks up each setting in the file, then in the environment, and reports problems at their place."""
 
     def __init__(
         self, section: dict[str, Any], defaults: Defaults, environ: Mapping[str, str], report: Report
@@ -74,7 +74,7 @@ class _Resolver:
         return address
 
     def _with_scheme(self, address: str) -> str:
-        """Consul's command line takes HOST:PORT too, and CONSUL_HTTP_SSL over http://."""
+        """Add the scheme as Consul's command line does: to HOST:PORT, and https for CONSUL_HTTP_SSL."""
         scheme, separator, rest = address.partition("://")
         if not separator:
             scheme, rest = "http", address
@@ -122,12 +122,12 @@ class _Resolver:
 def resolve(
     section: dict[str, Any], defaults: Defaults, environ: Mapping[str, str], report: Report
 ) -> ConsulSettings:
-    """The settings of a file's ``consul`` that the schema has seen; what cannot be goes to the report."""
+    """Return the settings of a ``consul`` section that the schema has accepted; report what cannot be."""
     return _Resolver(section, defaults, environ, report).settings()
 
 
 def from_environment(defaults: Defaults, environ: Mapping[str, str]) -> ConsulSettings:
-    """The settings of the environment alone. Raises ConfigError."""
+    """Return the settings of the environment alone. Raises ConfigError."""
     report = Report(Places("environment"))
     settings = resolve({}, defaults, environ, report)
     report.raise_if_any()
@@ -135,7 +135,8 @@ def from_environment(defaults: Defaults, environ: Mapping[str, str]) -> ConsulSe
 
 
 def _checked_address(address: str) -> tuple[str, str]:
-    """The address in its usual form, and why it cannot be used (never showing it), or nothing."""
+    """Return the address in its usual form, and why it cannot be used; blank where it can. The reason never
+    shows the address."""
     if address.startswith("unix://"):
         path = address.removeprefix("unix://")
         if not path.startswith("/") or "\0" in path:
@@ -153,7 +154,7 @@ def _checked_address(address: str) -> tuple[str, str]:
 
 
 def url_fault(url: str) -> str:
-    """Why a URL cannot be requested, never showing it; empty when it can."""
+    """Return why a URL cannot be requested, without showing the URL; blank where it can."""
     if not re.fullmatch(r"https?://[\x21-\x7e]+", url):
         return "cannot be requested: must begin with http:// or https:// and be ASCII without blanks"
     try:
@@ -170,7 +171,7 @@ def url_fault(url: str) -> str:
 
 
 def warn(settings: ConsulSettings, report: Report) -> None:
-    """What the operator should know although it works."""
+    """Warn of settings that work, but have a consequence that the operator should know."""
     if not settings.tls.verify and settings.address.startswith("https://"):
         report.warn(
             ("consul", "tls", "verify"),

@@ -1,8 +1,8 @@
-"""Where commands reach the daemon: the file's ``control_socket``, else systemd's folder, else the default.
+"""Resolves where commands reach the daemon: ``control_socket``, else systemd's folder, else the default.
 
-The daemon and the commands must come to the same answer, and a command comes to it with less: it has
-not the daemon's environment, perhaps not its rights, and the file may just be wrong elsewhere. So it
-looks at these two keys alone.
+The daemon and the commands must come to the same result, but a command knows less: it lacks the daemon's
+environment and perhaps its rights, and the file may be wrong elsewhere. So a command looks at the keys
+``control_socket`` and ``control_group`` alone.
 """
 
 import os
@@ -20,7 +20,7 @@ KEYS = ("control_socket", "control_group")
 def resolve(
     given: Mapping[str, Any], environ: Mapping[str, str], document: Mapping[str, Any], report: Report
 ) -> ControlSettings:
-    """The settings of a file that the schema ``document`` has seen; a path too long goes to the report."""
+    """Return the settings of a file that the schema has accepted; report a path that is too long."""
     path, group = given.get("control_socket"), given.get("control_group")
     if path is None:
         return ControlSettings(_default(environ, document), group)
@@ -30,10 +30,10 @@ def resolve(
 
 
 def read_alone(path: Path | None, environ: Mapping[str, str], document: dict[str, Any]) -> ControlSettings:
-    """The same from the files at ``path``, for commands; None: no file is looked at.
+    """Return the settings for a command, which reads them from the files at ``path``; None: it reads no file.
 
-    Whatever else the files have wrong is not looked at. Raises ConfigError when they cannot be read,
-    or when one of these keys cannot be used.
+    Other faults of the files do not matter. Raises ConfigError when the files cannot be read, or when one of
+    the two keys cannot be used.
     """
     if path is None:
         return ControlSettings(_default(environ, document))

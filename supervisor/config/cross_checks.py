@@ -1,7 +1,7 @@
-"""What no schema can say: what must hold between settings, or in a text once it is filled in.
+"""Checks what no schema can say: what must hold between settings, or in a text once it is filled in.
 
-Each check looks at one finished election and reports what cannot be, with the path of the setting
-to change. The safety arithmetic is ``supervisor.core.lease``; here it is only put into words.
+Each check looks at one finished election or semaphore and reports what cannot be, with the path of the
+setting to change. ``supervisor.core.lease`` has the safety arithmetic; this module only words its results.
 """
 
 import math
@@ -22,12 +22,12 @@ from supervisor.core.lease import (
 from supervisor.core.settings import LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
 from supervisor.formats.durations import format_duration
 
-VALUE_BYTES_MAX = 64 * 1024  # hooks get it in their environment, where 128 KiB are the kernel's limit
-SLOT_VALUE_BYTES_MAX = 4096  # each contender reads those of all the others, at each change
-KEY_CHARS_MAX = 512  # longer ones are refused by the schema; what they share is of no interest
+VALUE_BYTES_MAX = 64 * 1024  # hooks get the value in their environment; the kernel's limit is 128 KiB
+SLOT_VALUE_BYTES_MAX = 4096  # each contender reads the values of all others at each change
+KEY_CHARS_MAX = 512  # the schema refuses longer keys, so nobody needs to know what they share
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
 
-# A supervisor that stands still is back after these, with the unit that is shipped.
+# With the unit that is shipped, a supervisor that hangs is back after the sum of these.
 WATCHDOG_S = 10.0  # WatchdogSec
 RESTART_S = 1.0  # RestartSec
 START_S = 1.0  # Python, the file and the records
@@ -39,7 +39,8 @@ _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 
 def check_keys(data: dict[str, Any], report: Report, default_key: str, default_prefix: str) -> None:
-    """No two items share a name or a key. Looks at raw data, so that a fault elsewhere does not hide it."""
+    """Refuse two items with one name or key. The check reads raw data, so that no fault elsewhere hides a
+    shared key."""
     named: dict[str, KeyPath] = {}
     keys = _Keys(report)
     for section, name, item in items_of(data):
@@ -54,12 +55,12 @@ def check_keys(data: dict[str, Any], report: Report, default_key: str, default_p
 
 
 def section_of(path: KeyPath) -> str:
-    """An item as it is named in messages: ``elections.namenode``."""
+    """Return the name of an item for messages: ``elections.namenode``."""
     return ".".join(map(str, path[:2]))
 
 
 class _Keys:
-    """The keys of all items so far; one that ends with / stands for all that is below it."""
+    """The keys of all items so far; a key that ends with / stands for every key below it."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -80,7 +81,7 @@ class _Keys:
 
 
 def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
-    """Within a value's mapping or list nothing says that text is meant, so no scalar may be ambiguous."""
+    """Refuse ambiguous scalars within a value's mapping or list, where no type says that text is meant."""
     for path in ambiguous:
         if path[0] in SECTIONS and path[2:3] == ("value",) and len(path) > _VALUE_DEPTH:
             message = "cannot be left open: to some readers of YAML it is text, to others not, quote it"
@@ -88,7 +89,7 @@ def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
 
 
 def check_item(settings: ItemSettings, report: Report) -> None:
-    """Everything that must hold within one election or semaphore."""
+    """Check everything that must hold within one election or semaphore."""
     path: KeyPath = (f"{settings.kind}s", settings.name)
     if "$" in settings.key:
         what = "key" if settings.kind == "election" else "prefix"
@@ -189,7 +190,7 @@ def _hold(settings: ItemSettings) -> str:
 
 
 def room_sum(settings: ItemSettings) -> str:
-    """The room written out: lock_delay or prune_delay, less the margin, less every term of lose_time."""
+    """Write out the room: lock_delay or prune_delay, less the margin, less every term of lose_time."""
     lease = lease_of(settings)
     terms = [(settings.guard_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
     return " - ".join(f"{what} {format_duration(length_s)}" for what, length_s in terms)

@@ -1,9 +1,9 @@
-"""A lone drop-in, as if it stood in its folder already: for config management, which checks a file
-before it installs it.
+"""Loads a lone drop-in as if it were in its folder already.
 
-What is checked has the name of a temporary file, and the folder still has the file's last version.
-That version must not count beside the new one, and faults that the folder has anyway must not keep
-a good drop-in out: two broken files could never be mended one after the other.
+Config management checks a file before it installs the file. The drop-in has the name of a temporary file
+then, and the folder still has its last version, which must not count beside the new one. Faults that the
+folder has anyway must not keep a good drop-in out, because two broken files could otherwise never be mended
+one after the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,12 @@ from supervisor.config.settings import Config
 
 @dataclass(frozen=True, slots=True)
 class DropIn:
-    """A file and the folder that it is for; ``name``: what it will be called there, if that is known."""
+    """A file that is to be installed.
+
+    file: where the file is now.
+    folder: where the file will be installed.
+    name: the file's name in the folder. None: unknown.
+    """
 
     file: Path
     folder: Path
@@ -27,10 +32,11 @@ class DropIn:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A drop-in without a fault. ``replaces``: the file of the folder that it was taken to replace.
+    """A drop-in without a fault.
 
-    ``config`` is None when the folder cannot be used all the same, for what is wrong elsewhere in it:
-    ``standing`` says what.
+    config: the folder with the drop-in. None: the folder cannot be used, because of faults elsewhere in it.
+    replaces: the file of the folder that the drop-in was taken to replace. None: it is new there.
+    standing: the faults elsewhere in the folder.
     """
 
     config: Config | None
@@ -39,7 +45,7 @@ class Placed:
 
 
 def load(given: DropIn, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Placed:
-    """The folder with the drop-in in its place. Raises ConfigError with every fault that is the drop-in's."""
+    """Load the folder with the drop-in in its place. Raises ConfigError with every fault of the drop-in."""
     try:
         present = files.drop_ins(given.folder)
     except files.CannotRead as error:
@@ -67,16 +73,17 @@ def _problems(
 
 
 def _in_place(given: DropIn, present: Sequence[Path], replaces: Path | None) -> list[Path]:
-    """All files in the order of the names that they will have."""
+    """Return all files in the order of the names that they will have."""
     name = replaces.name if replaces is not None else given.name or given.file.name
     others = [(file.name, file) for file in present if file != replaces]
     return [file for _, file in sorted([*others, (name, given.file)])]
 
 
 def _replaced(given: DropIn, present: Sequence[Path]) -> Path | None:
-    """The file of this name; with no name told, the one that says most of what the drop-in says.
+    """Return the file of the drop-in's name; where no name is given, the file that declares most of what the
+    drop-in declares; None: there is no such file.
 
-    Two files cannot both say it, so what the drop-in shares with a second one stays a fault.
+    Two files cannot declare the same, so what the drop-in shares with a second file stays a fault.
     """
     for file in present:
         if file.name == (given.name or given.file.name):
@@ -90,7 +97,7 @@ def _replaced(given: DropIn, present: Sequence[Path]) -> Path | None:
 
 
 def _claims(file: Path) -> set[tuple[str, str]]:
-    """What no other file may say: sections, names, keys."""
+    """Return what no other file may declare: sections, names, keys."""
     data = files.read(file, Report(Places(str(file)))).data
     claims = {("section", section) for section in data if section not in SECTIONS}
     for _, name, item in items_of(data):

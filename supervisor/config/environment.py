@@ -1,8 +1,8 @@
-"""``${NAME}`` in the few texts of a file that may use the environment.
+"""Fills in ``${NAME}`` in the few texts of a file that may use the environment.
 
-The result is always text and never looked at again: a variable cannot bring in YAML, another
-variable or a second value. ``shell`` and ``exec`` are never touched, for there ``$`` is the
-shell's. No message shows what a variable holds.
+The result is always text and is never expanded again: a variable cannot bring in YAML, another variable or
+a second value. ``shell`` and ``exec`` are never touched, because ``$`` is the shell's there. No message shows
+what a variable holds.
 """
 
 import re
@@ -20,22 +20,22 @@ _UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")  # surrogates: byt
 
 
 class CannotFill(Exception):
-    """A text refers to what cannot be filled in; the message says why, and the remedy."""
+    """A reference in a text cannot be filled in; the message says why, and the remedy."""
 
 
 class Variables:
-    """The environment and the host's name; HOSTNAME is always the latter."""
+    """The variables of the environment. HOSTNAME is always the host's name."""
 
     def __init__(self, environ: Mapping[str, str], hostname: str) -> None:
         self._values = {**environ, "HOSTNAME": hostname}
         self._chars_left = FILLED_CHARS_MAX
 
     def fill(self, text: str) -> str:
-        """``text`` with every reference filled in. Raises CannotFill."""
+        """Return ``text`` with every reference filled in. Raises CannotFill."""
         return _REFERENCE.sub(self._value, text) if "$" in text else text
 
     def refers_to_unset(self, value: Any) -> bool:
-        """Whether a text in this value refers to a variable that is not there."""
+        """Return whether a text in this value refers to a variable that is not set."""
         if isinstance(value, dict):
             value = list(value.values())
         if isinstance(value, list):
@@ -62,8 +62,8 @@ class Variables:
 
 
 def secret_variables(data: dict[str, Any]) -> frozenset[str]:
-    """The variables that Consul's token, or the URL or a header of a webhook, is filled from: hooks must
-    not inherit them. Not the host's name, which is no secret."""
+    """Return the variables that Consul's token, or the URL or a header of a webhook, is filled from. Hooks
+    must not inherit these variables. HOSTNAME is not among them, because the host's name is no secret."""
     section = data.get("consul")
     texts = [section.get("token")] if isinstance(section, dict) else []
     for hook in (hook for _, hook in hooks_of(data) if isinstance(hook, dict)):
@@ -76,7 +76,7 @@ def secret_variables(data: dict[str, Any]) -> frozenset[str]:
 def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
     """Fill in the texts of ``consul``, of keys, values, names of sessions and webhooks, in place.
 
-    Nothing has checked ``data`` yet: what has not the expected shape is left for the schema to refuse.
+    ``data`` is not validated yet: the schema refuses later what has another shape than expected.
     """
     filler = _Filler(variables, report)
     filler.members(data, (), ("consul",))
@@ -89,8 +89,8 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
 
 
 def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> None:
-    """What is filled in from a variable that is not there, and neither says how Consul is reached nor
-    where the item ``asked`` is, in place."""
+    """Remove, in place, each text that refers to an unset variable, except texts that say how to reach Consul
+    or where the item ``asked`` is."""
 
     def leave_out(mapping: Any, names: tuple[str, ...]) -> None:
         for name in names if isinstance(mapping, dict) else ():

@@ -1,8 +1,8 @@
-"""The files of a configuration as one tree: a file, or a directory's files merged.
+"""Reads the files of a configuration as one tree: a file, or a directory's files merged.
 
-A directory is read in the drop-in style of config management: its ``*.yml`` and ``*.yaml`` in the
-order of their names, hidden ones left out. Elections and semaphores are united; any other top-level
-key may stand in one file only. Reads regular files alone and never more than the limits below.
+A directory is read in the drop-in style of config management: its ``*.yml`` and ``*.yaml`` in the order of
+their names, without hidden files. Elections and semaphores of all files are united; any other top-level key
+may be in one file only. Only regular files are read, and never more than the limits below.
 """
 
 import stat
@@ -22,7 +22,12 @@ FILES_MAX = 512  # of a directory; one drop-in an application
 
 @dataclass(slots=True)
 class Source:
-    """All files together; ``complete`` when each of them could be read to its end."""
+    """The content of all files together.
+
+    places: where each key and value is.
+    ambiguous: the paths of scalars that some readers of YAML do not take for text.
+    complete: whether each file could be read to its end.
+    """
 
     places: Places
     data: dict[str, Any] = field(default_factory=dict)
@@ -31,9 +36,9 @@ class Source:
 
 
 def read(path: Path, report: Report, files: Sequence[Path] | None = None) -> Source:
-    """Read a file or a directory; whatever is wrong goes to the report, whose places are filled.
+    """Read a file or a directory, report every problem, and fill the places of the report.
 
-    ``files``: of a directory these instead of those that stand in it.
+    ``files``: read these files of a directory instead of those that are in it.
     """
     source = Source(report.places)
     budget_bytes = FILES_BYTES_MAX
@@ -64,7 +69,7 @@ def _refuse(source: Source, file: Path, error: CannotRead, report: Report) -> No
 
 
 def texts(path: Path) -> Iterator[str]:
-    """What stands there, whether or not it is YAML; nothing of what cannot be read."""
+    """Yield the text of each file at ``path`` that can be read, whether or not it is YAML."""
     with suppress(CannotRead):
         for file in _files(path):
             with suppress(CannotRead):
@@ -72,7 +77,7 @@ def texts(path: Path) -> Iterator[str]:
 
 
 def drop_ins(folder: Path) -> list[Path]:
-    """The files of a directory that count, in the order of their names. Raises CannotRead."""
+    """Return the files of a directory that count, in the order of their names. Raises CannotRead."""
     try:
         return sorted(file for file in folder.iterdir() if is_drop_in(file.name))
     except (OSError, ValueError) as error:
@@ -80,7 +85,7 @@ def drop_ins(folder: Path) -> list[Path]:
 
 
 def is_drop_in(name: str) -> bool:
-    """Whether a file of this name counts in a directory."""
+    """Return whether a file of this name counts in a directory."""
     return name.endswith((".yml", ".yaml")) and not name.startswith(".")
 
 
@@ -127,7 +132,7 @@ def _decoded(file: Path, content: bytes, report: Report) -> str:
 
 
 def _merge(source: Source, tree: Tree, report: Report) -> None:
-    """Add one file's tree; of two that say the same the first counts."""
+    """Add the tree of one file. Where two files set the same key, the first file counts."""
     if not isinstance(tree.value, dict):
         source.complete = False
         what = "is empty" if tree.value is None else "holds no mapping"
@@ -171,5 +176,5 @@ def _adopt(places: Places, others: Places) -> None:
 
 
 def _why(error: Exception) -> str:
-    """The system's own words; ValueError is a path that no file can have."""
+    """Return the operating system's reason. A ValueError means a path that no file can have."""
     return (error.strerror if isinstance(error, OSError) else None) or "no such file can be"

@@ -1,7 +1,7 @@
-"""Where the daemon listens over TCP: a literal address and a port.
+"""Resolves where the daemon listens over TCP: a literal address and a port.
 
-A name is refused: it would have to be resolved at the start, by a resolver that may be down or say
-something else tomorrow, and who may read the status must be plain from the file.
+A host name is refused: the daemon would have to resolve the name at its start, by a resolver that may be
+down or answer differently tomorrow, and the file must show plainly who may read the status.
 """
 
 import ipaddress
@@ -17,7 +17,8 @@ _PATH = ("http", "listen")
 
 
 def resolve(section: dict[str, Any] | None, report: Report) -> HttpSettings | None:
-    """The settings of the section ``http`` that the schema has seen; None: there is none, or a fault."""
+    """Return the settings of a section ``http`` that the schema has accepted; None: there is no section, or
+    its address cannot be used, which is reported."""
     if section is None:
         return None
     match = _LISTEN.fullmatch(section["listen"])

@@ -1,7 +1,7 @@
-"""Texts that are taken as they stand: ``${`` in one of them is a mistake, because nobody fills it in.
+"""Refuses ``${`` in texts that are used literally, because nothing would fill in the reference there.
 
-A shell reads ``shell``, and may read an argument of ``exec`` (``[sh, -c, 'echo ${X}']``), so those are left
-alone. No shell reads the program of ``exec``, a folder or the value of a variable.
+A shell reads ``shell``, and may read an argument of ``exec`` (``[sh, -c, 'echo ${X}']``), so those texts may
+hold ``${``. No shell reads the program of ``exec``, a folder or the value of a variable.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _REMEDIES = {
 def refuse_references(data: dict[str, Any], report: Report) -> None:
     """Refuse each ``${`` where nothing is filled in and no shell reads the text, with the remedy.
 
-    Nothing has checked ``data`` yet: what has not the expected shape is left for the schema to refuse.
+    ``data`` is not validated yet: the schema refuses later what has another shape than expected.
     """
     for path, text, remedy in _texts(data):
         if isinstance(text, str) and _REFERENCE in text:
@@ -34,7 +34,7 @@ _Text = tuple[KeyPath, Any, str]
 
 
 def _texts(data: dict[str, Any]) -> Iterator[_Text]:
-    """Each text with its place and the remedy."""
+    """Yield each literal text with its path and the remedy."""
     for key in ("state_dir", "control_socket"):
         yield (key,), data.get(key), _REMEDIES[key]
     defaults = _mapping(data.get("defaults"))

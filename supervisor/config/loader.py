@@ -1,7 +1,7 @@
-"""From a path to a Config, or to every reason why there is none.
+"""Loads a configuration: the steps from a path to a Config, or to every reason why there is none.
 
-Each step leaves what it cannot use to the report and goes on, so that one run shows everything;
-what one step has refused is spared the later ones, which would only say it again.
+Each step reports what it cannot use and goes on, so that one run shows every problem. Later steps skip what
+an earlier step has refused, because they would only refuse it again.
 """
 
 import re
@@ -31,10 +31,10 @@ def load(
     *,
     asked: str | None = None,
 ) -> Config:
-    """The configuration at ``path``, after the schema ``document``. Raises ConfigError.
+    """Load the configuration at ``path`` by the schema ``document``. Raises ConfigError.
 
-    ``files``: of a directory these instead of those that stand in it. ``asked``: it is for a
-    question to Consul about this item, which needs none of the variables that do not say where it is.
+    files: read these files of a directory instead of those that are in it.
+    asked: load for a query about this item, which needs only the variables that say where the item is.
     """
     report = Report(Places(str(path)))
     defaults = Defaults(document)
@@ -85,8 +85,8 @@ def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> Non
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
-    """Where records may be, of a file that may have any fault: each folder that it seems to name, else
-    the one that would do without."""
+    """Return where records may be, for a file that may have any fault: each folder that the file seems to
+    name as state_dir, else the default."""
     given = config_files.read(path, Report(Places(str(path)))).data.get("state_dir")
     named = [given] if isinstance(given, str) else []
     for text in config_files.texts(path):
@@ -96,12 +96,12 @@ def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, An
     return tuple(dict.fromkeys(usable)) or (state_dir({}, default, environ),)
 
 
-# At the begin of a line, or quoted as in JSON: nowhere else, or a hook's text could name a folder.
+# At the beginning of a line, or quoted as in JSON; nowhere else, because a hook's text could name a folder.
 _STATE_DIR = re.compile(r"""(?m)(?:^["']?state_dir["']?|[{,]\s*"state_dir")\s*:\s*["']?(/[^"',}#\s]*)""")
 
 
 def _valid_part(data: dict[str, Any], report: Report) -> dict[str, Any]:
-    """The sections and items that nothing speaks against; no item without valid defaults."""
+    """Return the sections and items that have no problem so far; no items where ``defaults`` has one."""
     valid = {key: section for key, section in data.items() if not report.broken(key)}
     for section in SECTIONS:
         items: dict[str, Any] = {} if report.broken("defaults") else data.get(section, {})

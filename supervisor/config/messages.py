@@ -1,6 +1,6 @@
-"""What the validator found, in plain words: what cannot be, and the remedy.
+"""Turns each deviation that the validator found into a message: what cannot be, and the remedy.
 
-A value is quoted only where it cannot be a secret: a choice of few words, a duration, a name.
+A message quotes a value only where the value cannot be a secret: a choice of few words, a duration, a name.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,20 +16,34 @@ _QUOTABLE_TITLES = ("duration", "name")
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Where ``value``, at ``path``, is not what the schema's ``keyword`` demands of it."""
+    """A value that is not what a keyword of the schema demands.
+
+    path: where the value is in the configuration.
+    value: the value itself.
+    keyword: the keyword, such as ``pattern``.
+    demand: what the keyword demands.
+    rule: the object of the schema that has the keyword.
+    rule_path: how the validator came to the keyword.
+    detail: the message of the validator.
+    """
 
     path: KeyPath
     value: Any
     keyword: str
-    demand: Any  # what the keyword says
-    rule: dict[str, Any]  # the schema object in which the keyword stands
-    rule_path: KeyPath  # how the validator came to it
+    demand: Any
+    rule: dict[str, Any]
+    rule_path: KeyPath
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: with the value at ``path``, or with its key being there at all."""
+    """One thing that is wrong with a value.
+
+    path: where the value is.
+    message: what cannot be, and the remedy.
+    at_key: whether the key itself is wrong, whatever its value.
+    """
 
     path: KeyPath
     message: str
@@ -37,7 +51,7 @@ class Finding:
 
 
 def findings(found: Deviation, definitions: dict[str, Any]) -> Iterator[Finding]:
-    """What one deviation means to a person; nothing when another says it better."""
+    """Yield what one deviation means to an operator; nothing where another deviation says it better."""
     path = found.path
     if found.keyword == "additionalProperties":
         yield from _unknown_keys(found, path, definitions)
@@ -55,7 +69,7 @@ def findings(found: Deviation, definitions: dict[str, Any]) -> Iterator[Finding]
 
 
 def _excluded(found: Deviation) -> str:
-    """A key that may not stand there: not yet, or not beside another key of its mapping."""
+    """Return why a key may not be there: not in this version, or not beside another key of its mapping."""
     if not found.rule.get("x-available", True):
         return "cannot be used: not available in this version, remove it"
     rule = found.rule_path

@@ -1,6 +1,6 @@
-"""What is wrong with a configuration, and where: values that say it, and their collector.
+"""The problems of a configuration with their places, and the report that collects them.
 
-A message says what cannot be and the remedy. It must never show a value that may be a secret: not
+A message says what cannot be, and the remedy. A message must never show a value that may be a secret: not
 a token, not a header, not a URL, nothing that was filled in from the environment.
 """
 
@@ -25,7 +25,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Section, name and value of each item, of data that may have any fault."""
+    """Yield section, name and value of each item of data that may have any fault."""
     for section in SECTIONS:
         items = data.get(section)
         for name, item in items.items() if isinstance(items, dict) else ():
@@ -33,7 +33,7 @@ def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def hooks_of(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
-    """Path and value of each hook in a list of hooks, of data that may have any fault."""
+    """Yield path and value of each hook in the lists of hooks of data that may have any fault."""
     for section, name, item in items_of(data):
         for list_name in HOOK_LISTS if isinstance(item, dict) else ():
             hooks = item.get(list_name)
@@ -49,13 +49,13 @@ class Place(NamedTuple):
     column: int
 
     def __str__(self) -> str:
-        """As compilers write it, for editors to jump to."""
+        """Format the place as compilers do, so that editors can jump to it."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong, for the person who must mend it."""
+    """One thing that is wrong, as the operator reads it."""
 
     file: str
     line: int
@@ -65,13 +65,13 @@ class Problem:
 
     @property
     def remedy(self) -> str:
-        """The message's last part: what to do, or why it cannot be; blank when it has only one part."""
+        """The message's last part: what to do, or why the value is refused; blank where there is one part."""
         plain = _ASIDE.sub(lambda aside: "." * len(aside[0]), self.message)
         _, separator, last = plain.rpartition(": ")
         return self.message[len(plain) - len(last) :] if separator else ""
 
     def __str__(self) -> str:
-        """``consul.yaml:12:7: elections.namenode.on_lose[0].timeout: cannot ...: ...``."""
+        """Format the problem: ``c.yaml:12:7: elections.namenode.on_lose[0].timeout: cannot ...: ...``."""
         place = Place(self.file, self.line, self.column)
         return ": ".join(part for part in (str(place), self.path, self.message) if part)
 
@@ -87,7 +87,7 @@ class ConfigError(OperatorError):
 
 
 class Places:
-    """Where keys and values stand. What has no place of its own has that of what it is in."""
+    """The places of keys and values. A value without a place of its own has the place of what contains it."""
 
     def __init__(self, root: str) -> None:
         self.root = Place(root, 0, 0)
@@ -95,13 +95,13 @@ class Places:
         self.values: dict[KeyPath, Place] = {}
 
     def of_value(self, path: KeyPath) -> Place:
-        """The place of a value; of the key before it if it is a mapping or a list."""
+        """Return the place of a value; for a mapping or a list the place of its key."""
         while path and path not in self.values:
             path = path[:-1]
         return self.values.get(path, self.root)
 
     def of_key(self, path: KeyPath) -> Place:
-        """The place of a key."""
+        """Return the place of a key."""
         return self.keys.get(path) or self.of_value(path)
 
 
@@ -115,26 +115,26 @@ class Report:
         self._broken: set[KeyPath] = set()
 
     def refuse(self, path: KeyPath, message: str) -> None:
-        """The value at ``path`` cannot be used."""
+        """Report that the value at ``path`` cannot be used. Raises ConfigError at the limit."""
         self.refuse_at(self.places.of_value(path), path, message)
 
     def refuse_key(self, path: KeyPath, message: str) -> None:
-        """The key at ``path`` cannot stand there, whatever its value."""
+        """Report that the key at ``path`` cannot be there at all. Raises ConfigError at the limit."""
         self.refuse_at(self.places.of_key(path), path, message)
 
     def refuse_at(self, place: Place, path: KeyPath, message: str) -> None:
-        """As ``refuse``, for a place that ``places`` does not know. Raises ConfigError at the limit."""
+        """Report a problem at a place that ``places`` does not know. Raises ConfigError at the limit."""
         self.problems.append(Problem(*place, dotted(path), message))
         self._broken.update(path[:length] for length in range(len(path) + 1))
         if len(self.problems) >= PROBLEMS_MAX:
             self.raise_if_any()
 
     def warn(self, path: KeyPath, message: str) -> None:
-        """The value at ``path`` can be used, and the operator should know what follows from it."""
+        """Report a consequence, which the operator should know, of the value at ``path``."""
         self.warnings.append(Problem(*self.places.of_value(path), dotted(path), message))
 
     def broken(self, *path: str | int) -> bool:
-        """Whether there is a problem at ``path`` or below it."""
+        """Return whether there is a problem at ``path`` or below it."""
         return path in self._broken
 
     def raise_if_any(self) -> None:
@@ -144,7 +144,7 @@ class Report:
 
 
 def dotted(path: KeyPath) -> str:
-    """A path as people write it: ``elections.namenode.on_lose[0].timeout``."""
+    """Format a path as operators write it: ``elections.namenode.on_lose[0].timeout``."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -157,14 +157,14 @@ def dotted(path: KeyPath) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text of the file within a message: one line, bounded, unprintable characters escaped."""
+    """Quote a text of the file for a message: one line, bounded, unprintable characters escaped."""
     shown = text if len(text) <= QUOTED_CHARS_MAX else text[:QUOTED_CHARS_MAX] + "..."
     escaped = shown.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in escaped) + '"'
 
 
 def nearest(name: str, known: list[str]) -> str | None:
-    """The known name that ``name`` was probably meant to be."""
+    """Return the known name that ``name`` was probably meant to be; None: no known name is similar."""
     import difflib  # only a file with an error pays for it
 
     matches = difflib.get_close_matches(name[:QUOTED_CHARS_MAX], known, n=1, cutoff=0.65)

@@ -1,6 +1,6 @@
 """The JSON Schema of the configuration: the one source of names, types, bounds and defaults.
 
-It is read from the package's data, and it is the same file that editors complete from.
+The schema is part of the package's data, and editors complete from the same file.
 """
 
 import json
@@ -11,12 +11,12 @@ _FILE = Path(__file__).parents[1] / "schemas" / "config.schema.json"
 
 
 def text() -> str:
-    """The schema as it is shipped."""
+    """Return the text of the schema as it is shipped."""
     return _FILE.read_text(encoding="utf-8")
 
 
 def document() -> dict[str, Any]:
-    """The schema as values."""
+    """Return the schema as plain values."""
     loaded: dict[str, Any] = json.loads(text())
     return loaded
 
@@ -28,13 +28,13 @@ class Defaults:
         self._definitions = document["$defs"]
 
     def of(self, definition: str) -> dict[str, Any]:
-        """The default of every property of a definition that has one."""
+        """Return the default of each property of a definition, by name, where the property has one."""
         properties = self._definitions[definition]["properties"].items()
         resolved = ((name, self._resolved(rule)) for name, rule in properties)
         return {name: rule["default"] for name, rule in resolved if "default" in rule}
 
     def _resolved(self, rule: dict[str, Any]) -> dict[str, Any]:
-        """A rule with what its $ref says; what stands beside a $ref comes first."""
+        """Return a rule merged with the definition that its $ref names; keywords beside the $ref win."""
         while "$ref" in rule:
             target = self._definitions[rule["$ref"].removeprefix("#/$defs/")]
             rule = {**target, **{key: value for key, value in rule.items() if key != "$ref"}}

@@ -1,4 +1,4 @@
-"""What in a configuration deviates from its schema, as jsonschema finds it.
+"""Finds, by jsonschema, what in a configuration deviates from its schema.
 
 Two keywords are ours, ``durationMinimum`` and ``durationMaximum``; a ``pattern`` must match the
 whole text, because Python's ``$`` would let a newline pass; ``dependentRequired`` points at the key.
@@ -17,7 +17,7 @@ _OF_ENTRIES = ("properties", "additionalProperties", "propertyNames", "items", "
 
 
 def deviations(data: Any, document: dict[str, Any]) -> Iterator[Deviation]:
-    """Everything in ``data`` that the schema ``document`` does not allow."""
+    """Yield everything in ``data`` that the schema ``document`` does not allow."""
     return map(_deviation, _validator()(document).iter_errors(data))
 
 
@@ -35,7 +35,7 @@ def _deviation(error: Any) -> Deviation:
 
 @cache
 def _validator() -> Any:
-    """Make the class of validators; jsonschema is imported by the first file that is validated."""
+    """Return our class of validators. The first file that is validated imports jsonschema."""
     from jsonschema.validators import Draft202012Validator, extend
 
     known = Draft202012Validator.VALIDATORS
@@ -48,8 +48,8 @@ def _validator() -> Any:
 
 
 def _unless_too_many(keyword: Any) -> Any:
-    """Say nothing of the entries where there are more than may be: a person takes some away first, and
-    nobody waits until each of them is looked at."""
+    """Return the keyword without deviations of entries where there are too many of them: an operator first
+    has to remove some, and validating thousands takes seconds."""
 
     def errors(validator: Any, demand: Any, instance: Any, rule: Any) -> Iterator[Any]:
         if not _has_too_many(instance, rule):
@@ -59,7 +59,7 @@ def _unless_too_many(keyword: Any) -> Any:
 
 
 def _has_too_many(value: Any, rule: dict[str, Any]) -> bool:
-    """Whether a list or mapping has more entries than ``rule`` allows."""
+    """Return whether a list or mapping has more entries than ``rule`` allows."""
     if not isinstance(value, list | dict):
         return False
     most = rule.get("maxItems" if isinstance(value, list) else "maxProperties")
@@ -67,7 +67,7 @@ def _has_too_many(value: Any, rule: dict[str, Any]) -> bool:
 
 
 def _of_text(allows: Callable[[str, str], bool]) -> Any:
-    """A keyword that looks at one text, as jsonschema wants it."""
+    """Return a keyword of jsonschema that looks at one text."""
     from jsonschema.exceptions import ValidationError
 
     def errors(_: Any, demand: str, instance: Any, __: Any) -> Iterator[ValidationError]:
@@ -82,7 +82,7 @@ def _matches(text: str, pattern: str) -> bool:
 
 
 def _lasts(text: str, holds: Callable[[float], bool]) -> bool:
-    """Whether this holds of a duration; what is none is refused by its pattern."""
+    """Return whether ``holds`` is true of a duration; true for other texts, which their pattern refuses."""
     try:
         return holds(parse_duration(text))
     except ValueError:
@@ -97,7 +97,7 @@ _OF_TEXT: dict[str, Callable[[str, str], bool]] = {
 
 
 def _dependent_required(_: Any, rules: Any, instance: Any, __: Any) -> Iterator[Any]:
-    """At the key that lacks its companion; the companion's name is the message."""
+    """Yield an error at each key that lacks a companion; its message is the companion's name."""
     from jsonschema.exceptions import ValidationError
 
     for key in rules.keys() & instance.keys() if isinstance(instance, dict) else ():

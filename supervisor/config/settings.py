@@ -1,4 +1,4 @@
-"""What the file asks for beside its elections (those are ``supervisor.core.settings``)."""
+"""The settings of a configuration beside those of its items, which are ``supervisor.core.settings``."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,10 +9,14 @@ from supervisor.core.settings import ItemSettings, Tls
 
 @dataclass(frozen=True, slots=True)
 class ConsulSettings:
-    """How Consul is reached. ``address`` is ``http(s)://HOST[:PORT]`` or ``unix:///PATH``.
+    """How to reach Consul.
 
-    At most one of ``token`` and ``token_file`` is set. ``http_auth``: ``USER`` or ``USER:PASSWORD``, for a
-    proxy in front of Consul.
+    address: ``http(s)://HOST[:PORT]`` or ``unix:///PATH``.
+    token: the ACL token. None: no token, or ``token_file`` is set.
+    token_file: the file that holds the token and is followed when it changes.
+    datacenter, namespace, partition: sent with each request. None: Consul's default.
+    tls: how Consul is verified, and how the supervisor identifies itself.
+    http_auth: ``USER`` or ``USER:PASSWORD`` for a proxy in front of Consul.
     """
 
     address: str
@@ -27,7 +31,7 @@ class ConsulSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What is logged, and how."""
+    """What is logged, and in which format."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "console", "json"] = "auto"
@@ -35,9 +39,11 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
-    """Where commands reach the daemon. ``group``: whose members may, beside root and our own user.
+    """Where commands reach the daemon.
 
-    ``configured``: the file says where; otherwise the path is what systemd or the default says.
+    path: the unix socket.
+    group: the members of this group may send commands, beside root and the daemon's own user.
+    configured: whether the file names the socket; otherwise systemd or the default does.
     """
 
     path: str
@@ -47,8 +53,11 @@ class ControlSettings:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Where the daemon listens over TCP. ``host`` is a literal address, without brackets; ``port`` 0
-    is one that the system chooses."""
+    """Where the daemon listens over TCP.
+
+    host: a literal address, without brackets.
+    port: 0 lets the system choose a port.
+    """
 
     host: str
     port: int
@@ -59,11 +68,13 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A configuration without a fault; ``warnings`` are what its author should still know.
+    """A configuration without a fault.
 
-    ``withheld``: variables that hold secrets of ours, which hooks must not inherit. ``control``
-    None: no commands are taken, for there is no file to say from whom. ``http`` None: no TCP listener.
-    ``places``: where everything stands; None: nobody needs that any more.
+    warnings: what the operator should know although the configuration can be used.
+    withheld: variables that hold secrets of the supervisor, which hooks must not inherit.
+    control: None: the daemon takes no commands, because no file says who may send them.
+    http: None: the daemon does not listen over TCP.
+    places: where each key and value is in the files. None: not needed any more.
     """
 
     consul: ConsulSettings

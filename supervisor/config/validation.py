@@ -1,4 +1,4 @@
-"""A configuration against its schema: every deviation becomes a problem with its place."""
+"""Validates a configuration: every deviation from the schema becomes a problem with its place."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from supervisor.config.schema_errors import TOO_MANY, deviations
 def validate(data: dict[str, Any], document: dict[str, Any], report: Report) -> None:
     """Report everything in ``data`` that the schema ``document`` does not allow.
 
-    Raises ConfigError where something has too many entries: they were not looked at, so no later step can
-    use them.
+    Raises ConfigError where a list or mapping has too many entries: the entries were not validated, so no
+    later step can use them.
     """
     unseen = False
     for deviation in deviations(data, document):

@@ -1,10 +1,10 @@
-"""One file's YAML as plain values, with the place of every key and value.
+"""Reads the YAML of one file as plain values, with the place of every key and value.
 
 Only the harmless part of YAML is read: mappings with text keys, lists and scalars. Tags, anchors,
-aliases and merge keys are refused, depth and number are bounded, and no text is ever turned into
-something that its author may not have meant: a plain scalar is null, a boolean (``true`` or
-``false``), a JSON number, or text. What YAML 1.1 reads otherwise (``yes``, ``022``, ``22:22``, a
-date) is text, and remembered as *ambiguous*, for places where no type says that text is meant.
+aliases and merge keys are refused, and depth and number are bounded. No text is ever turned into something
+that its author may not have meant: a plain scalar is null, a boolean (``true`` or ``false``), a JSON number,
+or text. A scalar that YAML 1.1 reads otherwise (``yes``, ``022``, ``22:22``, a date) is read as text and
+noted as *ambiguous*: the cross-checks refuse it where no type of the schema says that text is meant.
 """
 
 import math
@@ -41,7 +41,11 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What one file says. ``ambiguous`` are the paths of plain scalars that others may not read as text."""
+    """The content of one file.
+
+    places: where each key and value is.
+    ambiguous: the paths of plain scalars that other readers of YAML may not read as text.
+    """
 
     value: Any
     places: Places
@@ -49,9 +53,9 @@ class Tree:
 
 
 def read_tree(file: str, text: str, report: Report) -> Tree:
-    """Read the only document of ``text``; what is wrong with it goes to the report.
+    """Read the only document of ``text`` and report every problem.
 
-    Raises Unreadable, with the reason in the report, when what follows cannot be understood.
+    Raises Unreadable, with the reason in the report, when the rest cannot be understood.
     """
     if found := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, found.start()) + 1
@@ -193,6 +197,6 @@ def _number(text: str) -> int | float | None:
 
 
 def _is_ambiguous(text: str) -> bool:
-    """Whether some reader of YAML takes this plain scalar for something other than text."""
+    """Return whether some reader of YAML takes this plain scalar for something other than text."""
     rules = yaml.SafeLoader.yaml_implicit_resolvers.get(text[0], [])
     return any(rule.match(text) for _, rule in rules) or bool(_AMBIGUOUS_IN_YAML_1_2.fullmatch(text))

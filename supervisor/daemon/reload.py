@@ -1,8 +1,7 @@
-"""The file, read again while the daemon runs: checked whole before anything changes.
+"""Reads the configuration again while the daemon runs, and checks all of it before anything changes.
 
-Says what of it the running process cannot follow: what it was started with, and shares with whoever
-finds it by that; and which settings of the process, beside its items, the file has changed. It changes
-nothing itself, and must never let a part of a file through.
+This module says which changes the running process cannot follow, and which settings of the process, beside
+its items, have changed. It changes nothing itself, and must never let a part of a configuration through.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -25,14 +24,22 @@ STOPPED = (
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What became of each item, by name, and a line for each changed setting of the process."""
+    """The result of a reload.
+
+    fates: what became of each item, by name.
+    process: a line for each changed setting of the process.
+    """
 
     effects: Mapping[str, ReloadEffect]
     process: tuple[str, ...]
 
 
 class CannotReload(Exception):
-    """Everything stays as it is. ``faulty``: that is the configuration's fault; ``lines``: all of them."""
+    """The reload is refused, and nothing changes.
+
+    faulty: whether the configuration is at fault.
+    lines: every fault of the configuration.
+    """
 
     def __init__(self, text: str, lines: tuple[str, ...] = (), *, faulty: bool = True) -> None:
         super().__init__(text)
@@ -41,7 +48,7 @@ class CannotReload(Exception):
 
 
 async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> Config:
-    """The configuration as it is now. Raises CannotReload."""
+    """Return the configuration as it is now. Raises CannotReload."""
     try:
         config = await load()
     except (NotLoaded, OSError) as error:
@@ -66,7 +73,7 @@ def _why(error: NotLoaded | OSError) -> str:
 
 
 def changes_of(running: Config, config: Config) -> Iterator[str]:
-    """Name each changed setting of the process with its old and new value, but for secrets."""
+    """Yield a line for each changed setting of the process, with old and new value unless it is a secret."""
     shown = (
         ("log.level", running.log.level, config.log.level),
         ("log.format", running.log.format, config.log.format),
@@ -81,7 +88,8 @@ def changes_of(running: Config, config: Config) -> Iterator[str]:
 
 
 def _fixed(running: Config, config: Config) -> Iterator[str]:
-    """How Consul is reached is part of what is on record; the others are where this process is found."""
+    """Yield each changed setting that a running process cannot follow: records depend on how Consul is
+    reached, and other programs find this process by the rest."""
     tokenless = (replace(each.consul, token=None, token_file=None) for each in (running, config))
     before, after = tokenless
     for name in ("address", "datacenter", "namespace", "partition", "tls"):

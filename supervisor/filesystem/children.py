@@ -28,12 +28,12 @@ class NoAnswer(OSError):
 
 
 class Child:
-    """A child that reads ``path``. ``pidfd`` can be read from when the child has ended; then ``wait`` is due,
-    and in any case ``close``."""
+    """A child that reads ``path``. When ``pidfd`` is readable, the child has ended and its owner calls
+    ``wait``. In any case the owner calls ``close``."""
 
     def __init__(self, path: str, start: Callable[[int, int], int]) -> None:
-        """``start`` begins the child, which writes its result to the first descriptor and what went wrong to
-        the second; it returns the process id.
+        """Start the child by ``start``, which returns its process id. The child writes its result to the
+        first descriptor that ``start`` gets, and what went wrong to the second.
 
         Raises OSError when no child can be started, and NoAnswer when too many hang already.
         """
@@ -57,17 +57,17 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Whether the child has ended."""
+        """Return whether the child has ended."""
         return self.within(0.0)
 
     def within(self, seconds: float) -> bool:
-        """Wait at most so long for the child's end; whether it has ended."""
+        """Wait at most ``seconds`` for the child's end; return whether it has ended."""
         poll = select.poll()
         poll.register(self.pidfd, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
 
     async def comes_to_end(self, within_s: float) -> bool:
-        """Wait at most so long for the child's end, while the loop goes on; whether it has ended."""
+        """Wait at most ``within_s`` for the child's end while the loop goes on; return whether it came."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self.pidfd, ended.set)
         try:
@@ -107,7 +107,7 @@ class Child:
 
 
 def _reap() -> None:
-    """Return the children that have ended by now."""
+    """Collect the exit of each killed child that has ended by now."""
     for pid in tuple(_unreaped):
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG)[0] == 0:

@@ -1,7 +1,6 @@
 """Durations as Go and Consul write them: ``500ms``, ``15s``, ``1h30m``. Never a bare number.
 
-Units are h, m, s and ms; the pattern stands in the schema, which has seen every text before it
-comes here.
+Units are h, m, s and ms. The schema's pattern has accepted every text of a configuration before it is parsed.
 """
 
 import re
@@ -12,14 +11,14 @@ _PLAIN_SECONDS_MAX = 120.0  # above it minutes read better
 
 
 def parse_duration(text: str) -> float:
-    """The seconds that ``text`` stands for; ValueError when it is no duration."""
+    """Return the seconds that ``text`` stands for. Raises ValueError when ``text`` is no duration."""
     if not text or _PART.sub("", text):
         raise ValueError("no duration")
     return sum(float(number) / _DIVISORS[unit] for number, unit in _PART.findall(text))
 
 
 def format_duration(length_s: float) -> str:
-    """The shortest usual text, to the hundredth of a second: ``0.5s``, ``21.5s``, ``2m10s``."""
+    """Return the shortest usual text, to the hundredth of a second: ``0.5s``, ``21.5s``, ``2m10s``."""
     if abs(length_s) < _PLAIN_SECONDS_MAX:
         return f"{length_s:.2f}".rstrip("0").rstrip(".") + "s"
     minutes, rest_s = divmod(round(length_s), 60)
