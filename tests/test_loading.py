@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.config import Config, ConfigError, load
+from supervisor.config import Config, ConfigError, load, schema_text
 from supervisor.daemon.loading import NotLoaded, load_in_child
 from supervisor.daemon.reload import CannotReload, read_again
 from supervisor.filesystem.children import NoAnswer
@@ -76,6 +76,12 @@ def test_it_is_refused_with_the_same_problems(file: Path) -> None:
     with pytest.raises(ConfigError) as there:
         in_child(partial(load, file, {}, "node1"))
     assert there.value.problems == here.value.problems and str(there.value) == str(here.value)
+
+
+def test_the_schema_is_that_of_the_running_version(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema_text()
+    monkeypatch.setattr(sys.modules["supervisor.config.schema"], "_FILE", file)
+    assert in_child(partial(load, file, {}, "node1")).items
 
 
 def test_the_loop_goes_on_meanwhile() -> None:

@@ -79,11 +79,13 @@ async def _load(path: Path, within_s: float) -> "Config":
 
     Raises NoAnswer, and what ``load_in_child`` raises.
     """
-    from supervisor.config import loader as loader  # the child must find it in memory, of our own version
+    from supervisor.config import loader as loader  # the child must find both in memory, of our own version
+    from supervisor.config import schema_text
     from supervisor.daemon.loading import load_in_child
     from supervisor.filesystem.reading import await_answer
 
     await_answer(str(path), within_s)
+    schema_text()
     return await load_in_child(partial(_load_here, path), path)
 
 

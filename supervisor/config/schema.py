@@ -4,14 +4,17 @@ The schema is part of the package's data, and editors complete from the same fil
 """
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 _FILE = Path(__file__).parents[1] / "schemas" / "config.schema.json"
 
 
+@cache
 def text() -> str:
-    """Return the text of the schema as it is shipped."""
+    """Return the text of the schema as it is shipped. The file is read once, so that a daemon goes by the
+    schema of its own version while the file is replaced."""
     return _FILE.read_text(encoding="utf-8")
 
 

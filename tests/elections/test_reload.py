@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -152,6 +153,31 @@ def test_a_bad_file_changes_nothing(scene: Scene, how: str) -> None:
     assert "timeout" in refused["why"]
     assert scene.calls("a") == ["acquire acquired"]
     assert scene.session_of("a")
+
+
+def rewrite_large(scene: Scene, node: Supervisor) -> None:
+    """Its file takes half a second to be read, and has another on_lose."""
+    changed = scene.item(node.folder.name, on_lose=[scene.hook(node.folder.name, "lose-new")])
+    observers = {f"{scene.name}-{number}": {"contend": False} for number in range(1000)}
+    node.rewrite(scene.config({scene.name: changed, **observers}))
+
+
+def test_a_stop_waits_for_no_file_that_is_being_read(scene: Scene) -> None:
+    a = scene.leader("a")
+    rewrite_large(scene, a)
+    a.signal(signal.SIGHUP)
+    assert a.stop() == 0
+    assert not a.lines("reloaded")
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+def test_reloads_that_come_together_are_answered_one_after_the_other(scene: Scene) -> None:
+    a = scene.leader("a")
+    rewrite(scene, a, on_lose=[scene.hook("a", "lose-new")])
+    with ThreadPoolExecutor() as threads:
+        replies = list(threads.map(reload, [a, a, a]))
+    assert sorted(replies) == [(0, ["nothing has changed"])] * 2 + [(0, [f"{scene.name}: changed"])]
+    assert scene.calls("a") == ["acquire acquired"]
 
 
 @pytest.mark.parametrize(
