@@ -33,10 +33,10 @@ def test_what_goes_on_keeps_nobody_waiting() -> None:
 
 def test_each_has_a_pace_of_its_own_and_those_that_share_a_question_one_phase() -> None:
     few, many = wanted_of(config(WATCHES_MAX)), wanted_of(config(2 * WATCHES_MAX))
-    assert {each.phase for each in few} == {None}
+    assert {each.read_offset for each in few} == {None}
     assert len({each.spread for each in many}) == len(many)
-    phases = [each.phase for each in many]
-    assert phases[0] is not None and 1 < len(set(phases)) <= WATCHES_MAX
+    offsets = [each.read_offset for each in many]
+    assert offsets[0] is not None and 1 < len(set(offsets)) <= WATCHES_MAX
 
 
 def test_an_exchange_is_told_once_whatever_becomes_of_it_after_its_answer() -> None:

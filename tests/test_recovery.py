@@ -126,7 +126,7 @@ def test_a_pause_is_kept_over_another_key() -> None:
 def test_a_pause_alone_fits_any_key() -> None:
     paused = Recorded(SETTINGS, ConsulSettings("http://c"), Record(paused=True), HERE)
     election = only(begun(replace(SETTINGS, key="other"), paused))
-    assert election.paused and election.role is Role.WAITING
+    assert election.paused and election.role is Role.PAUSED
 
 
 def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file_says() -> None:

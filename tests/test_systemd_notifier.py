@@ -7,14 +7,17 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from supervisor.core.actions import ReadKey, Role, RoleChanged
+from supervisor.core.actions import EMPTY_RECORD, ReadKey, Role, RoleChanged
 from supervisor.core.contender import Contender, new_contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, StopAsked, Tick, Unknown
+from supervisor.core.record import RecordKeeper
+from supervisor.core.session import Session
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.core.tenure import Phase, Tenure
 from supervisor.telemetry.systemd import (
@@ -32,9 +35,23 @@ from tests.support.supervisor import Supervisor, until
 TENURE = Tenure("session", 7, 3, 1, 0.0, b"", None)
 
 
+STOPPED = {"stopping": True, "session": Session(), "record_keeper": RecordKeeper(EMPTY_RECORD)}
+PARTS: dict[Role, dict[str, Any]] = {
+    Role.ACQUIRING: {"tenure": TENURE},
+    Role.HOLDING: {"tenure": replace(TENURE, phase=Phase.HOLDING)},
+    Role.LOSING: {"tenure": replace(TENURE, phase=Phase.LOSING)},
+    Role.STUCK: {"tenure": replace(TENURE, phase=Phase.STUCK)},
+    Role.PAUSED: {"paused": True},
+    Role.RESTING: {"rests_until": 60.0},
+    Role.STOPPED: STOPPED,
+}
+
+
 def contender(name: str, role: Role = Role.WAITING, *, contend: bool = True) -> Contender:
     settings = ElectionSettings(name, f"service/{name}", b"", SessionSettings(name), contend=contend)
-    return replace(new_contender(settings, spread=0.0, instance="i"), role=role)
+    made = replace(new_contender(settings, spread=0.0, instance="i"), **PARTS.get(role, {}))
+    assert made.role is role or not contend
+    return made
 
 
 def answered(name: str) -> Answered:
@@ -130,7 +147,7 @@ def test_stopping_is_told_and_ready_never_after_it(systemd: Systemd) -> None:
 
 def test_while_on_lose_runs_a_stop_is_given_time_with_every_beat(systemd: Systemd) -> None:
     """At once as well, for the unit may give less than a beat."""
-    losing = replace(contender("a", Role.LOSING), tenure=replace(TENURE, phase=Phase.LOSING))
+    losing = contender("a", Role.LOSING)
     watched = Watched(systemd.address, contender("a"))
     watched.turn(answered("a"))
     watched.node.by_name["a"] = losing

@@ -279,12 +279,12 @@ def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, .
     begin do so one after the other. ``going_on``: the names of those that do not."""
     prefixes = shared_prefixes(config)
     turns = count()
-    phases = {prefix: random.random() for prefix in sorted(set(prefixes.values()))}
+    offsets = {prefix: random.random() for prefix in sorted(set(prefixes.values()))}
     return tuple(
         Wanted(
             settings,
             spread=random.random(),
-            phase=phases.get(prefixes.get(settings.key, "")),
+            read_offset=offsets.get(prefixes.get(settings.key, "")),
             delay_s=0.0 if settings.name in going_on else START_SPACING_S * next(turns),
             unchecked=settings.contend,
         )

@@ -12,6 +12,7 @@ and this package. Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     lane.py             exchanges of one kind, one at a time
     throttle.py         how long requests wait while Consul takes no more of them
     jitter.py           when what is asked regularly is asked next, so that a fleet drifts apart
+    machine.py          what the state machines have in common: a table of what may follow what
     session.py          one Consul session: create, renew, acquire, release, destroy; forward only
     sequence.py         a list of hooks, one attempt at a time
     tenure.py           acquire -> on_acquire -> holding -> on_lose -> ended

@@ -7,6 +7,7 @@ says how a tenure and a session begin and end; ``core.reducer`` says what an eve
 """
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from supervisor.core import candidate_check as healths
@@ -36,18 +37,18 @@ STEADY_S = 600.0  # after so long as holder the next loss of our own making coun
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """``spread`` and ``phase`` are those of ``Wanted``: its own, so that neither a fleet nor one process
-    asks in step.
+    """``spread`` and ``read_offset`` are those of ``Wanted``: its own, so that neither a fleet nor one
+    process asks in step.
 
     ``silent``: the last renewal had no answer. ``altered``: in what the last session differed from the one
     that was asked for; blank: in nothing. ``own_losses``: losses of our own making in a row;
     no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
     ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
     put on record with the tenure not before ``offer_at``. ``rest_s``: the rest that follows this tenure,
-    because it steps down; ``rests_until``: until then no session is wanted.
+    because it steps down; ``rests_until``: until then no session is wanted, LONG_AGO: there is no rest.
     ``throttle``: how far Consul's rate limits hold us off.
     ``record_keeper``: what a crash of ours would not forget. ``noticed``: what the operator was told last;
-    ``told``: the role and its reason that log and status were told last.
+    ``reported``: the role and its reason that the newest ``RoleChanged`` has named.
     ``faults``: the hooks that cannot start on this machine; None: that is not known yet.
     ``told_faults``: those that the operator was told last.
     """
@@ -65,7 +66,6 @@ class Contender:
     altered: str = ""
     own_losses: int = 0
     rejoin_at: float = LONG_AGO
-    role: Role = Role.WAITING
     stopping: bool = False
     departing: bool = False
     next_settings: ItemSettings | None = None
@@ -75,11 +75,16 @@ class Contender:
     paused: bool = False
     record_keeper: RecordKeeper = RecordKeeper()
     noticed: str = ""
-    told: tuple[Role, str] = (Role.WAITING, "")
+    reported: tuple[Role, str] = (Role.WAITING, "")
     faults: tuple[Fault, ...] | None = ()
     told_faults: tuple[Fault, ...] = ()
-    phase: float | None = None
+    read_offset: float | None = None
     throttle: Throttle = Throttle()
+
+    @property
+    def role(self) -> Role:
+        """What this node is in the item now: see ``role_of``."""
+        return role_of(self)
 
     @property
     def terms(self) -> Terms:
@@ -113,16 +118,16 @@ class Contender:
         """When a session is renewed that was made, won with or renewed at this time."""
         every_s = self.renew_within_s
         due_at = at + (first_interval_s if first else next_interval_s)(every_s, self.spread)
-        return due_at if self.phase is None else align_to_tick(due_at, every_s)
+        return due_at if self.read_offset is None else align_to_tick(due_at, every_s)
 
     def read_after(self, contact: float, *, first: bool = False) -> float:
         """When a holder reads that had news of this time: after an interval, or where others' questions
         are asked together with its own, when the next of theirs is due."""
         interval_s = self.lease.interval_s
-        if self.phase is None:
+        if self.read_offset is None:
             return contact + (first_interval_s if first else next_interval_s)(interval_s, self.spread)
-        parts = math.floor(contact / interval_s - self.phase) + 1
-        together_at = (parts + self.phase) * interval_s
+        parts = math.floor(contact / interval_s - self.read_offset) + 1
+        together_at = (parts + self.read_offset) * interval_s
         return together_at if contact < together_at <= contact + interval_s else contact + interval_s
 
     @property
@@ -168,10 +173,10 @@ class Contender:
     @property
     def deadline(self) -> float:
         """When this contender wants a turn at the latest; every step at that time moves it on."""
-        if self.role is Role.STOPPED:
+        if has_finished(self):
             return NEVER
         times = [self.session.deadline, self.lock.deadline, self.record_keeper.deadline, self.health.deadline]
-        if self.role is Role.RESTING:
+        if self.rests_until != LONG_AGO:
             times.append(self.rests_until)
         if not self.stopping:
             times.append(self.change.deadline)
@@ -202,7 +207,6 @@ def new_contender(
     next_settings = None
     if tenure is not None and recorded is not None and recorded != settings:
         settings, next_settings = recorded, settings
-    role = Role.WAITING if settings.contend else Role.OBSERVER
     contender = Contender(
         settings=settings,
         next_settings=next_settings,
@@ -213,8 +217,7 @@ def new_contender(
         health=healths.new_health(settings),
         lock=_lock_of(settings),
         tenure=tenure,
-        role=role,
-        told=(role, ""),
+        reported=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
         paused=record.paused,
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
     )
@@ -236,7 +239,7 @@ def contender_of(
         wanted.settings, spread=wanted.spread, instance=instance, record=record, recorded=recorded, now=now
     )
     faults = None if wanted.unchecked and wanted.settings.contend else ()
-    contender = replace(contender, phase=wanted.phase, faults=faults)
+    contender = replace(contender, read_offset=wanted.read_offset, faults=faults)
     if not wanted.delay_s or record.step is not Step.NONE:
         return contender
     return asks_anew(replace(contender, rejoin_at=now + wanted.delay_s))
@@ -249,7 +252,7 @@ def inherits(heir: Contender, *, paused: bool, rejoin_at: float, rests_until: fl
 
 def asks_anew(contender: Contender) -> Contender:
     """Forget when a session was to be created: that follows from the contender as it is now."""
-    return want_session(replace(contender, session=Session(left=contender.session.left)), LONG_AGO)
+    return want_session(replace(contender, session=contender.session.not_wanted()), LONG_AGO)
 
 
 def _lock_of(settings: ItemSettings) -> Lock:
@@ -389,7 +392,7 @@ def give_back(contender: Contender, tenure: Tenure, now: float) -> Contender:
         return _wind_up(contender, tenure, now)
     if contender.last_try and contender.record_keeper.refused is not None:
         # Neither release nor record can be had: the session is left to its TTL.
-        return replace(contender, tenure=None, session=Session(left=tenure.session))
+        return replace(contender, tenure=None, session=contender.session.abandoned(tenure.session))
     return contender
 
 
@@ -400,7 +403,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     if tenure.held_at is not None and now - tenure.held_at >= STEADY_S:
         own_losses = 0
     if tenure.reason is Reason.STEP_DOWN:
-        rests_until = now + contender.rest_s
+        rests_until = now + contender.rest_s if contender.rest_s else LONG_AGO
     elif tenure.reason in OUR_OWN_MAKING:
         delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
@@ -449,3 +452,72 @@ def decline(contender: Contender, now: float) -> Contender:
     unfit_in_line = contender.lock.queues and session.verified and session.tried
     assert not unfit_in_line, "a contender that may not hold has left the line at once"
     return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
+
+
+# --- what this node is in the item ---------------------------------------------------------------
+
+ROLE_OF_PHASE: Mapping[Phase, Role] = {
+    Phase.ADOPTING: Role.ACQUIRING,
+    Phase.ACQUIRING: Role.ACQUIRING,
+    Phase.HOLDING: Role.HOLDING,
+    Phase.STOPPING: Role.LOSING,
+    Phase.LOSING: Role.LOSING,
+    Phase.LAST_RESORT: Role.LOSING,
+    Phase.LOST: Role.LOSING,
+    Phase.STUCK: Role.STUCK,
+}
+ROLES_WITHOUT_TENURE: tuple[tuple[Role, Callable[[Contender], bool]], ...] = (
+    (Role.OBSERVER, lambda contender: not contender.settings.contend),
+    (Role.PAUSED, lambda contender: contender.paused),
+    (Role.INELIGIBLE, lambda contender: not _is_eligible(contender)),
+    (Role.RESTING, lambda contender: contender.rests_until != LONG_AGO),
+    (Role.WAITING, lambda contender: True),
+)
+"""The first role whose condition is true is the contender's."""
+
+
+def role_of(contender: Contender) -> Role:
+    """Return what this node is in the item now, as status and log name it.
+
+    The role follows from the contender's parts: from the end of its work, from the phase of its tenure, or
+    without a tenure from what keeps it from contending. No field stores the role, so the role cannot
+    contradict the parts. ``Contender.reported`` remembers which role the newest ``RoleChanged`` has named,
+    because each change is reported once, and a loss not before its reason is known.
+    """
+    if has_finished(contender):
+        return Role.STOPPED
+    if contender.tenure is not None:
+        return ROLE_OF_PHASE[contender.tenure.phase]
+    return next(role for role, applies in ROLES_WITHOUT_TENURE if applies(contender))
+
+
+def has_finished(contender: Contender) -> bool:
+    """Return whether the contender has wound up: nothing runs, and nothing is left to be done."""
+    if not contender.stopping or not has_let_go(contender):
+        return False
+    return contender.change.idle and contender.health.idle and _may_be_forgotten(contender)
+
+
+def has_let_go(contender: Contender) -> bool:
+    """Return whether the contender owes nothing more to Consul or to a hook of its tenure.
+
+    A stuck contender can do nothing more. It keeps the lock while this process goes on.
+    """
+    if contender.tenure is not None:
+        return contender.tenure.phase is Phase.STUCK and not contender.departing
+    return contender.session.stage is Stage.ABSENT
+
+
+def record_of(contender: Contender) -> Record:
+    """Return what would have to be on record now."""
+    settings, paused = contender.settings, contender.paused
+    return records.record_of(contender.session, contender.tenure, settings, paused=paused)
+
+
+def _may_be_forgotten(contender: Contender) -> bool:
+    """Return whether nothing is left on record; a successor in this process waits for that."""
+    return contender.last_try or contender.record_keeper.kept == record_of(contender)
+
+
+def _is_eligible(contender: Contender) -> bool:
+    return contender.health.fit and not contender.ineligible and not contender.faults

@@ -8,8 +8,8 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from supervisor.core.actions import Action, Finished, Role
-from supervisor.core.contender import Contender, contender_of, inherits
+from supervisor.core.actions import Action, Finished
+from supervisor.core.contender import Contender, contender_of, has_finished, inherits
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
@@ -60,7 +60,7 @@ class Contenders:
     @property
     def stopped(self) -> bool:
         """Whether every contender has wound up."""
-        return all(contender.role is Role.STOPPED for contender in self.by_name.values())
+        return all(has_finished(contender) for contender in self.by_name.values())
 
     @property
     def waiting(self) -> dict[str, Contender]:

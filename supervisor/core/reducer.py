@@ -51,7 +51,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.lock.base import Lost, Observation, Ours
 from supervisor.core.record import REFUSED_RETRY_S, RecordKeeper
 from supervisor.core.session import Stage
-from supervisor.core.tenure import Phase, Tenure
+from supervisor.core.tenure import Tenure
 
 REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
 
@@ -86,7 +86,8 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
         case ConfigLoaded():
             raise AssertionError("Contenders alone takes in a file")
         case RecoverAsked():
-            return _recover(contender)
+            tenure = contender.tenure
+            return replace(contender, tenure=tenure and tenures.recover(tenure))
         case PauseAsked():
             return replace(contender, paused=True)
         case ResumeAsked():
@@ -133,13 +134,6 @@ def _resumed(contender: Contender, now: float) -> Contender:
     tenure = contender.tenure and contender.tenure.resumed(now)
     lock, session = contender.lock.resumed(now), contender.session.doubted(now)
     return replace(contender, tenure=tenure, lock=lock, session=session)
-
-
-def _recover(contender: Contender) -> Contender:
-    tenure = contender.tenure
-    if tenure is None or tenure.phase is not Phase.STUCK:
-        return contender
-    return replace(contender, tenure=replace(tenure, phase=Phase.LOST))
 
 
 # --- answers -------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from supervisor.core.actions import (
     Finished,
     NoticeChanged,
     PrepareWrite,
-    Record,
     Release,
     Request,
     Role,
@@ -23,9 +22,17 @@ from supervisor.core.actions import (
     Watch,
     WriteRecord,
 )
-from supervisor.core.contender import Contender, give_back, lease_by, want_session
+from supervisor.core.contender import (
+    Contender,
+    give_back,
+    has_finished,
+    has_let_go,
+    lease_by,
+    record_of,
+    want_session,
+)
 from supervisor.core.frozen import replace
-from supervisor.core.session import Session, Stage
+from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
 
 _Turn = tuple[Contender, tuple[Action, ...]]
@@ -42,8 +49,8 @@ def advance(contender: Contender, now: float) -> _Turn:
         contender, first = _advance_memory(contender, now)
         actions = (*first, *actions)
     if awaited and first:
-        contender, told = _tell_loss(contender, now)
-        return contender, (*actions, *told)
+        contender, reported = _report_loss(contender, now)
+        return contender, (*actions, *reported)
     for turn in _TURNS:
         if not (first and turn is _advance_memory):
             contender, begun = turn(contender, now)
@@ -62,7 +69,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
         all(may(tenure, lease, now) for lease in leases) for may in (tenures.is_adopted, tenures.goes_on)
     ):
         return ()
-    return (WriteRecord(settings.name, _truth(contender), settings),)
+    return (WriteRecord(settings.name, record_of(contender), settings),)
 
 
 def _awaits_record(contender: Contender) -> bool:
@@ -100,7 +107,7 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
     if contender.tenure is None and contender.stopping:
         session = contender.session.end(now, last_try=contender.last_try)
         if contender.departing and session.is_surely_over(contender.terms, now):
-            session = Session(left=session.id)
+            session = session.abandoned(session.id)
         contender = replace(contender, session=session)
     elif contender.tenure is None and contender.lock.queues and not contender.is_fit:
         contender = _out_of_line(contender, now)
@@ -169,7 +176,7 @@ def _advance_lock(contender: Contender, now: float) -> _Turn:
 def _advance_change(contender: Contender, now: float) -> _Turn:
     if not contender.stopping:
         change, actions = changes.advance(contender.change, contender.settings, now)
-    elif _wound_up(contender):
+    elif has_let_go(contender):
         change, actions = changes.stop(contender.change)
     else:
         return contender, ()
@@ -190,56 +197,42 @@ def _advance_health(contender: Contender, now: float) -> _Turn:
 def _advance_memory(contender: Contender, now: float) -> _Turn:
     """Last of what matters: where a rival may soon hold, no record delays on_lose."""
     record_keeper, begun = records.advance(
-        contender.record_keeper, _truth(contender), contender.settings, now
+        contender.record_keeper, record_of(contender), contender.settings, now
     )
     return replace(contender, record_keeper=record_keeper), begun
 
 
 def _advance_role(contender: Contender, now: float) -> _Turn:
-    tenure = contender.tenure
-    idle = contender.change.idle and contender.health.idle
-    finished = contender.stopping and _wound_up(contender) and idle and _may_be_forgotten(contender)
-    if finished:
-        role = Role.STOPPED
-    elif tenure is not None:
-        role = _ROLES[tenure.phase]
-    elif not contender.settings.contend:
-        role = Role.OBSERVER
-    elif contender.paused:
-        role = Role.PAUSED
-    else:
-        fit = contender.health.fit and not contender.ineligible and not contender.faults
-        standby = Role.RESTING if now < contender.rests_until else Role.WAITING
-        role = standby if fit else Role.INELIGIBLE
-    contender, actions = _tell_role(contender, role, now)
-    if finished and actions:
-        actions = (*actions, Finished(contender.settings.name, clean=tenure is None))
+    contender, actions = _report_role(contender, now)
+    if actions and has_finished(contender):
+        actions = (*actions, Finished(contender.settings.name, clean=contender.tenure is None))
     return contender, actions
 
 
-def _tell_role(contender: Contender, role: Role, now: float) -> _Turn:
-    """Tell a loss once, and once more when the reason becomes known later; wait while it may come soon."""
+def _report_role(contender: Contender, now: float) -> _Turn:
+    """Report a change of the role, and a loss once more when its reason becomes known later.
+
+    A loss whose reason may be known soon is not reported before.
+    """
     tenure = contender.tenure
-    told = (role, "" if tenure is None else str(tenure.reason))
-    if role is not contender.role:
-        contender = replace(contender, role=role)
-    if told == contender.told or (tenure is not None and tenure.awaits_reason(now)):
+    reported = (contender.role, "" if tenure is None else str(tenure.reason))
+    if reported == contender.reported or (tenure is not None and tenure.awaits_reason(now)):
         return contender, ()
-    became = RoleChanged(contender.settings.name, role)
+    changed = RoleChanged(contender.settings.name, contender.role)
     if tenure is not None:
         transition = tenures.transition_of(tenure)
-        became = RoleChanged(became.item, role, tenure.reason, tenure.session, tenure.token, transition)
-    return replace(contender, told=told), (became,)
+        changed = RoleChanged(
+            changed.item, changed.role, tenure.reason, tenure.session, tenure.token, transition
+        )
+    return replace(contender, reported=reported), (changed,)
 
 
-def _tell_loss(contender: Contender, now: float) -> _Turn:
-    """A tenure without hooks is over in the step in which it is lost: its reason is told all the same."""
-    if contender.role not in (Role.ACQUIRING, Role.HOLDING, Role.LOSING):
+def _report_loss(contender: Contender, now: float) -> _Turn:
+    """Report the reason of a tenure without hooks, which is over in the step in which it is lost."""
+    tenure, (reported, _) = contender.tenure, contender.reported
+    if tenure is None or tenure.believes or reported not in (Role.ACQUIRING, Role.HOLDING, Role.LOSING):
         return contender, ()
-    tenure = contender.tenure
-    if tenure is None or tenure.believes:
-        return contender, ()
-    return _tell_role(contender, _ROLES[tenure.phase], now)
+    return _report_role(contender, now)
 
 
 def _advance_notice(contender: Contender, now: float) -> _Turn:
@@ -269,32 +262,3 @@ _TURNS = (
     _advance_notice,
     _advance_faults,
 )
-_ROLES = {
-    Phase.ADOPTING: Role.ACQUIRING,
-    Phase.ACQUIRING: Role.ACQUIRING,
-    Phase.HOLDING: Role.HOLDING,
-    Phase.STOPPING: Role.LOSING,
-    Phase.LOSING: Role.LOSING,
-    Phase.LAST_RESORT: Role.LOSING,
-    Phase.LOST: Role.LOSING,
-    Phase.STUCK: Role.STUCK,
-}
-
-
-def _wound_up(contender: Contender) -> bool:
-    """Nothing is owed to Consul or to a hook of this tenure; stuck: nothing more can be done, but to
-    keep the lock while this process goes on."""
-    if contender.tenure is not None:
-        return contender.tenure.phase is Phase.STUCK and not contender.departing
-    return contender.session.stage is Stage.ABSENT
-
-
-def _may_be_forgotten(contender: Contender) -> bool:
-    """While this process goes on, a successor begins only when nothing is on record any more."""
-    return contender.last_try or contender.record_keeper.kept == _truth(contender)
-
-
-def _truth(contender: Contender) -> Record:
-    """What would have to be on record now."""
-    settings, paused = contender.settings, contender.paused
-    return records.record_of(contender.session, contender.tenure, settings, paused=paused)

@@ -9,8 +9,10 @@ no late acquire survives, closes the session's life. This module must never step
 never take silence for an answer.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from supervisor.core.actions import (
     Acquire,
@@ -35,6 +37,7 @@ from supervisor.core.events import (
 )
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machine import ImpossibleTransition
 from supervisor.core.settings import SessionSettings
 
 # A destroy right behind the release slows the next holder's acquire by 1 ms. And a contender that asks
@@ -55,6 +58,15 @@ class Stage(StrEnum):
     LIVE = "live"
     RELEASING = "releasing"
     DESTROYING = "destroying"
+
+
+TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
+    Stage.ABSENT: frozenset({Stage.CREATING}),
+    Stage.CREATING: frozenset({Stage.ABSENT, Stage.LIVE}),
+    Stage.LIVE: frozenset({Stage.RELEASING, Stage.DESTROYING, Stage.ABSENT}),
+    Stage.RELEASING: frozenset({Stage.DESTROYING, Stage.ABSENT}),
+    Stage.DESTROYING: frozenset({Stage.ABSENT}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +125,21 @@ class Session:
             return self
         return replace(self, write=self.write.at(at))
 
+    def not_wanted(self) -> "Session":
+        """Create no session for now: forget when one was wanted, and what became of the last create."""
+        assert self.stage is Stage.ABSENT, f"a session is {self.stage}"
+        return replace(NO_SESSION, left=self.left)
+
+    def abandoned(self, left: str) -> "Session":
+        """Send nothing more about the session; the next process, or Consul, ends the session ``left``."""
+        if self.stage is Stage.ABSENT:
+            return replace(NO_SESSION, left=left)
+        return become(self, Stage.ABSENT, left=left)
+
     def end(self, now: float, *, last_try: bool) -> "Session":
         """Give the session up: release what it may hold, then destroy it."""
         if self.stage is Stage.ABSENT:
-            return Session(left=self.left)
+            return self.not_wanted()
         since = min(self.ending_since, now)
         ended = replace(self, ending=True, ending_since=since, last_try=self.last_try or last_try)
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
@@ -174,6 +197,20 @@ class Session:
         return self.stage is Stage.RELEASING and self.write == Lane()
 
 
+NO_SESSION = Session()
+
+
+def become(session: Session, stage: Stage, **changes: Any) -> Session:
+    """Return the session in its next stage, with these changes of other fields.
+
+    An ABSENT session keeps nothing of the one before but what ``changes`` says. No other line of the core
+    sets the stage of a session, except that a process which starts takes up the one on record.
+    """
+    if stage not in TRANSITIONS[session.stage]:
+        raise ImpossibleTransition(f"a session does not go from {session.stage} to {stage}")
+    return replace(NO_SESSION if stage is Stage.ABSENT else session, stage=stage, **changes)
+
+
 def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Request | None]:
     """The next create or destroy if it is due."""
     if not session.write.ready(now):
@@ -181,7 +218,7 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
     match session.stage:
         case Stage.ABSENT:
             create = CreateSession(terms.item, now, terms.exchange_s, terms.settings)
-            return replace(session, stage=Stage.CREATING, write=session.write.begin(create)), create
+            return become(session, Stage.CREATING, write=session.write.begin(create)), create
         case Stage.DESTROYING:
             destroy = DestroySession(terms.item, now, terms.exchange_s, session.id)
             return replace(session, write=session.write.begin(destroy)), destroy
@@ -201,15 +238,16 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
     """The answer to a create, which tells the session's ID alone."""
     if isinstance(outcome, Created):
         renew = Lane(due_at=now)
-        live = replace(session, stage=Stage.LIVE, id=outcome.session, write=session.write.end(), renew=renew)
+        live = become(session, Stage.LIVE, id=outcome.session, write=session.write.end(), renew=renew)
         return _toward_end(live, now) if session.ending else live
     if session.ending:
-        return Session()
+        return become(session, Stage.ABSENT)
     if terms.settings.ttl_s is None and isinstance(outcome, Unknown):
         # It may have been applied, and no TTL will ever end that session.
-        return Session(write=Lane(due_at=now + max(CREATE_WITHOUT_TTL_RETRY_S, terms.retry_s)))
+        pause_s = max(CREATE_WITHOUT_TTL_RETRY_S, terms.retry_s)
+        return become(session, Stage.ABSENT, write=Lane(due_at=now + pause_s))
     pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
-    return Session(write=Lane(due_at=now + pause_s))
+    return become(session, Stage.ABSENT, write=Lane(due_at=now + pause_s))
 
 
 def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
@@ -232,7 +270,7 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         case Stage.RELEASING if answered or session.last_try:
             return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
         case Stage.DESTROYING if answered or session.last_try:
-            return Session(left="" if answered else session.id)
+            return become(session, Stage.ABSENT, left="" if answered else session.id)
         case _:
             return replace(session, write=session.write.at(now + terms.retry_s))
 
@@ -243,8 +281,8 @@ def _toward_end(session: Session, now: float) -> Session:
         return session
     if not session.tried:
         return _destroying(session, now)
-    return replace(session, stage=Stage.RELEASING, write=session.write.at(now), renew=Lane())
+    return become(session, Stage.RELEASING, write=session.write.at(now), renew=Lane())
 
 
 def _destroying(session: Session, due_at: float) -> Session:
-    return replace(session, stage=Stage.DESTROYING, write=session.write.by(due_at), renew=Lane())
+    return become(session, Stage.DESTROYING, write=session.write.by(due_at), renew=Lane())

@@ -191,7 +191,7 @@ Settings = ElectionSettings | SemaphoreSettings
 class Wanted:
     """An item of the file, and how this process goes about it, as one of many.
 
-    ``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step. ``phase``: at
+    ``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step. ``read_offset``: at
     which part of each interval, in [0, 1), a holder reads: the same for all that are asked for
     together; None: by itself. ``delay_s``: no session before, so that a thousand do not begin at once.
     ``unchecked``: nobody knows yet whether its hooks can start here, and ``HooksChecked`` will tell.
@@ -199,6 +199,6 @@ class Wanted:
 
     settings: ItemSettings
     spread: float
-    phase: float | None = None
+    read_offset: float | None = None
     delay_s: float = 0.0
     unchecked: bool = False

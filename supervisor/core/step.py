@@ -2,22 +2,23 @@
 
     step(contender, event, now) -> (contender, actions)
 
-A step is: look at the lease, take the event into what is known, then begin whatever is due. Belief
+A step is: end what time alone ends, take the event into what is known, then begin whatever is due. Belief
 ends before any event is looked at, so no event outruns it. Silence of Consul is never news: not of
 a loss, not of a win.
 """
 
-from supervisor.core.actions import Action, Reason, Role
-from supervisor.core.contender import Contender
+from supervisor.core.actions import Action, Reason
+from supervisor.core.contender import Contender, has_finished
 from supervisor.core.events import Event
 from supervisor.core.frozen import replace
+from supervisor.core.lane import LONG_AGO
 from supervisor.core.reducer import take
 from supervisor.core.scheduler import advance
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:
     """What this event at this time changes, and what is to be done, in this order."""
-    if contender.role is Role.STOPPED:
+    if has_finished(contender):
         return contender, ()
     contender = _expire(contender, now)
     contender = take(contender, event, now)
@@ -25,6 +26,9 @@ def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tup
 
 
 def _expire(contender: Contender, now: float) -> Contender:
+    """End the belief of a holder whose lease is over, and a rest whose time has come."""
+    if contender.rests_until <= now and contender.rests_until != LONG_AGO:
+        contender = replace(contender, rests_until=LONG_AGO)
     tenure = contender.tenure
     if tenure is None or now < tenure.expires_at(contender.lease):
         return contender

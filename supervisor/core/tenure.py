@@ -14,8 +14,10 @@ knows nothing of keys, prefixes or sessions' lives: elections and semaphores sha
 decide when it begins and why it ends.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from supervisor.core.actions import (
     Action,
@@ -30,6 +32,7 @@ from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import Lease
+from supervisor.core.machine import ImpossibleTransition
 from supervisor.core.sequence import Sequence
 from supervisor.core.settings import ItemSettings
 
@@ -52,6 +55,16 @@ class Phase(StrEnum):
 
 
 BELIEVING = (Phase.ADOPTING, Phase.ACQUIRING, Phase.HOLDING)
+TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
+    Phase.ADOPTING: frozenset({Phase.ACQUIRING, Phase.HOLDING, Phase.STOPPING}),
+    Phase.ACQUIRING: frozenset({Phase.HOLDING, Phase.STOPPING}),
+    Phase.HOLDING: frozenset({Phase.STOPPING}),
+    Phase.STOPPING: frozenset({Phase.LOSING, Phase.LOST}),
+    Phase.LOSING: frozenset({Phase.LAST_RESORT, Phase.LOST, Phase.STUCK}),
+    Phase.LAST_RESORT: frozenset({Phase.LOST, Phase.STUCK}),
+    Phase.STUCK: frozenset({Phase.LOST}),
+    Phase.LOST: frozenset(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +133,9 @@ class Tenure:
         if not self.believes:
             return self
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
-            return replace(self, phase=Phase.STOPPING, reason=Reason.CRASHED)
+            return become(self, Phase.STOPPING, reason=Reason.CRASHED)
         reason_by = now + reason_within_s if reason_within_s else LONG_AGO
-        return replace(self, phase=Phase.STOPPING, reason=reason, reason_by=reason_by)
+        return become(self, Phase.STOPPING, reason=reason, reason_by=reason_by)
 
     def resumed(self, now: float) -> "Tenure":
         """Time has passed unseen: nothing begins before Consul has confirmed the lock again."""
@@ -151,6 +164,21 @@ class Tenure:
     def guarded(self) -> "Tenure":
         """The session ended without a release: Consul guards the lock for its lock-delay."""
         return replace(self, taken_at=None)
+
+
+def become(tenure: Tenure, phase: Phase, **changes: Any) -> Tenure:
+    """Return the tenure in its next phase, with these changes of other fields.
+
+    No other line of the core sets the phase of a tenure that has begun.
+    """
+    if phase not in TRANSITIONS[tenure.phase]:
+        raise ImpossibleTransition(f"a tenure does not go from {tenure.phase} to {phase}")
+    return replace(tenure, phase=phase, **changes)
+
+
+def recover(tenure: Tenure) -> Tenure:
+    """Believe the operator that nothing of a stuck tenure acts any more; change no other tenure."""
+    return become(tenure, Phase.LOST) if tenure.phase is Phase.STUCK else tenure
 
 
 def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
@@ -218,11 +246,11 @@ def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     tenure = replace(tenure, reason=Reason.ADOPTED)
     if tenure.acquired and settings.on_adopt == "none":
         return _hold(tenure, settings, lease, now)
-    return replace(tenure, phase=Phase.ACQUIRING), ()
+    return become(tenure, Phase.ACQUIRING), ()
 
 
 def _hold(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
-    holding = replace(tenure, began=True, began_before=tenure.began, phase=Phase.HOLDING, held_at=now)
+    holding = become(tenure, Phase.HOLDING, began=True, began_before=tenure.began, held_at=now)
     if settings.run is None:
         return holding, ()
     context = replace(_context(tenure, settings, lease), transition=f"{tenure.session}-run")
@@ -248,10 +276,10 @@ def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     if tenure.run is not None:
         return replace(tenure, killing=True), (StopRun(tenure.run),)
     if not tenure.began:
-        return replace(tenure, phase=Phase.LOST, hooks=Sequence()), ()
+        return become(tenure, Phase.LOST, hooks=Sequence()), ()
     if now < tenure.reason_by:
         return tenure, ()
-    return replace(tenure, phase=Phase.LOSING, hooks=Sequence()), ()
+    return become(tenure, Phase.LOSING, hooks=Sequence()), ()
 
 
 def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
@@ -259,17 +287,17 @@ def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
     if begun or not tenure.hooks.finished(settings.on_lose):
         return tenure, begun
     if not tenure.hooks.failed:
-        return replace(tenure, phase=Phase.LOST), ()
+        return become(tenure, Phase.LOST), ()
     if not settings.on_lose_failure:
-        return replace(tenure, phase=Phase.STUCK), ()
-    return replace(tenure, phase=Phase.LAST_RESORT, hooks=Sequence()), ()
+        return become(tenure, Phase.STUCK), ()
+    return become(tenure, Phase.LAST_RESORT, hooks=Sequence()), ()
 
 
 def _failing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
     tenure, begun = _lose_side(tenure, settings, lease, now)
     if begun or not tenure.hooks.finished(settings.on_lose_failure):
         return tenure, begun
-    return replace(tenure, phase=Phase.STUCK if tenure.hooks.failed else Phase.LOST), ()
+    return become(tenure, Phase.STUCK if tenure.hooks.failed else Phase.LOST), ()
 
 
 def _resting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:

@@ -17,9 +17,9 @@ WAITER_S, HOLDER_S, INTERVAL_S = 4.5, 3.0, 3.0  # of play.contender
 UNTIL = 120.0
 
 
-def began(spread: float, ttl_s: float | None = 9.0, phase: float | None = None) -> Play:
+def began(spread: float, ttl_s: float | None = 9.0, read_offset: float | None = None) -> Play:
     play = Play(contender(ttl_s=ttl_s))
-    play.contender = replace(play.contender, spread=spread, phase=phase)
+    play.contender = replace(play.contender, spread=spread, read_offset=read_offset)
     play.does(0.0, "create, watch 0 consistently")
     play.does(CREATED_AT, CREATE, e.Created("s"), "")
     return play
@@ -33,8 +33,8 @@ def waiter(spread: float) -> Play:
     return play
 
 
-def holder(spread: float, ttl_s: float | None = 9.0, phase: float | None = None) -> Play:
-    play = began(spread, ttl_s, phase)
+def holder(spread: float, ttl_s: float | None = 9.0, read_offset: float | None = None) -> Play:
+    play = began(spread, ttl_s, read_offset)
     play.on(CONTACT, WATCH, FREE)
     play.on(WON_AT, ACQUIRE, WON)
     play.happens(WON_AT, e.HookEnded(play.last(a.StartHook), ok=True))
@@ -92,7 +92,7 @@ def test_those_of_one_spread_stay_in_step() -> None:
 @pytest.mark.parametrize(("ttl_s", "beat_s"), [(9.0, 0.15), (60.0, 0.25)])
 def test_one_of_many_renews_on_the_beat_of_its_process(ttl_s: float, beat_s: float) -> None:
     """No later than it would alone, and so little earlier that it costs next to nothing."""
-    alone, many = holder(0.3, ttl_s), holder(0.3, ttl_s, phase=0.5)
+    alone, many = holder(0.3, ttl_s), holder(0.3, ttl_s, read_offset=0.5)
     for play in (alone, many):
         assert all(after - before <= ttl_s / 3 + 1e-9 for before, after in pairwise(play.times(RENEW)))
     for at in many.times(RENEW):
@@ -101,12 +101,12 @@ def test_one_of_many_renews_on_the_beat_of_its_process(ttl_s: float, beat_s: flo
     assert len(many.times(RENEW)) <= 1.06 * len(alone.times(RENEW)) + 1
 
 
-@pytest.mark.parametrize("phase", [0.0, 0.3, 0.999])
-def test_those_of_one_phase_read_at_the_same_instants(phase: float) -> None:
+@pytest.mark.parametrize("read_offset", [0.0, 0.3, 0.999])
+def test_those_of_one_offset_read_at_the_same_instants(read_offset: float) -> None:
     """However they began: one question then serves them all, and none waits longer than promised."""
     plays = [began(spread) for spread in (0.1, 0.8)]
     for number, play in enumerate(plays):
-        play.contender = replace(play.contender, phase=phase)
+        play.contender = replace(play.contender, read_offset=read_offset)
         begin = CONTACT + number
         play.on(begin, WATCH, FREE)
         play.on(begin, ACQUIRE, WON)

@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.control.server import LIMITS as CONTROL
 from supervisor.core import events as e
-from supervisor.core.actions import Role, Roster
+from supervisor.core.actions import Roster
 from supervisor.core.contender import new_contender
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.http_server import HttpRequest
@@ -47,7 +47,7 @@ def seen() -> dict[str, set[str]]:
     """The paths and types of many statuses."""
     stage = Stage()
     statuses = [stage.told for _ in happenings(stage)]
-    stage = Stage(tenure=TENURE, role=Role.HOLDING)
+    stage = Stage(tenure=TENURE)
     stage.status._facts = replace(stage.status._facts, config="/etc/consul-supervisor")
     stage.answers(e.KeyView(5))
     lock = replace(stage.node.by_name["n"].lock, view=e.KeyView(5, "s", b"me", 3, 5, 1))

@@ -88,7 +88,7 @@ def test_it_holds_in_the_phase_of_holding_and_in_no_other(phase: Phase) -> None:
 
 def test_it_holds_to_the_end_of_the_lease_and_not_an_instant_longer() -> None:
     """Although nothing has happened since: the clock alone decides, also of a status that was kept."""
-    stage = Stage(tenure=TENURE, role=Role.HOLDING)
+    stage = Stage(tenure=TENURE)
     for after_s, held, code in ((0.0, True, 200), (ROOM_S - 0.001, True, 200), (ROOM_S, False, 503)):
         stage.now = 100.0 + after_s
         assert (stage.item["holds"], stage.code("/leader/n")) == (held, code)
@@ -130,7 +130,7 @@ def test_a_status_is_that_of_the_moment_whatever_was_kept_from_the_last() -> Non
 def happenings(stage: Stage) -> Iterator[None]:
     start = stage.begins()
     yield
-    stage.change(tenure=TENURE, role=Role.ACQUIRING)
+    stage.change(tenure=replace(TENURE, phase=Phase.ACQUIRING))
     stage.becomes(Role.ACQUIRING, "acquired")
     yield
     stage.ends(start, ok=False, detail="exit 3")
@@ -325,7 +325,7 @@ def test_a_hold_that_ended_unheard_is_red_until_consul_answers() -> None:
 
 def test_a_lease_that_runs_out_is_a_warning_everywhere_and_trouble_nowhere() -> None:
     """Also in a status that was kept: time alone makes it so, and an answer of Consul ends it."""
-    stage = Stage(tenure=TENURE, role=Role.HOLDING)
+    stage = Stage(tenure=TENURE)
     lease = stage.node.by_name["n"].lease
     for silent_s, low in ((0.0, False), (lease.interval_s + 1, False), (ROOM_S / 2 + 0.1, True)):
         stage.now = 100.0 + silent_s
@@ -340,14 +340,14 @@ def test_a_lease_that_runs_out_is_a_warning_everywhere_and_trouble_nowhere() -> 
 def test_no_lease_is_said_to_run_out_while_reads_are_answered(lock_delay_s: float) -> None:
     """News is never older than an interval and the time that an answer may take."""
     settings = contender(lock_delay_s=lock_delay_s)
-    stage = Stage(settings=settings, lease=lease_of(settings), tenure=TENURE, role=Role.HOLDING)
+    stage = Stage(settings=settings, lease=lease_of(settings), tenure=TENURE)
     lease = stage.node.by_name["n"].lease
     stage.now = 100.0 + lease.interval_s + lease.exchange_s
     assert stage.item["lease_runs_out"] is False
 
 
 def test_a_stuck_item_names_the_hook_that_failed_and_the_command() -> None:
-    stage = Stage(tenure=replace(TENURE, phase=Phase.STUCK), role=Role.STUCK)
+    stage = Stage(tenure=replace(TENURE, phase=Phase.STUCK))
     then = "; see that nothing of it still acts, then run: consul-supervisor recover n"
     before = "n is stuck: on_lose failed before this process began, as the log of that time tells"
     assert stage.status.problems() == [f"{before}{then}"]
@@ -366,10 +366,9 @@ def test_the_reason_of_a_loss_is_that_which_became_known_last() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"role": Role.WAITING},
-        {"role": Role.RESTING},
-        {"role": Role.PAUSED, "paused": True},
-        {"role": Role.INELIGIBLE},
+        {"rests_until": 110.0},
+        {"paused": True},
+        {"ineligible": True},
         {},
     ],
     ids=str,
@@ -390,9 +389,9 @@ def test_consul_is_heard_when_it_answers_anything() -> None:
 
 def test_who_rests_tells_until_when_and_what_ends_it() -> None:
     told = "rests until 2027-01-15T08:01:50.000Z after step-down; `consul-supervisor resume n` ends the rest"
-    assert Stage(role=Role.RESTING, rests_until=110.0).item["warnings"] == [told]
+    assert Stage(rests_until=110.0).item["warnings"] == [told]
     assert Stage(rests_until=99.0).item["warnings"] == []
-    assert Stage(role=Role.PAUSED, paused=True, rests_until=110.0).item["warnings"] == []
+    assert Stage(paused=True, rests_until=110.0).item["warnings"] == []
 
 
 def test_after_a_loss_of_its_own_making_the_time_of_the_next_try_is_told() -> None:
