@@ -1,12 +1,17 @@
 """One Consul session, which serves one tenure: its writes only go forward.
 
-    ABSENT -> CREATING -> LIVE -> RELEASING -> DESTROYING -> ABSENT
-                           |  (acquire, any number of times, only here, once it is verified)
+    ABSENT -> CREATING -> LIVE -> RELEASING -> DESTROYING -> ABSENT    a whole session
+    CREATING -> ABSENT      the create was refused or has no answer
+    LIVE -> DESTROYING      the session has tried for nothing, so it has nothing to release
+    LIVE -> ABSENT          this process ends, and can have neither a record nor a release
+    RELEASING -> ABSENT     Consul did not answer until the session had certainly expired
 
-Consul may apply a write seconds after its client gave up on it. So an acquire is never sent
-after a release or a destroy, each write is repeated until it is answered, and the destroy, which
-no late acquire survives, closes the session's life. This module must never step backwards and
-never take silence for an answer.
+A session acquires while it is LIVE and verified, any number of times, and in no other stage.
+
+Consul may apply a write seconds after its client gave up on it. So an acquire is never sent after a
+release or a destroy, each write is repeated until it is answered, and the destroy, which no late acquire
+survives, closes the session's life. A session never steps backwards, and never takes silence for an
+answer.
 """
 
 from collections.abc import Mapping

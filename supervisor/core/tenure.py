@@ -1,17 +1,24 @@
 """One tenure: from Consul's word that our session holds the lock to the end of the last on_lose.
 
-    ACQUIRING -> HOLDING -> STOPPING -> LOSING -> LOST
-     ^  |          ^           ^          |
-     |  +----------|-----------+          +-> LAST_RESORT -> LOST or STUCK
-    ADOPTING ------+-----------+
+    ACQUIRING -> HOLDING -> STOPPING -> LOSING -> LOST    a whole tenure
+    ADOPTING -> HOLDING       a crash came after on_acquire was done
+    ADOPTING -> ACQUIRING     a crash came before that, or on_adopt asks for on_acquire
+    ADOPTING -> STOPPING      the tenure on record is over before Consul has confirmed it
+    ACQUIRING -> STOPPING     on_acquire failed, or the tenure ended meanwhile
+    STOPPING -> LOST          nothing had begun, so on_lose has nothing to do
+    LOSING -> LAST_RESORT -> LOST    on_lose failed, and on_lose_failure did not
+    LOSING -> STUCK           on_lose failed, and there is no on_lose_failure
+    LAST_RESORT -> STUCK      both failed
+    STUCK -> LOST             an operator says by `recover` that nothing acts any more
 
-ACQUIRING runs on_acquire and starts the run child; STOPPING kills what is left of the two; LOSING
-runs on_lose, LAST_RESORT runs on_lose_failure. ADOPTING: the record of a process that crashed says that
-this node holds, and Consul has not said so to this process yet. Never two hooks at once; on_lose
-once for a tenure whose on_acquire began and for no other; nothing begins on stale news or before it
-is on record. A hook begins with its process: one that could not be started has not begun. A tenure
-knows nothing of keys, prefixes or sessions' lives: elections and semaphores share it, and they alone
-decide when it begins and why it ends.
+ACQUIRING runs on_acquire and then starts the run child. STOPPING kills what is left of these two. LOSING
+runs on_lose, and LAST_RESORT runs on_lose_failure. A tenure that is ADOPTING comes from the record of a
+process that crashed: the record says that this node holds, and Consul has not said so to this process yet.
+
+A tenure never runs two hooks at once. It runs on_lose once if its on_acquire began, and else never.
+Nothing begins on stale news or before it is on record. A hook begins with its process, so a hook that
+could not be started has not begun. A tenure knows nothing of keys, prefixes or the lives of sessions.
+Elections and semaphores share this module, and they alone decide when a tenure begins and why it ends.
 """
 
 from collections.abc import Mapping

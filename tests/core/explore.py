@@ -27,6 +27,7 @@ from supervisor.core.lock import base as rules
 from supervisor.core.settings import Wanted
 from supervisor.core.step import step
 from tests.core.adversary import NOBODY, World, every_answer, may_happen, settles
+from tests.core.edges import EDGES, edges_taken
 from tests.core.monitor import monitor_of, watch_step
 from tests.core.sameness import GRID_S, Key
 from tests.core.walks import LONG, WALKS, Walk
@@ -67,13 +68,15 @@ def explore(walk: Walk, enough: float = inf) -> Walked:
     wanted = Wanted(walk.settings, spread=0.0, unchecked=e.HooksChecked in walk.hostile)
     election = contender_of(wanted, instance="i", record=walk.record, now=0.0)
     first = World(election, monitor_of(walk.record))
-    with _fewer_steps():
+    with _fewer_steps(), edges_taken() as edges:
         frontier = list(explorer.begin(first))
         for _ in steps:
             frontier = [found for world, link in frontier for found in explorer.onward(world, link)]
             if not frontier or explorer.walked.states >= enough:
                 break
         explorer.ways_on()
+    assert edges <= EDGES, edges - EDGES
+    explorer.walked.kinds |= edges
     return explorer.walked
 
 

@@ -7,16 +7,17 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from tests.core.crowd import SCENES
+from tests.core.edges import EDGES
 from tests.core.explore import explore
 from tests.core.rounds import rounds
 from tests.core.walks import LONG, REQUESTS, WALKS, Walk
 
 
 def test_everything_that_can_happen_or_be_decided_occurs_in_some_walk() -> None:
-    """Each walk is held to what it shows (below), and so is each scene of semaphores; together they show
-    every class there is, but for what only an operator's command sends, a file, which is the node's, and
-    an answer with an error, which the core takes for none."""
-    there_is = {*get_args(e.Event), *get_args(e.Outcome), *get_args(a.Action), *REQUESTS, *a.Role}
+    """Each walk is held to what it shows (below), and so is each scene of semaphores. Together they show
+    every edge of the state machines and every class there is, except what only an operator's command sends,
+    a file, which ``Contenders`` takes in, and an answer with an error, which the core takes for none."""
+    there_is = {*get_args(e.Event), *get_args(e.Outcome), *get_args(a.Action), *REQUESTS, *a.Role, *EDGES}
     shown = {kind for each in (*WALKS, *SCENES) for kind in each.shows}
     assert shown == there_is - {a.Request, a.SlotRequest, a.WriteSemaphoreRecord, e.ConfigLoaded, e.Failed}
 

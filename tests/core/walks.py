@@ -11,19 +11,25 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core.actions import EMPTY_RECORD, Role
 from supervisor.core.lease import lose_terms, margin_of
+from supervisor.core.session import Stage
 from supervisor.core.settings import CandidateCheck, Command, ElectionSettings, Hook, Run, SessionSettings
+from supervisor.core.tenure import Phase
 
 ROOM_S = 3.0
 
 
 @dataclass(frozen=True)
 class Walk:
-    """Exchanges of the ``hostile`` kinds end in every way at any time, the others well and at once.
+    """One part of the protocol that is put to the test.
 
-    With StartHook among them that goes for hooks and the run child, too. ``shows``: roles and
-    classes of events, outcomes and actions that must occur. ``stop``: a stop may be asked for at
-    any time. ``steps_max``: only so many events from the start; None: until nothing new is found.
-    ``as_holder``: the start is where sane answers lead. ``record``: what an earlier process left.
+    hostile: exchanges of these kinds end in every way at any time, the others well and at once. With
+        StartHook among them that goes for hooks and the run child, too.
+    shows: what must occur: roles, classes of events, outcomes and actions, and edges (before, after) of the
+        state machines.
+    stop: a stop may be asked for at any time.
+    steps_max: only so many events from the start. None: until nothing new is found.
+    as_holder: the walk starts where sane answers lead.
+    record: what an earlier process left.
     """
 
     name: str
@@ -91,18 +97,24 @@ WALKS = (
          shows=(a.WatchKey, a.KillHook, e.Tick, Role.OBSERVER)),
     walk("sessions", a.CreateSession, a.RenewSession,
          shows=(a.CreateSession, a.RenewSession, e.Created, e.Refused, e.Ineligible, e.Throttled,
-                e.SessionAlive, e.SessionAltered, e.SessionGone, Role.INELIGIBLE)),
+                e.SessionAlive, e.SessionAltered, e.SessionGone, Role.INELIGIBLE,
+                (Stage.ABSENT, Stage.CREATING), (Stage.CREATING, Stage.ABSENT),
+                (Stage.CREATING, Stage.LIVE), (Stage.LIVE, Stage.DESTROYING))),
     walk("tries", a.Acquire, a.ReadKey,
          shows=(a.Acquire, a.ReadKey, e.Won, e.LockDelayed, e.LostRace, e.Unknown, e.Denied, Role.WAITING)),
     walk("delays", a.Acquire, a.ReadKey, a.ReadSession, stop=False, shows=(a.ReadSession, e.SessionInfo)),
     walk("watched tries", a.Acquire, a.WatchKey, stop=False),
     walk("writes", a.Acquire, a.Release, a.DestroySession, a.StartHook, **HOOKS,
          shows=(a.PrepareWrite, a.Release, a.DestroySession, e.Done, e.StopAsked, a.Finished, a.RoleChanged,
-                Role.STOPPED)),
+                Role.STOPPED, (Stage.LIVE, Stage.RELEASING), (Stage.RELEASING, Stage.DESTROYING),
+                (Stage.DESTROYING, Stage.ABSENT))),
     walk("reads", a.ReadKey, a.StartHook, **HOOKS,
-         shows=(e.Answered, e.KeyView, e.HookEnded, a.StartHook, Role.ACQUIRING, Role.HOLDING, Role.LOSING)),
+         shows=(e.Answered, e.KeyView, e.HookEnded, a.StartHook, Role.ACQUIRING, Role.HOLDING, Role.LOSING,
+                (Phase.ACQUIRING, Phase.HOLDING), (Phase.ACQUIRING, Phase.STOPPING),
+                (Phase.HOLDING, Phase.STOPPING), (Phase.STOPPING, Phase.LOSING),
+                (Phase.LOSING, Phase.LOST))),
     walk("watch", a.WatchKey, a.StartHook, **HOOKS, stop=False),
-    walk("renewals", a.RenewSession, a.StartHook, **HOOKS, shows=(Role.STUCK,)),
+    walk("renewals", a.RenewSession, a.StartHook, **HOOKS, shows=(Role.STUCK, (Phase.LOSING, Phase.STUCK))),
     walk("reads and renewals", a.ReadKey, a.RenewSession, **HOOKS, stop=False),
     walk("run", a.ReadKey, a.StartHook, **HOOKS, run=RUN, shows=(a.StartRun, a.StopRun, e.RunEnded)),
     walk("run and renewals", a.RenewSession, a.StartHook, **HOOKS, run=RUN),
@@ -110,7 +122,9 @@ WALKS = (
     walk("two hooks", a.ReadKey, a.StartHook, on_acquire=two("up"), on_lose=two("down")),
     walk("slow kill", a.ReadKey, a.StartHook,
          on_acquire=(hook("up", retries=1, kill_after_s=1.0),), on_lose=DOWN),
-    walk("lose failure", a.ReadKey, a.StartHook, on_lose=DOWN, on_lose_failure=OFF),
+    walk("lose failure", a.ReadKey, a.StartHook, on_lose=DOWN, on_lose_failure=OFF,
+         shows=((Phase.LOSING, Phase.LAST_RESORT), (Phase.LAST_RESORT, Phase.LOST),
+                (Phase.LAST_RESORT, Phase.STUCK))),
     walk("old news", a.ReadKey, a.StartHook, on_lose=DOWN, room_s=4.0, run=RUN,
          on_acquire=(hook("slow", timeout_s=3.0), hook("up"))),
     walk("retries", a.ReadKey, a.StartHook, on_lose=two("down", retries=1), on_lose_failure=OFF),
@@ -118,10 +132,12 @@ WALKS = (
     walk("shortest ttl", a.ReadKey, a.Acquire, a.StartHook, **HOOKS,
          ttl_s=1.0, lock_delay_s=0.0, accept_overlap=True),
     walk("no ttl", a.ReadKey, a.StartHook, **HOOKS, ttl_s=None),
-    walk("records", a.WriteRecord, a.Acquire, a.StartHook, **HOOKS, shows=(a.WriteRecord, e.RecordWritten)),
+    walk("records", a.WriteRecord, a.Acquire, a.StartHook, **HOOKS,
+         shows=(a.WriteRecord, e.RecordWritten, (Phase.STOPPING, Phase.LOST), (Stage.LIVE, Stage.ABSENT))),
     walk("pauses", a.ReadKey, a.StartHook, e.PauseAsked, e.ResumeAsked, **HOOKS, stop=False,
          shows=(e.PauseAsked, e.ResumeAsked, Role.PAUSED)),
-    walk("recoveries", a.StartHook, a.ReadKey, e.RecoverAsked, **HOOKS, shows=(e.RecoverAsked,)),
+    walk("recoveries", a.StartHook, a.ReadKey, e.RecoverAsked, **HOOKS,
+         shows=(e.RecoverAsked, (Phase.STUCK, Phase.LOST))),
     walk("another file", e.SettingsChanged, a.Rewrite, **HOOKS, stop=False,
          shows=(e.SettingsChanged, a.Rewrite)),
     walk("another file, reads", e.SettingsChanged, a.ReadKey, **HOOKS, stop=False),
@@ -129,7 +145,8 @@ WALKS = (
     walk("another file, adoption", e.SettingsChanged, a.RenewSession, **HOOKS, stop=False,
          record=left(a.Step.HOLDING)),
     walk("another file while losing", e.SettingsChanged, a.StartHook, **HOOKS, stop=False),
-    walk("dropped", e.ItemRemoved, a.Release, a.DestroySession, a.StartHook, **HOOKS, shows=(e.ItemRemoved,)),
+    walk("dropped", e.ItemRemoved, a.Release, a.DestroySession, a.StartHook, **HOOKS,
+         shows=(e.ItemRemoved, (Stage.RELEASING, Stage.ABSENT))),
     walk("stepping down", e.StepDownAsked, a.ReadKey, a.StartHook, **HOOKS,
          shows=(e.StepDownAsked, Role.RESTING)),
     walk("rests", e.StepDownAsked, e.ResumeAsked, e.PauseAsked, a.StartHook, **HOOKS, stop=False,
@@ -143,9 +160,10 @@ WALKS = (
     walk("hooks that cannot start, another file", e.HooksChecked, e.SettingsChanged, **HOOKS, stop=False),
     walk("check, reads", a.ReadKey, **HOOKS, run=RUN, candidate_check=CHECK),
     walk("check, adoption", a.StartHook, **HOOKS, candidate_check=CHECK, record=left(a.Step.HOLDING)),
-    walk("adoption", a.ReadKey, a.RenewSession, **HOOKS, run=RUN, record=left(a.Step.HOLDING)),
+    walk("adoption", a.ReadKey, a.RenewSession, **HOOKS, run=RUN, record=left(a.Step.HOLDING),
+         shows=((Phase.ADOPTING, Phase.HOLDING), (Phase.ADOPTING, Phase.STOPPING))),
     walk("adoption, on_adopt", a.ReadKey, a.StartHook, **HOOKS, on_adopt="acquire",
-         record=left(a.Step.HOLDING)),
+         record=left(a.Step.HOLDING), shows=((Phase.ADOPTING, Phase.ACQUIRING),)),
     walk("adoption of a beginning", a.ReadKey, a.StartHook, **HOOKS, run=RUN, record=left(a.Step.TENURE)),
     walk("a crash in on_lose", a.ReadKey, a.StartHook, **HOOKS, record=left(a.Step.LOSING)),
     walk("a foreign record", a.ReadKey, a.RenewSession, **HOOKS, record=left(a.Step.HOLDING, foreign=True)),
