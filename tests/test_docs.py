@@ -33,7 +33,7 @@ from supervisor.core.lease import (
 )
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
-from supervisor.core.lock.semaphore import BEHIND_S, RANK_S, RANKS_S_MAX
+from supervisor.core.lock.semaphore import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
 from supervisor.core.session import DESTROY_PAUSE_S
 from supervisor.core.settings import Hook, Webhook
 from supervisor.hooks import Hooks, output
@@ -433,12 +433,12 @@ def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_pat
         ("docs/safety.md", f"{LOCK_DELAY_MAX_S:g} s is the most that Consul applies"),
         (
             "docs/semaphores.md",
-            f"{RANK_S * 1000:g} ms after the one before it, at most {RANKS_S_MAX:g} s in all",
+            f"{RANK_S * 1000:g} ms after the one before it, at most {QUEUE_DELAY_MAX_S:g} s in all",
         ),
-        ("docs/semaphores.md", f"only {BEHIND_S * 1000:g} ms later for each of them"),
-        ("docs/safety.md", f"down to one time in {1 / backoff.EAGERNESS_MIN:g}"),
-        ("docs/safety.md", f"for {backoff.SECOND_S * 1000:g} to {backoff.WAIT_S_MAX * 1000:g} ms"),
-        ("docs/safety.md", f"would wait for more than {backoff.GUESS_S * 1000:g} ms"),
+        ("docs/semaphores.md", f"only {READ_LAG_PER_RANK_S * 1000:g} ms later for each of them"),
+        ("docs/safety.md", f"down to one time in {1 / backoff.ATTEMPT_PROBABILITY_MIN:g}"),
+        ("docs/safety.md", f"for {backoff.FIRST_BACKOFF_S * 1000:g} to {backoff.BACKOFF_MAX_S * 1000:g} ms"),
+        ("docs/safety.md", f"would wait for more than {backoff.BLIND_ATTEMPT_MAX_S * 1000:g} ms"),
         ("docs/safety.md", f"keeps its session for {DESTROY_PAUSE_S * 1000:g} ms after a release"),
         ("docs/safety.md", f"look at its changes up to {LAG_S_MAX * 1000:g} ms later"),
     ],

@@ -37,20 +37,27 @@ STEADY_S = 600.0  # after so long as holder the next loss of our own making coun
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """``spread`` and ``read_offset`` are those of ``Wanted``: its own, so that neither a fleet nor one
-    process asks in step.
+    """One item of the file as this process takes part in it.
 
-    ``silent``: the last renewal had no answer. ``altered``: in what the last session differed from the one
-    that was asked for; blank: in nothing. ``own_losses``: losses of our own making in a row;
-    no session is wanted before ``rejoin_at``. ``departing``: it winds up while this process goes on.
-    ``next_settings``: those of the file, once what was begun by others is adopted or wound up;
-    put on record with the tenure not before ``offer_at``. ``rest_s``: the rest that follows this tenure,
-    because it steps down; ``rests_until``: until then no session is wanted, LONG_AGO: there is no rest.
-    ``throttle``: how far Consul's rate limits hold us off.
-    ``record_keeper``: what a crash of ours would not forget. ``noticed``: what the operator was told last;
-    ``reported``: the role and its reason that the newest ``RoleChanged`` has named.
-    ``faults``: the hooks that cannot start on this machine; None: that is not known yet.
-    ``told_faults``: those that the operator was told last.
+    spread, read_offset: those of ``Wanted``, so that neither a fleet nor one process asks in step.
+    ineligible: a check that the session is bound to is critical.
+    renewal_unanswered: the last renewal had no answer.
+    altered: how the last session differed from the one that was asked for. Blank: it did not.
+    own_losses: losses of our own making in a row.
+    rejoin_at: no session is wanted before this time, because of losses, or so that sessions are not made in a
+        tight loop.
+    stopping: the contender winds up.
+    departing: the contender winds up while this process goes on.
+    next_settings: the settings of the file, while a tenure that others began is not adopted or wound up yet.
+    retry_settings_at: ``next_settings`` go on record with the tenure not before this time.
+    rest_s: the rest that follows this tenure, because the contender steps down.
+    rests_until: no session is wanted before this time. LONG_AGO: there is no rest.
+    record_keeper: what a crash of ours would not forget.
+    last_notice: what the operator was told last.
+    reported: the role and the reason that the newest ``RoleChanged`` has named.
+    faults: the hooks that cannot start on this machine. None: nobody knows yet.
+    told_faults: the faults that the operator was told last.
+    throttle: how far Consul's rate limits hold this contender off.
     """
 
     settings: ItemSettings
@@ -62,19 +69,19 @@ class Contender:
     lock: Lock
     tenure: Tenure | None = None
     ineligible: bool = False
-    silent: bool = False
+    renewal_unanswered: bool = False
     altered: str = ""
     own_losses: int = 0
     rejoin_at: float = LONG_AGO
     stopping: bool = False
     departing: bool = False
     next_settings: ItemSettings | None = None
-    offer_at: float = LONG_AGO
+    retry_settings_at: float = LONG_AGO
     rest_s: float = 0.0
     rests_until: float = LONG_AGO
     paused: bool = False
     record_keeper: RecordKeeper = RecordKeeper()
-    noticed: str = ""
+    last_notice: str = ""
     reported: tuple[Role, str] = (Role.WAITING, "")
     faults: tuple[Fault, ...] | None = ()
     told_faults: tuple[Fault, ...] = ()
@@ -136,7 +143,7 @@ class Contender:
         return self.health.fit and not self.paused and not self.faults
 
     @property
-    def last_try(self) -> bool:
+    def final_attempt(self) -> bool:
         """Whether this process ends with this contender: then one unanswered try of a write must do."""
         return self.stopping and not self.departing
 
@@ -162,11 +169,11 @@ class Contender:
         return ready and self.lock.is_free and self.tenure is None and not self.stopping
 
     @property
-    def owes_value(self) -> bool:
+    def has_stale_value(self) -> bool:
         """Whether what our session holds has another value than the file says, or may have."""
         session, tenure = self.session, self.tenure
         live = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        if not live or not session.owes(self.settings.value) or not self.lock.has_key(session.id):
+        if not live or not session.is_value_stale(self.settings.value) or not self.lock.has_entry(session.id):
             return False
         return tenure is None or tenure.phase in (Phase.ACQUIRING, Phase.HOLDING)
 
@@ -184,7 +191,7 @@ class Contender:
             times.append(self.tenure.deadline(self.lease))
         if self.may_try:
             times.append(self.lock.try_deadline())
-        if self.owes_value:
+        if self.has_stale_value:
             times.append(self.session.rewrite_at)
         return min(times)
 
@@ -222,7 +229,7 @@ def new_contender(
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
     )
     if tenure is not None:
-        return replace(contender, lock=contender.lock.recalled(tenure).read_by(now))
+        return replace(contender, lock=contender.lock.restored_from(tenure).read_by(now))
     return want_session(contender, LONG_AGO)
 
 
@@ -267,7 +274,7 @@ def departing_contender(
     settings: ItemSettings, *, spread: float, instance: str, record: Record, now: float
 ) -> Contender:
     """A contender that is on record and not in the file as it is now: to be wound up, no more."""
-    return drop(new_contender(settings, spread=spread, instance=instance, record=record, now=now), now)
+    return depart(new_contender(settings, spread=spread, instance=instance, record=record, now=now), now)
 
 
 def stop(contender: Contender, reason: Reason, now: float) -> Contender:
@@ -282,13 +289,13 @@ def change_settings(
     """The file has others for it, by which it can go on: at once, unless a tenure has begun by those in
     force. ``unchecked``: whether their hooks can start is not known yet."""
     next_settings = None if settings == contender.settings else settings
-    contender = replace(contender, next_settings=next_settings, offer_at=LONG_AGO)
+    contender = replace(contender, next_settings=next_settings, retry_settings_at=LONG_AGO)
     if unchecked and settings.contend:
         contender = replace(contender, faults=None)
-    return contender if contender.tenure is not None else follow_file(contender, now)
+    return contender if contender.tenure is not None else apply_file_settings(contender, now)
 
 
-def drop(contender: Contender, now: float) -> Contender:
+def depart(contender: Contender, now: float) -> Contender:
     """Wind up, in order, while this process goes on, and then be gone."""
     contender = replace(contender, next_settings=None)
     return replace(stop(contender, Reason.CONFIG_CHANGED, now), departing=True)
@@ -328,11 +335,15 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
     return lease_of(settings, min(settings.guard_s, lock.guard_s))
 
 
-def note(contender: Contender, observation: Observation, now: float) -> Contender:
+def observe(contender: Contender, observation: Observation, now: float) -> Contender:
     """This is how it is from now on; ``on_change`` may have to be told."""
     lock, tenure, contends = contender.lock, contender.tenure, contender.settings.contend
-    lock = lock.noted(observation, contender.session.id, now) if contends else lock.observed(observation, now)
-    change = contender.change.see(observation.view) if lock.is_sure else contender.change
+    lock = (
+        lock.with_observation(observation, contender.session.id, now)
+        if contends
+        else lock.with_observation_as_observer(observation, now)
+    )
+    change = contender.change.observe(observation.view) if lock.is_complete else contender.change
     contender = replace(contender, lock=lock, change=change)
     if not isinstance(lock, SemaphoreLock) or not contends:
         return contender
@@ -343,7 +354,7 @@ def note(contender: Contender, observation: Observation, now: float) -> Contende
 def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
     """Consul itself says that our session holds; when that is old news, ask anew."""
     if now >= contact + contender.lease.room_s:
-        return replace(contender, lock=contender.lock.doubted(now + contender.retry_s))
+        return replace(contender, lock=contender.lock.must_reread(now + contender.retry_s))
     hold = view.hold_of(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     tenure = Tenure(
@@ -356,9 +367,9 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
         previous_leader=contender.change.last_leader,
     )
     observation = Observation(view, contact, now, consistent=True, is_stale=False)
-    contender = note(replace(contender, tenure=tenure), observation, now)
+    contender = observe(replace(contender, tenure=tenure), observation, now)
     renew = contender.session.renew.by(contender.renew_after(now, first=True))
-    lock = contender.lock.won(hold.token, contender.read_after(contact, first=True))
+    lock = contender.lock.acquired(hold.token, contender.read_after(contact, first=True))
     return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
 
 
@@ -368,10 +379,10 @@ def session_died(contender: Contender, now: float) -> Contender:
     rejoin_at = max(contender.rejoin_at, now + sessions.CREATE_SPACING_S)
     session = contender.session.died()
     if tenure is None:
-        session = session.end(now, last_try=contender.last_try)
+        session = session.end(now, final_attempt=contender.final_attempt)
         return replace(contender, session=session, rejoin_at=rejoin_at)
-    tenure = tenure if contender.lock.names_another(tenure.session) else tenure.guarded()
-    tenure = tenure.because(Reason.SESSION_INVALIDATED)
+    tenure = tenure if contender.lock.is_held_by_other(tenure.session) else tenure.still_guarded()
+    tenure = tenure.with_reason(Reason.SESSION_INVALIDATED)
     return replace(contender, session=session, tenure=tenure, rejoin_at=rejoin_at)
 
 
@@ -382,15 +393,15 @@ def session_altered(contender: Contender, why: str, now: float) -> Contender:
     contender = replace(contender, altered=why, rejoin_at=rejoin_at)
     if contender.tenure is not None:
         return replace(contender, tenure=contender.tenure.lose(Reason.SESSION_ALTERED, now))
-    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
+    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
 
 
-def give_back(contender: Contender, tenure: Tenure, now: float) -> Contender:
+def release_once_recorded(contender: Contender, tenure: Tenure, now: float) -> Contender:
     """Not before it is on record that nothing of the tenure is left to do: a release that is applied
     late must not meet a process that has adopted the tenure."""
     if not contender.record_keeper.has_tenure(tenure.session):
         return _wind_up(contender, tenure, now)
-    if contender.last_try and contender.record_keeper.refused is not None:
+    if contender.final_attempt and contender.record_keeper.refused is not None:
         # Neither release nor record can be had: the session is left to its TTL.
         return replace(contender, tenure=None, session=contender.session.abandoned(tenure.session))
     return contender
@@ -407,19 +418,19 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     elif tenure.reason in OUR_OWN_MAKING:
         delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
-    contender = follow_file(contender, now)
+    contender = apply_file_settings(contender, now)
     return replace(
         contender,
         tenure=None,
-        session=contender.session.end(now, last_try=contender.last_try),
-        lock=contender.lock.given_up(failed=tenure.reason in OUR_OWN_MAKING),
+        session=contender.session.end(now, final_attempt=contender.final_attempt),
+        lock=contender.lock.released(failed=tenure.reason in OUR_OWN_MAKING),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
         rests_until=rests_until,
     )
 
 
-def follow_file(contender: Contender, now: float) -> Contender:
+def apply_file_settings(contender: Contender, now: float) -> Contender:
     """Nothing that was begun by the settings on record goes on by them: those of the file are in force,
     and go on record."""
     settings = contender.next_settings
@@ -438,7 +449,7 @@ def follow_file(contender: Contender, now: float) -> Contender:
         contender,
         settings=settings,
         next_settings=None,
-        offer_at=LONG_AGO,
+        retry_settings_at=LONG_AGO,
         lock=lock,
         lease=lease,
         health=health,
@@ -446,12 +457,12 @@ def follow_file(contender: Contender, now: float) -> Contender:
     )
 
 
-def decline(contender: Contender, now: float) -> Contender:
+def release_unwanted(contender: Contender, now: float) -> Contender:
     """Won, but paused or found unfit since the try was sent; or shown as the holder without any try."""
     session = contender.session
     unfit_in_line = contender.lock.queues and session.verified and session.tried
     assert not unfit_in_line, "a contender that may not hold has left the line at once"
-    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
+    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
 
 
 # --- what this node is in the item ---------------------------------------------------------------
@@ -516,7 +527,7 @@ def record_of(contender: Contender) -> Record:
 
 def _may_be_forgotten(contender: Contender) -> bool:
     """Return whether nothing is left on record; a successor in this process waits for that."""
-    return contender.last_try or contender.record_keeper.kept == record_of(contender)
+    return contender.final_attempt or contender.record_keeper.kept == record_of(contender)
 
 
 def _is_eligible(contender: Contender) -> bool:

@@ -16,12 +16,17 @@ LONG_AGO = -NEVER  # a time before all others: due at once, over for long, or no
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """``due_at`` NEVER: nothing is wanted. ``old``: what is under way was begun before the state
-    that its answer would speak about, so it can confirm but not contradict."""
+    """One lane.
+
+    pending: the exchange that is under way.
+    due_at: when the next one is wanted. NEVER: none is wanted.
+    stale: the exchange that is under way began before the state that its answer would speak about, so the
+        answer can confirm but not contradict.
+    """
 
     pending: Request | None = None
     due_at: float = NEVER
-    old: bool = False
+    stale: bool = False
 
     def ready(self, now: float) -> bool:
         """Whether the next exchange is to begin now."""
@@ -35,11 +40,11 @@ class Lane:
     def begin(self, request: Request) -> Self:
         """The exchange is under way; nothing further is wanted until the owner says so."""
         assert self.pending is None, f"{self.pending} is under way, cannot begin {request}"
-        return replace(self, pending=request, due_at=NEVER, old=False)
+        return replace(self, pending=request, due_at=NEVER, stale=False)
 
     def end(self, due_at: float = NEVER) -> Self:
         """The exchange is over. The earlier of two wishes for the next one counts."""
-        return replace(self, pending=None, due_at=min(self.due_at, due_at), old=False)
+        return replace(self, pending=None, due_at=min(self.due_at, due_at), stale=False)
 
     def at(self, due_at: float) -> Self:
         """Want the next exchange at ``due_at``, whatever was wanted before."""
@@ -49,6 +54,6 @@ class Lane:
         """Want the next exchange at ``due_at`` at the latest."""
         return replace(self, due_at=min(self.due_at, due_at))
 
-    def aged(self) -> Self:
+    def mark_stale(self) -> Self:
         """What is under way was begun before something that has just changed."""
-        return replace(self, old=self.pending is not None)
+        return replace(self, stale=self.pending is not None)

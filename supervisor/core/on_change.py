@@ -17,16 +17,19 @@ from supervisor.core.settings import Hook, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``told``: the state that the hooks run for or last ran for; ``newest``: the state now;
-    ``past_leader``: the last leader before the one that was told.
+    """The lane of on_change.
 
-    ``begun``: the hooks of the run under way, whatever the file says meanwhile.
-    ``instance`` names this process in transition ids, ``count`` numbers them.
+    instance: names this process in the ids of transitions.
+    notified: the state that the hooks run for, or last ran for.
+    previous_leader: the last leader before ``notified``.
+    newest: the state now.
+    begun: the hooks of the run that is under way, whatever the file says meanwhile.
+    count: numbers the runs in the ids of transitions.
     """
 
     instance: str
-    told: View | None = None
-    past_leader: bytes | None = None
+    notified: View | None = None
+    previous_leader: bytes | None = None
     newest: View | None = None
     context: HookContext | None = None
     begun: tuple[Hook, ...] = ()
@@ -47,10 +50,10 @@ class Change:
     @property
     def last_leader(self) -> bytes | None:
         """The value of the last leader that was told of."""
-        told_leader = self.told.leader if self.told is not None else None
-        return self.past_leader if told_leader is None else told_leader
+        told_leader = self.notified.leader if self.notified is not None else None
+        return self.previous_leader if told_leader is None else told_leader
 
-    def see(self, view: View) -> "Change":
+    def observe(self, view: View) -> "Change":
         """This is the state now, unless it says nothing of who holds."""
         if isinstance(view, SlotsView) and view.lock is not None and view.roster is None:
             return self
@@ -68,12 +71,12 @@ def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change,
     if change.context is not None:
         hooks = change.begun
         # A retry that tells old news is not worth the wait of the new.
-        end_by = LONG_AGO if _moved(change) else NEVER
+        end_by = LONG_AGO if _has_changed(change) else NEVER
         sequence = change.hooks.settle(hooks, now, end_by=end_by)
         change = replace(change, hooks=sequence)
         if sequence.finished(hooks):
             change = replace(change, context=None, begun=(), hooks=Sequence())
-    if change.context is None and _moved(change):
+    if change.context is None and _has_changed(change):
         change = _begin_run(change, settings)
     if change.context is None or not change.hooks.due(now):
         return change, ()
@@ -91,8 +94,8 @@ def stop(change: Change) -> tuple[Change, tuple[Action, ...]]:
     return replace(change, killing=True, context=None), (KillHook(running),)
 
 
-def _moved(change: Change) -> bool:
-    return change.newest is not None and _reason(change.told, change.newest) is not None
+def _has_changed(change: Change) -> bool:
+    return change.newest is not None and _reason(change.notified, change.newest) is not None
 
 
 def _reason(told: View | None, newest: View) -> Reason | None:
@@ -106,10 +109,10 @@ def _reason(told: View | None, newest: View) -> Reason | None:
 def _begin_run(change: Change, settings: ItemSettings) -> Change:
     newest = change.newest
     assert newest is not None
-    reason = _reason(change.told, newest)
+    reason = _reason(change.notified, newest)
     assert reason is not None
-    past_leader = change.last_leader
-    change = replace(change, told=newest, past_leader=past_leader)
+    previous_leader = change.last_leader
+    change = replace(change, notified=newest, previous_leader=previous_leader)
     if not settings.on_change:
         return change
     count = change.count + 1
@@ -122,7 +125,7 @@ def _begin_run(change: Change, settings: ItemSettings) -> Change:
         session=newest.session if isinstance(newest, KeyView) else "",
         lock_index=newest.lock_index,
         leader=newest.leader,
-        previous_leader=past_leader,
+        previous_leader=previous_leader,
         kind=settings.kind,
         holders=newest.holders if isinstance(newest, SlotsView) else (),
     )

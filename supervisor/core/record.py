@@ -22,9 +22,12 @@ REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough
 
 @dataclass(frozen=True, slots=True)
 class RecordKeeper:
-    """``kept``: what is on record; None: not written by this process yet. ``outdated``: with settings
-    that are no longer in force. ``refused``: what could not be written, to be tried again at
-    ``due_at``."""
+    """What is on record, and what could not be written.
+
+    kept: what is on record. None: this process has not written it yet.
+    outdated: the record was written with settings that are no longer in force.
+    refused: what could not be written, to be tried again at ``due_at``.
+    """
 
     kept: Record | None = None
     outdated: bool = False
@@ -84,7 +87,7 @@ def advance(
 def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *, paused: bool) -> Record:
     """What a process that starts now would have to know."""
     if tenure is None or tenure.phase is Phase.LOST:
-        owed = session.id or session.left
+        owed = session.id or session.abandoned_id
         step = Step.SESSION if owed else Step.NONE
         return Record(step, settings.key if owed else "", owed, paused=paused)
     return Record(
@@ -143,10 +146,12 @@ def session_from(record: Record, recorded: ItemSettings | None, now: float) -> S
     record have another value than it was known to have written, it may have written that, too."""
     if record.step is Step.NONE or record.foreign:
         return Session()
-    session = Session(Stage.LIVE, record.session, renew=Lane(due_at=now), tried=True, wrote=record.leader)
+    session = Session(
+        Stage.LIVE, record.session, renew=Lane(due_at=now), tried=True, last_value=record.leader
+    )
     if recorded is not None and recorded.value != record.leader:
         session = replace(session, rewrite_at=now)
-    return session.end(now, last_try=False) if record.step is Step.SESSION else session
+    return session.end(now, final_attempt=False) if record.step is Step.SESSION else session
 
 
 def tenure_from(record: Record, now: float) -> Tenure | None:
@@ -173,6 +178,6 @@ def tenure_from(record: Record, now: float) -> Tenure | None:
         reason=reason,
         taken_at=now if record.foreign else record.taken_at,
         recorded=True,
-        fresh_from=max(now, nextafter(record.contact, inf)),  # what is on record confirms nothing
+        fresh_since=max(now, nextafter(record.contact, inf)),  # what is on record confirms nothing
         acquired=record.step is Step.HOLDING,
     )

@@ -9,12 +9,12 @@ from supervisor.core import tenure as tenures
 from supervisor.core.actions import CreateSession, DestroySession, Reason, Request, Rewrite
 from supervisor.core.contender import (
     Contender,
+    apply_file_settings,
     begin_tenure,
     change_settings,
-    decline,
-    drop,
-    follow_file,
-    note,
+    depart,
+    observe,
+    release_unwanted,
     resume,
     session_altered,
     session_died,
@@ -56,7 +56,7 @@ from supervisor.core.tenure import Tenure
 REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
 
 
-def take(contender: Contender, event: Event, now: float) -> Contender:
+def apply_event(contender: Contender, event: Event, now: float) -> Contender:
     """The contender as it is after this event."""
     match event:
         case Tick():
@@ -82,7 +82,7 @@ def take(contender: Contender, event: Event, now: float) -> Contender:
         case SettingsChanged(settings=settings, unchecked=unchecked):
             return change_settings(contender, settings, now, unchecked=unchecked)
         case ItemRemoved():
-            return drop(contender, now)
+            return depart(contender, now)
         case ConfigLoaded():
             raise AssertionError("Contenders alone takes in a file")
         case RecoverAsked():
@@ -126,13 +126,13 @@ def _file_record_written(contender: Contender, event: RecordWritten, now: float)
     """What the file says now is on record with the tenure; or it cannot be yet, and the tenure goes on
     as it began."""
     if not event.ok:
-        return replace(contender, offer_at=now + REFUSED_RETRY_S)
-    return replace(follow_file(contender, now), record_keeper=RecordKeeper(kept=event.write.record))
+        return replace(contender, retry_settings_at=now + REFUSED_RETRY_S)
+    return replace(apply_file_settings(contender, now), record_keeper=RecordKeeper(kept=event.write.record))
 
 
 def _resumed(contender: Contender, now: float) -> Contender:
-    tenure = contender.tenure and contender.tenure.resumed(now)
-    lock, session = contender.lock.resumed(now), contender.session.doubted(now)
+    tenure = contender.tenure and contender.tenure.stalled(now)
+    lock, session = contender.lock.stalled(now), contender.session.verify_soon(now)
     return replace(contender, tenure=tenure, lock=lock, session=session)
 
 
@@ -170,11 +170,11 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
     regular = request == contender.lock.read.pending
     lock, observation = contender.lock.answered(contender.terms, request, outcome, now)
     contender = replace(contender, lock=lock)
-    if contender.session.awaits_news and regular:
+    if contender.session.awaits_observation and regular:
         return _release_informed(contender, observation, now)
     if observation is None:
         return contender
-    contender = _hear(contender, observation, now)
+    contender = _observe(contender, observation, now)
     if not regular or not contender.has_lock:
         return contender
     return replace(contender, lock=contender.lock.read_by(contender.read_after(request.at)))
@@ -182,7 +182,7 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
 
 def _renew_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     alive, dead = isinstance(outcome, SessionAlive | SessionAltered), isinstance(outcome, SessionGone)
-    old = contender.session.renew.old
+    old = contender.session.renew.stale
     renew_at = contender.renew_after(request.at, first=not contender.session.verified)
     session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
     if dead and (not contender.has_lock or _has_lost(contender)):
@@ -190,12 +190,12 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     # A server that has just restarted leads before it has applied its log, and may call a living
     # session dead: the consistent read decides. And after silence the watch may be stuck with an
     # agent that has forgotten it.
-    asks = dead or (alive and contender.silent)
+    asks = dead or (alive and contender.renewal_unanswered)
     lock = contender.lock.read_by(now) if asks else contender.lock
     tenure = contender.tenure
     if tenure is not None and alive and not old:
         tenure = replace(tenure.outlived(), renewed=True)
-    contender = replace(contender, session=session, lock=lock, silent=not alive, tenure=tenure)
+    contender = replace(contender, session=session, lock=lock, renewal_unanswered=not alive, tenure=tenure)
     if isinstance(outcome, SessionAltered):
         return session_altered(contender, outcome.why, now)
     return replace(contender, altered="") if alive else contender
@@ -213,21 +213,21 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     session, terms = contender.session, contender.terms
     welcome = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
     contender = replace(contender, session=sessions.written(session, terms, outcome, now))
-    view = contender.lock.tried(request, outcome)
+    view = contender.lock.view_after_attempt(request, outcome)
     if isinstance(outcome, SessionGone) and welcome:
         return session_died(contender, now)
     if view is not None and welcome and view.hold_of(session.id) is not None:
         if not contender.is_fit:
-            return decline(contender, now)
+            return release_unwanted(contender, now)
         return begin_tenure(contender, view, request.at, now)
     if view is not None and welcome:
-        return note(
+        return observe(
             contender, Observation(view, request.at, request.at, consistent=True, is_stale=False), now
         )
     lock = contender.lock
     if view is not None and contender.tenure is None:
-        lock = lock.shown(view)
-    return replace(contender, lock=lock.refused(outcome, terms, contender.spread, now))
+        lock = lock.with_unwanted_win(view)
+    return replace(contender, lock=lock.attempt_failed(outcome, terms, contender.spread, now))
 
 
 def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: float) -> Contender:
@@ -246,19 +246,19 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
 def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
     session = sessions.written(contender.session, contender.terms, outcome, now)
     contender = replace(contender, session=session)
-    if not session.awaits_news:
+    if not session.awaits_observation:
         return contender
-    lock = contender.lock.refused(outcome, contender.terms, contender.spread, now)
+    lock = contender.lock.attempt_failed(outcome, contender.terms, contender.spread, now)
     return replace(contender, lock=lock)
 
 
 def _release_informed(contender: Contender, observation: Observation | None, now: float) -> Contender:
     """Now it is known what there is to give up; or, at the last try, that nobody tells."""
-    if observation is None and not contender.last_try:
+    if observation is None and not contender.final_attempt:
         return contender
     lock, session = contender.lock, contender.session
     if observation is not None:
-        lock = lock.noted(observation, session.id, now)
+        lock = lock.with_observation(observation, session.id, now)
     write = session.write.at(max(now, lock.not_before))
     return replace(contender, lock=lock, session=replace(session, write=write))
 
@@ -266,42 +266,42 @@ def _release_informed(contender: Contender, observation: Observation | None, now
 # --- what news means -----------------------------------------------------------------------------
 
 
-def _hear(contender: Contender, observation: Observation, now: float) -> Contender:
+def _observe(contender: Contender, observation: Observation, now: float) -> Contender:
     if contender.tenure is None:
-        return _hear_waiting(contender, observation, now)
-    return _hear_holding(contender, contender.tenure, observation, now)
+        return _observe_waiting(contender, observation, now)
+    return _observe_holding(contender, contender.tenure, observation, now)
 
 
-def _hear_holding(contender: Contender, tenure: Tenure, observation: Observation, now: float) -> Contender:
+def _observe_holding(contender: Contender, tenure: Tenure, observation: Observation, now: float) -> Contender:
     """Only a consistent answer counts, and only one asked for within this tenure can end it."""
     if not observation.consistent:
         return contender
-    verdict = contender.lock.judged(observation, tenure, contender.session)
+    verdict = contender.lock.verdict(observation, tenure, contender.session)
     if isinstance(verdict, Ours):
         contender = replace(contender, tenure=tenure.confirmed(observation.sent_at))
     if observation.is_stale:
         return contender
-    contender = note(contender, observation, now)
+    contender = observe(contender, observation, now)
     if not isinstance(verdict, Lost):
         return contender
     is_new = tenure.believes or (verdict.taken and tenure.taken_at is None)
-    session = contender.session.doubted(now) if is_new else contender.session
+    session = contender.session.verify_soon(now) if is_new else contender.session
     if verdict.taken:
-        tenure = tenure.taken(now, observation.view.leader)
+        tenure = tenure.key_lost(now, observation.view.leader)
     tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
     return replace(contender, tenure=tenure, session=session)
 
 
-def _hear_waiting(contender: Contender, observation: Observation, now: float) -> Contender:
+def _observe_waiting(contender: Contender, observation: Observation, now: float) -> Contender:
     session = contender.session
     if observation.is_stale:
         return replace(contender, lock=contender.lock.read_by(now))
     if not session.id or observation.view.hold_of(session.id) is None:
-        return note(contender, observation, now)
+        return observe(contender, observation, now)
     if session.stage is not Stage.LIVE or session.ending:
         return contender
     if not contender.is_fit or not session.verified:
-        return decline(contender, now)
+        return release_unwanted(contender, now)
     if not observation.consistent:
         return replace(contender, lock=contender.lock.read_by(now))
     # A try whose answer never came has been applied after all.

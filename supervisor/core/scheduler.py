@@ -24,21 +24,21 @@ from supervisor.core.actions import (
 )
 from supervisor.core.contender import (
     Contender,
-    give_back,
     has_finished,
     has_let_go,
     lease_by,
     record_of,
+    release_once_recorded,
     want_session,
 )
 from supervisor.core.frozen import replace
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
 
-_Turn = tuple[Contender, tuple[Action, ...]]
+Begun = tuple[Contender, tuple[Action, ...]]
 
 
-def advance(contender: Contender, now: float) -> _Turn:
+def begin_due(contender: Contender, now: float) -> Begun:
     """Begin whatever is due."""
     if offered := _offer_file(contender, now):
         return contender, offered
@@ -46,14 +46,14 @@ def advance(contender: Contender, now: float) -> _Turn:
     awaited = _awaits_record(contender)
     first: tuple[Action, ...] = ()
     if awaited or _has_time_for_record(contender, now):
-        contender, first = _advance_memory(contender, now)
+        contender, first = _advance_record(contender, now)
         actions = (*first, *actions)
     if awaited and first:
         contender, reported = _report_loss(contender, now)
         return contender, (*actions, *reported)
-    for turn in _TURNS:
-        if not (first and turn is _advance_memory):
-            contender, begun = turn(contender, now)
+    for begin in _IN_ORDER:
+        if not (first and begin is _advance_record):
+            contender, begun = begin(contender, now)
             actions += begun
     return contender, actions
 
@@ -62,7 +62,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
     """A tenure that holds, or is about to be adopted, goes on by the file as soon as that is on record.
     Not on news that is too old for one of the leases: a smaller room counts from the next contact."""
     tenure, settings = contender.tenure, contender.next_settings
-    if tenure is None or settings is None or now < contender.offer_at:
+    if tenure is None or settings is None or now < contender.retry_settings_at:
         return ()
     leases = (contender.lease, lease_by(contender, settings))
     if not any(
@@ -88,14 +88,14 @@ def _has_time_for_record(contender: Contender, now: float) -> bool:
     return contender.has_lock and now < tenure.contact + contender.lease.room_s
 
 
-def _advance_tenure(contender: Contender, now: float) -> _Turn:
+def _advance_tenure(contender: Contender, now: float) -> Begun:
     tenure = contender.tenure
     if tenure is None:
         return contender, ()
     tenure, actions = tenures.advance(tenure, contender.settings, contender.lease, now)
     contender = replace(contender, tenure=tenure)
     if tenure.phase is Phase.LOST:
-        return give_back(contender, tenure, now), actions
+        return release_once_recorded(contender, tenure, now), actions
     if actions and tenure.phase is Phase.LOSING and contender.has_lock:
         release = _release(contender, now)
         if isinstance(release, Release):
@@ -103,10 +103,10 @@ def _advance_tenure(contender: Contender, now: float) -> _Turn:
     return contender, actions
 
 
-def _advance_session(contender: Contender, now: float) -> _Turn:
+def _advance_session(contender: Contender, now: float) -> Begun:
     if contender.tenure is None and contender.stopping:
-        session = contender.session.end(now, last_try=contender.last_try)
-        if contender.departing and session.is_surely_over(contender.terms, now):
+        session = contender.session.end(now, final_attempt=contender.final_attempt)
+        if contender.departing and session.has_certainly_expired(contender.terms, now):
             session = session.abandoned(session.id)
         contender = replace(contender, session=session)
     elif contender.tenure is None and contender.lock.queues and not contender.is_fit:
@@ -119,12 +119,12 @@ def _advance_session(contender: Contender, now: float) -> _Turn:
     attempt: Request | None = None
     may_try = contender.may_try
     if may_try:
-        contender = replace(contender, lock=contender.lock.drawn(contender.terms, now))
+        contender = replace(contender, lock=contender.lock.with_backoff(contender.terms, now))
     lock = contender.lock
     if may_try and now >= lock.try_at and lock.is_surely_free(now):
-        attempt = lock.try_for(contender.terms, session.id, contender.settings.value, now)
+        attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
-    elif contender.owes_value and now >= session.rewrite_at:
+    elif contender.has_stale_value and now >= session.rewrite_at:
         attempt = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.rewrite(attempt))
     return contender, tuple(request for request in (write, attempt, renewal) if request is not None)
@@ -134,7 +134,7 @@ def _out_of_line(contender: Contender, now: float) -> Contender:
     """Who may not hold does not keep others waiting; a session that has not been in line may stay."""
     if not contender.session.tried:
         return want_session(contender, now)
-    return replace(contender, session=contender.session.end(now, last_try=contender.last_try))
+    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
 
 
 def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:
@@ -145,7 +145,7 @@ def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]
         return replace(contender, session=session), write
     release = _release(contender, now)
     if release is None:
-        return replace(contender, session=session.waits(), lock=contender.lock.read_by(now)), None
+        return replace(contender, session=session.await_read(), lock=contender.lock.read_by(now)), None
     return replace(contender, session=session.release(release)), release
 
 
@@ -154,13 +154,13 @@ def _release(contender: Contender, now: float) -> Request | None:
     return contender.lock.release_for(contender.terms, contender.session, value, now)
 
 
-def _advance_lock(contender: Contender, now: float) -> _Turn:
-    if contender.stopping and contender.tenure is None and not contender.session.awaits_news:
-        return replace(contender, lock=contender.lock.quiet()), ()
+def _advance_lock(contender: Contender, now: float) -> Begun:
+    if contender.stopping and contender.tenure is None and not contender.session.awaits_observation:
+        return replace(contender, lock=contender.lock.silenced()), ()
     lock, terms = contender.lock, contender.terms
-    if contender.may_try and lock.lacks_news(now):
+    if contender.may_try and lock.lacks_observation(now):
         lock = lock.read_by(now)
-    lock, begun = lock.asking(terms, now, holding=contender.tenure is not None)
+    lock, begun = lock.due_requests(terms, now, holding=contender.tenure is not None)
     contender, session = replace(contender, lock=lock), contender.session
     idle = session.stage is Stage.LIVE and session.write.pending is None
     if contender.tenure is not None or not idle:
@@ -168,12 +168,12 @@ def _advance_lock(contender: Contender, now: float) -> _Turn:
     # Anew with each watch, for what is ready does not stay so for ever.
     if session.prepared and not any(isinstance(request, Watch) for request in begun):
         return contender, begun
-    ready = lock.ready_try(terms, session.id, contender.settings.value, now)
+    ready = lock.prepared_attempt(terms, session.id, contender.settings.value, now)
     contender = replace(contender, session=replace(session, prepared=True))
     return contender, (*begun, PrepareWrite(ready)) if ready is not None else begun
 
 
-def _advance_change(contender: Contender, now: float) -> _Turn:
+def _advance_change(contender: Contender, now: float) -> Begun:
     if not contender.stopping:
         change, actions = changes.advance(contender.change, contender.settings, now)
     elif has_let_go(contender):
@@ -183,7 +183,7 @@ def _advance_change(contender: Contender, now: float) -> _Turn:
     return replace(contender, change=change), actions
 
 
-def _advance_health(contender: Contender, now: float) -> _Turn:
+def _advance_health(contender: Contender, now: float) -> Begun:
     if contender.stopping:
         health, actions = healths.stop(contender.health)
     else:
@@ -194,7 +194,7 @@ def _advance_health(contender: Contender, now: float) -> _Turn:
     return replace(contender, health=health), actions
 
 
-def _advance_memory(contender: Contender, now: float) -> _Turn:
+def _advance_record(contender: Contender, now: float) -> Begun:
     """Last of what matters: where a rival may soon hold, no record delays on_lose."""
     record_keeper, begun = records.advance(
         contender.record_keeper, record_of(contender), contender.settings, now
@@ -202,14 +202,14 @@ def _advance_memory(contender: Contender, now: float) -> _Turn:
     return replace(contender, record_keeper=record_keeper), begun
 
 
-def _advance_role(contender: Contender, now: float) -> _Turn:
+def _advance_role(contender: Contender, now: float) -> Begun:
     contender, actions = _report_role(contender, now)
     if actions and has_finished(contender):
         actions = (*actions, Finished(contender.settings.name, clean=contender.tenure is None))
     return contender, actions
 
 
-def _report_role(contender: Contender, now: float) -> _Turn:
+def _report_role(contender: Contender, now: float) -> Begun:
     """Report a change of the role, and a loss once more when its reason becomes known later.
 
     A loss whose reason may be known soon is not reported before.
@@ -227,7 +227,7 @@ def _report_role(contender: Contender, now: float) -> _Turn:
     return replace(contender, reported=reported), (changed,)
 
 
-def _report_loss(contender: Contender, now: float) -> _Turn:
+def _report_loss(contender: Contender, now: float) -> Begun:
     """Report the reason of a tenure without hooks, which is over in the step in which it is lost."""
     tenure, (reported, _) = contender.tenure, contender.reported
     if tenure is None or tenure.believes or reported not in (Role.ACQUIRING, Role.HOLDING, Role.LOSING):
@@ -235,14 +235,14 @@ def _report_loss(contender: Contender, now: float) -> _Turn:
     return _report_role(contender, now)
 
 
-def _advance_notice(contender: Contender, now: float) -> _Turn:
+def _advance_notice(contender: Contender, now: float) -> Begun:
     notice = contender.lock.notice
-    if notice == contender.noticed:
+    if notice == contender.last_notice:
         return contender, ()
-    return replace(contender, noticed=notice), (NoticeChanged(contender.settings.name, notice),)
+    return replace(contender, last_notice=notice), (NoticeChanged(contender.settings.name, notice),)
 
 
-def _advance_faults(contender: Contender, now: float) -> _Turn:
+def _advance_faults(contender: Contender, now: float) -> Begun:
     """The operator is told of hooks that cannot start, and when all of them can again."""
     faults = contender.faults
     if faults is None or faults == contender.told_faults:
@@ -252,12 +252,12 @@ def _advance_faults(contender: Contender, now: float) -> _Turn:
     return replace(contender, told_faults=faults), (told,)
 
 
-_TURNS = (
+_IN_ORDER = (
     _advance_session,
     _advance_lock,
     _advance_change,
     _advance_health,
-    _advance_memory,
+    _advance_record,
     _advance_role,
     _advance_notice,
     _advance_faults,

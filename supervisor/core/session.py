@@ -90,18 +90,21 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``tried``: an acquire was sent, so the session holds the key or still may come to. ``wrote``: the
-    value that it gave the key with that, or has given it since; ``rewrite_at``: when it is to be given
-    one once more, for nobody knows what became of the last.
+    """One session, and the lanes of its writes and renewals.
 
-    ``verified``: a renewal has shown that Consul has the session that was asked for; nothing is tried with
-    it before. The first renewal therefore follows the create at once, while this node waits anyway.
-
-    ``prepared``: its next acquire has been made ready. ``dead``: Consul said so; it is destroyed all
-    the same, for a server that has just restarted may say so of a living one. ``ending``: wanted
-    gone as soon as it is there, since ``ending_since``. ``last_try``: at the end of this process one
-    unanswered try of each write must do; ``left``: the session that this left behind, for the next
-    process to end.
+    verified: a renewal has shown that Consul has the session that was asked for. The session tries for
+        nothing before. So its first renewal follows the create at once, while this node waits anyway.
+    tried: an acquire was sent, so the session holds the key, or may still come to hold it.
+    last_value: the value that the session gave the key with its acquire, or has given it since.
+    rewrite_at: when the key gets its value once more, because the last rewrite has no answer. LONG_AGO: it
+        need not.
+    prepared: the next acquire has been made ready to be sent.
+    dead: Consul said that the session does not exist. The session is destroyed all the same, because a server
+        that has just restarted may say so of a living one.
+    ending: the session is given up as soon as it is there.
+    ending_since: when that began.
+    final_attempt: this process ends, so one unanswered attempt of each write must do.
+    abandoned_id: the session that a final attempt left behind, for the next process to end.
     """
 
     stage: Stage = Stage.ABSENT
@@ -110,14 +113,14 @@ class Session:
     renew: Lane = Lane()
     verified: bool = False
     tried: bool = False
-    wrote: bytes | None = None
+    last_value: bytes | None = None
     rewrite_at: float = LONG_AGO
     prepared: bool = False
     dead: bool = False
     ending: bool = False
     ending_since: float = NEVER
-    last_try: bool = False
-    left: str = ""
+    final_attempt: bool = False
+    abandoned_id: str = ""
 
     @property
     def deadline(self) -> float:
@@ -133,23 +136,25 @@ class Session:
     def not_wanted(self) -> "Session":
         """Create no session for now: forget when one was wanted, and what became of the last create."""
         assert self.stage is Stage.ABSENT, f"a session is {self.stage}"
-        return replace(NO_SESSION, left=self.left)
+        return replace(NO_SESSION, abandoned_id=self.abandoned_id)
 
-    def abandoned(self, left: str) -> "Session":
-        """Send nothing more about the session; the next process, or Consul, ends the session ``left``."""
+    def abandoned(self, abandoned_id: str) -> "Session":
+        """Send nothing more: the next process, or Consul, ends the session ``abandoned_id``."""
         if self.stage is Stage.ABSENT:
-            return replace(NO_SESSION, left=left)
-        return become(self, Stage.ABSENT, left=left)
+            return replace(NO_SESSION, abandoned_id=abandoned_id)
+        return become(self, Stage.ABSENT, abandoned_id=abandoned_id)
 
-    def end(self, now: float, *, last_try: bool) -> "Session":
+    def end(self, now: float, *, final_attempt: bool) -> "Session":
         """Give the session up: release what it may hold, then destroy it."""
         if self.stage is Stage.ABSENT:
             return self.not_wanted()
         since = min(self.ending_since, now)
-        ended = replace(self, ending=True, ending_since=since, last_try=self.last_try or last_try)
+        ended = replace(
+            self, ending=True, ending_since=since, final_attempt=self.final_attempt or final_attempt
+        )
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
 
-    def is_surely_over(self, terms: "Terms", now: float) -> bool:
+    def has_certainly_expired(self, terms: "Terms", now: float) -> bool:
         """Whether Consul has ended it, and the guard on its key, although nobody could tell it to: the
         renewals have stopped so long ago."""
         ttl_s = terms.settings.ttl_s
@@ -159,18 +164,20 @@ class Session:
         """Consul says that it does not exist: there is nothing left to renew."""
         return replace(self, dead=True, renew=Lane())
 
-    def doubted(self, now: float) -> "Session":
+    def verify_soon(self, now: float) -> "Session":
         """Ask now whether it lives; an answer to an older question does not tell."""
         if self.dead or self.stage is not Stage.LIVE:
             return self
-        return replace(self, renew=self.renew.aged().by(now))
+        return replace(self, renew=self.renew.mark_stale().by(now))
 
     def attempt(self, request: Request) -> "Session":
         """A try is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
         assert self.verified, f"a try with a session that nobody has looked at: {request}"
-        wrote = request.value if isinstance(request, Acquire | JoinSemaphore) else self.wrote
-        return replace(self, write=self.write.begin(request), tried=True, prepared=False, wrote=wrote)
+        last_value = request.value if isinstance(request, Acquire | JoinSemaphore) else self.last_value
+        return replace(
+            self, write=self.write.begin(request), tried=True, prepared=False, last_value=last_value
+        )
 
     def rewrite(self, request: Rewrite) -> "Session":
         """What it holds is being given another value."""
@@ -180,24 +187,24 @@ class Session:
     def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
         """It has the new value; or nobody knows, or it is not to be had now, and that is tried again."""
         if isinstance(outcome, Done):
-            return replace(self, wrote=request.value, rewrite_at=LONG_AGO)
+            return replace(self, last_value=request.value, rewrite_at=LONG_AGO)
         return replace(self, rewrite_at=now + retry_s)
 
-    def owes(self, value: bytes) -> bool:
+    def is_value_stale(self, value: bytes) -> bool:
         """Whether what it holds has another value, or may have."""
-        return self.wrote is not None and (self.wrote != value or self.rewrite_at != LONG_AGO)
+        return self.last_value is not None and (self.last_value != value or self.rewrite_at != LONG_AGO)
 
     def release(self, request: Request) -> "Session":
         """What gives up all that it may hold is under way."""
         assert self.stage is Stage.RELEASING, f"a release while {self.stage}: {request}"
         return replace(self, write=self.write.begin(request))
 
-    def waits(self) -> "Session":
+    def await_read(self) -> "Session":
         """What it has to give up is to be found out first."""
         return replace(self, write=self.write.at(NEVER))
 
     @property
-    def awaits_news(self) -> bool:
+    def awaits_observation(self) -> bool:
         """Whether a release waits to hear what there is to give up."""
         return self.stage is Stage.RELEASING and self.write == Lane()
 
@@ -272,10 +279,10 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
             return _toward_end(session, now) if session.ending else session
         case Stage.RELEASING if isinstance(outcome, LostRace):
             return session  # somebody else's write came between: it waits for news
-        case Stage.RELEASING if answered or session.last_try:
+        case Stage.RELEASING if answered or session.final_attempt:
             return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
-        case Stage.DESTROYING if answered or session.last_try:
-            return become(session, Stage.ABSENT, left="" if answered else session.id)
+        case Stage.DESTROYING if answered or session.final_attempt:
+            return become(session, Stage.ABSENT, abandoned_id="" if answered else session.id)
         case _:
             return replace(session, write=session.write.at(now + terms.retry_s))
 

@@ -12,8 +12,8 @@ from supervisor.core.contender import Contender, has_finished
 from supervisor.core.events import Event
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO
-from supervisor.core.reducer import take
-from supervisor.core.scheduler import advance
+from supervisor.core.reducer import apply_event
+from supervisor.core.scheduler import begin_due
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:
@@ -21,8 +21,8 @@ def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tup
     if has_finished(contender):
         return contender, ()
     contender = _expire(contender, now)
-    contender = take(contender, event, now)
-    return advance(contender, now)
+    contender = apply_event(contender, event, now)
+    return begin_due(contender, now)
 
 
 def _expire(contender: Contender, now: float) -> Contender:

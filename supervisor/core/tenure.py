@@ -76,16 +76,21 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """``token`` is the fencing token: the key's ModifyIndex of the moment it was won.
+    """One tenure, and the hook or child that runs for it.
 
-    ``contact``: send time of the newest consistent answer that showed us as holder.
-    ``taken_at``: since when a rival may hold for certain; None while Consul still guards the lock.
-    ``reason_by``: on_lose waits until then for a better reason than the one at hand.
-    ``began``: on_acquire or the run child has begun, or is being started; ``began_before``: one of them
-    had begun before what was started last.
-    ``recorded``: a crash of ours would not forget it; nothing begins before. ``fresh_from``: nothing
-    begins on news older than this. ``renewed``: Consul has renewed the session since ADOPTING began;
-    ``acquired``: on_acquire was done before that. ``holders``: of a semaphore, as last heard.
+    token: the fencing token, which is the key's ModifyIndex of the moment it was won.
+    contact: when the question was sent whose consistent answer was the newest to show us as holder.
+    leader, previous_leader, next_leader: the values of this holder, the one before and the one after.
+    began: on_acquire or the run child has begun, or is being started.
+    began_before: one of them had begun before the start that is under way.
+    reason_deadline: on_lose waits until then for a better reason than the one at hand. LONG_AGO: it does not.
+    taken_at: since when a rival may certainly hold. None: Consul still guards the lock.
+    held_at: when this node began to hold.
+    recorded: the tenure is on record, so a crash of ours would not forget it. Nothing begins before.
+    fresh_since: nothing begins on news older than this.
+    renewed: Consul has renewed the session since the tenure is ADOPTING.
+    acquired: on_acquire was done before the crash that a tenure is adopted after.
+    holders: the holders of a semaphore, as this node last heard of them.
     """
 
     session: str
@@ -102,12 +107,12 @@ class Tenure:
     run: StartRun | None = None
     killing: bool = False
     reason: Reason = Reason.ACQUIRED
-    reason_by: float = LONG_AGO
+    reason_deadline: float = LONG_AGO
     taken_at: float | None = None
     next_leader: bytes | None = None
     held_at: float | None = None
     recorded: bool = False
-    fresh_from: float = LONG_AGO
+    fresh_since: float = LONG_AGO
     renewed: bool = False
     acquired: bool = False
     holders: tuple[Holder, ...] = ()
@@ -128,7 +133,7 @@ class Tenure:
     def deadline(self, lease: Lease) -> float:
         """When this tenure wants a turn."""
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:
-            return self.reason_by
+            return self.reason_deadline
         return min(self.expires_at(lease), self.hooks.deadline)
 
     def confirmed(self, at: float) -> "Tenure":
@@ -141,34 +146,34 @@ class Tenure:
             return self
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
             return become(self, Phase.STOPPING, reason=Reason.CRASHED)
-        reason_by = now + reason_within_s if reason_within_s else LONG_AGO
-        return become(self, Phase.STOPPING, reason=reason, reason_by=reason_by)
+        reason_deadline = now + reason_within_s if reason_within_s else LONG_AGO
+        return become(self, Phase.STOPPING, reason=reason, reason_deadline=reason_deadline)
 
-    def resumed(self, now: float) -> "Tenure":
+    def stalled(self, now: float) -> "Tenure":
         """Time has passed unseen: nothing begins before Consul has confirmed the lock again."""
-        return replace(self, fresh_from=now)
+        return replace(self, fresh_since=now)
 
-    def because(self, reason: Reason) -> "Tenure":
+    def with_reason(self, reason: Reason) -> "Tenure":
         """The certain reason for a loss that on_lose has not been told yet."""
-        if self.phase is Phase.STOPPING and self.reason_by > LONG_AGO:
-            return replace(self, reason=reason, reason_by=LONG_AGO)
+        if self.phase is Phase.STOPPING and self.reason_deadline > LONG_AGO:
+            return replace(self, reason=reason, reason_deadline=LONG_AGO)
         return self
 
     def awaits_reason(self, now: float) -> bool:
         """Whether a renewal may still tell why the lock was lost, before on_lose is told a reason."""
-        return self.phase is Phase.STOPPING and now < self.reason_by
+        return self.phase is Phase.STOPPING and now < self.reason_deadline
 
     def outlived(self) -> "Tenure":
         """Consul says that the session lives: a key that does not show it was released by hand."""
         gone = self.reason is Reason.LOCK_GONE
-        return self.because(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
+        return self.with_reason(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
 
-    def taken(self, now: float, next_leader: bytes | None) -> "Tenure":
+    def key_lost(self, now: float, next_leader: bytes | None) -> "Tenure":
         """The key is not ours any more: a rival may hold it from now on."""
         taken_at = now if self.taken_at is None else self.taken_at
         return replace(self, taken_at=taken_at, next_leader=next_leader)
 
-    def guarded(self) -> "Tenure":
+    def still_guarded(self) -> "Tenure":
         """The session ended without a release: Consul guards the lock for its lock-delay."""
         return replace(self, taken_at=None)
 
@@ -218,10 +223,10 @@ def advance(
             return tenure, tuple(actions)
 
 
-_Turn = tuple[Tenure, tuple[Action, ...]]
+Begun = tuple[Tenure, tuple[Action, ...]]
 
 
-def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
+def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     sequence = tenure.hooks.settle(settings.on_acquire, now, stop_at_failure=True)
     tenure = replace(tenure, hooks=sequence)
     if sequence.running is not None:
@@ -234,7 +239,7 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
         if not sequence.due(now):
             return tenure, ()
         return _start(replace(tenure, began=True, began_before=tenure.began), settings, lease)
-    return _hold(tenure, settings, lease, now)
+    return _become_holding(tenure, settings, lease, now)
 
 
 def is_adopted(tenure: Tenure, lease: Lease, now: float) -> bool:
@@ -247,16 +252,16 @@ def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
     return tenure.phase is Phase.HOLDING and _news_is_fresh(tenure, lease, now)
 
 
-def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
+def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     if not is_adopted(tenure, lease, now):
         return tenure, ()
     tenure = replace(tenure, reason=Reason.ADOPTED)
     if tenure.acquired and settings.on_adopt == "none":
-        return _hold(tenure, settings, lease, now)
+        return _become_holding(tenure, settings, lease, now)
     return become(tenure, Phase.ACQUIRING), ()
 
 
-def _hold(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
+def _become_holding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     holding = become(tenure, Phase.HOLDING, began=True, began_before=tenure.began, held_at=now)
     if settings.run is None:
         return holding, ()
@@ -266,7 +271,7 @@ def _hold(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _
 
 
 def _news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
-    return tenure.contact >= tenure.fresh_from and now - tenure.contact <= lease.fresh_s
+    return tenure.contact >= tenure.fresh_since and now - tenure.contact <= lease.fresh_s
 
 
 def _begin_by(tenure: Tenure, lease: Lease) -> float:
@@ -274,7 +279,7 @@ def _begin_by(tenure: Tenure, lease: Lease) -> float:
     return tenure.contact + lease.fresh_s
 
 
-def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
+def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     waits = tenure.hooks.running is not None or tenure.run is not None
     if waits and tenure.killing:
         return tenure, ()
@@ -284,12 +289,12 @@ def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
         return replace(tenure, killing=True), (StopRun(tenure.run),)
     if not tenure.began:
         return become(tenure, Phase.LOST, hooks=Sequence()), ()
-    if now < tenure.reason_by:
+    if now < tenure.reason_deadline:
         return tenure, ()
     return become(tenure, Phase.LOSING, hooks=Sequence()), ()
 
 
-def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
+def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     tenure, begun = _lose_side(tenure, settings, lease, now)
     if begun or not tenure.hooks.finished(settings.on_lose):
         return tenure, begun
@@ -300,14 +305,14 @@ def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
     return become(tenure, Phase.LAST_RESORT, hooks=Sequence()), ()
 
 
-def _failing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
+def _failing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     tenure, begun = _lose_side(tenure, settings, lease, now)
     if begun or not tenure.hooks.finished(settings.on_lose_failure):
         return tenure, begun
     return become(tenure, Phase.STUCK if tenure.hooks.failed else Phase.LOST), ()
 
 
-def _resting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
+def _resting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     return tenure, ()
 
 
@@ -323,7 +328,7 @@ _PHASES = {
 }
 
 
-def _lose_side(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> _Turn:
+def _lose_side(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     """The next attempt of on_lose or on_lose_failure, if one is due."""
     hooks = settings.on_lose if tenure.phase is Phase.LOSING else settings.on_lose_failure
     after_s = (
@@ -336,7 +341,7 @@ def _lose_side(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
     return _start(tenure, settings, lease)
 
 
-def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> _Turn:
+def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Begun:
     hooks = {
         Phase.ACQUIRING: settings.on_acquire,
         Phase.LOSING: settings.on_lose,

@@ -156,8 +156,8 @@ class Status:
     ) -> Iterator[str]:
         if lease_runs_out(contender, now):
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
-        if contender.noticed:
-            yield contender.noticed
+        if contender.last_notice:
+            yield contender.last_notice
         for fault in contender.faults or ():
             yield _cannot_start(fault)
         if contender.altered:

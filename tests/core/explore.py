@@ -83,12 +83,12 @@ def explore(walk: Walk, enough: float = inf) -> Walked:
 @contextmanager
 def _fewer_steps() -> Iterator[None]:
     """Five idle wakes are not other than one, and a lost race than seven, but for the number of states."""
-    usual = rules.IDLE_WAKES_MAX, backoff.LESS
-    rules.IDLE_WAKES_MAX, backoff.LESS = 1, round(1 / backoff.EAGERNESS_MIN)
+    usual = rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR
+    rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR = 1, round(1 / backoff.ATTEMPT_PROBABILITY_MIN)
     try:
         yield
     finally:
-        rules.IDLE_WAKES_MAX, backoff.LESS = usual
+        rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR = usual
 
 
 class _Explorer:
@@ -198,7 +198,7 @@ def _without_orphans(world: World) -> World:
     """Nothing that Consul may answer about a session already dead changes anything: forget it."""
     election, monitor = world.contender, world.monitor
     session = election.session
-    lanes = (election.lock.watch, election.lock.read, election.lock.info, session.write, session.renew)
+    lanes = (election.lock.watch, election.lock.read, election.lock.details, session.write, session.renew)
     stopped = election.role is a.Role.STOPPED
     awaited = [] if stopped else [lane.pending for lane in lanes]
     orphans = [request for request in monitor.pending if request not in awaited]

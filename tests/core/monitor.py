@@ -317,7 +317,7 @@ def _asked(monitor: Monitor, after: Contender, request: a.Request, now: float) -
         assert monitor.written == (after.session.id, 1) or after.tenure.acquired
         assert monitor.kept.session == request.session == after.session.id
     name = type(request).__name__
-    if after.last_try and after.tenure is None and (rank or isinstance(request, a.CreateSession)):
+    if after.final_attempt and after.tenure is None and (rank or isinstance(request, a.CreateSession)):
         assert name not in monitor.stop_writes, f"{name} is tried twice after the stop"
         monitor = replace(monitor, stop_writes=monitor.stop_writes | {name})
     return replace(monitor, pending=(*monitor.pending, request))
@@ -398,7 +398,7 @@ def _matches(monitor: Monitor, after: Contender) -> None:
     tenure, session = after.tenure, after.session
     if after.role is a.Role.STOPPED:
         return  # it awaits nothing any more
-    lanes = (after.lock.watch, after.lock.read, after.lock.info, session.write, session.renew)
+    lanes = (after.lock.watch, after.lock.read, after.lock.details, session.write, session.renew)
     for request in (lane.pending for lane in lanes):
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"
     kinds = [(type(request), getattr(request, "session", "")) for request in monitor.pending]

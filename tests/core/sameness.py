@@ -146,8 +146,8 @@ def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
     return None if value is None else (naming.session(value.session), value.leader)
 
 
-def _seen(value: keys.HolderSession | None, owner: keys.ElectionLock, naming: Naming) -> Any:
-    return None if value is None else (naming.session(value.session), value.lock_delay_s, value.kin)
+def _holder_session(value: keys.HolderSession | None, owner: keys.ElectionLock, naming: Naming) -> Any:
+    return None if value is None else (naming.session(value.session), value.lock_delay_s, value.is_supervisor)
 
 
 def _ending_since(at: float, owner: Any, naming: Naming) -> float:
@@ -164,7 +164,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Contender, "settings"): lambda settings, _, naming: settings.value,
     (Contender, "lease"): _left_out,
     (Contender, "next_settings"): lambda settings, _, naming: settings and settings.value,
-    (Contender, "offer_at"): _due,
+    (Contender, "retry_settings_at"): _due,
     (Contender, "spread"): _left_out,
     (Contender, "change"): _change,
     (Contender, "altered"): _left_out,
@@ -174,15 +174,17 @@ _HOW: dict[tuple[type, str], How] = {
     ),
     (keys.ElectionLock, "try_at"): _exact_due,
     (keys.ElectionLock, "holder"): _session,
-    (keys.ElectionLock, "seen"): _seen,
+    (keys.ElectionLock, "holder_session"): _holder_session,
     (semaphore.SemaphoreLock, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
-    (semaphore.SemaphoreLock, "free_since"): lambda at, _, naming: naming.age(at, semaphore.RANKS_S_MAX),
+    (semaphore.SemaphoreLock, "free_since"): lambda at, _, naming: naming.age(
+        at, semaphore.QUEUE_DELAY_MAX_S
+    ),
     (semaphore.SemaphoreLock, "try_at"): _exact_due,
     (semaphore.SemaphoreLock, "opens_at"): lambda at, _, naming: at != inf,
     (semaphore.SemaphoreLock, "not_before"): _exact_due,
     (semaphore.SemaphoreLock, "limit"): _left_out,
     (semaphore.SemaphoreLock, "prune_delay_s"): _left_out,
-    (semaphore.SemaphoreLock, "ours"): _session,
+    (semaphore.SemaphoreLock, "our_session"): _session,
     (semaphore.SemaphoreLock, "index"): _index,
     (semaphore.SemaphoreLock, "idle_wakes"): _left_out,
     (semaphore.Missing, "name"): _session,
@@ -199,13 +201,13 @@ _HOW: dict[tuple[type, str], How] = {
     (Contender, "rejoin_at"): _due,
     (Contender, "rests_until"): _due,
     (Change, "instance"): _left_out,
-    (Change, "told"): _told,
-    (Change, "past_leader"): _left_out,
+    (Change, "notified"): _told,
+    (Change, "previous_leader"): _left_out,
     (Change, "newest"): _told,
     (Change, "context"): lambda context, _, naming: context is not None,
     (Change, "count"): _left_out,
     (Session, "id"): _session,
-    (Session, "left"): _session,
+    (Session, "abandoned_id"): _session,
     (Session, "ending_since"): _ending_since,
     (Session, "rewrite_at"): _exact_due,
     (Lane, "due_at"): _due,
@@ -220,9 +222,9 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "next_leader"): _left_out,
     (Tenure, "holders"): _left_out,
     (Tenure, "reason"): lambda reason, _, naming: reason in OUR_OWN_MAKING,
-    (Tenure, "reason_by"): _due,
+    (Tenure, "reason_deadline"): _due,
     (Tenure, "taken_at"): _taken_at,
-    (Tenure, "fresh_from"): lambda at, _, naming: naming.age(at, naming.lease.fresh_s),
+    (Tenure, "fresh_since"): lambda at, _, naming: naming.age(at, naming.lease.fresh_s),
     (Record, "key"): _left_out,
     (Record, "session"): _session,
     (Record, "token"): _left_out,

@@ -97,7 +97,7 @@ def test_a_holder_whose_key_gets_another_program_s_flags_goes_on() -> None:
     """A plain PUT over the key changes what it says and not whose it is."""
     play = holding()
     play.does(3.0, WATCH, e.KeyView(9, "s", b"put", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
-    assert play.role == "holding" and not play.contender.noticed
+    assert play.role == "holding" and not play.contender.last_notice
 
 
 def test_news_of_a_free_key_waits_for_the_session() -> None:

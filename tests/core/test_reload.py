@@ -180,7 +180,7 @@ def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: e
     play.on(4.1, REWRITE, outcome)
     assert play.contender.role is a.Role.HOLDING
     play.passes(12.0)
-    assert play.contender.session.wrote == b"new" and play.contender.role is a.Role.HOLDING
+    assert play.contender.session.last_value == b"new" and play.contender.role is a.Role.HOLDING
     assert len(play.times(REWRITE)) == 2
 
 
@@ -242,7 +242,7 @@ def test_the_former_value_is_back_before_the_new_one_was_answered_for() -> None:
     play.on(4.1, REWRITE, SILENCE)
     play.happens(4.2, changed(play, value=b"me"))
     play.passes(8.0)
-    assert play.last(REWRITE).value == b"me" and play.contender.session.wrote == b"me"
+    assert play.last(REWRITE).value == b"me" and play.contender.session.last_value == b"me"
     assert len(play.times(REWRITE)) == 2
 
 

@@ -31,7 +31,7 @@ def test_an_empty_list_is_told_of_once_a_read_of_the_record_says_so_too() -> Non
     play = observer()
     play.does(0.1, WATCH, EMPTY, "watch 5, ask p/.lock")
     assert "start told#1: initial" in Play.says(play.on(0.2, ASK, GONE) + play.on(0.3, READ, EMPTY))
-    assert told(play) == [()] and not play.contender.noticed
+    assert told(play) == [()] and not play.contender.last_notice
     play.ends(0.4, "")
     play.does(0.5, WATCH, replace(EMPTY, index=6), "watch 6")
 
@@ -41,11 +41,11 @@ def test_a_list_that_hides_the_record_is_told_of_never_and_said() -> None:
     play.on(0.1, WATCH, EMPTY)
     play.on(0.2, ASK, THERE)
     play.on(0.3, READ, EMPTY)
-    assert not told(play) and ".lock: may the token read all of it?" in play.contender.noticed
+    assert not told(play) and ".lock: may the token read all of it?" in play.contender.last_notice
     play.passes(20.0)
     assert len(play.times(ASK)) == 1
     play.on(21.0, WATCH, view("o1", at=lock("o1")))
-    assert told(play) == [("o1",)] and not play.contender.noticed
+    assert told(play) == [("o1",)] and not play.contender.last_notice
 
 
 def test_who_may_not_read_the_record_asks_on_and_tells_nothing() -> None:
@@ -61,9 +61,9 @@ def test_a_list_older_than_the_record_is_asked_for_anew() -> None:
     play = observer()
     play.on(0.1, WATCH, EMPTY)
     assert "read" in Play.says(play.on(0.2, ASK, replace(THERE, create_index=6, modify_index=6)))
-    assert not play.contender.noticed, "nothing is hidden"
+    assert not play.contender.last_notice, "nothing is hidden"
     play.on(0.3, READ, view("o1", at=lock("o1")))
-    assert told(play) == [("o1",)] and not play.contender.noticed
+    assert told(play) == [("o1",)] and not play.contender.last_notice
 
 
 def test_a_holder_that_the_list_hides_has_not_left() -> None:
@@ -75,7 +75,7 @@ def test_a_holder_that_the_list_hides_has_not_left() -> None:
     assert play.last(ASK).key == "p/o2" and told(play) == [("o1", "o2")]
     play.on(0.4, ASK, e.KeyView(61, "o2", b"me", 2, 2, 1))
     play.on(0.5, READ, replace(both, index=61, contenders=(key("o1"),)))
-    assert told(play) == [("o1", "o2")] and "o2" in play.contender.noticed
+    assert told(play) == [("o1", "o2")] and "o2" in play.contender.last_notice
 
 
 def test_a_holder_that_has_vanished_is_told_of_once_a_read_says_so() -> None:
@@ -122,9 +122,9 @@ def test_a_filtered_list_without_the_record_is_never_told_of_as_empty() -> None:
     play = observer()
     assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("watch 5, ask p/.lock, notice: Consul leaves")
     play.on(0.2, ASK, FORBIDDEN)
-    assert not told(play) and "may not read" in play.contender.noticed
+    assert not told(play) and "may not read" in play.contender.last_notice
     play.on(0.3, WATCH, view("o1", at=lock("o1")))
-    assert told(play) == [("o1",)] and not play.contender.noticed
+    assert told(play) == [("o1",)] and not play.contender.last_notice
 
 
 def test_what_was_left_out_may_be_of_no_concern() -> None:
@@ -133,10 +133,10 @@ def test_what_was_left_out_may_be_of_no_concern() -> None:
     play.on(0.1, WATCH, FILTERED)
     play.on(0.2, ASK, GONE)
     play.on(0.3, READ, FILTERED)
-    assert told(play) == [()] and not play.contender.noticed
+    assert told(play) == [()] and not play.contender.last_notice
     play = observer()
     play.on(0.1, WATCH, replace(view("o1", at=lock("o1")), filtered=True))
-    assert told(play) == [("o1",)] and not play.contender.noticed
+    assert told(play) == [("o1",)] and not play.contender.last_notice
 
 
 def test_who_contends_makes_no_record_beside_one_that_may_be_hidden() -> None:

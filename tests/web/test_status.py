@@ -148,7 +148,7 @@ def happenings(stage: Stage) -> Iterator[None]:
     yield
     stage.answers(e.Unknown("refused"))
     yield
-    stage.change(noticed="limit is 3 in the file and 2 in Consul: the smaller counts")
+    stage.change(last_notice="limit is 3 in the file and 2 in Consul: the smaller counts")
     yield
     stage.change(paused=True)
     yield

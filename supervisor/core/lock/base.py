@@ -71,15 +71,20 @@ Verdict = Ours | Unsure | Lost
 
 @dataclass(frozen=True, slots=True)
 class Lock(ABC):
-    """``view``: the newest believed answer. ``index``: what the next watch asks from; 0: anew.
+    """What this node knows of one lock, and the lanes that ask about it.
 
-    ``free_at``: when it was surely free. ``free_since``: when it was first seen free. ``try_at``: no
-    try before. ``not_before``: nor any write, after one that was lost to others.
+    view: the newest answer that is believed.
+    index: the index that the next watch asks from. 0: it asks anew.
+    idle_wakes: how many times in a row the watch woke without a change.
+    free_at: when the lock was surely free.
+    free_since: when the lock was first seen free.
+    try_at: no attempt before this time.
+    not_before: no write at all before this time, after one that was lost to others.
     """
 
     watch: Lane = Lane(due_at=LONG_AGO)
     read: Lane = Lane()
-    info: Lane = Lane()
+    details: Lane = Lane()
     view: View | None = None
     index: int = 0
     idle_wakes: int = 0
@@ -98,35 +103,35 @@ class Lock(ABC):
         """Whether a try can succeed, as far as is known."""
 
     @abstractmethod
-    def noted(self, observation: Observation, our_session: str, now: float) -> Self:
+    def with_observation(self, observation: Observation, our_session: str, now: float) -> Self:
         """Believe it: this is how it is from now on."""
 
-    def observed(self, observation: Observation, now: float) -> Self:
+    def with_observation_as_observer(self, observation: Observation, now: float) -> Self:
         """The same, for who never tries."""
         return replace(self, view=observation.view)
 
     @abstractmethod
-    def judged(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
+    def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
         """What consistent news says of our tenure."""
 
-    def drawn(self, terms: Terms, now: float) -> Self:
+    def with_backoff(self, terms: Terms, now: float) -> Self:
         """What is free may be tried for by this node from now on: when, if many wait for it."""
         return self
 
     @abstractmethod
-    def try_for(self, terms: Terms, session: str, value: bytes, now: float) -> Request:
+    def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Request:
         """The try that is due: an acquire, or one of the two steps to a slot."""
 
     @abstractmethod
-    def tried(self, request: Request, outcome: Outcome) -> View | None:
+    def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
         """How it is after a try that Consul says it has carried out; None when it has not."""
 
-    def shown(self, view: View) -> Self:
+    def with_unwanted_win(self, view: View) -> Self:
         """What a try that nobody wants any more has come to: that is to be given back."""
         return self
 
     @abstractmethod
-    def refused(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
+    def attempt_failed(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
         """A try failed, or has no answer: when the next may be made."""
 
     @abstractmethod
@@ -137,7 +142,7 @@ class Lock(ABC):
         """
 
     @abstractmethod
-    def has_key(self, session: str) -> bool:
+    def has_entry(self, session: str) -> bool:
         """Whether a key stands in Consul that this session holds, be it that of a place in line."""
 
     @abstractmethod
@@ -145,7 +150,7 @@ class Lock(ABC):
         """What gives that key another value."""
 
     @abstractmethod
-    def names_another(self, session: str) -> bool:
+    def is_held_by_other(self, session: str) -> bool:
         """Whether a rival may hold already what this session held."""
 
     @abstractmethod
@@ -161,7 +166,7 @@ class Lock(ABC):
     def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self: ...
 
     @property
-    def is_sure(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the view is all that there is, so that others may be told of it."""
         return True
 
@@ -179,7 +184,7 @@ class Lock(ABC):
     @property
     def deadline(self) -> float:
         """When one of the lanes wants a turn."""
-        return min(self.watch.deadline, self.read.deadline, self.info.deadline)
+        return min(self.watch.deadline, self.read.deadline, self.details.deadline)
 
     def try_deadline(self) -> float:
         """When whoever may try wants a turn: for the try, or for the news that it lacks."""
@@ -187,7 +192,7 @@ class Lock(ABC):
             return NEVER
         return self.try_at - (0.0 if self.is_surely_free(self.try_at) else self._read_ahead_s)
 
-    def lacks_news(self, now: float) -> bool:
+    def lacks_observation(self, now: float) -> bool:
         """Whether the next try lacks an answer young enough, and nobody has asked for one."""
         if self._read_is_on or now < self.try_at - self._read_ahead_s:
             return False
@@ -205,35 +210,35 @@ class Lock(ABC):
         """Want a consistent answer, asked for at ``at`` at the latest."""
         return replace(self, read=self.read.by(at))
 
-    def doubted(self, read_at: float) -> Self:
+    def must_reread(self, read_at: float) -> Self:
         """No longer surely free: ask at ``read_at`` before the next try."""
         return replace(self, free_at=LONG_AGO, read=self.read.by(read_at))
 
-    def resumed(self, now: float) -> Self:
+    def stalled(self, now: float) -> Self:
         """Time has passed unseen: what the watch may say now may be long past."""
-        return replace(self.doubted(now), watch=self.watch.aged())
+        return replace(self.must_reread(now), watch=self.watch.mark_stale())
 
-    def quiet(self) -> Self:
+    def silenced(self) -> Self:
         """Ask nothing any more."""
-        lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.info))
-        watch, read, info = lanes
-        return replace(self, watch=watch, read=read, info=info)
+        lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.details))
+        watch, read, details = lanes
+        return replace(self, watch=watch, read=read, details=details)
 
-    def recalled(self, tenure: Tenure) -> Self:
+    def restored_from(self, tenure: Tenure) -> Self:
         """What a tenure on record says of it."""
         return self
 
-    def won(self, index: int, read_at: float) -> Self:
+    def acquired(self, index: int, read_at: float) -> Self:
         """Ours from that index on: what is under way was asked for before that. A pause before the next
         watch is one of who waits, and ends with the first read."""
         watch = self.watch if self.watch.pending is not None else self.watch.by(read_at)
-        return replace(self, index=index, watch=watch.aged(), read=self.read.aged().by(read_at))
+        return replace(self, index=index, watch=watch.mark_stale(), read=self.read.mark_stale().by(read_at))
 
-    def given_up(self, *, failed: bool) -> Self:
+    def released(self, *, failed: bool) -> Self:
         """Ours no longer: the holder's regular reads end. ``failed``: by our own making."""
         return replace(self, read=replace(self.read, due_at=NEVER))
 
-    def ready_try(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire | None:
+    def prepared_attempt(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire | None:
         """The try that this node may want within moments, if that is known so early."""
         return None
 
@@ -241,7 +246,7 @@ class Lock(ABC):
 
     def has_asked(self, request: Request) -> bool:
         """Whether this is an exchange of ours that is under way."""
-        return request in (self.watch.pending, self.read.pending, self.info.pending)
+        return request in (self.watch.pending, self.read.pending, self.details.pending)
 
     def answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
@@ -249,19 +254,19 @@ class Lock(ABC):
         """An exchange came to its end; what it says is news unless it is no answer, or an old one."""
         if request == self.watch.pending:
             return self._watch_answered(terms, request, outcome, now)
-        if request == self.info.pending:
+        if request == self.details.pending:
             return self._informed(terms, request, outcome, now), None
-        old = self.read.old
+        stale = self.read.stale
         if not isinstance(outcome, View):
             return replace(self, read=self.read.end(now + terms.retry_s)), None
-        observation = Observation(outcome, request.at, request.at, consistent=True, is_stale=old)
+        observation = Observation(outcome, request.at, request.at, consistent=True, is_stale=stale)
         return replace(self, read=self.read.end()), observation
 
     def _watch_answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
     ) -> tuple[Self, Observation | None]:
         assert isinstance(request, Watch)
-        old = self.watch.old
+        stale = self.watch.stale
         if not isinstance(outcome, View):
             return replace(self, watch=self.watch.end(now + terms.retry_s), index=0), None
         known = self.view.index if request.lag_s and self.view is not None else 0
@@ -271,13 +276,13 @@ class Lock(ABC):
         idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
         pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
         lock = replace(self, watch=self.watch.end(now + pause_s), idle_wakes=idle_wakes)
-        if old:
+        if stale:
             return lock, None  # the next one asks from the index of our tenure on
         lock = replace(lock, index=0 if fell else outcome.index)
         if fell and not request.consistent:
             return lock, None  # a server that lags behind; the next one asks anew, consistently
         if changed:
-            lock = replace(lock, read=lock.read.aged())
+            lock = replace(lock, read=lock.read.mark_stale())
         sent_at, true_since = request.at, now - request.lag_s
         return lock, Observation(
             outcome, sent_at, true_since, request.consistent, is_stale=False, after_index=request.index
@@ -285,7 +290,7 @@ class Lock(ABC):
 
     # --- questions --------------------------------------------------------------------------------
 
-    def asking(self, terms: Terms, now: float, *, holding: bool) -> tuple[Self, tuple[Request, ...]]:
+    def due_requests(self, terms: Terms, now: float, *, holding: bool) -> tuple[Self, tuple[Request, ...]]:
         """Whatever is due now. A holder's watch is consistent, and so is one that asks anew."""
         lock, begun = self, list[Request]()
         if lock.read.ready(now):
@@ -296,9 +301,9 @@ class Lock(ABC):
             watch = lock._watch_request(terms, now, consistent=holding or lock.index == 0)
             lock = replace(lock, watch=lock.watch.begin(watch))
             begun.append(watch)
-        if lock.info.ready(now):
-            info = lock._info_request(terms, now)
-            lane = replace(lock.info, due_at=NEVER) if info is None else lock.info.begin(info)
-            lock = replace(lock, info=lane)
-            begun += [] if info is None else [info]
+        if lock.details.ready(now):
+            details = lock._info_request(terms, now)
+            lane = replace(lock.details, due_at=NEVER) if details is None else lock.details.begin(details)
+            lock = replace(lock, details=lane)
+            begun += [] if details is None else [details]
         return lock, tuple(begun)

@@ -45,9 +45,9 @@ from supervisor.core.tenure import Tenure
 
 LOCK = LOCK_SUFFIX.removeprefix("/")
 RANK_S = 0.2  # who is next in line has this much time before the one behind it tries
-RANKS_S_MAX = 2.0  # one at the head that does not act delays the rest by no more
-BEHIND_S = 0.02  # a tenth of RANK_S: who tries so much later may look a little later, too
-BEHIND_S_MAX = 0.5
+QUEUE_DELAY_MAX_S = 2.0  # one at the head that does not act delays the rest by no more
+READ_LAG_PER_RANK_S = 0.02  # a tenth of RANK_S: who tries so much later may look a little later, too
+READ_LAG_MAX_S = 0.5
 RACE_S = 0.05  # after a lost check-and-set, doubling
 RACE_S_MAX = 2.0
 RACES_MAX = 10  # the pause has long been at its maximum
@@ -55,41 +55,52 @@ RACES_MAX = 10  # the pause has long been at its maximum
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A key that an answer does not show and should: a holder's, or ``.lock``. ``since``: when that
-    was first seen. ``gone``: a read of the key itself has said so; ``hidden``: has shown it."""
+    """A key that an answer should show and does not: a holder's, or ``.lock``.
+
+    since: when the key was first missing.
+    confirmed_gone: a read of the key itself has said that it does not exist.
+    unlisted: a read of the key itself has shown it, so the list leaves it out.
+    """
 
     name: str
     since: float
-    gone: bool = False
-    hidden: bool = False
+    confirmed_gone: bool = False
+    unlisted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SemaphoreLock(Lock):
-    """``ours``: our session. ``longest_s``: the longest prune delay that any body told of.
-    ``opens_at``: from when on a try can succeed. ``races``: lost in a row. ``unsure``: a try since the
-    view had no answer. ``tells``: on_change, or who looks at one that only observes, is told who holds;
-    ``unused``: a read of ``.lock`` itself has said that there is none."""
+    """The slots of a semaphore.
+
+    our_session: the session of this contender.
+    missing: the keys that the view should show and does not.
+    longest_s: the longest prune delay that any body has told of.
+    opens_at: when an attempt can first succeed. NEVER: that is not known.
+    lost_races: races lost in a row.
+    unsure: an attempt since the view had no answer.
+    notifies: on_change, or the status of an observer, is told who holds.
+    confirmed_unused: a read of ``.lock`` itself has said that there is none.
+    """
 
     view: SlotsView | None = None
     limit: int = 1
     prune_delay_s: float = 30.0
-    ours: str = ""
+    our_session: str = ""
     missing: tuple[Missing, ...] = ()
     longest_s: float = 0.0
     opens_at: float = NEVER
-    races: int = 0
+    lost_races: int = 0
     unsure: bool = False
-    tells: bool = False
-    unused: bool = False
+    notifies: bool = False
+    confirmed_unused: bool = False
 
     queues: ClassVar[bool] = True
 
     def follows(self, settings: SemaphoreSettings, now: float) -> Self:
         """By these settings from now on: a slot that was free may be none any more."""
-        tells = bool(settings.on_change) or not settings.contend
-        slots = replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s, tells=tells)
-        return slots if slots.view is None else slots._opened(slots.free_at, now)
+        notifies = bool(settings.on_change) or not settings.contend
+        slots = replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s, notifies=notifies)
+        return slots if slots.view is None else slots._with_attempt_time(slots.free_at, now)
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -116,12 +127,12 @@ class SemaphoreLock(Lock):
         view = self.view
         if view is None:
             return ""
-        if view.hides and not self.is_sure:
+        if view.hides and not self.is_complete:
             return (
                 "Consul leaves out of the list below the prefix what the token may not read: let it read all"
             )
-        if any(missing.hidden for missing in self.missing):
-            names = ", ".join(missing.name for missing in self.missing if missing.hidden)
+        if any(missing.unlisted for missing in self.missing):
+            names = ", ".join(missing.name for missing in self.missing if missing.unlisted)
             return f"the list below the prefix does not show {names}: may the token read all of it?"
         if view.lock is not None and view.lock.roster is None:
             return f"{LOCK} is no semaphore's and is left alone: {view.lock.why}"
@@ -131,37 +142,44 @@ class SemaphoreLock(Lock):
         return ""
 
     @property
-    def is_sure(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing is missing that a read of the key itself has not called gone."""
-        return not self._may_hide_all and all(each.gone for each in self.missing)
+        return not self._may_hide_all and all(each.confirmed_gone for each in self.missing)
 
     @property
     def _may_hide_all(self) -> bool:
         """What a denied list shows is as empty as a prefix that nobody uses yet."""
-        return self.view is None or not (self.view.lock or self.unused or self.missing)
+        return self.view is None or not (self.view.lock or self.confirmed_unused or self.missing)
 
-    def noted(self, observation: Observation, our_session: str, now: float) -> Self:
+    def with_observation(self, observation: Observation, our_session: str, now: float) -> Self:
         """The slots as this news shows them."""
         view = observation.view
         assert isinstance(view, SlotsView)
         said_s = (key.prune_delay_s or 0.0 for key in view.contenders)
         longest_s = max(self.longest_s, *said_s, 0.0)
-        unused = self.unused and view.lock is None
-        slots = replace(self, view=view, ours=our_session, longest_s=longest_s, unsure=False, unused=unused)
+        confirmed_unused = self.confirmed_unused and view.lock is None
+        slots = replace(
+            self,
+            view=view,
+            our_session=our_session,
+            longest_s=longest_s,
+            unsure=False,
+            confirmed_unused=confirmed_unused,
+        )
         if self.view is None or slots._in_line != self._in_line:
             slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
         before = None if self.view is None else self.view.index
-        slots = slots._missed(
+        slots = slots._with_missing_keys(
             now,
             self._names_missing_from(view),
             unbroken=before in (view.index, observation.after_index),
             changed=before != view.index,
         )
-        return slots._opened(observation.true_since, now)
+        return slots._with_attempt_time(observation.true_since, now)
 
-    def observed(self, observation: Observation, now: float) -> Self:
+    def with_observation_as_observer(self, observation: Observation, now: float) -> Self:
         """Who never tries is told of holders, too, and a list that hides some is none to tell of."""
-        return self.noted(observation, "", now)
+        return self.with_observation(observation, "", now)
 
     @property
     def _roster(self) -> Roster | None:
@@ -172,16 +190,18 @@ class SemaphoreLock(Lock):
 
     @property
     def _in_line(self) -> bool:
-        return self.view is not None and self.view.alive(self.ours) is not None
+        return self.view is not None and self.view.alive(self.our_session) is not None
 
-    def _missed(self, now: float, names: tuple[str, ...], *, unbroken: bool, changed: bool) -> Self:
+    def _with_missing_keys(
+        self, now: float, names: tuple[str, ...], *, unbroken: bool, changed: bool
+    ) -> Self:
         """A session that is gone never comes back, but ``.lock`` may have been there again, and others
         may have taken slots, unless every change was seen. What was only hidden may have gone since."""
-        kept = (each for each in self.missing if not (each.hidden and changed))
+        kept = (each for each in self.missing if not (each.unlisted and changed))
         known = {each.name: each for each in kept if unbroken or each.name != LOCK}
         missing = tuple(known.get(name) or Missing(name, now) for name in names)
         slots = replace(self, missing=missing)
-        return slots if slots._unsure_of() is None else replace(slots, info=self.info.by(now))
+        return slots if slots._unsure_of() is None else replace(slots, details=self.details.by(now))
 
     def _names_missing_from(self, view: SlotsView) -> tuple[str, ...]:
         """Where nothing is left at all, who has seen holders knows that they may still act; and who is told
@@ -196,12 +216,12 @@ class SemaphoreLock(Lock):
         named = self._roster is not None and bool(self._roster.holders)
         return named or self._missing(LOCK) is not None
 
-    def _opened(self, fresh_at: float, now: float) -> Self:
+    def _with_attempt_time(self, fresh_at: float, now: float) -> Self:
         opens_at = self._opens_at(now)
         if opens_at == NEVER:
             return replace(self, opens_at=opens_at, free_at=LONG_AGO, free_since=NEVER)
         free_since = opens_at if opens_at > now else min(self.free_since, now)
-        try_at = max(free_since + self._turn_s(), self.not_before)
+        try_at = max(free_since + self._queue_delay_s(), self.not_before)
         return replace(
             self,
             opens_at=opens_at,
@@ -235,11 +255,11 @@ class SemaphoreLock(Lock):
         roster = self._roster
         said_s = 0.0 if roster is None or roster.prune_delay_s is None else roster.prune_delay_s
         delay_s = max(self.prune_delay_s, said_s, self.longest_s)
-        gone = {each.name: each.since + delay_s for each in self.missing if each.gone}
-        return (gone.get(name, NEVER) for name in names)
+        confirmed_gone = {each.name: each.since + delay_s for each in self.missing if each.confirmed_gone}
+        return (confirmed_gone.get(name, NEVER) for name in names)
 
-    def _turn_s(self) -> float:
-        return min(self._rank() * RANK_S, RANKS_S_MAX)
+    def _queue_delay_s(self) -> float:
+        return min(self._rank() * RANK_S, QUEUE_DELAY_MAX_S)
 
     def _lag_s(self) -> float:
         """No lag for whoever may be next, though all slots get free at once. Those behind leave Consul, and
@@ -247,12 +267,12 @@ class SemaphoreLock(Lock):
         if self._roster is None or not self._in_line:
             return 0.0
         rank = self._rank()
-        return 0.0 if rank < self.effective_limit else min(rank * BEHIND_S, BEHIND_S_MAX)
+        return 0.0 if rank < self.effective_limit else min(rank * READ_LAG_PER_RANK_S, READ_LAG_MAX_S)
 
     def _rank(self) -> int:
         """How many stand before us; 0 for who is not in line yet, and only wants to be."""
         waiting = self._waiting()
-        ours = next((key for key in waiting if key.name == self.ours), None)
+        ours = next((key for key in waiting if key.name == self.our_session), None)
         return 0 if ours is None else sum(key.create_index < ours.create_index for key in waiting)
 
     def _waiting(self) -> tuple[ContenderKey, ...]:
@@ -261,7 +281,7 @@ class SemaphoreLock(Lock):
         holders = frozenset(() if view.roster is None else view.roster.holders)
         return tuple(key for key in view.contenders if key.is_alive and key.name not in holders)
 
-    def judged(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
+    def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
         """Whether we still have a slot by this news."""
         view, ours = observation.view, tenure.session
         assert isinstance(view, SlotsView)
@@ -280,15 +300,15 @@ class SemaphoreLock(Lock):
 
     def _is_gone(self, name: str) -> bool:
         missing = self._missing(name)
-        return missing is not None and missing.gone
+        return missing is not None and missing.confirmed_gone
 
-    def names_another(self, session: str) -> bool:
+    def is_held_by_other(self, session: str) -> bool:
         """Whether our slot has been taken out of the record."""
         return self._roster is not None and session not in self._roster.holders
 
     # --- tries and release ------------------------------------------------------------------------
 
-    def try_for(self, terms: Terms, session: str, value: bytes, now: float) -> JoinSemaphore | TakeSlot:
+    def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> JoinSemaphore | TakeSlot:
         """In line first, at once with a slot when nobody waits; then a slot."""
         view, prefix = self.view, _prefix(terms)
         assert view is not None
@@ -321,7 +341,7 @@ class SemaphoreLock(Lock):
         limit = self.limit if roster.limit is None else roster.limit
         return replace(roster, limit=limit, holders=(*staying, session), prune_delay_s=max(delays))
 
-    def tried(self, request: Request, outcome: Outcome) -> View | None:
+    def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
         """The slots with what the transaction wrote."""
         view = self.view
         if not isinstance(outcome, SlotWritten) or view is None:
@@ -338,30 +358,30 @@ class SemaphoreLock(Lock):
             lock = LockKey(outcome.lock.create_index, outcome.lock.modify_index, request.roster)
         return SlotsView(view.index, lock, contenders)
 
-    def shown(self, view: View) -> Self:
+    def with_unwanted_win(self, view: View) -> Self:
         """The slots as this shows them."""
         assert isinstance(view, SlotsView)
         return replace(self, view=view, unsure=False)
 
-    def refused(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
+    def attempt_failed(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
         """By somebody else's write, or by nobody knows whom: what we know is wrong, or may be."""
         if not isinstance(outcome, LostRace):
             unsure = self.unsure or isinstance(outcome, Unknown)
-            return replace(self.doubted(now + terms.retry_s), unsure=unsure)
-        pause_s = min(RACE_S * 2**self.races, RACE_S_MAX) * (0.5 + spread)
-        races = min(self.races + 1, RACES_MAX)
-        slots = replace(self, view=None, opens_at=NEVER, races=races, not_before=now + pause_s)
-        return slots.doubted(now)
+            return replace(self.must_reread(now + terms.retry_s), unsure=unsure)
+        pause_s = min(RACE_S * 2**self.lost_races, RACE_S_MAX) * (0.5 + spread)
+        lost_races = min(self.lost_races + 1, RACES_MAX)
+        slots = replace(self, view=None, opens_at=NEVER, lost_races=lost_races, not_before=now + pause_s)
+        return slots.must_reread(now)
 
-    def won(self, index: int, read_at: float) -> Self:
+    def acquired(self, index: int, read_at: float) -> Self:
         """Ours from that index on: what is under way was asked for before that."""
-        return Lock.won(replace(self, races=0), index, read_at)
+        return Lock.acquired(replace(self, lost_races=0), index, read_at)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> LeaveSemaphore | None:
         """Our slot, if we have one, and our contender key; where nothing is known, not before it is."""
         view, ours = self.view, session.id
         base = (terms.item, now, terms.exchange_s, _prefix(terms), ours)
-        if (view is None or self.unsure) and not session.last_try:
+        if (view is None or self.unsure) and not session.final_attempt:
             return None
         if view is None or view.lock is None or view.roster is None or ours not in view.roster.holders:
             return LeaveSemaphore(*base)
@@ -371,7 +391,7 @@ class SemaphoreLock(Lock):
             *base, replace(view.roster, limit=limit, holders=holders), view.lock.modify_index
         )
 
-    def has_key(self, session: str) -> bool:
+    def has_entry(self, session: str) -> bool:
         """Whether it stands in line or has a slot."""
         return self.view is not None and self.view.alive(session) is not None
 
@@ -383,8 +403,9 @@ class SemaphoreLock(Lock):
     # --- questions --------------------------------------------------------------------------------
 
     def _read_request(self, terms: Terms, now: float) -> ReadSlots:
-        has_slot = self._roster is not None and self.ours in self._roster.holders
-        return ReadSlots(terms.item, now, terms.exchange_s, _prefix(terms), self.ours if has_slot else "")
+        has_slot = self._roster is not None and self.our_session in self._roster.holders
+        holder = self.our_session if has_slot else ""
+        return ReadSlots(terms.item, now, terms.exchange_s, _prefix(terms), holder)
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchSlots:
         lag_s = self._lag_s()
@@ -399,34 +420,34 @@ class SemaphoreLock(Lock):
         return ReadKey(terms.item, now, terms.exchange_s, f"{prefix}/{name}", prefix)
 
     def _unsure_of(self) -> str | None:
-        unsure = (each.name for each in self.missing if not each.gone and not each.hidden)
-        return next(unsure, LOCK if self.tells and self._may_hide_all else None)
+        unsure = (each.name for each in self.missing if not each.confirmed_gone and not each.unlisted)
+        return next(unsure, LOCK if self.notifies and self._may_hide_all else None)
 
     def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """A contender key without its session is as good as gone. For what we hold it is asked anew."""
         assert isinstance(request, ReadKey)
         if not isinstance(outcome, KeyView):
-            return replace(self, info=self.info.end(now + terms.retry_s))
+            return replace(self, details=self.details.end(now + terms.retry_s))
         name = request.key.removeprefix(f"{_prefix(terms)}/")
         there = outcome.present if name == LOCK else outcome.session == name
         if name == LOCK and self._missing(LOCK) is None:
-            return replace(self, info=self.info.end())._told_of_lock(outcome, now)
+            return replace(self, details=self.details.end())._told_of_lock(outcome, now)
         missing = tuple(
-            replace(each, gone=not there, hidden=there) if each.name == name else each
+            replace(each, confirmed_gone=not there, unlisted=there) if each.name == name else each
             for each in self.missing
         )
-        slots = replace(self, info=self.info.end(now), missing=missing)
+        slots = replace(self, details=self.details.end(now), missing=missing)
         if self.view is not None:
-            slots = slots._opened(self.free_at, now)
+            slots = slots._with_attempt_time(self.free_at, now)
         return slots.read_by(now)
 
     def _told_of_lock(self, lock: KeyView, now: float) -> Self:
         """Nobody uses the prefix yet; or the list hides it, unless that is older than this answer."""
         if self.view is None or not self._may_hide_all:
-            return replace(self, info=self.info.by(now))  # something else may be missing by now
+            return replace(self, details=self.details.by(now))  # something else may be missing by now
         hides = lock.present and lock.modify_index <= self.view.index
-        missing = (Missing(LOCK, now, hidden=True),) if hides else ()
-        return replace(self, unused=not lock.present, missing=missing).read_by(now)
+        missing = (Missing(LOCK, now, unlisted=True),) if hides else ()
+        return replace(self, confirmed_unused=not lock.present, missing=missing).read_by(now)
 
 
 def _prefix(terms: Terms) -> str:

@@ -75,7 +75,7 @@ def _is_paused(contender: Contender, now: float) -> bool:
 
 
 def _is_noticed(contender: Contender, now: float) -> bool:
-    return bool(contender.noticed)
+    return bool(contender.last_notice)
 
 
 _LEASE = "How long this node goes on believing that it holds without news of Consul; 0 when it does not."
