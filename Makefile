@@ -5,8 +5,8 @@
 WORKERS ?= $(shell n=$$(($$(nproc) * 2)); echo $$((n > 16 ? 16 : n)))
 TESTS ?= tests
 # Folders with targets of their own.
-ELSEWHERE = --ignore=tests/programs --ignore=tests/machine --ignore=tests/applications \
-    --ignore=tests/packaging --ignore=tests/editors
+ELSEWHERE = --ignore=tests/system/programs --ignore=tests/system/machine --ignore=tests/system/applications \
+    --ignore=tests/system/packaging --ignore=tests/system/editors
 # Which faults `make test-cluster` makes, and in which order; what `make simulate` goes through.
 SEED ?= 1
 SEEDS ?= 1-1000
@@ -14,11 +14,12 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-unit test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
-	@echo "               (about 3 minutes; TESTS=tests/core for some tests, WORKERS=1 for one after the other)"
+	@echo "               (about 3 minutes; TESTS=tests/unit/core for some tests, WORKERS=1 for one after the other)"
+	@echo "make test-unit the quickest: tests of single modules, without a Consul (under a minute)"
 	@echo "make test-all  every other test, in under an hour: the targets test-… and mutants below; what needs root, as root"
 	@echo "make test-long the long tests: real outages, every order of events to its end, two hundred seeds of the simulation"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
@@ -53,6 +54,9 @@ lint: venv
 test: setup lint
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
 
+test-unit: venv
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" tests/unit
+
 # The targets run one after the other, because each of them fills the machine; two of them mostly wait.
 test-all:
 	$(MAKE) test-long
@@ -71,39 +75,39 @@ test-long: setup
 
 test-programs: setup
 	@tests/setup/get_programs.sh
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/programs
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/system/programs
 
 test-packaging: setup
 	@tests/setup/get_language_server.sh
-	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/packaging tests/editors
+	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/system/packaging tests/system/editors
 
 # Two at a time: each is several servers, and some of them are Java's.
 test-applications: setup
 	@tests/setup/get_applications.sh
-	.venv/bin/python -m pytest -n 2 --dist loadfile -o faulthandler_timeout=300 tests/applications
+	.venv/bin/python -m pytest -n 2 --dist loadfile -o faulthandler_timeout=300 tests/system/applications
 
 test-systemd: root setup
-	@tests/machine/get_debian.sh
+	@tests/system/machine/get_debian.sh
 	@tests/setup/get_ansible.sh
-	.venv/bin/python -m pytest -o faulthandler_timeout=600 tests/machine
+	.venv/bin/python -m pytest -o faulthandler_timeout=600 tests/system/machine
 
 test-semaphores: setup
-	.venv/bin/python -m tests.semaphores --seed $(SEED)
+	.venv/bin/python -m tests.consul.semaphores --seed $(SEED)
 
 test-soak: setup
-	.venv/bin/python -m tests.soak --seed $(SEED)
+	.venv/bin/python -m tests.system.soak --seed $(SEED)
 
 test-cluster: root setup
-	.venv/bin/python -m tests.cluster --seed $(SEED)
+	.venv/bin/python -m tests.system.cluster --seed $(SEED)
 
 simulate: setup
-	.venv/bin/python -m tests.simulation $(SEEDS)
+	.venv/bin/python -m tests.models.simulation $(SEEDS)
 
 demo: venv
 	@.venv/bin/consul-supervisor demo
 
 answers: venv
-	@.venv/bin/python -m tests.answers
+	@.venv/bin/python -m tests.unit.answers
 
 mutants: setup
 	.venv/bin/python -m tests.mutants

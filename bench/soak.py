@@ -1,12 +1,12 @@
 """python -m bench soak: two supervisors with a hundred elections, disturbed for an hour.
 
 Not one of the rows of the table: it takes its time. The soak itself, and what it judges, is
-``tests.soak``; ``make test-soak`` is the same for five minutes.
+``tests.system.soak``; ``make test-soak`` is the same for five minutes.
 """
 
 from collections.abc import Sequence
 
-from tests.soak.__main__ import main as soak
+from tests.system.soak.__main__ import main as soak
 
 NAME = "soak"
 MINUTES = 60.0

@@ -23,11 +23,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(__file__).with_name("mutants.toml")
 TESTS = (
-    "tests/core",
-    "tests/test_driver.py",
-    "tests/test_recovery.py",
-    "tests/test_journal.py",
-    "tests/test_damaged_records.py",
+    "tests/unit/core",
+    "tests/models",
+    "tests/unit/daemon/test_driver.py",
+    "tests/unit/daemon/test_restore.py",
+    "tests/unit/journal/test_journal.py",
+    "tests/unit/journal/test_damaged_records.py",
 )
 SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
 COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Have what tests/editors need: git and node of Debian's packages, and the language server that editors
+# Have what tests/system/editors need: git and node of Debian's packages, and the language server that editors
 # ask about YAML, from the registry that npm is set up for.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,0 +1,186 @@
+"""The same sequences to the model and to a real agent: they must agree.
+
+Agree means: status, headers that count, body, how each index relates to all others of the sequence,
+and which of the queries that wait are woken by which step. What differs on purpose is DIFFERENCES, and
+ids and absolute indexes, which are compared by name and by rank. Many sequences run interleaved, in
+the same order on both sides.
+
+    python -m tests.consul.devagent.comparison [--quick N] [--timed N] [--seed S] [--only WORDS]
+"""
+
+import argparse
+import itertools
+import re
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.consul.devagent.play import Run, play
+from tests.consul.devagent.sequences import Sequence, quick, recorded, timed
+from tests.consul.devagent.sides import ModelSide, RealSide
+from tests.consul.devagent.slots import quick_slots, timed_slots
+from tests.support.consul import Agent
+
+# What differs on purpose: (the model's answer matches, the real one's matches). See NOT_CONSUL.
+DIFFERENCES = (
+    (r"^400 .*(Request decode failed|Failed to parse body): (invalid|unexpected|EOF)",
+     r"^400 .*(Request decode failed|Failed to parse body): (invalid|unexpected|EOF)"),
+)  # fmt: skip
+SETTLE_S = (0.02, 0.2)  # for a query to be waiting before it is to be woken: at first, and if in doubt
+BATCH = 40
+INDEX = re.compile(r'"(?:CreateIndex|ModifyIndex)":\s*(\d+)|modify index (\d+) != (\d+)|Index=(\d+)')
+prefixes = (f"c{number:04d}/" for number in itertools.count())
+
+
+@dataclass(slots=True)
+class Result:
+    """What was compared, and what did not agree."""
+
+    sequences: int = 0
+    requests: int = 0
+    waits: int = 0
+    woken: int = 0
+    cut_short: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+def compare(
+    sequences: list[Sequence], real: RealSide, model: ModelSide, settles_s: tuple[float, ...]
+) -> Result:
+    """Run all sequences; those in which time passes run together, once."""
+    result = Result()
+    with_time = [sequence for sequence in sequences if sequence.timed]
+    without = [sequence for sequence in sequences if not sequence.timed]
+    batches = [without[at : at + BATCH] for at in range(0, len(without), BATCH)]
+    for batch in [*batches, *([with_time] if with_time else [])]:
+        for settle_s in settles_s:
+            runs = [Run(sequence, next(prefixes)) for sequence in batch]
+            play(runs, real, model, settle_s)
+            faults = [fault for run in runs if (fault := _fault(run))]
+            if not faults:
+                break
+        _count(result, runs, faults)
+    return result
+
+
+def _fault(run: Run) -> str:
+    """The first line on which the sides differ, with those before it; empty if they agree."""
+    shown = [_normal(told[: run.sure], ids) for told, ids in zip(run.told, run.ids, strict=True)]
+    for at, (model, real) in enumerate(zip(*shown, strict=True)):
+        if model != real and not _on_purpose(model, real):
+            before = "".join(f"      {line[:300]}\n" for line in shown[0][max(0, at - 6) : at])
+            steps = "".join(f"      {n} {s.method} {s.target} {s.body[:120]} {s.at_s:g}\n"
+                            for n, s in enumerate(run.sequence.steps[: run.position]))  # fmt: skip
+            return (
+                f"{run.sequence.title} {run.prefix}\n{steps}{before}model {model[:600]}\nreal  {real[:600]}\n"
+            )
+    return ""
+
+
+def _normal(lines: list[str], kept_ids: list[str]) -> list[str]:
+    """Ids by the order in which they were kept, indexes by their rank in the sequence."""
+    ids = {value: f"<{at}>" for at, value in enumerate(kept_ids) if len(value) == 36}
+    known = re.compile("|".join(map(re.escape, [*ids, *(value.upper() for value in ids)])) or "(?!)")
+    lines = [
+        known.sub(lambda match: ids[match[0].lower()] + ("^" if match[0].isupper() else ""), line)
+        for line in lines
+    ]
+    lines = [re.sub(r'"ID": "[0-9a-f-]{36}"', '"ID": "<id>"', line) for line in lines]
+    met = {
+        int(group) for line in lines for match in INDEX.finditer(line) for group in match.groups() if group
+    }
+    rank = {index: at for at, index in enumerate(sorted(met))}
+
+    def ranked(match: re.Match[str]) -> str:
+        return re.sub(r"\d+", lambda number: f"#{rank[int(number[0])]}", match[0])
+
+    return [INDEX.sub(ranked, line) for line in lines]
+
+
+def _on_purpose(model: str, real: str) -> bool:
+    pairs = ((model.partition(" ")[2], real.partition(" ")[2]),)
+    return any(re.search(ours, a) and re.search(theirs, b) for ours, theirs in DIFFERENCES for a, b in pairs)
+
+
+def _count(result: Result, runs: list[Run], faults: list[str]) -> None:
+    result.sequences += len(runs)
+    result.requests += sum(run.position for run in runs)
+    result.waits += sum(": woken" in line or line.endswith(" waits") for run in runs for line in run.told[0])
+    result.woken += sum(": woken" in line for run in runs for line in run.told[0])
+    result.cut_short += sum(run.sure is not None for run in runs)
+    result.faults += faults
+
+
+def chosen(quick_count: int, timed_count: int, seed: int) -> list[Sequence]:
+    """The recorded sequences and as many random ones, from ``seed`` on; every third is on semaphores."""
+    seeds_quick, seeds_timed = (range(seed, seed + count) for count in (quick_count, timed_count))
+    random_quick = [quick_slots(at) if at % 3 == 0 else quick(at) for at in seeds_quick]
+    random_timed = [timed_slots(at) if at % 3 == 0 else timed(at) for at in seeds_timed]
+    return [*recorded(), *random_quick, *random_timed]
+
+
+def report(result: Result, quick_count: int, timed_count: int, seed: int) -> str:
+    """One line of what was done."""
+    return (
+        f"model against Consul: {result.sequences} sequences, {result.requests} requests, "
+        f"{result.waits} waits "
+        f"({result.woken} woken); seeds {seed} to {seed + max(quick_count, timed_count) - 1}; "
+        f"{result.cut_short} cut short, too near to a deadline; {len(result.faults)} differences"
+    )
+
+
+def main() -> int:
+    """1 when the two differ."""
+    parser = argparse.ArgumentParser(description="Ask the model and Consul the same, and compare.")
+    parser.add_argument("--quick", type=int, default=300)
+    parser.add_argument("--timed", type=int, default=80)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="sequences whose title has these words")
+    parser.add_argument("--address", default="", help="of a running agent, with --node its name")
+    parser.add_argument("--node", default="")
+    parser.add_argument("--once", action="store_true", help="look at differences but once, without more time")
+    options = parser.parse_args()
+    sequences = [s for s in chosen(options.quick, options.timed, options.seed) if options.only in s.title]
+    if options.address:
+        host, _, port = options.address.partition(":")
+        settles_s = SETTLE_S[1:] if options.once else SETTLE_S
+        result = against(host, int(port), options.node, sequences, settles_s)
+    else:
+        with tempfile.TemporaryDirectory() as folder, fresh_agent(Path(folder)) as agent:
+            result = against(agent.host, agent.port, node_of(agent), sequences)
+    for fault in result.faults[:10]:
+        print(fault)
+    print(report(result, options.quick, options.timed, options.seed))
+    return 1 if result.faults else 0
+
+
+def against(
+    host: str,
+    port: int,
+    node: str,
+    sequences: list[Sequence],
+    settles_s: tuple[float, ...] = SETTLE_S,
+    *,
+    client_agent: bool = False,
+) -> Result:
+    """Compare with the agent at this address; ``client_agent``: it is one."""
+    real = RealSide(host, port)
+    try:
+        return compare(sequences, real, ModelSide(node, client_agent=client_agent), settles_s)
+    finally:
+        real.close()
+
+
+def fresh_agent(folder: Path) -> Agent:
+    """An agent that nobody has used; it takes more than 200 clients, for each wait is one."""
+    return Agent(folder / "consul", persistent=True, config={"limits": {"http_max_conns_per_client": 5000}})
+
+
+def node_of(agent: Agent) -> str:
+    """The name of its node."""
+    return str(agent.call("GET", "/agent/self").json()["Config"]["NodeName"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,310 @@
+"""A scene: some supervisors, one Consul, one file in which their hooks leave what they saw.
+
+``end`` is part of every test: it stops all nodes, then nothing may be left of them, and the
+judgements of ``records`` must hold. What a test breaks on purpose it says with ``excuse`` or ``overlap``.
+"""
+
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psutil
+
+from tests.consul.elections import records as judges
+from tests.consul.elections.records import SCRIPT, Record, killed_line, read_records, shown
+from tests.support.consul import Agent
+from tests.support.proxy import Proxy
+from tests.support.supervisor import PATIENCE_S, Supervisor, assert_none_left, processes_of, until
+
+TTL = "3s"  # Consul ends a session 6 s after its last renewal: a slow machine is no lost session
+LOCK_DELAY = "4s"  # room 2.4 s with the hooks below
+LOCK_DELAY_S = 4.0
+ROOM_S = 4.0 - 0.5 - 0.1 - 1.0  # lock_delay - margin - kill_after of on_acquire - on_lose
+# Longer, for what must outlast the restart of a process on a busy machine: room 8.4 s.
+LASTING = {"ttl": "5s", "lock_delay": "10s"}
+LASTING_OVER_S = 11.0  # after a crash: room and twice the ttl are over
+LOSE = {"timeout": "900ms", "kill_after": "100ms"}
+OTHER = {"timeout": "20s", "kill_after": "100ms"}
+
+
+class Scene:
+    """``name`` is the election's and, with ``/leader``, its key; nodes have values of their name.
+
+    ``section`` is that of the file; ``key_suffix`` makes the key of the name.
+    """
+
+    section: ClassVar[str] = "elections"
+    key_suffix: ClassVar[str] = "/leader"
+
+    def __init__(self, agent: Agent, folder: Path, name: str) -> None:
+        self.agent = agent
+        self.folder = folder
+        self.name = name
+        self.key = f"{name}{self.key_suffix}"
+        self.nodes: dict[str, Supervisor] = {}
+        self.overlap = False  # an operator's own hand may let two nodes act at once
+        self.restarts = (
+            False  # a process that begins anew finishes what a crash interrupted, and tells what it finds
+        )
+        self.terms = {"ttl": TTL, "lock_delay": LOCK_DELAY}  # of sessions
+        self.forgets = False  # Consul began anew, its indexes too
+        self._records = folder / "records"
+        self._excused: set[str] = set()
+        self._proxy: Proxy | None = None
+
+    # --- configuration ---------------------------------------------------------------------------
+
+    def hook(self, node: str, label: str, body: str = ":", **limits: object) -> dict[str, object]:
+        """A hook that records its begin and end as ``label`` and does ``body`` between."""
+        base = LOSE if label.startswith("lose") else OTHER
+        env = {"RECORDS": str(self._records), "NODE": node, "HOOK": label}
+        return {"exec": ["/bin/sh", str(SCRIPT), body], "env": env, **base, **limits}
+
+    def run(self, node: str, body: str) -> dict[str, object]:
+        """A run child that records its begin and end as ``run`` and does ``body`` between."""
+        hook = self.hook(node, "run", body)
+        return {"exec": hook["exec"], "env": hook["env"], "stop_timeout": "1500ms"}
+
+    def lasting(self) -> None:
+        """Nodes that are started from here on have leases that outlast a restart."""
+        self.terms = LASTING
+
+    def election(self, node: str, **changes: object) -> dict[str, object]:
+        """An election whose hooks do nothing but record; None as a change leaves a key out."""
+        return self._recording(node, {"key": self.key}, changes)
+
+    def item(self, node: str, **changes: object) -> dict[str, object]:
+        """What this scene is about, as a node's file has it."""
+        return self.election(node, **changes)
+
+    def _recording(
+        self, node: str, place: Mapping[str, object], changes: dict[str, object]
+    ) -> dict[str, object]:
+        session = {**self.terms, "name": f"{self.name}-{node}"}
+        given = changes.pop("session", {})
+        assert given is None or isinstance(given, Mapping)
+        base: dict[str, object] = {
+            **place,
+            "value": node,
+            "session": None if given is None else {**session, **given},
+            "on_acquire": [self.hook(node, "acquire")],
+            "on_lose": [self.hook(node, "lose")],
+            "on_change": [self.hook(node, "change")],
+            "rejoin_delay": "1s",
+            **changes,
+        }
+        return {name: value for name, value in base.items() if value is not None}
+
+    def config(
+        self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
+    ) -> dict[str, object]:
+        """The content of a node's file."""
+        return {
+            "consul": {"address": self.agent.url, **(consul or {})},
+            "log": {"level": "debug", "format": "json"},
+            self.section: dict(items),
+        }
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def node(
+        self,
+        node: str,
+        *,
+        consul: Mapping[str, object] | None = None,
+        items: Mapping[str, object] | None = None,
+        environ: Mapping[str, str] | None = None,
+        **changes: object,
+    ) -> Supervisor:
+        """Start a node with our one item, changed as said, or with ``items``."""
+        if items is None:
+            items = {self.name: self.item(node, **changes)}
+        supervisor = Supervisor(self.folder / node, self.config(items, consul), environ)
+        self.nodes[node] = supervisor
+        supervisor.start()
+        return supervisor
+
+    def leader(self, node: str, **how: Any) -> Supervisor:
+        """Start a node that is alone, and return when it holds."""
+        supervisor = self.node(node, **how)
+        supervisor.wait_line("role", role="holding")
+        return supervisor
+
+    def waiter(self, node: str, **how: Any) -> Supervisor:
+        """Start a node beside a leader, and return when it has its session and knows the leader."""
+        supervisor = self.node(node, **how)
+        until(lambda: self.session_of(node), f"a session of {node}\n{supervisor.log_tail()}")
+        self.wait(node=node, stage="end", event="change")
+        return supervisor
+
+    def three(self, **changes: Any) -> tuple[Supervisor, Supervisor, Supervisor]:
+        """Node a leads, b and c wait."""
+        return self.leader("a", **changes), self.waiter("b", **changes), self.waiter("c", **changes)
+
+    def kill(self, node: str) -> None:
+        """kill -9 of a node; what it cannot do any more is not asked of it."""
+        self.nodes[node].kill()
+        with self._records.open("a") as file:
+            file.write(killed_line(node, boottime()))
+        self.excuse(node)
+
+    def excuse(self, node: str) -> None:
+        """This node may leave its session, and a tenure without on_lose, behind."""
+        self._excused.add(node)
+
+    @property
+    def proxy(self) -> Proxy:
+        """Between Consul and those nodes that are given its URL; it is there until all have ended."""
+        if self._proxy is None:
+            self._proxy = Proxy(self.agent.host, self.agent.port)
+            self._proxy.__enter__()
+        return self._proxy
+
+    # --- what happened ---------------------------------------------------------------------------
+
+    def records(self, **fields: object) -> list[Record]:
+        """The lines with these fields, oldest first."""
+        return [
+            record
+            for record in read_records(self._records)
+            if all(getattr(record, name) == value for name, value in fields.items())
+        ]
+
+    def wait(self, within_s: float = PATIENCE_S, **fields: object) -> Record:
+        """The first line with these fields, once it is there."""
+        return until(lambda: self.records(**fields), f"{fields}", within_s)[0]
+
+    def calls(self, node: str, name: str = "") -> list[str]:
+        """The hooks that began on this node, but on_change: ``EVENT REASON``, oldest first."""
+        began = [
+            r for r in self.records(node=node, stage="begin", name=name or self.name) if r.event != "change"
+        ]
+        return [f"{record.event} {record.reason}" for record in began]
+
+    def told(self, node: str) -> list[str]:
+        """What on_change was told on this node: ``REASON LEADER``, oldest first."""
+        return [
+            f"{r.reason} {r.leader}".rstrip() for r in self.records(node=node, stage="begin", event="change")
+        ]
+
+    def wait_told(self, node: str, what: str) -> None:
+        """Return when on_change was told this on that node."""
+        until(lambda: what in self.told(node), f"{node} is told {what}")
+
+    def wait_told_leader(self, node: str, leader: str) -> None:
+        """Return when on_change was last told on that node that this one leads."""
+        last = ([f"initial {leader}"], [f"leader-changed {leader}"])
+        until(lambda: self.told(node)[-1:] in last, f"{node} is told that {leader} leads")
+
+    def wait_leader(self, but: str = "", within_s: float = PATIENCE_S) -> str:
+        """The node whose on_acquire has ended and that holds the key, if it is not ``but``."""
+
+        def leading() -> str:
+            entry = self.agent.kv_get(self.key)
+            if entry is None or not entry["Session"]:
+                return ""
+            done = self.records(session=entry["Session"], event="acquire", stage="end", exit=0)
+            return done[0].node if done and done[0].node != but else ""
+
+        return until(leading, f"a leader other than {but!r}\n{shown(self.records())}", within_s)
+
+    def session_of(self, node: str) -> str:
+        """The id of the node's only session in Consul, empty when there is none."""
+        ids = self.sessions_of(node)
+        assert len(ids) < 2, f"{node} has {len(ids)} sessions"
+        return ids[0] if ids else ""
+
+    def sessions_of(self, node: str) -> list[str]:
+        """The ids of the node's sessions; more than one when a create had no answer."""
+        return [session["ID"] for session in self.sessions() if session["Name"] == f"{self.name}-{node}"]
+
+    def wait_no_orphan(self, node: str) -> None:
+        """Return when sessions whose create had no answer have come to the end of their TTL."""
+        until(lambda: len(self.sessions_of(node)) == 1, f"{node} has one session")
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """All sessions of this scene that Consul knows."""
+        return [session for session in self.agent.sessions() if session["Name"].startswith(f"{self.name}-")]
+
+    # --- an operator's hand ----------------------------------------------------------------------
+
+    def register_check(self, check: str) -> None:
+        """A check of the agent's node that passes until ``set_check`` says otherwise."""
+        wanted = {"Name": check, "ID": check, "TTL": "600s", "Status": "passing"}
+        self._put("/agent/check/register", wanted)
+        self.agent.wait_check(check)
+
+    def set_check(self, check: str, status: str) -> None:
+        """``pass``, ``warn`` or ``fail`` the check."""
+        self._put(f"/agent/check/{status}/{check}")
+
+    def _put(self, path: str, body: object | None = None) -> None:
+        answer = self.agent.call("PUT", path, body)
+        assert answer.status == 200, answer
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """SIGTERM to all nodes that run, at once; each must end with 0."""
+        running = [node for node in self.nodes.values() if node.running]
+        for node in running:
+            node.signal(signal.SIGTERM)
+        for node in running:
+            assert node.wait() == 0, node.log_tail()
+
+    def end(self) -> None:
+        """Stop what runs, then judge."""
+        self.stop()
+        for node in self.nodes.values():
+            node.assert_no_fault()
+        assert_none_left(self.processes)
+        excused = {f"{self.name}-{node}" for node in self._excused}
+        sessions = [session["Name"] for session in self.sessions() if session["Name"] not in excused]
+        assert not sessions, f"sessions are left: {sessions}"
+        self.judge()
+
+    def judge(self) -> None:
+        """What must hold of the hooks in every scene."""
+        seen = self.records()
+        for name in {record.name for record in seen if record.name}:
+            self._judge_holders(seen, name)
+            if not self.restarts:
+                judges.assert_once_each(seen, name)
+                judges.assert_changes_are_changes(seen, name)
+            open_ended = [t for t in judges.unfinished(seen, name) if t.node not in self._excused]
+            assert not open_ended, f"on_lose did not run: {open_ended}\n{shown(seen)}"
+            # What a killed process was about to log is gone with it.
+            for tenure in () if self.restarts else judges.tenures(seen, name):
+                began = self.nodes[tenure.node].lines("hook-started", transition=f"{tenure.session}-acquire")
+                assert began, f"on_lose without an on_acquire: {tenure}\n{shown(seen)}"
+
+    def _judge_holders(self, seen: list[Record], name: str) -> None:
+        if not self.overlap:
+            judges.assert_exclusive(seen, name)
+        if not self.forgets:
+            judges.assert_tokens_grow(seen, name)
+
+    def processes(self) -> list[psutil.Process]:
+        """All processes of the nodes and of their hooks; the agent's folder lies elsewhere."""
+        return processes_of(str(self.folder))
+
+    def close(self) -> None:
+        """Leave nothing, whatever happened."""
+        for node in self.nodes.values():
+            node.close()
+        for process in self.processes():
+            process.kill()
+        if self._proxy is not None:
+            self._proxy.__exit__(None, None, None)
+
+    def account(self) -> str:
+        """All that is known, for the text of a failure."""
+        logs = "\n".join(node.log_tail() for node in self.nodes.values())
+        return f"{shown(self.records())}\n{logs}"
+
+
+def boottime() -> float:
+    """The clock of the records."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,216 @@
+"""Ways to Consul: tokens that change, and a unix socket. (TLS: tests/test_tls.py.)"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.conftest import MakeScene
+from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_reload import reload
+from tests.support.consul import WAYS, Agent
+from tests.support.guarded import EACH_WAY, Guarded, Made, guarded_agent, write
+from tests.support.supervisor import Supervisor, until
+
+ROOMY = {"lock_delay": "20s", "ttl": "5s"}
+
+
+EITHER_WAY = pytest.mark.parametrize("guarded", WAYS, indirect=True)
+
+
+@pytest.fixture(params=EACH_WAY)
+def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
+    with guarded_agent(tmp_path, request.param) as agent:
+        yield agent
+
+
+@pytest.fixture
+def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[Scene]:
+    """Supervisors on the guarded agent."""
+    with make_scene(guarded) as made:
+        yield made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where the supervisor finds its token."""
+    return tmp_path / "token"
+
+
+def contender(guarded: Guarded, scene: Scene) -> Made:
+    """A token that may do what an election needs, and nothing else."""
+    return guarded.token_of(write(scene.key) + guarded.sessions_rule())
+
+
+def renamed(file: Path, content: str) -> None:
+    """As a careful tool replaces a file."""
+    new = file.with_suffix(".new")
+    new.write_text(content)
+    new.rename(file)
+
+
+def written_over(file: Path, content: str) -> None:
+    """As ``cp`` does: the same inode; for a moment it is empty."""
+    file.write_text(content)
+
+
+def linked(file: Path, content: str) -> None:
+    """As tools that keep versions do: a symlink is switched over."""
+    version = file.with_name(f"{file.name}-{len(list(file.parent.iterdir()))}")
+    version.write_text(content)
+    link = file.with_suffix(".link")
+    link.symlink_to(version)
+    os.replace(link, file)
+
+
+def assert_kept(a: Supervisor, scene: Scene, session: str) -> None:
+    """One tenure from begin to end, and no secret said."""
+    assert scene.session_of("a") == session
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("replace", [renamed, written_over, linked])
+def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
+    scene: Scene, guarded: Guarded, file: Path, replace: Callable[[Path, str], None]
+) -> None:
+    """The old one is deleted as soon as the log says that the new one is in use. The watch that was begun
+    with the old one goes on to its end; the session, which the old one made, is none the worse."""
+    first, second = contender(guarded, scene), contender(guarded, scene)
+    file.write_text(first.secret)
+    a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
+    session = scene.session_of("a")
+    replace(file, f"{second.secret}\n")
+    assert str(file) in a.wait_line("token-renewed")["why"]
+    guarded.forget(first)
+    guarded.kv_put(scene.key, b"seen")
+    scene.wait_told("a", "value-changed seen")
+    renewals = len(a.lines("request", kind="renew session"))
+    until(lambda: len(a.lines("request", kind="renew session")) > renewals + 1, "renewals with the new one")
+    assert not a.lines("consul-denied") and not a.lines("token-file")
+    assert_kept(a, scene, session)
+    assert not [made.secret for made in (first, second) if made.secret in a.log_text]
+
+
+@pytest.mark.long
+def test_a_rotation_to_a_bad_file_keeps_the_last_good_token(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """It is said once for each fault; the next good file counts without a restart."""
+    first, second = contender(guarded, scene), contender(guarded, scene)
+    file.write_text(first.secret)
+    a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
+    session = scene.session_of("a")
+    renamed(file, "two tokens")
+    assert "it must hold one token and nothing else" in a.wait_line("token-file")["why"]
+    file.unlink()
+    until(lambda: len(a.lines("token-file")) == 2, "that it is gone")
+    assert all("the last token read stays in use" in line["why"] for line in a.lines("token-file"))
+    assert not a.lines("consul-denied") and not a.lines("token-renewed")
+    renamed(file, second.secret)
+    a.wait_line("token-renewed")
+    guarded.forget(first)
+    assert_kept(a, scene, session)
+    assert len(a.lines("token-file")) == 2 and len(a.lines("token-renewed")) == 1
+
+
+@pytest.mark.long
+@EITHER_WAY
+def test_a_token_that_was_deleted_too_early_costs_no_leadership(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """403 is no answer: it is said aloud, with what is wrong and where, and ridden out like silence."""
+    first, second = contender(guarded, scene), contender(guarded, scene)
+    file.write_text(first.secret)
+    a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
+    session = scene.session_of("a")
+    guarded.forget(first)
+    a.wait_line("exchange-failed", kind="renew session")
+    denied = a.wait_line("consul-denied")
+    assert denied["level"] == "error"
+    assert f"Consul does not know the token in {file}: it was deleted or mistyped" in denied["why"]
+    a.wait_line("exchange-failed", kind="read key")
+    file.write_text(second.secret)
+    a.wait_line("consul-answers", after="consul-denied")
+    a.wait_line("consul-answers", after="consul-denied")
+    assert_kept(a, scene, session)
+    assert not [made.secret for made in (first, second) if made.secret in a.log_text]
+
+
+@pytest.mark.long
+def test_a_token_that_stays_refused_ends_belief_with_the_lease(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """Ridden out like silence, and no longer; once a good one comes it begins again."""
+    first, second = contender(guarded, scene), contender(guarded, scene)
+    file.write_text(first.secret)
+    a = scene.leader("a", consul={"token_file": str(file)})
+    guarded.forget(first)
+    assert scene.wait(node="a", event="lose", stage="end").reason == "lease-expired"
+    assert a.running
+    file.write_text(second.secret)
+    until(lambda: scene.calls("a")[-1] == "acquire acquired", "it leads again")
+
+
+def test_a_token_file_that_is_corrected_is_used_without_a_restart(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    file.write_text("11111111-2222-3333-4444-555555555555\n")
+    a = scene.node("a", consul={"token_file": str(file)})
+    a.wait_line("exchange-failed", kind="create session")
+    file.write_text(contender(guarded, scene).secret)
+    a.wait_line("role", role="holding")
+
+
+@pytest.mark.long
+@EITHER_WAY
+def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """A right to write is taken away from a leader whose file then gets another value."""
+    scene.restarts = True
+    made = contender(guarded, scene)
+    file.write_text(made.secret)
+    token = {"token_file": str(file)}
+    a = scene.leader("a", consul=token, session=ROOMY)
+    session = scene.session_of("a")
+    guarded.change(made, f'key "{scene.key}" {{ policy = "read" }}\n' + guarded.sessions_rule())
+    a.rewrite(scene.config({scene.name: scene.item("a", value="another", session=ROOMY)}, token))
+    assert reload(a) == (0, [f"{scene.name}: changed"])
+    a.wait_line("exchange-failed", kind="rewrite")
+    assert f'needs key "{scene.key}" {{ policy = "write" }}' in a.wait_line("consul-denied")["why"]
+    guarded.change(made, write(scene.key) + guarded.sessions_rule())
+    until(lambda: (guarded.kv_get(scene.key) or {})["Value"] == b"another", "the new value stands")
+    assert_kept(a, scene, session)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "words", "remedy"),
+    [
+        ({"allow_write_http_from": ["10.99.0.0/16"]}, "Access is restricted", "allow_write_http_from"),
+        ({"block_endpoints": ["/v1/session/"]}, "Endpoint is blocked", "block_endpoints"),
+    ],
+)
+def test_a_refusal_by_the_agents_own_configuration_names_that(
+    tmp_path: Path, make_scene: MakeScene, blocks: dict[str, list[str]], words: str, remedy: str
+) -> None:
+    """No right of a token is missing. What is written for its own sake is allowed from elsewhere."""
+    with Agent(tmp_path / "server") as server:
+        agent = Agent(tmp_path / "closed", servers=server, config={"http_config": blocks})
+        with agent, make_scene(server) as scene:
+            a = scene.node("a", consul={"address": agent.url})
+            why = a.wait_line("consul-denied")["why"]
+            assert words in why and f"http_config.{remedy}" in why and "policy" not in why
+
+
+@pytest.mark.long
+def test_a_unix_socket(make_scene: MakeScene, tmp_path: Path) -> None:
+    socket = tmp_path / "http.sock"
+    config = {"addresses": {"http": f"127.0.0.1 unix://{socket}"}}
+    with Agent(tmp_path / "unix", config=config) as agent, make_scene(agent) as scene:
+        scene.leader("a", consul={"address": f"unix://{socket}"})
+        scene.waiter("b", consul={"address": f"unix://{socket}"})
+        assert scene.nodes["a"].stop() == 0
+        assert scene.wait_leader() == "b"

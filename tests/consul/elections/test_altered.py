@@ -1,0 +1,67 @@
+"""A proxy between this node and Consul changes the request for a session: with that nothing is held."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.support.supervisor import Supervisor, command, until
+
+NO_BODY = "lock-delay 15 s instead of 45 s, TTL none instead of 3 s"
+SESSION = {"ttl": "3s", "lock_delay": "45s"}  # longer than the 15 s of a session without a body
+CREATE = ("PUT", "/session/create")
+
+
+def changed(**fields: object) -> Callable[[bytes], bytes]:
+    """The request with these fields as they are here."""
+    return lambda body: json.dumps({**json.loads(body), **fields}).encode()
+
+
+def no_body(body: bytes) -> bytes:
+    """Consul then makes a session by its defaults."""
+    return b""
+
+
+def warned(supervisor: Supervisor) -> str:
+    """What status warns of."""
+    told = command("status", "--json", "--socket", str(supervisor.folder / "control.sock"))
+    return "\n".join(json.loads(told.stdout)["items"][0]["warnings"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (no_body, f"{NO_BODY}, node checks serfHealth instead of none"),
+        (changed(TTL="30s"), "TTL 30 s instead of 3 s"),
+        (changed(Behavior="delete"), "behavior delete instead of release"),
+    ],
+    ids=["no body", "ttl", "behavior"],
+)
+def test_nothing_is_held_with_a_session_that_is_not_as_asked(
+    scene: Scene, edit: Callable[[bytes], bytes], said: str
+) -> None:
+    """Each is destroyed, and log and status say what differs."""
+    rule = scene.proxy.change(edit, *CREATE)
+    a = scene.node("a", consul={"address": scene.proxy.url}, session=SESSION)
+    line = a.wait_line("session-altered", item=scene.name)
+    assert line["why"].startswith(said) and "consul.address" in line["why"]
+    until(lambda: said in warned(a), "a warning in status")
+    rule.wait_caught(2)
+    assert not a.lines("role", role="acquiring") and not a.lines("request", kind="acquire")
+    assert not scene.calls("a")
+    first = a.lines("destroying")[0]["session"]
+    until(lambda: first not in {each["ID"] for each in scene.agent.sessions()}, "it is destroyed")
+
+
+@pytest.mark.long
+def test_when_the_proxy_behaves_again_the_lock_is_taken_soon(scene: Scene) -> None:
+    rule = scene.proxy.change(no_body, *CREATE)
+    a = scene.node("a", consul={"address": scene.proxy.url})
+    a.wait_line("session-altered")
+    rule.release()
+    a.wait_line("role", role="holding")
+    a.wait_line("consul-answers", after="session-altered")
+    assert warned(a) == ""
+    assert scene.calls("a") == ["acquire acquired"]

@@ -1,0 +1,66 @@
+"""What Consul answers is told as what it is: the file's fault, a rate limit, an error."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.conftest import MakeScene
+from tests.consul.elections.test_reload import reload
+from tests.support.consul import WAYS, Agent
+from tests.support.supervisor import Supervisor, command
+
+LIMIT = {"rpc_rate": 0.2, "rpc_max_burst": 20}  # of what a client agent asks its servers
+NO_LIMIT = {"rpc_rate": -1.0, "rpc_max_burst": 1000}
+
+
+@pytest.mark.parametrize("asked", WAYS)
+def test_a_ttl_that_consul_does_not_allow_is_the_files_fault(
+    tmp_path: Path, make_scene: MakeScene, asked: str
+) -> None:
+    """It is no silence of Consul's, and another TTL in the file mends it."""
+    with Agent(tmp_path / "server", config={"session_ttl_min": "10s"}) as server:
+        client = Agent(tmp_path / "client", servers=server)
+        with client, make_scene(server if asked == WAYS[0] else client) as scene:
+            scene.restarts = True
+            a = scene.node("a")
+            line = a.wait_line("consul-refused", kinds=["create session"])
+            assert "Invalid Session TTL" in line["why"] and line["level"] == "error"
+            a.rewrite(scene.config({scene.name: scene.item("a", session={"ttl": "10s"})}))
+            assert reload(a)[0] == 0
+            a.wait_line("role", role="holding")
+            assert not a.lines("consul-silent") and not a.lines("consul-fails")
+
+
+@pytest.mark.long
+def test_a_rate_limit_is_told_as_one_and_ridden_out(
+    tmp_path: Path, make_scene: MakeScene, agent: Agent
+) -> None:
+    """The client agent hands on no more than its limit allows, until that is lifted."""
+    client = Agent(tmp_path / "limited", servers=agent, config={"limits": LIMIT})
+    with client, make_scene(client) as scene:
+        while client.call("GET", "/kv/any").status != 429:
+            pass
+        a = scene.node("a")
+        assert "429" in a.wait_line("consul-throttled")["why"]
+        assert not a.lines("consul-silent") and not a.lines("role", role="holding")
+        client.adjust(limits=NO_LIMIT)
+        a.wait_line("role", role="holding")
+
+
+def test_an_error_that_is_answered_again_and_again_is_told_in_its_own_words(tmp_path: Path) -> None:
+    """A client agent without its servers answers; so Consul is not said to be silent."""
+    with Agent(tmp_path / "server") as server, Agent(tmp_path / "client", servers=server) as client:
+        items = {"app": {"session": {"ttl": "2s", "lock_delay": "20s"}}}
+        a = Supervisor(tmp_path / "a", {"consul": {"address": client.url}, "elections": items})
+        a.start()
+        try:
+            a.wait_line("role", role="holding")
+            server.kill()
+            line = a.wait_line("consul-fails")
+            assert line["why"].startswith("500 ") and line["level"] == "warning"
+            done = command("status", "--socket", str(a.folder / "control.sock"), "--json")
+            (item,) = json.loads(done.stdout)["items"]
+            assert item["last_error"]["text"].startswith("Consul answers 500 ")
+        finally:
+            a.close()

@@ -1,0 +1,63 @@
+"""``consul lock`` and an election on its key exclude each other."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.support.consul import BINARY
+from tests.support.supervisor import PATIENCE_S, until
+
+LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue
+
+
+def consul_lock(scene: Scene, *arguments: str) -> list[str]:
+    return [str(BINARY), "lock", f"-http-addr={scene.agent.host}:{scene.agent.port}", *arguments]
+
+
+@contextmanager
+def held_by_consul_lock(scene: Scene, prefix: str, folder: Path) -> Iterator[None]:
+    """``consul lock`` holds while the block runs; its child says so by a file."""
+    held = folder / "held"
+    argv = consul_lock(scene, prefix, f"touch {held}; exec sleep 600")
+    with (folder / "consul-lock.log").open("wb") as log:
+        process = subprocess.Popen(argv, stdout=log, stderr=log)
+        try:
+            until(held.exists, "consul lock holds")
+            yield
+            process.terminate()
+            process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.long
+def test_consul_lock_cannot_hold_while_we_lead_and_can_afterwards(scene: Scene) -> None:
+    prefix, key = scene.name, f"{scene.name}/.lock"
+    a = scene.leader("a", key=key)
+    entry = scene.agent.kv_get(key)
+    assert entry is not None and entry["Flags"] == LOCK_FLAGS
+    refused = subprocess.run(
+        consul_lock(scene, "-try=1s", prefix, "true"), check=False, capture_output=True, text=True
+    )
+    assert refused.returncode == 1 and "lock" in refused.stderr.lower(), refused.stderr
+    assert scene.calls("a") == ["acquire acquired"]
+    assert a.stop() == 0
+    granted = subprocess.run(
+        consul_lock(scene, "-child-exit-code", prefix, "exit 0"), check=False, capture_output=True, text=True
+    )
+    assert granted.returncode == 0, granted.stderr
+    assert scene.agent.kv_get(key) is None  # it deletes the key behind itself
+
+
+def test_we_wait_for_consul_lock_and_lead_as_soon_as_it_lets_go(scene: Scene, tmp_path: Path) -> None:
+    scene.key = f"{scene.name}/.lock"
+    with held_by_consul_lock(scene, scene.name, tmp_path):
+        a = scene.waiter("a")
+        assert scene.calls("a") == []
+    assert scene.wait_leader() == "a"
+    assert a.running

@@ -1,0 +1,284 @@
+"""kill -9 of a supervisor loses nothing: the next one adopts what still holds, or winds it up."""
+
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.consul.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
+from tests.consul.elections.scene import LASTING_OVER_S, Scene, boottime
+from tests.support.supervisor import Supervisor, until
+
+
+def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
+    """An upgrade without failover: same session, same token, no hook, and b never leads."""
+    scene.lasting()
+    a = scene.leader("a")
+    scene.waiter("b")
+    session = session_in_force(scene)
+    crash(scene, "a")
+    began_at = boottime()
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
+    assert session_in_force(scene) == session
+    assert scene.calls("a") == ["acquire acquired"] and scene.calls("b") == []
+    scene.nodes["b"].wait_line("request", kind="renew session")
+    until(lambda: boottime() > began_at + LASTING_OVER_S, "the lease of before the crash is over")
+    assert session_in_force(scene) == session
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    assert scene.wait_leader(but="a") == "b"
+
+
+def test_on_adopt_acquire_runs_on_acquire_again(scene: Scene) -> None:
+    scene.lasting()
+    a = scene.leader("a", on_adopt="acquire")
+    crash(scene, "a")
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
+    assert scene.calls("a") == ["acquire acquired", "acquire adopted"]
+    tokens = {record.token for record in scene.records(node="a", event="acquire")}
+    assert len(tokens) == 1
+
+
+def test_a_crash_in_on_acquire_kills_what_is_left_of_it_and_begins_it_again(scene: Scene) -> None:
+    scene.lasting()
+    flag = flag_of(scene)
+    body = f"test -e {flag} && {{ setsid sleep 300 & sleep 300; }}; :"
+    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", body)])
+    scene.wait(node="a", event="acquire", stage="begin")
+    until(lambda: len([p for p in scene.processes() if "sleep" in p.name()]) == 2, "both sleeps")
+    crash(scene, "a")
+    flag.unlink()
+    a.start()
+    a.wait_line("role", role="holding")
+    assert scene.calls("a") == ["acquire acquired", "acquire adopted"]
+    assert not [process for process in scene.processes() if "sleep" in process.name()]
+
+
+def test_a_crash_in_on_lose_runs_it_again_and_only_then_releases(scene: Scene) -> None:
+    flag = flag_of(scene)
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {flag} && sleep 300; :")])
+    b = scene.waiter("b")
+    a.signal(signal.SIGTERM)
+    scene.wait(node="a", event="lose", stage="begin")
+    crash(scene, "a")
+    flag.unlink()
+    a.start()
+    until(lambda: scene.calls("b") == ["acquire acquired"], "b leads")
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown", "lose shutdown"]
+    ended = scene.wait(node="a", event="lose", stage="end")
+    assert ended.at <= scene.wait(node="b", event="acquire", stage="begin").at
+    assert b.running
+
+
+@pytest.mark.long
+def test_a_key_that_is_somebody_else_s_after_the_crash_means_on_lose_first(scene: Scene) -> None:
+    a = scene.leader("a")
+    scene.waiter("b")
+    scene.overlap = True  # nobody tells the application of a supervisor that is dead and not restarted
+    crash(scene, "a")
+    assert scene.wait_leader(but="a") == "b"
+    a.start()
+    scene.wait(node="a", event="lose", stage="end")
+    assert scene.calls("a") == ["acquire acquired", "lose crashed"]
+    until(lambda: scene.session_of("a"), "a contends again")
+
+
+@pytest.mark.long
+def test_while_consul_is_silent_belief_lasts_to_the_end_of_the_room(scene: Scene) -> None:
+    """From the contact on record, not from the restart."""
+    a = scene.leader("a", consul={"address": scene.proxy.url})
+    crash(scene, "a")
+    contact = float(str(state_of(a, scene.name)["contact"]))
+    scene.proxy.refuse()
+    a.start()
+    lose = scene.wait(node="a", event="lose", stage="begin")
+    assert scene.calls("a") == ["acquire acquired", "lose crashed"]
+    assert 2.3 < lose.at - contact < 4.0
+    scene.proxy.accept()
+
+
+def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene) -> None:
+    scene.lasting()
+    a = scene.leader("a", run=scene.run("a", "exec sleep 300"))
+    child = until(lambda: [p for p in scene.processes() if "sleep" in p.name()], "the child")[0]
+    crash(scene, "a")
+    until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "it is dead")
+    a.start()
+    scene.wait(hook="run", stage="begin", reason="adopted")
+    a.wait_line("run-started", reason="adopted")
+    assert [record.reason for record in scene.records(hook="run", stage="begin")] == ["acquired", "adopted"]
+    assert len(a.lines("run-started")) == 2
+
+
+def test_what_a_finished_on_acquire_left_running_is_left_alone(scene: Scene) -> None:
+    scene.lasting()
+    a = scene.leader(
+        "a", on_acquire=[scene.hook("a", "acquire", "setsid sleep 300 >/dev/null 2>&1 & sleep 0.3")]
+    )
+    (left,) = [p for p in scene.processes() if "sleep" in p.name()]
+    crash(scene, "a")
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
+    assert left.is_running()
+    left.kill()
+
+
+@pytest.mark.long
+def test_a_waiter_that_crashed_gives_its_old_session_back(scene: Scene) -> None:
+    scene.leader("a")
+    b = scene.waiter("b")
+    old = scene.session_of("b")
+    crash(scene, "b")
+    b.start()
+    until(lambda: scene.sessions_of("b") not in ([], [old]) and len(scene.sessions_of("b")) == 1, "a new one")
+    assert scene.calls("b") == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "bad", ["elections: {app: {kee: x}}", "elections: [", "consul: {token_file: /nowhere}"]
+)
+def test_a_bad_file_at_the_restart_winds_up_by_the_record(scene: Scene, bad: str) -> None:
+    a = scene.leader("a")
+    scene.waiter("b")
+    crash(scene, "a")
+    good = a.config_path.read_text()
+    a.config_path.write_text(f"{bad}\n{good}" if bad.startswith("consul") else f"{bad}\n")
+    if bad.startswith("consul"):
+        text = good.replace("consul:\n", "consul:\n  token_file: /nowhere\n", 1)
+        a.config_path.write_text(text)
+    a.start()
+    assert a.wait() == 78
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    ended = scene.wait(node="a", event="lose", stage="end")
+    assert ended.at <= scene.wait(node="b", event="acquire", stage="begin").at
+    assert not scene.sessions_of("a") and not state_of(a, scene.name)
+
+
+def test_an_election_gone_from_the_file_is_wound_up(scene: Scene) -> None:
+    a = scene.leader("a")
+    crash(scene, "a")
+    config = scene.config({"other": scene.election("a", key=f"{scene.name}/other")})
+    refile(a, config)
+    a.start()
+    until(lambda: scene.calls("a", "other") == ["acquire acquired"], "the new one leads")
+    until(lambda: not session_in_force(scene), "the old key is free")
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+
+
+def test_an_election_with_another_key_winds_up_the_old_one_first(scene: Scene) -> None:
+    a = scene.leader("a")
+    old = scene.key
+    crash(scene, "a")
+    scene.key = f"{scene.name}/other"
+    refile(a, scene.config({scene.name: scene.election("a")}))
+    a.start()
+    scene.wait_leader()
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed", "acquire acquired"]
+    assert scene.agent.kv_get(old)["Session"] is None or not scene.agent.kv_get(old).get("Session")  # type: ignore[index,union-attr]
+
+
+def test_stuck_stays_stuck_over_a_restart_and_keeps_the_key(scene: Scene) -> None:
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "exit 1")])
+    scene.waiter("b")
+    scene.restarts = True
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 1
+    assert state_of(a, scene.name)["step"] == "stuck"
+    a.start()
+    a.wait_line("role", role="stuck")
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    assert session_in_force(scene) == state_of(a, scene.name)["session"]
+    assert a.stop() == 1
+    scene.excuse("a")
+
+
+# --- records that are not as they were written -----------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("field", ["machine", "host", "boot"])
+def test_a_record_of_elsewhere_gets_its_on_lose_and_leaves_the_session_alone(
+    scene: Scene, field: str
+) -> None:
+    """A cloned disk must not free the original's lock."""
+    a = scene.leader("a")
+    session = session_in_force(scene)
+    crash(scene, "a")
+    rewrite(a, scene.name, **{field: "elsewhere"})
+    a.start()
+    scene.wait(node="a", event="lose", stage="end")
+    a.wait_line("role", role="waiting")
+    assert scene.calls("a") == ["acquire acquired", "lose crashed"]
+    assert not a.lines("releasing") and session in scene.sessions_of("a")
+    until(lambda: session not in scene.sessions_of("a"), "its TTL ends it")
+
+
+@pytest.mark.parametrize("kept", ["in its settings", "in its newest line", "up to its newest line"])
+def test_a_record_that_was_cut_means_on_lose_before_anything_else(scene: Scene, kept: str) -> None:
+    """What a cut took may have been a tenure: its application may act."""
+    a = scene.leader("a")
+    crash(scene, "a")
+    scene.excuse("a")
+    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
+    path = a.state_dir / f"{scene.name}.journal"
+    lines = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
+    cuts = {"in its settings": lines[0][:99], "in its newest line": b"".join(lines)[:-40]}
+    path.write_bytes(cuts.get(kept, b"".join(lines[:-1])))
+    a.start()
+    scene.wait(node="a", hook="lose", stage="end")
+    a.wait_line("journal-unreadable", item=scene.name)
+    assert scene.calls("a") == ["acquire acquired", "lose crashed"]
+
+
+def test_an_empty_record_means_on_lose_before_anything_else(scene: Scene) -> None:
+    scene.restarts = True
+    b = scene.node("b", items={scene.name: scene.election("b")})
+    b.wait_line("role", role="holding")
+    assert b.stop() == 0
+    scene.excuse("b")
+    scene.forgets = True
+    (b.state_dir / f"{scene.name}.journal").touch()
+    b.start()
+    until(lambda: len(b.lines("role", role="holding")) == 2, "it leads")
+    assert scene.calls("b") == ["acquire acquired", "lose shutdown", "lose crashed", "acquire acquired"]
+
+
+@pytest.mark.long
+def test_a_record_that_cannot_be_read_means_on_lose_before_anything_else(scene: Scene) -> None:
+    """Nobody knows what was held: the worst is taken for true."""
+    a = scene.leader("a")
+    crash(scene, "a")
+    scene.excuse("a")
+    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
+    session = session_in_force(scene)
+    spoil(a, scene.name)
+    a.start()
+    scene.wait(node="a", hook="lose", stage="end")
+    a.wait_line("journal-unreadable", item=scene.name)
+    assert scene.calls("a") == ["acquire acquired", "lose crashed"]
+    until(lambda: scene.sessions_of("a") and session not in scene.sessions_of("a"), "the old one's TTL")
+
+
+def test_a_second_process_refuses_the_folder_of_the_first(scene: Scene) -> None:
+    a = scene.leader("a")
+    second = Supervisor(
+        scene.folder / "second",
+        scene.config({scene.name: scene.election("second")}),
+        {"STATE_DIRECTORY": str(a.state_dir)},
+    )
+    second.start()
+    assert second.wait() == 1  # systemd tries again: the first may be about to end
+    assert "another consul-supervisor is using it" in second.log_text
+    second.assert_no_fault()
+
+
+def test_a_folder_that_cannot_be_used_is_refused_with_the_remedy(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    node = scene.node("a", environ={"STATE_DIRECTORY": str(tmp_path / "file" / "state")})
+    assert node.wait() == 78
+    assert "cannot use state_dir" in node.log_text and "set state_dir to" in node.log_text
+    node.assert_no_fault()

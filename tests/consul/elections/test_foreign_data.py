@@ -1,0 +1,61 @@
+"""An election takes a key with a lock's flags or with none; any others are another program's data."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_consul_lock import LOCK_FLAGS, consul_lock
+from tests.support.supervisor import PATIENCE_S, until
+
+SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue
+
+
+def test_a_semaphore_that_is_in_use_is_left_alone(scene: Scene, tmp_path: Path) -> None:
+    scene.key = f"{scene.name}/.lock"
+    held = tmp_path / "held"
+    slot = consul_lock(scene, "-n=2", scene.name, f"touch {held}; exec sleep 600")
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(slot, stdout=log, stderr=log)
+    try:
+        until(held.exists, "consul lock has a slot")
+        before = scene.agent.kv_get(scene.key)
+        a = scene.node("a")
+        notice = a.wait_line("notice", item=scene.name)
+        assert "belongs to another program" in notice["why"] and str(SEMAPHORE_FLAGS) in notice["why"]
+        until(lambda: scene.session_of("a"), "it would contend")
+        assert scene.agent.kv_get(scene.key) == before
+        assert scene.calls("a") == []
+        process.terminate()
+        process.wait(PATIENCE_S)  # it gives its slot back, and removes a semaphore that nobody else uses
+        released = scene.agent.kv_get(scene.key)
+        if released is not None and released["Flags"] == SEMAPHORE_FLAGS:
+            assert json.loads(released["Value"])["Holders"] == {}
+            scene.agent.kv_delete(scene.key)
+        assert scene.wait_leader() == "a"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.long
+def test_data_of_another_program_is_left_alone_until_it_is_gone(scene: Scene) -> None:
+    scene.agent.kv_put(scene.key, b"precious", flags=42)
+    before = scene.agent.kv_get(scene.key)
+    a = scene.node("a")
+    a.wait_line("notice", item=scene.name)
+    until(lambda: scene.session_of("a"), "it would contend")
+    assert scene.agent.kv_get(scene.key) == before and scene.calls("a") == []
+    scene.agent.kv_delete(scene.key)
+    assert scene.wait_leader() == "a"
+    a.wait_line("notice-over", item=scene.name)
+
+
+@pytest.mark.parametrize("flags", [0, LOCK_FLAGS])
+def test_a_key_with_no_flags_or_a_lock_s_is_taken(scene: Scene, flags: int) -> None:
+    scene.agent.kv_put(scene.key, b"left by the last one", flags=flags)
+    scene.leader("a")
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Flags"] == LOCK_FLAGS

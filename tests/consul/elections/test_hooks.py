@@ -1,0 +1,240 @@
+"""What hooks decide: failures, retries, the run child, and the order in which all of it happens."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.scene import TTL, Scene
+from tests.support.supervisor import until
+
+SLOW_TO_STOP = "trap 'sleep 0.3; exit 0' TERM; sleep 600 & wait"
+ROOM_FOR_RUN = {"lock_delay": "6s"}
+
+
+def order(scene: Scene, node: str) -> list[str]:
+    """``STAGE LABEL`` of all hooks and run children of this node but on_change."""
+    return [f"{r.stage} {r.hook}" for r in scene.records(node=node) if r.hook != "change"]
+
+
+# --- on_acquire ----------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_a_failed_on_acquire_gives_the_lock_to_the_next_and_waits_before_it_tries_again(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """on_acquire stops at its first failure; on_lose undoes what has been done."""
+    body = f"until [ -e {tmp_path}/fail ]; do sleep 0.02; done; exit 3"
+    hooks = [scene.hook("a", "acquire", body), scene.hook("a", "acquire-2")]
+    scene.node("a", on_acquire=hooks, rejoin_delay="2s")
+    scene.wait(node="a", event="acquire", stage="begin")
+    b = scene.waiter("b")
+    (tmp_path / "fail").touch()
+    lost = scene.wait(node="a", event="lose", stage="end")
+    assert scene.wait_leader() == "b"
+    assert order(scene, "a") == ["begin acquire", "end acquire", "begin lose", "end lose"]
+    assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
+    assert b.stop() == 0
+    again = until(lambda: scene.records(node="a", event="acquire", stage="begin")[1:], "a tries again")[0]
+    assert again.at >= lost.at + 2.0 - 0.02
+
+
+def test_a_kept_failure_of_on_acquire_goes_on_leading(scene: Scene) -> None:
+    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "exit 3")], acquire_failure="keep")
+    a.wait_line("role", role="holding")
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+def test_retries_are_attempts_of_one_transition(scene: Scene) -> None:
+    body = '[ "$CONSUL_SUPERVISOR_ATTEMPT" = 3 ]'
+    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", body, retries=2, retry_delay="100ms")])
+    a.wait_line("role", role="holding")
+    began = scene.records(event="acquire", stage="begin")
+    assert [record.attempt for record in began] == [1, 2, 3]
+    assert len({record.transition for record in began}) == 1
+
+
+def test_a_loss_while_on_acquire_runs_kills_it_and_then_runs_on_lose(scene: Scene) -> None:
+    scene.node("a", on_acquire=[scene.hook("a", "acquire", "sleep 60"), scene.hook("a", "acquire-2")])
+    scene.wait(node="a", event="acquire", stage="begin")
+    scene.agent.session_destroy(scene.session_of("a"))
+    scene.wait(node="a", event="lose", stage="end")
+    assert order(scene, "a") == ["begin acquire", "begin lose", "end lose"]
+    assert scene.calls("a") == ["acquire acquired", "lose session-invalidated"]
+
+
+def test_an_on_acquire_that_ignores_term_is_killed_before_on_lose(scene: Scene) -> None:
+    body = "trap '' TERM; sleep 60; exit 0"
+    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", body)])
+    scene.wait(node="a", event="acquire", stage="begin")
+    assert a.stop() == 0
+    assert order(scene, "a") == ["begin acquire", "begin lose", "end lose"]
+
+
+# --- run -----------------------------------------------------------------------------------------
+
+
+def test_run_lives_between_on_acquire_and_on_lose(scene: Scene) -> None:
+    run = scene.run("a", SLOW_TO_STOP)
+    a = scene.node("a", run=run, session=ROOM_FOR_RUN)
+    scene.wait(node="a", hook="run", stage="begin")
+    assert a.stop() == 0
+    assert order(scene, "a") == [
+        "begin acquire", "end acquire", "begin run", "end run", "begin lose", "end lose",
+    ]  # fmt: skip
+
+
+def test_a_run_child_that_ends_is_a_loss(scene: Scene) -> None:
+    run = scene.run("a", "sleep 0.2; exit 1")
+    scene.node("a", run=run, session=ROOM_FOR_RUN, rejoin_delay="1m")
+    scene.wait(node="a", event="lose", stage="end")
+    scene.leader("b")
+    assert scene.calls("a")[-1] == "lose run-exited"
+
+
+def test_a_run_child_that_cannot_start_is_a_loss(scene: Scene, tmp_path: Path) -> None:
+    """It could when it was looked at: its first hook takes the program away."""
+    daemon = tmp_path / "daemon"
+    daemon.write_text("#!/bin/sh\n")
+    daemon.chmod(0o755)
+    run = {"exec": [str(daemon)], "stop_timeout": "600ms"}
+    gone = scene.hook("a", "acquire", f"rm {daemon}")
+    scene.node("a", run=run, on_acquire=[gone], session=ROOM_FOR_RUN, rejoin_delay="1m")
+    scene.wait(node="a", event="lose", stage="end")
+    assert scene.calls("a") == ["acquire acquired", "lose run-exited"]
+
+
+# --- on_lose -------------------------------------------------------------------------------------
+
+
+def test_on_lose_runs_all_hooks_and_a_retry_saves_it(scene: Scene) -> None:
+    body = '[ "$CONSUL_SUPERVISOR_ATTEMPT" = 2 ]'
+    hooks = [
+        scene.hook("a", "lose", body, timeout="400ms", retries=1, retry_delay="100ms"),
+        scene.hook("a", "lose-2", timeout="400ms"),
+    ]
+    a = scene.leader("a", on_lose=hooks)
+    assert a.stop() == 0
+    expected = ["begin lose", "end lose", "begin lose", "end lose", "begin lose-2", "end lose-2"]
+    assert order(scene, "a")[2:] == expected
+
+
+def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(scene: Scene) -> None:
+    """All hooks of on_lose run although the first failed; what is left is on_lose_failure's."""
+    hooks = [scene.hook("a", "lose", "exit 1", timeout="300ms"), scene.hook("a", "lose-2", timeout="300ms")]
+    resort = [scene.hook("a", "lose-failure", timeout="300ms")]
+    a = scene.leader("a", on_lose=hooks, on_lose_failure=resort)
+    assert a.stop() == 0
+    ran = ["lose", "lose-2", "lose-failure"]
+    assert order(scene, "a")[2:] == [f"{stage} {label}" for label in ran for stage in ("begin", "end")]
+    assert scene.wait(event="lose-failure", stage="begin").reason == "lose-failed"
+    scene.leader("b")
+
+
+@pytest.mark.long
+def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) -> None:
+    """on_lose failed and nothing else is left: the lock goes only with the session, by its TTL."""
+    a = scene.node(
+        "a",
+        on_acquire=[scene.hook("a", "acquire", "exit 1")],
+        on_lose=[scene.hook("a", "lose", "exit 1")],
+        session={"ttl": "1s"},
+    )
+    a.wait_line("role", role="stuck")
+    session = scene.session_of("a")
+    b = scene.waiter("b")
+    until(lambda: len(a.lines("request", kind="renew session")) > 8, "longer than the TTL has passed")
+    assert scene.session_of("a") == session
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 1
+    assert scene.calls("b") == []
+    scene.excuse("a")
+    assert a.lines("finished-stuck")
+    assert scene.wait_leader() == "b"
+    assert b.running
+
+
+# --- others --------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_a_slow_election_does_not_delay_another_of_the_same_process(scene: Scene) -> None:
+    quick = f"{scene.name}-quick"
+    slow_hooks = [scene.hook("a", "acquire", "sleep 60", timeout="100s")]
+    slow_change = [scene.hook("a", "change", "sleep 60", timeout="100s")]
+    elections = {
+        scene.name: scene.election("a", on_acquire=slow_hooks, on_change=slow_change),
+        quick: scene.election("a", key=f"{quick}/leader", session={"name": f"{scene.name}-a2"}),
+    }
+    a = scene.node("a", items=elections)
+    scene.wait(name=scene.name, event="acquire", stage="begin")
+    scene.wait(name=quick, event="acquire", stage="end")
+    scene.agent.session_destroy(scene.sessions_of("a2")[0])
+    scene.wait(name=quick, event="lose", stage="end")
+    until(lambda: scene.records(name=quick, event="acquire", stage="end")[1:], "the quick one leads again")
+    assert not scene.records(name=scene.name, event="acquire", stage="end")
+    assert a.stop() == 0
+
+
+def test_an_observer_has_no_session_and_hears_of_every_leader(scene: Scene) -> None:
+    observer = {"key": scene.key, "contend": False, "on_change": [scene.hook("o", "change")]}
+    scene.node("o", items={scene.name: observer})
+    scene.wait_told("o", "initial")
+    a = scene.leader("a")
+    scene.wait_told("o", "leader-changed a")
+    assert a.stop() == 0
+    until(lambda: scene.told("o") == ["initial", "leader-changed a", "leader-changed"], "nobody leads")
+    assert not scene.sessions()
+    assert scene.calls("o") == []
+
+
+def test_a_slow_on_change_is_told_of_the_newest_state_only(scene: Scene) -> None:
+    scene.leader("a", on_change=[scene.hook("a", "change", "sleep 0.5")])
+    for number in range(5):
+        scene.agent.kv_put(scene.key, b"%d" % number)
+    until(lambda: scene.told("a")[-1].endswith(" 4"), "a is told of the last value")
+    assert len(scene.told("a")) < 5
+
+
+@pytest.mark.parametrize("session", [{"ttl": "none"}, {"ttl": TTL, "lock_delay": "0s"}])
+def test_unusual_sessions_lead_and_hand_over(scene: Scene, session: dict[str, str]) -> None:
+    how = {"session": session, "accept_overlap": session["ttl"] != "none"}
+    a = scene.leader("a", **how)
+    scene.waiter("b", **how)
+    assert a.stop() == 0
+    assert scene.wait_leader() == "b"
+
+
+def test_with_no_lock_delay_a_destroyed_session_is_followed_at_once(scene: Scene) -> None:
+    how = {"session": {"lock_delay": "0s"}, "accept_overlap": True}
+    scene.leader("a", **how)
+    scene.waiter("b", **how)
+    scene.overlap = True
+    session = scene.session_of("a")
+    scene.agent.session_destroy(session)
+    lost = scene.wait(node="a", event="lose", stage="end")
+    assert lost.session == session
+    assert scene.wait_leader() == "b"
+
+
+@pytest.mark.long
+def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene: Scene) -> None:
+    """candidate_check: a is fit until its file goes, b takes over, and a comes back as a waiter."""
+    fit = scene.folder / "fit"
+    scene.folder.mkdir(parents=True)
+    fit.touch()
+    check = {"exec": ["/usr/bin/test", "-e", str(fit)], "interval": "1s", "rise": 1, "fall": 2}
+    a = scene.leader("a", candidate_check=check)
+    scene.waiter("b")
+    fit.unlink()
+    assert scene.wait_leader(but="a") == "b"
+    a.wait_line("role", role="ineligible")
+    assert scene.calls("a") == ["acquire acquired", "lose unhealthy"]
+    assert scene.nodes["b"].stop() == 0
+    a.wait_line("check-failed")
+    fit.touch()
+    assert scene.wait_leader() == "a"
+    a.wait_line("check-recovered")
+    assert len(a.lines("check-failed")) == 1

@@ -1,0 +1,327 @@
+"""Writes that Consul applies seconds after we gave up, and answers that never come.
+
+A proxy stands between node a and Consul; node b, where there is one, talks to Consul directly. What
+must hold each time: never two holders, in the end somebody leads again, no session is left behind.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.support.proxy import Rule
+from tests.support.supervisor import Supervisor, until
+
+pytestmark = pytest.mark.long  # `make test-long`: they wait for writes that come late
+
+Request = dict[str, Any]  # what a rule of the proxy catches
+
+LOCK: Request = {"method": "PUT", "path": "/txn", "body": b'"lock"'}
+UNLOCK: Request = {"method": "PUT", "path": "release="}
+CREATE: Request = {"method": "PUT", "path": "/session/create"}
+DESTROY: Request = {"method": "PUT", "path": "/session/destroy"}
+SHORT = {"ttl": "1s"}  # for those whose session Consul itself must end
+
+
+def start(scene: Scene, **changes: Any) -> Supervisor:
+    """Node a, behind the proxy."""
+    return scene.node("a", consul={"address": scene.proxy.url}, **changes)
+
+
+def lead(scene: Scene, **changes: Any) -> Supervisor:
+    """Node a, behind the proxy, as leader."""
+    return scene.leader("a", consul={"address": scene.proxy.url}, **changes)
+
+
+def holder(scene: Scene) -> str:
+    """The session on the key."""
+    entry = scene.agent.kv_get(scene.key)
+    return entry["Session"] if entry else ""
+
+
+# --- acquire -------------------------------------------------------------------------------------
+
+
+def test_a_late_acquire_of_a_holder_changes_nothing(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **LOCK, times=1)
+    a = start(scene)
+    a.wait_line("role", role="holding")
+    before = scene.agent.kv_get(scene.key)
+    rule.release()
+    assert scene.agent.kv_get(scene.key) == before
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+def test_acquires_that_are_applied_long_after_we_gave_up_are_one_tenure(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **LOCK)
+    a = start(scene)
+    rule.wait_caught(3)
+    assert scene.calls("a") == [] and holder(scene) == ""
+    rule.release()
+    a.wait_line("role", role="holding")
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+def test_an_acquire_that_is_applied_between_release_and_destroy_does_not_keep_the_key(scene: Scene) -> None:
+    """The key is taken again by a session that is being given up; its destroy frees it."""
+    acquire = scene.proxy.hold("request", **LOCK, times=1)
+    destroy = scene.proxy.hold("request", **DESTROY, times=1)
+    lose_by_failing(scene, session={"ttl": "60s"})
+    destroy.wait_caught()
+    assert holder(scene) == ""
+    acquire.release()
+    assert holder(scene) == scene.session_of("a")
+    scene.node("b")
+    assert scene.wait_leader() == "b"
+    destroy.release()
+    assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
+
+
+def test_late_acquires_while_another_leads_are_refused(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **LOCK)
+    start(scene)
+    rule.wait_caught()
+    b = scene.leader("b")
+    scene.wait_told("a", "leader-changed b")
+    rule.release()
+    assert holder(scene) == scene.session_of("b")
+    assert b.stop() == 0
+    assert scene.wait_leader() == "a"
+    assert scene.calls("b") == ["acquire acquired", "lose shutdown"]
+
+
+def test_an_acquire_that_is_applied_after_a_stop_takes_nothing(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **LOCK)
+    a = start(scene)
+    rule.wait_caught()
+    assert a.stop() == 0
+    rule.release()
+    assert holder(scene) == ""
+    assert scene.calls("a") == []
+    scene.leader("b")
+
+
+def test_an_acquire_that_is_applied_after_the_process_took_the_session_for_destroyed(scene: Scene) -> None:
+    """The destroy was held back as well: the lock is taken by nobody, until Consul ends the session."""
+    acquire, destroy = scene.proxy.hold("request", **LOCK), scene.proxy.hold("request", **DESTROY)
+    a = start(scene, session=SHORT)
+    acquire.wait_caught()
+    assert a.stop() == 0
+    acquire.release()
+    b = scene.node("b")
+    assert scene.wait_leader() == "b"
+    destroy.release()
+    assert b.running and scene.calls("a") == []
+
+
+@pytest.mark.parametrize("lost", ["held", "reset"])
+def test_an_acquire_whose_answer_is_lost_is_a_tenure_all_the_same(scene: Scene, lost: str) -> None:
+    lose: Callable[..., Rule] = scene.proxy.hold if lost == "held" else scene.proxy.reset
+    rule = lose("answer", **LOCK, times=1)
+    a = start(scene)
+    a.wait_line("role", role="holding")
+    rule.release()
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and scene.wait(event="acquire").token == entry["ModifyIndex"]
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    scene.leader("b")
+
+
+def test_a_stop_while_nothing_is_known_of_an_applied_acquire_frees_the_key(scene: Scene) -> None:
+    """Neither its answer nor any read comes back before the stop: no hook has run, none must."""
+    request = scene.proxy.hold("request", **LOCK)
+    a = start(scene)
+    request.wait_caught()
+    answers = [scene.proxy.hold("answer", **LOCK), scene.proxy.hold("answer", "GET")]
+    request.release()
+    assert holder(scene) == scene.session_of("a")
+    assert a.stop() == 0
+    assert holder(scene) == "" and scene.calls("a") == []
+    for rule in answers:
+        rule.release()
+    scene.leader("b")
+
+
+# --- release -------------------------------------------------------------------------------------
+
+
+def lose_by_failing(scene: Scene, **changes: Any) -> Supervisor:
+    """Node a acquires, fails, and gives the lock up again while its process goes on."""
+    return start(scene, on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m", **changes)
+
+
+@pytest.mark.parametrize("stage", ["request", "answer"])
+def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_nobody(scene: Scene, stage: str) -> None:
+    rule = scene.proxy.hold("request" if stage == "request" else "answer", **UNLOCK, times=1)
+    lose_by_failing(scene)
+    rule.wait_caught()
+    scene.node("b")
+    assert scene.wait_leader() == "b"
+    until(lambda: not scene.session_of("a"), "a's session is destroyed")
+    rule.release()
+    assert holder(scene) == scene.session_of("b")
+    assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
+
+
+@pytest.mark.parametrize("stage", ["request", "answer"])
+def test_a_release_that_is_not_answered_at_the_stop_is_followed_by_the_destroy(
+    scene: Scene, stage: str
+) -> None:
+    a = lead(scene)
+    rule = scene.proxy.hold("request" if stage == "request" else "answer", **UNLOCK)
+    assert a.stop() == 0
+    assert not scene.sessions()
+    scene.node("b")
+    assert scene.wait_leader() == "b"
+    rule.release()
+    assert holder(scene) == scene.session_of("b")
+
+
+# --- destroy and create --------------------------------------------------------------------------
+
+
+def test_an_unanswered_destroy_is_repeated_until_it_is_answered(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **DESTROY)
+    lose_by_failing(scene, session={"ttl": "60s"})
+    rule.wait_caught(2)
+    assert scene.session_of("a")
+    assert len({exchange.target for exchange in rule.caught}) == 1
+    rule.release()
+    until(lambda: not scene.session_of("a"), "a's session is destroyed")
+
+
+def test_a_destroy_that_is_not_answered_at_the_stop_is_left_to_the_ttl(scene: Scene) -> None:
+    """The key is free at once, for the release was answered."""
+    a = lead(scene, session=SHORT)
+    rule = scene.proxy.hold("request", **DESTROY)
+    assert a.stop() == 0
+    assert holder(scene) == "" and scene.session_of("a")
+    scene.leader("b")
+    until(lambda: not scene.session_of("a"), "a's session has ended by its TTL")
+    rule.release()
+    assert scene.nodes["b"].running
+
+
+@pytest.mark.parametrize("lost", ["held", "reset"])
+def test_a_create_whose_answer_is_lost_leaves_a_session_until_its_ttl(scene: Scene, lost: str) -> None:
+    lose: Callable[..., Rule] = scene.proxy.hold if lost == "held" else scene.proxy.reset
+    rule = lose("answer", **CREATE, times=1)
+    a = start(scene, session={"ttl": "2s"})
+    a.wait_line("role", role="holding")
+    scene.wait_no_orphan("a")
+    rule.release()
+    assert holder(scene) == scene.session_of("a")
+
+
+def test_a_stop_while_the_create_is_outstanding_ends_all_the_same(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **CREATE)
+    a = start(scene, session=SHORT)
+    rule.wait_caught()
+    assert a.stop() == 0
+    rule.release()
+    until(lambda: not scene.sessions(), "the late session has ended by its TTL")
+
+
+# --- renewals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        ("500 Internal Server Error", "rpc error making call: EOF"),
+        ("429 Too Many Requests", ""),
+        ("503 Service Unavailable", "rate limit exceeded, try again later"),
+        ("404 Not Found", "<html>a proxy's own page</html>"),
+        ("403 Forbidden", "Permission denied"),
+        ("200 OK", "<html>a captive portal</html>"),
+    ],
+)
+def test_renewals_that_get_no_answer_of_consul_are_ridden_out(scene: Scene, status: str, text: str) -> None:
+    a = lead(scene)
+    session = scene.session_of("a")
+    rule = scene.proxy.answer(status, text, "PUT", "/session/renew")
+    rule.wait_caught(2)
+    rule.release()
+    a.wait_line("consul-answers")
+    assert scene.session_of("a") == session and scene.calls("a") == ["acquire acquired"]
+
+
+def disown(scene: Scene, session: str) -> None:
+    """One renewal is told that there is no such session.
+
+    So does a server that has just come back and leads, but has not read its log to the end.
+    """
+    text = f"Session id '{session}' not found"
+    scene.proxy.answer("404 Not Found", text, "PUT", f"/session/renew/{session}", times=1).wait_caught()
+
+
+def test_a_holder_believes_the_key_and_not_a_server_that_has_just_come_back(scene: Scene) -> None:
+    lead(scene)
+    session = scene.session_of("a")
+    disown(scene, session)
+    asked = len(scene.proxy.exchanges)
+    renewed = f"/session/renew/{session}"
+    until(lambda: any(renewed in one.target for one in scene.proxy.exchanges[asked:]), renewed, within_s=5)
+    assert scene.session_of("a") == session and scene.calls("a") == ["acquire acquired"]
+
+
+def test_a_waiter_leaves_no_session_behind_when_it_is_told_that_there_is_none(scene: Scene) -> None:
+    scene.leader("b")
+    start(scene, session={"ttl": "6s"})
+    session = until(lambda: scene.session_of("a"), "a waits")
+    disown(scene, session)
+    until(lambda: session not in scene.sessions_of("a"), "the session is destroyed", within_s=5)
+
+
+@pytest.mark.parametrize("status", ["500 Internal Server Error", "429 Too Many Requests"])
+def test_when_nothing_is_answered_any_more_belief_ends_with_room(scene: Scene, status: str) -> None:
+    lead(scene)
+    scene.node("b")
+    rule = scene.proxy.answer(status, "No cluster leader")
+    lost = scene.wait(node="a", event="lose", stage="end")
+    assert lost.reason == "lease-expired"
+    rule.release()
+    scene.wait_leader()
+    until(lambda: scene.session_of("a") not in ("", lost.session), "a has a new session")
+
+
+# --- everything silent ---------------------------------------------------------------------------
+
+
+def test_silence_while_on_acquire_runs_kills_it_and_runs_on_lose(scene: Scene) -> None:
+    start(scene, on_acquire=[scene.hook("a", "acquire", "sleep 60", timeout="100s")])
+    scene.wait(node="a", event="acquire", stage="begin")
+    with scene.proxy.silence():
+        lost = scene.wait(node="a", event="lose", stage="end")
+    assert lost.reason == "lease-expired"
+    assert not scene.records(event="acquire", stage="end", session=lost.session)
+    scene.excuse("a")  # it leads and sleeps again
+
+
+@pytest.mark.parametrize("moment", ["waiting", "acquiring", "holding", "losing"])
+def test_a_stop_in_silence_ends_in_order_and_somebody_leads_afterwards(scene: Scene, moment: str) -> None:
+    """on_lose runs; release and destroy are tried once each, and Consul carries them out much later."""
+    if moment == "waiting":
+        scene.leader("b")
+    slow = {"on_acquire": [scene.hook("a", "acquire", "sleep 60")]} if moment == "acquiring" else {}
+    a = start(scene, session=SHORT, on_lose=[scene.hook("a", "lose", "sleep 0.3")], **slow)
+    if moment == "waiting":
+        until(lambda: scene.session_of("a"), "a waits")
+    else:
+        scene.wait(node="a", event="acquire", stage="begin" if moment == "acquiring" else "end")
+    if moment == "losing":
+        scene.agent.session_destroy(scene.session_of("a"))
+        scene.wait(node="a", event="lose", stage="begin")
+    with scene.proxy.silence():
+        assert a.stop() == 0
+        reasons = {"losing": "session-invalidated", "waiting": ""}
+        lost = f"lose {reasons.get(moment, 'shutdown')}"
+        assert scene.calls("a") == ([] if moment == "waiting" else ["acquire acquired", lost])
+        if moment != "waiting":
+            scene.node("b")
+            assert scene.wait_leader() == "b"
+    assert holder(scene) == scene.session_of("b")
+    until(lambda: not scene.sessions_of("a"), "nothing of a is left")

@@ -1,0 +1,86 @@
+"""What an operator asks of a running supervisor: recover, pause, resume."""
+
+import signal
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.support.supervisor import Supervisor, command, until
+
+
+def operate(node: Supervisor, *words: str) -> tuple[int, str]:
+    """Exit code and standard error of a command for this node's supervisor."""
+    done = command(*words, "--socket", str(node.folder / "control.sock"))
+    return done.returncode, done.stderr.strip()
+
+
+@pytest.mark.long
+def test_recover_ends_stuck_and_gives_the_key_back(scene: Scene) -> None:
+    mended = scene.folder / "mended"  # who leads next is open: its on_lose then works again
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {mended}")])
+    scene.waiter("b")
+    code, why = operate(a, "recover", scene.name)
+    assert (code, why) == (
+        1,
+        f"consul-supervisor: cannot recover {scene.name}: it is not stuck (role: holding)",
+    )
+    scene.agent.session_destroy(scene.session_of("a"))
+    a.wait_line("role", role="stuck")
+    mended.touch()
+    assert operate(a, "recover", scene.name) == (0, "")
+    assert scene.wait_leader() in ("a", "b")
+    a.wait_line("command", verb="recover")
+
+
+@pytest.mark.long
+def test_recover_after_a_restart_that_found_it_stuck(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 1
+    a.start()
+    a.wait_line("role", role="stuck")
+    assert operate(a, "recover", scene.name) == (0, "")
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads again")
+    a.kill()
+    scene.excuse("a")
+
+
+@pytest.mark.long
+def test_a_paused_waiter_leaves_a_free_key_alone_even_after_a_crash(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a")
+    b = scene.waiter("b")
+    assert operate(b, "pause", scene.name) == (0, "")
+    b.wait_line("role", role="paused")
+    b.kill()
+    b.start()
+    until(lambda: len(b.lines("role", role="paused")) == 2, "it is still paused")
+    assert a.stop() == 0
+    assert operate(b, "resume", "--all") == (0, "")
+    assert scene.wait_leader(but="a") == "b"
+    assert scene.calls("b") == ["acquire acquired"]
+    released = scene.wait(node="a", event="lose", stage="end").at
+    assert scene.wait(node="b", event="acquire", stage="begin").at > released
+
+
+@pytest.mark.long
+def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: Scene) -> None:
+    a = scene.leader("a")
+    assert operate(a, "pause", scene.name) == (0, "")
+    scene.agent.session_destroy(scene.session_of("a"))
+    scene.wait(node="a", event="lose", stage="end")
+    a.wait_line("role", role="paused")
+    scene.waiter("b")
+    assert scene.wait_leader() == "b"
+    assert scene.calls("a") == ["acquire acquired", "lose session-invalidated"]
+
+
+@pytest.mark.long
+def test_an_unknown_name_and_an_absent_daemon_are_said(scene: Scene) -> None:
+    a = scene.leader("a")
+    code, why = operate(a, "pause", "nothing")
+    assert code == 2 and "no such election" in why and scene.name in why
+    assert a.stop() == 0
+    code, why = operate(a, "pause", scene.name)
+    assert code == 69 and why.startswith("consul-supervisor: cannot")

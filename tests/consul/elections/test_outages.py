@@ -1,0 +1,163 @@
+"""Consul is away: nothing is lost within room, belief ends at its end, and all goes on afterwards."""
+
+import time
+
+import pytest
+
+from tests.consul.elections.scene import ROOM_S, Scene, boottime
+from tests.support.patience import patient
+from tests.support.supervisor import until
+
+INTERVAL_S = 1.0  # between two consistent reads of a holder, with the scene's figures
+LATE_S = 1.0
+# Room 17.9 s: more than an agent with a data directory takes to start.
+ROOMY = {"ttl": "5s", "lock_delay": "20s"}
+
+
+def goes_on(scene: Scene, node: str) -> None:
+    """This node has heard from Consul again: a change of the value reaches it."""
+    scene.agent.kv_put(scene.key, b"after the outage")
+    scene.wait_told(node, "value-changed after the outage")
+
+
+def test_an_agent_that_restarts_within_room_costs_nothing(own_scene: Scene) -> None:
+    scene = own_scene
+    scene.leader("a", session=ROOMY)
+    scene.waiter("b", session=ROOMY)
+    sessions = scene.session_of("a"), scene.session_of("b")
+    scene.agent.restart()
+    goes_on(scene, "a")
+    goes_on(scene, "b")
+    assert (scene.session_of("a"), scene.session_of("b")) == sessions
+    assert scene.calls("a") == ["acquire acquired"] and scene.calls("b") == []
+    a = scene.nodes["a"]  # the agent answers with errors until it has a leader again
+    until(lambda: a.lines("consul-silent") or a.lines("consul-fails"), "the outage is in the log")
+    a.wait_line("consul-answers")
+
+
+@pytest.mark.long
+def test_a_frozen_agent_ends_belief_when_room_ends(own_scene: Scene) -> None:
+    """on_lose begins and ends while Consul is still frozen; then the old session is given up."""
+    scene = own_scene
+    scene.leader("a")
+    scene.waiter("b")
+    session = scene.session_of("a")
+    scene.agent.freeze()
+    frozen_at = boottime()
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    ended = scene.wait(node="a", event="lose", stage="end")
+    assert scene.calls("b") == []
+    scene.agent.thaw()
+    assert (lost.reason, lost.session, lost.leader) == ("lease-expired", session, "")
+    assert frozen_at + ROOM_S - 2 * INTERVAL_S < lost.at < frozen_at + ROOM_S + patient(LATE_S)
+    assert ended.time_left is not None and ended.time_left > 0
+    scene.agent.wait_ready()
+    scene.wait_leader()
+    until(lambda: session not in {one["ID"] for one in scene.sessions()}, "the session is given up")
+    until(lambda: scene.session_of("a"), "a has a new session")
+
+
+@pytest.mark.long
+def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -> None:
+    scene = own_scene
+    scene.leader("a", session=ROOMY)
+    session = scene.session_of("a")
+    scene.agent.freeze()
+    scene.nodes["a"].wait_line("exchange-failed", kind="read key")
+    scene.agent.thaw()
+    scene.agent.wait_ready()
+    goes_on(scene, "a")
+    assert scene.session_of("a") == session
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_without_a_ttl_silence_ends_belief_too_and_nobody_else_leads(own_scene: Scene) -> None:
+    scene = own_scene
+    scene.leader("a", session={"ttl": "none"})
+    scene.waiter("b", session={"ttl": "none"})
+    scene.agent.freeze()
+    lost = scene.wait(node="a", event="lose", stage="end")
+    assert lost.reason == "lease-expired"
+    scene.agent.thaw()
+    scene.agent.wait_ready()
+    scene.wait_leader()
+
+
+@pytest.mark.long
+def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
+    """A starting Consul may carry out a create that nobody waits for any more: its TTL ends that."""
+    scene = own_scene
+    scene.agent.stop()
+    a = scene.node("a", session={"ttl": "2s"})
+    a.wait_line("exchange-failed", kind="create session")
+    a.wait_line("exchange-failed", kind="watch key")
+    assert a.running
+    scene.agent.start()
+    assert scene.wait_leader() == "a"
+    scene.wait_no_orphan("a")
+
+
+@pytest.mark.long
+def test_a_waiter_outlives_an_outage_and_leads_when_its_turn_comes(own_scene: Scene) -> None:
+    scene = own_scene
+    a = scene.leader("a", session=ROOMY)
+    b = scene.waiter("b", session=ROOMY)
+    scene.agent.stop()
+    b.wait_line("exchange-failed", kind="watch key")
+    scene.agent.start()
+    goes_on(scene, "b")
+    assert a.stop() == 0
+    assert scene.wait_leader() == "b"
+
+
+@pytest.mark.long
+def test_an_agent_that_forgot_everything_is_a_loss_and_a_new_start(dev_scene: Scene) -> None:
+    """A -dev agent keeps nothing over a restart: the session and the key are gone."""
+    scene = dev_scene
+    scene.leader("a", session=ROOMY)
+    scene.agent.restart()
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert lost.reason in ("session-invalidated", "key-deleted")
+    until(lambda: scene.calls("a")[2:], "a leads again")
+    assert scene.calls("a") == ["acquire acquired", f"lose {lost.reason}", "acquire acquired"]
+    scene.forgets = True
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", ["reset", "refuse", "silence"])
+def test_a_fault_of_the_network_within_room_costs_nothing(scene: Scene, fault: str) -> None:
+    a = scene.leader("a", consul={"address": scene.proxy.url}, session=ROOMY)
+    session = scene.session_of("a")
+    if fault == "silence":
+        with scene.proxy.silence():
+            a.wait_line("exchange-failed", kind="renew session")
+            a.wait_line("exchange-failed", kind="read key")
+    elif fault == "refuse":
+        scene.proxy.refuse()
+        a.wait_line("exchange-failed", kind="renew session")
+        a.wait_line("exchange-failed", kind="read key")
+        scene.proxy.accept()
+    else:
+        rules = [scene.proxy.reset("request"), scene.proxy.reset("answer")]
+        a.wait_line("exchange-failed", kind="renew session")
+        a.wait_line("exchange-failed", kind="read key")
+        for rule in rules:
+            rule.release()
+    goes_on(scene, "a")
+    assert scene.session_of("a") == session
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_silence_towards_one_node_hands_over_to_the_other_without_overlap(scene: Scene) -> None:
+    """The other leads once Consul has ended the session; the silent node's on_lose was over before."""
+    scene.leader("a", consul={"address": scene.proxy.url}, session={"ttl": "1s"})
+    scene.waiter("b")
+    with scene.proxy.silence():
+        assert scene.wait(node="a", event="lose", stage="end").reason == "lease-expired"
+        assert scene.wait_leader(but="a") == "b"
+        time.sleep(0.1)
+    scene.wait_told("a", "leader-changed b")
+    until(lambda: scene.session_of("a"), "a has a new session")
+    assert scene.calls("a") == ["acquire acquired", "lose lease-expired"]

@@ -1,0 +1,253 @@
+"""The file changes while supervisors run: what goes on, what begins anew, what a bad file does."""
+
+import json
+import re
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_operator import operate
+from tests.support.consul import free_ports
+from tests.support.supervisor import Supervisor, command, until
+
+
+def rewrite(scene: Scene, node: Supervisor, name: str = "", **changes: Any) -> None:
+    """The node's file has these changes, and its election perhaps another name."""
+    node.rewrite(scene.config({name or scene.name: scene.item(node.folder.name, **changes)}))
+
+
+def entry(scene: Scene, key: str = "") -> dict[str, Any]:
+    """The key as it stands in Consul."""
+    found = scene.agent.kv_get(key or scene.key)
+    assert found is not None
+    return found
+
+
+def reload(node: Supervisor) -> tuple[int, list[str]]:
+    """Exit code and what is said of each item."""
+    done = command("reload", "--socket", str(node.folder / "control.sock"))
+    return done.returncode, [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+def item(node: Supervisor) -> dict[str, Any]:
+    """The only election of this node, as its status tells it."""
+    told: dict[str, Any] = json.loads(
+        command("status", "--json", "--socket", str(node.folder / "control.sock")).stdout
+    )
+    (only,) = told["items"]
+    return dict(only)
+
+
+@pytest.mark.long
+def test_nothing_has_changed(scene: Scene) -> None:
+    a = scene.leader("a")
+    assert reload(a) == (0, ["nothing has changed"])
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_a_change_of_the_process_is_told_without_its_secrets(scene: Scene) -> None:
+    a = scene.leader("a")
+    port = free_ports(1)[0]
+    config = scene.config({scene.name: scene.item("a")}, {"token": "0b8a1c58-secret"})
+    config |= {"log": {"level": "info", "format": "json"}, "http": {"listen": f"127.0.0.1:{port}"}}
+    a.rewrite(config)
+    changed = ["log.level: debug -> info", f"http.listen: none -> 127.0.0.1:{port}", "consul.token: changed"]
+    assert reload(a) == (0, changed)
+    assert a.wait_line("reloaded")["process"] == "; ".join(changed)
+    assert "0b8a1c58" not in a.log_text and scene.calls("a") == ["acquire acquired"]
+    assert reload(a) == (0, ["nothing has changed"])
+
+
+@pytest.mark.long
+def test_changed_hooks_keep_leadership_and_count_from_then_on(scene: Scene) -> None:
+    """The new on_lose runs, also by the record: a crash right behind the reload changes nothing of it."""
+    scene.restarts = True
+    patient = {"ttl": "10s", "lock_delay": "20s"}  # a slow machine is no expired lease
+    a = scene.leader("a", session=patient)
+    session = scene.session_of("a")
+    rewrite(scene, a, session=patient, on_lose=[scene.hook("a", "lose-new")], on_change=None)
+    assert reload(a) == (0, [f"{scene.name}: changed"])
+    assert scene.session_of("a") == session and scene.calls("a") == ["acquire acquired"]
+    scene.kill("a")
+    a.start()
+    a.wait_line("role", role="holding", reason="adopted")
+    assert scene.session_of("a") == session
+    assert a.stop() == 0
+    assert [lose.hook for lose in scene.records(event="lose", stage="begin")] == ["lose-new"]
+
+
+def test_a_changed_value_is_written_without_a_loss(scene: Scene) -> None:
+    a = scene.leader("a")
+    before = entry(scene)
+    rewrite(scene, a, value="another")
+    assert reload(a) == (0, [f"{scene.name}: changed"])
+    until(lambda: entry(scene)["Value"] == b"another", "the new value stands")
+    after = entry(scene)
+    for field in ("Session", "LockIndex", "CreateIndex", "Flags"):
+        assert after[field] == before[field], field
+    assert scene.calls("a") == ["acquire acquired"]
+    scene.wait(node="a", event="change", reason="value-changed")
+
+
+def test_another_key_is_released_and_the_new_one_taken_in_order(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a")
+    old = scene.key
+    rewrite(scene, a, key=f"{scene.key}/new")
+    assert reload(a) == (0, [f"{scene.name}: restarted"])
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds the new key")
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed", "acquire acquired"]
+    assert entry(scene, old)["Session"] == ""
+
+
+@pytest.mark.long
+def test_a_removed_election_is_wound_up_and_an_added_one_begins(scene: Scene) -> None:
+    a = scene.leader("a")
+    rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
+    assert reload(a) == (0, [f"{scene.name}: removed", f"{scene.name}-2: added"])
+    a.wait_line("role", item=f"{scene.name}-2", role="holding")
+    assert entry(scene)["Session"] == ""
+    code, why = operate(a, "pause", scene.name)
+    assert code == 2 and f"there are {scene.name}-2" in why
+
+
+@pytest.mark.long
+def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -> None:
+    """Both stop and start the same application."""
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
+    rewrite(scene, a, f"{scene.name}-2")
+    assert reload(a) == (0, [f"{scene.name}: removed", f"{scene.name}-2: added"])
+    assert scene.wait_leader() == "a"
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    lose = scene.wait(node="a", event="lose", stage="end")
+    again = scene.wait(node="a", event="acquire", stage="begin", name=f"{scene.name}-2")
+    assert again.at >= lose.at
+
+
+@pytest.mark.long
+def test_a_waiter_follows_without_a_word(scene: Scene) -> None:
+    a = scene.leader("a")
+    b = scene.waiter("b")
+    rewrite(scene, b, value="bee", on_acquire=[scene.hook("b", "acquire-new")])
+    assert reload(b) == (0, [f"{scene.name}: changed"])
+    assert a.stop() == 0
+    assert scene.wait_leader(but="a") == "b"
+    assert entry(scene)["Value"] == b"bee"
+    assert scene.wait(node="b", event="acquire", stage="begin").hook == "acquire-new"
+
+
+@pytest.mark.parametrize("how", ["command", "signal"])
+def test_a_bad_file_changes_nothing(scene: Scene, how: str) -> None:
+    a = scene.leader("a")
+    rewrite(scene, a, on_lose=[{"exec": ["/bin/true"], "timeout": "5"}], on_acquire=[])
+    if how == "command":
+        code, said = reload(a)
+        assert code == 78 and any("timeout" in line and "5s" in line for line in said), said
+    else:
+        a.signal(signal.SIGHUP)
+    refused = a.wait_line("reload-refused")
+    assert "timeout" in refused["why"]
+    assert scene.calls("a") == ["acquire acquired"]
+    assert scene.session_of("a")
+
+
+def rewrite_large(scene: Scene, node: Supervisor) -> None:
+    """Its file takes half a second to be read, and has another on_lose."""
+    changed = scene.item(node.folder.name, on_lose=[scene.hook(node.folder.name, "lose-new")])
+    observers = {f"{scene.name}-{number}": {"contend": False} for number in range(1000)}
+    node.rewrite(scene.config({scene.name: changed, **observers}))
+
+
+def test_a_stop_waits_for_no_file_that_is_being_read(scene: Scene) -> None:
+    a = scene.leader("a")
+    rewrite_large(scene, a)
+    a.signal(signal.SIGHUP)
+    assert a.stop() == 0
+    assert not a.lines("reloaded")
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+def test_reloads_that_come_together_are_answered_one_after_the_other(scene: Scene) -> None:
+    a = scene.leader("a")
+    rewrite(scene, a, on_lose=[scene.hook("a", "lose-new")])
+    with ThreadPoolExecutor() as threads:
+        replies = list(threads.map(reload, [a, a, a]))
+    assert sorted(replies) == [(0, ["nothing has changed"])] * 2 + [(0, [f"{scene.name}: changed"])]
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"), [("state_dir", "systemctl stop"), ("control_socket", "systemctl restart")]
+)
+def test_what_the_process_cannot_follow_is_refused_whole(scene: Scene, key: str, remedy: str) -> None:
+    """A kill keeps leadership, but where the records are elsewhere it would orphan it."""
+    a = scene.leader("a")
+    settings = scene.config({scene.name: scene.item("a", value="another")})
+    a.rewrite({**settings, key: str(a.folder / "elsewhere")})
+    code, said = reload(a)
+    assert code == 78 and key in said[-1] and remedy in said[-1]
+    assert scene.wait_leader() == "a"
+
+
+@pytest.mark.long
+def test_a_file_that_comes_back_while_the_old_one_ends(scene: Scene) -> None:
+    """Removed, and there again before on_lose has ended: it begins anew after that."""
+    scene.restarts = True
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
+    rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
+    a.signal(signal.SIGHUP)
+    scene.wait(node="a", event="lose", stage="begin")
+    rewrite(scene, a)
+    code, said = reload(a)
+    assert (code, said) == (0, [f"{scene.name}: added", f"{scene.name}-2: removed"])
+    until(lambda: scene.calls("a").count("acquire acquired") >= 2, "it leads again")
+
+
+@pytest.mark.long
+def test_step_down_hands_over_and_rests(scene: Scene) -> None:
+    a = scene.leader("a")
+    b = scene.waiter("b")
+    assert operate(a, "step-down", scene.name, "--for", "2s") == (0, "")
+    assert scene.wait_leader(but="a") == "b"
+    assert scene.calls("a") == ["acquire acquired", "lose step-down"]
+    assert operate(a, "step-down", scene.name)[0] == 1
+    assert b.stop() == 0
+    assert scene.wait_leader(but="b") == "a"
+
+
+@pytest.mark.long
+def test_step_down_alone_says_that_nobody_took_over(scene: Scene) -> None:
+    a = scene.leader("a")
+    code, why = operate(a, "step-down", scene.name, "--for", "10m")
+    assert code == 1 and "nobody took over within 10 s; this node rests for 600 s after the release, " in why
+    assert f"`consul-supervisor resume {scene.name}` ends the rest" in why
+    told = item(a)
+    assert told["role"] == "resting"
+    (warning,) = told["warnings"]
+    assert re.fullmatch(
+        rf"rests until \S+Z after step-down; `consul-supervisor resume {scene.name}` ends the rest", warning
+    )
+    resumed = command("resume", scene.name, "--socket", str(a.folder / "control.sock"))
+    assert (resumed.returncode, resumed.stdout) == (0, f"{scene.name}: its rest after step-down has ended\n")
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads at once")
+
+
+@pytest.mark.long
+def test_a_restart_ends_the_rest(scene: Scene) -> None:
+    """Only a pause goes on over restarts."""
+    scene.restarts = True
+    a = scene.leader("a")
+    b = scene.waiter("b")
+    assert operate(a, "step-down", scene.name, "--for", "10m") == (0, "")
+    assert item(a)["role"] == "resting"
+    a.kill()
+    a.start()
+    until(lambda: len(a.lines("started")) == 2, "the next process is there")
+    until(lambda: item(a)["role"] == "waiting" and item(a)["session"], "it contends again")
+    assert item(a)["warnings"] == []
+    assert b.stop() == 0
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads")

@@ -1,0 +1,446 @@
+"""A restart with a file that has changed, with records that somebody touched, with a disk that broke."""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
+from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_operator import operate
+from tests.support.supervisor import Supervisor, until
+
+# --- another file ----------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("broken", ["\n  - broken: [\n", "\x00", "\nelections: twice\n"])
+def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, broken: str) -> None:
+    config = scene.config({scene.name: scene.election("a")}) | {"state_dir": str(scene.folder / "own")}
+    a = scene.nodes["a"] = Supervisor(scene.folder / "a", config)
+    a.state_dir = scene.folder / "own"
+    a.start()
+    a.wait_line("role", role="holding")
+    crash(scene, "a")
+    a.config_path.write_text(a.config_path.read_text() + broken)
+    a.start()
+    assert a.wait() == 78
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert not session_in_force(scene) and not state_of(a, scene.name)
+
+
+@pytest.mark.long
+def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene: Scene) -> None:
+    """The file got another one, and a kill came where a stop was meant, such as `systemctl restart`."""
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a")
+    crash(scene, "a")
+    refile(a, {**config, "state_dir": str(scene.folder / "elsewhere")})
+    a.start()
+    assert a.wait() == 1
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert not session_in_force(scene) and not state_of(a, scene.name)
+    assert f"the records in {a.state_dir}, the state_dir until now, are wound up" in a.log_text
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads by its new state_dir")
+    assert a.stop() == 0
+
+
+def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) -> None:
+    """A process that was killed may take a moment to end. With 78 systemd would not start it again, and
+    nobody would wind up what it holds."""
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a")
+    crash(scene, "a")
+    refile(a, {**config, "state_dir": str(scene.folder / "elsewhere")})
+    with open(a.state_dir / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        a.start()
+        assert a.wait() == 1
+        assert "another consul-supervisor is using it" in a.log_text and session_in_force(scene)
+    a.start()
+    assert a.wait() == 1
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert not session_in_force(scene) and not state_of(a, scene.name)
+
+
+@pytest.mark.parametrize("other", ["{0}/", "{1}/link"])
+def test_the_same_state_dir_written_in_another_way_keeps_what_is_held(scene: Scene, other: str) -> None:
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a")
+    session = session_in_force(scene)
+    crash(scene, "a")
+    (scene.folder / "link").symlink_to(a.state_dir)
+    refile(a, {**config, "state_dir": other.format(a.state_dir, scene.folder)})
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it has adopted its tenure")
+    assert session_in_force(scene) == session
+    assert scene.calls("a") == ["acquire acquired"]
+    assert a.stop() == 0
+
+
+@pytest.mark.long
+def test_records_in_the_state_dir_of_the_process_before_are_wound_up_where_the_file_is_bad(
+    scene: Scene,
+) -> None:
+    a = scene.leader("a")
+    crash(scene, "a")
+    a.config_path.write_text(f"state_dir: {scene.folder / 'elsewhere'}\nelections: twice\n")
+    a.start()
+    assert a.wait() == 78
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert not session_in_force(scene) and not state_of(a, scene.name)
+
+
+def test_what_is_stuck_in_the_state_dir_of_the_process_before_needs_a_person(scene: Scene) -> None:
+    scene.restarts = True
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "false")])
+    a.kill()
+    scene.excuse("a")
+    refile(a, {**config, "state_dir": str(scene.folder / "elsewhere")})
+    a.start()
+    assert a.wait() == 78
+    assert state_of(a, scene.name)
+    assert f"see the records in {a.state_dir}" in a.log_text
+
+
+@pytest.mark.long
+def test_a_loss_goes_by_the_hooks_on_record_until_the_tenure_is_adopted(scene: Scene) -> None:
+    """The application was started by that file."""
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose old")])
+    crash(scene, "a")
+    refile(a, scene.config({scene.name: scene.election("a", on_lose=[scene.hook("a", "lose new")])}))
+    scene.agent.session_destroy(session_in_force(scene))
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads again")
+    assert a.stop() == 0
+    assert scene.calls("a")[1::2] == ["lose crashed", "lose shutdown"]
+    assert [each.hook for each in scene.records(node="a", event="lose", stage="end")] == [
+        "lose old",
+        "lose new",
+    ]
+
+
+@pytest.mark.long
+def test_an_on_lose_that_a_crash_interrupted_runs_as_it_was(scene: Scene) -> None:
+    flag = scene.folder / "slow"
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {flag} || sleep 5", timeout="8s")],
+                     session={"lock_delay": "14s"})  # fmt: skip
+    a.signal(signal.SIGTERM)
+    scene.wait(node="a", event="lose", stage="begin")
+    crash(scene, "a")
+    flag.touch()
+    refile(a, scene.config({scene.name: scene.election("a", on_lose=None, session={"lock_delay": "14s"})}))
+    a.start()
+    scene.wait(node="a", event="lose", stage="end")
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads again, without on_lose")
+    assert [call for call in scene.calls("a") if call.startswith("lose")] == ["lose shutdown"] * 2
+    scene.excuse("a")  # the tenure that follows has none
+
+
+@pytest.mark.long
+def test_once_adopted_the_hooks_of_the_file_count_and_are_on_record(scene: Scene) -> None:
+    scene.lasting()
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose old")])
+    session = session_in_force(scene)
+    crash(scene, "a")
+    refile(a, scene.config({scene.name: scene.election("a", on_lose=[scene.hook("a", "lose new")])}))
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
+    assert session_in_force(scene) == session
+    crash(scene, "a")
+    refile(a, scene.config({}) | {"elections": []})
+    a.start()
+    assert a.wait() == 78
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert [each.hook for each in scene.records(node="a", event="lose", stage="end")] == ["lose new"]
+
+
+@pytest.mark.long
+def test_a_renamed_election_waits_for_the_end_of_the_old_one(scene: Scene) -> None:
+    """Both act on the same application: nothing of the new one before on_lose of the old has ended."""
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
+    crash(scene, "a")
+    scene.agent.session_destroy(session_in_force(scene))
+    time.sleep(4.2)  # until the lock-delay is over
+    refile(a, scene.config({"renamed": scene.election("a")}))
+    a.start()
+    lost = scene.wait(node="a", event="lose", stage="end")
+    code, why = operate(a, "pause", "renamed")
+    assert code == 0 or "which has the same name or key" in why  # it may have begun by then
+    if code == 0:
+        assert operate(a, "resume", "renamed") == (0, "")
+    until(lambda: scene.calls("a", "renamed"), "the new one leads")
+    assert scene.wait(node="a", name="renamed", event="acquire", stage="begin").at >= lost.at
+
+
+@pytest.mark.long
+def test_stuck_is_kept_over_a_change_of_the_session_until_recover(scene: Scene) -> None:
+    mended = scene.folder / "mended"
+    lose = [scene.hook("a", "lose", f"test -e {mended}")]
+    a = scene.leader("a", on_lose=lose)
+    scene.waiter("b")
+    scene.restarts = True
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 1
+    session = session_in_force(scene)
+    refile(a, scene.config({scene.name: scene.election("a", on_lose=lose, session={"lock_delay": "5s"})}))
+    a.start()
+    a.wait_line("role", role="stuck")
+    time.sleep(8)  # longer than a session lives without renewals
+    assert session_in_force(scene) == session and a.running
+    mended.touch()
+    assert operate(a, "recover", scene.name) == (0, "")
+    until(lambda: session_in_force(scene) not in ("", session), "somebody else leads, or a anew")
+    until(lambda: scene.sessions_of("a"), "a contends as the file says")
+
+
+@pytest.mark.long
+def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
+    flag = flag_of(scene)
+    slow = [scene.hook("a", "lose", f"while test -e {flag}; do sleep 0.05; done", timeout="9s")]
+    a = scene.leader("a", on_lose=slow, session={"lock_delay": "14s"})
+    crash(scene, "a")
+    scene.key = f"{scene.name}/other"
+    refile(a, scene.config({scene.name: scene.election("a")}))
+    a.start()
+    scene.wait(node="a", event="lose", stage="begin")
+    assert operate(a, "pause", scene.name) == (0, "")
+    flag.unlink()
+    a.wait_line("role", role="paused")
+    assert state_of(a, scene.name)["paused"] is True
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    scene.excuse("a")
+
+
+@pytest.mark.long
+def test_what_has_ended_cannot_be_paused(scene: Scene) -> None:
+    a = scene.leader("a")
+    crash(scene, "a")
+    refile(a, scene.config({"other": scene.election("a", key=f"{scene.name}/other")}))
+    a.start()
+    a.wait_line("role", item=scene.name, role="stopped")
+    code, why = operate(a, "pause", scene.name)
+    assert code == 2 and "no such election or semaphore, there are other" in why
+    assert operate(a, "pause", "--all") == (0, "")
+
+
+@pytest.mark.long
+def test_a_session_that_is_left_is_ended_before_the_new_one_begins(scene: Scene) -> None:
+    """With ``ttl: none`` nobody else ever would."""
+    none = {"ttl": "none", "lock_delay": "4s"}
+    a = scene.leader("a", consul={"address": scene.proxy.url}, session=none)
+    old = session_in_force(scene)
+    crash(scene, "a")
+    scene.proxy.refuse()
+    changed = scene.election("a", session={"lock_delay": "5s"})
+    refile(a, scene.config({scene.name: changed}, {"address": scene.proxy.url}))
+    a.start()
+    scene.wait(node="a", event="lose", stage="end")
+    time.sleep(1)
+    assert session_in_force(scene) == old == state_of(a, scene.name)["session"]
+    scene.proxy.accept()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads with another session")
+    assert old not in [session["ID"] for session in scene.agent.sessions()]
+
+
+@pytest.mark.long
+def test_a_record_of_another_consul_is_said(scene: Scene) -> None:
+    scene.lasting()
+    a = scene.leader("a", consul={"address": scene.proxy.url})
+    crash(scene, "a")
+    refile(a, scene.config({scene.name: scene.election("a")}))
+    a.start()
+    told = a.wait_line("recorded-elsewhere", item=scene.name)
+    assert scene.proxy.url in told["why"] and session_in_force(scene) in told["why"]
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it is the same cluster: adopted")
+
+
+# --- at the start ----------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("after_s", [0.08, 0.12, 0.16, 0.2, 0.3])
+def test_a_stop_that_comes_while_it_starts_is_in_order(scene: Scene, after_s: float) -> None:
+    a = scene.leader("a")
+    crash(scene, "a")
+    a.start()
+    time.sleep(after_s)
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 0
+    assert scene.calls("a")[0] == "acquire acquired" and len(scene.calls("a")) == 2
+    assert not session_in_force(scene)
+
+
+@pytest.mark.long
+def test_two_signals_that_come_together_while_it_starts_are_one_stop(scene: Scene) -> None:
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.3")])
+    crash(scene, "a")
+    a.start()
+    time.sleep(0.1)
+    a.signal(signal.SIGTERM)
+    a.signal(signal.SIGINT)
+    assert a.wait() == 0
+    assert scene.calls("a")[1:] in (["lose crashed"], ["lose shutdown"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("touched", ["unreadable", "renamed host"])
+def test_a_hook_that_a_crash_left_running_is_ended_whatever_became_of_the_record(
+    scene: Scene, touched: str
+) -> None:
+    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was
+    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "sleep 3")])
+    scene.wait(node="a", event="acquire", stage="begin")
+    a.wait_line("hook-started", event_kind="acquire")
+    crash(scene, "a")
+    scene.excuse("a")
+    if touched == "unreadable":
+        spoil(a, scene.name)
+    else:
+        rewrite(a, scene.name, host="old-name")
+    a.start()
+    scene.wait(node="a", event="lose", stage="end")
+    time.sleep(3)
+    ends = [each.at for each in scene.records(node="a", event="acquire", stage="end")]
+    began = [each.at for each in scene.records(node="a", event="acquire", stage="begin")]
+    assert len(ends) < len(began), "the one that was interrupted never came to its end"
+
+
+@pytest.mark.long
+def test_what_a_finished_on_acquire_left_running_is_left_alone_beside_a_run_child(scene: Scene) -> None:
+    scene.lasting()
+    left = [scene.hook("a", "acquire", "setsid sleep 301 >/dev/null 2>&1 & sleep 0.3")]
+    a = scene.leader("a", on_acquire=left, run=scene.run("a", "exec sleep 302"))
+    sleeper = until(lambda: [p for p in scene.processes() if "301" in p.cmdline()], "what it left")[0]
+    crash(scene, "a")
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
+    assert sleeper.is_running()
+    sleeper.kill()
+
+
+@pytest.mark.long
+def test_what_a_failed_last_resort_left_running_is_left_alone_by_a_restart(scene: Scene) -> None:
+    """It may be the power-off, to come in a minute."""
+    a = scene.leader(
+        "a",
+        on_lose=[scene.hook("a", "lose", "exit 1")],
+        on_lose_failure=[
+            scene.hook("a", "lose-failure", "setsid sleep 303 >/dev/null 2>&1 & sleep 0.2; exit 1")
+        ],
+        session={"lock_delay": "6s"},
+    )
+    scene.restarts = True
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 1
+    (sleeper,) = [p for p in scene.processes() if "303" in p.cmdline()]
+    a.start()
+    a.wait_line("role", role="stuck")
+    assert sleeper.is_running()
+    sleeper.kill()
+    assert a.stop() == 1
+    scene.excuse("a")
+
+
+# --- records that somebody touched, disks that broke ------------------------------------------------
+
+
+@pytest.mark.long
+def test_a_copy_of_a_record_disturbs_nothing(scene: Scene) -> None:
+    scene.lasting()
+    a = scene.leader("a")
+    session = session_in_force(scene)
+    crash(scene, "a")
+    shutil.copy(a.state_dir / f"{scene.name}.journal", a.state_dir / "backup.journal")
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
+    assert f"copy of the record of {scene.name}" in a.wait_line("journal-unreadable", item="backup")["why"]
+    assert session_in_force(scene) == session and scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["rm", "mv", "cut"])
+def test_a_record_that_was_removed_is_written_anew(scene: Scene, how: str) -> None:
+    scene.lasting()
+    a = scene.leader("a")
+    path = a.state_dir / f"{scene.name}.journal"
+    if how == "rm":
+        path.unlink()
+    elif how == "mv":
+        path.rename(path.with_suffix(".old"))
+    else:
+        os.truncate(path, 0)
+    until(lambda: state_of(a, scene.name).get("step") == "holding", "with the next contact")
+    crash(scene, "a")
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_a_damaged_record_and_a_broken_file_still_mean_on_lose(scene: Scene) -> None:
+    """By the hooks of the newest line that can be read."""
+    a = scene.leader("a")
+    crash(scene, "a")
+    spoil(a, scene.name)
+    a.config_path.write_text("elections: [")
+    a.start()
+    assert a.wait() == 78
+    assert scene.calls("a") == ["acquire acquired", "lose crashed"]
+    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
+    scene.excuse("a")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 256 KiB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(path)], check=True)
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a disk; CI is root")
+
+
+@pytest.mark.long
+@needs_root
+def test_a_disk_that_became_read_only_orphans_nothing(scene: Scene, disk: Path) -> None:
+    scene.lasting()
+    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
+    crash(scene, "a")
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
+    assert "Read-only" in a.wait_line("journal-failed")["why"]
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    scene.excuse("a")  # neither a release nor a record: the session is left to its TTL
+
+
+@pytest.mark.long
+@needs_root
+def test_a_pause_that_cannot_be_recorded_is_no_success(scene: Scene, disk: Path) -> None:
+    scene.lasting()
+    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
+    crash(scene, "a")
+    path = disk / f"{scene.name}.journal"
+    os.truncate(path, len(path.read_bytes().rstrip(b" ")) + 1)  # the room that was kept
+    with (disk / "filler").open("wb", 0) as file, pytest.raises(OSError):
+        while True:
+            file.write(b"x")
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
+    code, why = operate(a, "pause", scene.name)
+    assert code == 1 and "a restart forgets it" in why
+    (disk / "filler").unlink()

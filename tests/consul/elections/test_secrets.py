@@ -1,0 +1,400 @@
+"""What must not get out does not, in good circumstances and bad; and what a whole life logs is whole.
+
+Unmistakable markers stand wherever a secret can stand. Whatever the program emits or writes is then
+searched for them, as they are and as base64.
+"""
+
+import base64
+import http.client
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import trustme
+import yaml
+
+from supervisor.config import ConfigError, load
+from tests.consul.elections.conftest import MakeScene
+from tests.consul.elections.scene import Scene
+from tests.support.guarded import Guarded, write
+from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
+
+HEADER, QUERY, PATH, BODY = "m4rk-header-9a51", "m4rk-query-77d0", "m4rk-path-51aa", "m4rk-body-0c2e"
+SIGNING = "whsec_" + base64.b64encode(b"m4rk-signing-of-this-test").decode()
+HOOK_ENV = "m4rk-hook-env-31f7"
+VARIABLE = "m4rk-variable-8d8d"
+BUG = 70
+OURS = pwd.getpwuid(os.geteuid()).pw_name
+STATUS = ("/v1/status", "/metrics", "/", "/healthz", "/leader/NAME", "/holder/NAME", "/nothing")
+
+
+def of_process(pid: int, what: str) -> str:
+    """Blank for one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def asleep(scene: Scene) -> bool:
+    """A process shows no environment while it becomes another program."""
+    pids = [process.pid for process in scene.processes()]
+    return any(of_process(pid, "comm") == "sleep\n" and of_process(pid, "environ") for pid in pids)
+
+
+def secret_in(text: str, secrets: Iterable[str]) -> list[str]:
+    return [
+        secret
+        for secret in secrets
+        if secret in text or base64.b64encode(secret.encode()).decode().rstrip("=") in text
+    ]
+
+
+@dataclass
+class Told:
+    """Everything that was emitted or written, by where that was."""
+
+    secrets: tuple[str, ...]
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, where: str, text: str) -> None:
+        self.texts[where] = self.texts.get(where, "") + text
+
+    def add_processes(self, scene: Scene, node: Supervisor) -> None:
+        """The command line of the supervisor and of all its children, and the environment of these."""
+        self.add("command line of the supervisor", of_process(node.pid, "cmdline"))
+        for process in scene.processes():
+            if process.pid != node.pid:
+                name = process.name()
+                self.add(f"command line of {name}", of_process(process.pid, "cmdline"))
+                self.add(f"environment of {name}", of_process(process.pid, "environ"))
+
+    def add_status(self, node: Supervisor, name: str) -> None:
+        """Whatever the control socket answers."""
+        for path in STATUS:
+            self.add(f"answer to {path}", asked(node.folder / "control.sock", path.replace("NAME", name)))
+
+    def add_commands(self, node: Supervisor, environ: Mapping[str, str]) -> None:
+        """Whatever commands print about this configuration and this daemon."""
+        config = str(node.config_path)
+        for arguments in (
+            ["check", config],
+            ["check", config, "--json"],
+            ["check", config, "--connect"],
+            ["leader", "app", "--config", config],
+            ["status", "--config", config],
+            ["status", "--config", config, "--json"],
+            ["pause", "none", "--config", config],
+            ["recover", "--config", config, "none"],
+        ):
+            done = command(*arguments, environ=environ)
+            assert "Traceback" not in done.stderr
+            self.add(f"output of {arguments[0]}", done.stdout + done.stderr)
+
+    def assert_clean(self) -> None:
+        for where, text in self.texts.items():
+            found = secret_in(text, self.secrets)
+            assert not found, f"{found} in the {where}"
+
+
+def asked(path: Path, target: str) -> str:
+    """The whole answer to a GET over a unix socket."""
+    connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
+    connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.sock.settimeout(PATIENCE_S)
+    connection.sock.connect(str(path))
+    try:
+        connection.request("GET", target)
+        response = connection.getresponse()
+        return f"{response.getheaders()} {response.read().decode()}"
+    finally:
+        connection.close()
+
+
+def journals(node: Supervisor) -> dict[str, str]:
+    """What is on record, file by file."""
+    return {file.name: file.read_text(errors="replace") for file in node.state_dir.iterdir()}
+
+
+def recorded_programs(folder: Path) -> str:
+    """A PATH on which getent and setpriv first write down how they were started, each in a file."""
+    folder.mkdir()
+    for name in ("getent", "setpriv"):
+        program = folder / name
+        told = f"cat /proc/$$/cmdline /proc/$$/environ >{folder}/$$.started"
+        program.write_text(f'#!/bin/sh\n{told}\nexec {shutil.which(name)} "$@"\n')
+        program.chmod(0o755)
+    return f"{folder}:{ENVIRON['PATH']}"
+
+
+def started_programs(folder: Path) -> str:
+    """What they wrote; but not of the setpriv by which the test itself starts the supervisor."""
+    texts = [file.read_text() for file in folder.glob("*.started")]
+    return "".join(text for text in texts if "\0supervisor\0run\0" not in text)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with Guarded(tmp_path_factory.mktemp("guarded") / "consul") as agent:
+        yield agent
+
+
+@pytest.fixture
+def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[Scene]:
+    """On an agent that denies by default: the token is a real one."""
+    with make_scene(guarded) as made:
+        yield made
+
+
+def webhook(url: str, folder: Path) -> dict[str, object]:
+    """With a secret in each place that may have one; nobody listens there."""
+    signing, key, cert = folder / "hook.key", folder / "tls.key", folder / "tls.pem"
+    signing.write_text(SIGNING)
+    issued = trustme.CA().issue_cert("client.example")
+    key.write_bytes(issued.private_key_pem.bytes())
+    cert.write_bytes(issued.cert_chain_pems[0].bytes())
+    return {
+        "webhook": f"{url}/{PATH}?key={QUERY}",
+        "headers": {"Authorization": f"Bearer {HEADER}", "X-From": "${MY_SECRET}"},
+        "body": BODY,
+        "secret_file": str(signing),
+        "tls": {"cert_file": str(cert), "key_file": str(key)} if url.startswith("https") else {},
+    }
+
+
+PLACES = ["token", "token_file", "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", "filled in"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", PLACES)
+def test_a_whole_life_tells_no_secret(scene: Scene, guarded: Guarded, tmp_path: Path, place: str) -> None:
+    """It leads; hooks print their environment, fail, and cannot be sent; the token is refused."""
+    made = guarded.token_of(write(scene.key) + guarded.sessions_rule())
+    file, programs = tmp_path / "token", tmp_path / "bin"
+    file.write_text(made.secret)
+    consul: dict[str, object] = {"token": made.secret, "token_file": str(file), "filled in": "${MY_TOKEN}"}
+    settings = {"token" if place == "filled in" else place: consul[place]} if place in consul else {}
+    environ = {
+        "CONSUL_HTTP_TOKEN": made.secret if place == "CONSUL_HTTP_TOKEN" else "",
+        "CONSUL_HTTP_TOKEN_FILE": str(file) if place == "CONSUL_HTTP_TOKEN_FILE" else "",
+        "MY_TOKEN": made.secret if place == "filled in" else "",
+        "MY_SECRET": VARIABLE,
+        "NOTIFY_SOCKET": "/none",
+        "WATCHDOG_USEC": "1",
+        "PATH": recorded_programs(programs),
+    }
+    environ = {name: value for name, value in environ.items() if value}
+    plain, secure = tmp_path / "plain", tmp_path / "secure"
+    plain.mkdir()
+    secure.mkdir()
+    private = {"shell": "exit 1", "env": {"PRIVATE": HOOK_ENV}, "timeout": "900ms", "kill_after": "100ms"}
+    a = scene.node(
+        "a",
+        consul=settings,
+        environ=environ,
+        on_acquire=[scene.hook("a", "acquire", "env; sleep 60", timeout="4s", user=OURS)],
+        on_lose=[scene.hook("a", "lose", "env; exit 3"), private],
+        on_lose_failure=[scene.hook("a", "lose-failure", "env")],
+        on_change=[
+            webhook("http://127.0.0.1:1", plain),
+            webhook("https://127.0.0.1:1", secure),
+            webhook("http://localhost:1", plain),
+        ],
+        session={"lock_delay": "20s"},
+        rejoin_delay="60s",
+    )
+    key = "".join((secure / "tls.key").read_text().splitlines()[1:-1])
+    secrets = (made.secret, HEADER, QUERY, PATH, BODY, SIGNING, SIGNING.removeprefix("whsec_"), VARIABLE, key)
+    told = Told(secrets)
+    for number in range(3):
+        a.wait_line("hook-failed", hook=f"on_change[{number}]")
+    a.wait_line("hook-output", hook="on_acquire[0]")
+    until(lambda: asleep(scene), "the hook sleeps")
+    told.add_processes(scene, a)
+    told.add_status(a, scene.name)
+    scene.wait(node="a", event="lose-failure", stage="end")
+    if place in ("token_file", "CONSUL_HTTP_TOKEN_FILE"):
+        file.write_text(f"{made.secret} {made.secret}")
+        ask_anew(scene)
+        a.wait_line("token-file")
+    guarded.forget(made)
+    ask_anew(scene)
+    a.wait_line("consul-denied")
+    told.add_status(a, scene.name)
+    told.add_commands(a, environ)
+    for name, text in journals(a).items():
+        found = secret_in(text, (made.secret, SIGNING, key))
+        assert not found, f"{found} in the record {name}"
+    scene.excuse("a")
+    a.signal(signal.SIGTERM)
+    a.wait()
+    told.add("log", a.log_text)
+    told.add("programs that were started", started_programs(programs))
+    assert "getent\0ahosts" in told.texts["programs that were started"]
+    assert '"last_hook"' in told.texts["answer to /v1/status"]
+    assert "environment of sleep" in told.texts and "on_acquire[0]" in told.texts["log"]
+    assert "MY_SECRET" not in told.texts["environment of sleep"]
+    assert "NOTIFY_SOCKET" not in told.texts["environment of sleep"]
+    assert "WATCHDOG" not in told.texts["environment of sleep"]
+    told.assert_clean()
+    assert not secret_in(told.texts["environment of sleep"] + told.texts["log"], [HOOK_ENV])
+
+
+def ask_anew(scene: Scene) -> None:
+    """Let every watch of the key end, so that the next request need not wait for half a minute."""
+    scene.agent.kv_put(scene.key, os.urandom(4).hex().encode())
+
+
+@pytest.mark.long
+def test_records_are_for_their_owner_alone(scene: Scene, guarded: Guarded, tmp_path: Path) -> None:
+    """The hooks by which a tenure would be lost are on record with all that they need, webhooks too."""
+    secret = guarded.token_of(write(scene.key) + guarded.sessions_rule()).secret
+    scene.leader(
+        "a",
+        consul={"token": secret},
+        environ={"MY_SECRET": VARIABLE},
+        on_lose=[{**webhook("http://127.0.0.1:1", tmp_path), "timeout": "1s"}],
+        session={"lock_delay": "20s"},
+    )
+    node = scene.nodes["a"]
+    assert stat.S_IMODE(node.state_dir.stat().st_mode) == 0o700
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in node.state_dir.iterdir()}
+    assert set(modes.values()) == {0o600}, modes
+    texts = "".join(journals(node).values())
+    assert HEADER in texts and not secret_in(texts, [secret, SIGNING])
+    scene.excuse("a")  # on_lose cannot be sent
+    node.signal(signal.SIGTERM)
+    assert node.wait() == 1
+
+
+MARK = "m4rk-bad-file-5d51"
+MARKED = {"MARKED": f"{MARK} {MARK}"}
+BAD = {
+    "a token with blanks": f'consul: {{token: "{MARK} {MARK}"}}',
+    "a token that is a list": f"consul: {{token: [{MARK}]}}",
+    "a token that is a mapping": f"consul: {{token: {{a: {MARK}}}}}",
+    "a token twice": f"consul:\n  token: {MARK}\n  token: {MARK}",
+    "a token and a file": f"consul: {{token: {MARK}, token_file: /x}}",
+    "a key misspelt": f"consul: {{tokn: {MARK}}}",
+    "consul itself": f"consul: {MARK}",
+    "an address with a password": f"consul: {{address: 'https://user:{MARK}@127.0.0.1'}}",
+    "an address with a path": f"consul: {{address: 'https://127.0.0.1/{MARK}'}}",
+    "no YAML after it": f'consul: {{token: "{MARK}',
+    "a tab before it": f"consul:\n\ttoken: {MARK}",
+    "a tag on it": f"consul: {{token: !x {MARK}}}",
+    "an anchor on it": f"consul: {{token: &a {MARK}}}",
+    "a variable with blanks": "consul: {token: '${MARKED}'}",
+    "a variable in a key": "elections: {app: {key: '${MARKED}'}}",
+    "a variable in an address": "consul: {address: '${MARKED}'}",
+    "a password in a URL": f"elections: {{app: {{on_change: [{{webhook: 'https://u:{MARK}@h/'}}]}}}}",
+    "another scheme": f"elections: {{app: {{on_change: [{{webhook: 'ftp://{MARK}/'}}]}}}}",
+    "a URL with a port that is none": f"elections: {{app: {{on_change: [{{webhook: 'https://h:{MARK}/'}}]}}}}",
+    "a header with a line's end": (
+        f'elections: {{app: {{on_change: [{{webhook: "https://h/", headers: {{A: "{MARK}\\n"}}}}]}}}}'
+    ),
+    "headers as a list": f"elections: {{app: {{on_change: [{{webhook: 'https://h/', headers: [{MARK}]}}]}}}}",
+    "headers as text": f"elections: {{app: {{on_change: [{{webhook: 'https://h/', headers: {MARK}}}]}}}}",
+    "a body that is none": f"elections: {{app: {{on_change: [{{webhook: 'https://h/', body: [{MARK}]}}]}}}}",
+    "a body of a command": f"elections: {{app: {{on_change: [{{shell: ':', body: {MARK}}}]}}}}",
+    "an environment as a list": f"elections: {{app: {{on_change: [{{shell: ':', env: [{MARK}]}}]}}}}",
+    "an environment of lists": f"elections: {{app: {{on_change: [{{shell: ':', env: {{A: [{MARK}]}}}}]}}}}",
+    "an environment with NUL": (
+        f'elections: {{app: {{on_change: [{{shell: ":", env: {{A: "{MARK}\\0"}}}}]}}}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_a_bad_file_is_refused_without_showing_what_is_secret_in_it(tmp_path: Path, fault: str) -> None:
+    text = BAD[fault]
+    more = "" if "elections:" in text else "\nelections: {app: {}}"
+    file = tmp_path / "c.yaml"
+    file.write_text(f"{text}{more}\nstate_dir: {tmp_path}/state\n")
+    with pytest.raises(ConfigError) as refused:
+        load(file, MARKED, "here")
+    assert not secret_in(f"{refused.value} {refused.value!r}", [MARK])
+
+
+@pytest.mark.long
+def test_a_bad_token_of_the_environment_is_not_shown(tmp_path: Path) -> None:
+    environ = {"CONSUL_HTTP_TOKEN": f"{MARK} {MARK}"}
+    done = command("leader", "--key", "k", environ=environ)
+    assert done.returncode == 78 and MARK not in done.stdout + done.stderr
+    environ = {"CONSUL_HTTP_ADDR": f"https://user:{MARK}@127.0.0.1"}
+    done = command("leader", "--key", "k", environ=environ)
+    assert done.returncode == 78 and MARK not in done.stdout + done.stderr
+
+
+def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
+    """Not even of one that complains about the settings themselves."""
+    program = textwrap.dedent("""
+        import asyncio, os, sys
+        from pathlib import Path
+        from supervisor.config import load
+        from supervisor.daemon.loop import Daemon, boottime
+        from supervisor.telemetry.log import Log
+
+        async def main():
+            def read():
+                return load(Path(sys.argv[1]), {}, "here")
+
+            config = read()
+
+            def boom():
+                raise ValueError(f"cannot use {config} {daemon.__dict__}")
+
+            daemon = Daemon(config, "here", os.environ, Log("debug", "json", boottime), load=lambda: None)
+            asyncio.get_running_loop().call_later(0.3, boom)
+            return await daemon.run()
+
+        sys.exit(asyncio.run(main()))
+    """)
+    signing = tmp_path / "hook.key"
+    signing.write_text(SIGNING)
+    hook = {
+        "webhook": f"http://127.0.0.1:1/{PATH}?key={QUERY}",
+        "headers": {"Authorization": HEADER},
+        "body": BODY,
+        "secret_file": str(signing),
+    }
+    own = {"shell": ":", "env": {"PRIVATE": HOOK_ENV}}
+    config = {
+        "consul": {"address": "http://127.0.0.1:1", "token": MARK},
+        "state_dir": str(tmp_path / "state"),
+        "control_socket": str(tmp_path / "control.sock"),
+        "elections": {"app": {"on_change": [hook], "on_lose": [own]}},
+    }
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump(config))
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(file)],
+        check=False, capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == BUG and "ValueError: cannot use Config(" in done.stderr
+    assert not secret_in(done.stderr, (MARK, PATH, QUERY, HEADER, BODY, SIGNING, HOOK_ENV)), done.stderr
+
+
+def test_every_line_of_a_life_is_one_json_object(scene: Scene, guarded: Guarded) -> None:
+    """Whatever a hook writes."""
+    secret = guarded.token_of(write(scene.key) + guarded.sessions_rule()).secret
+    body = "echo out; echo '{\"event\": \"x\"}' >&2; printf '\\033[31m\\377 no newline'"
+    a = scene.leader("a", consul={"token": secret}, on_acquire=[scene.hook("a", "acquire", body)])
+    assert a.stop() == 0
+    lines = [json.loads(text) for text in a.log_text.splitlines()]
+    events = {line["event"] for line in lines}
+    assert {"started", "role", "hook-started", "hook-output", "hook-succeeded", "stopping"} < events
+    assert lines[-1]["event"] == "stopped"
+    outputs = [(line["stream"], line["text"]) for line in a.lines("hook-output")]
+    assert ("stdout", "out") in outputs and ("stderr", '{"event": "x"}') in outputs
+    assert ("stdout", "\\x1b[31m\ufffd no newline") in outputs, outputs

@@ -1,0 +1,114 @@
+"""A stop ends in order, whatever goes on and whatever Consul does; a second signal ends it at once."""
+
+import signal
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.support.supervisor import PATIENCE_S, assert_none_left, until
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_both_signals_of_a_stop_end_it_with_0(scene: Scene, number: signal.Signals) -> None:
+    a = scene.leader("a")
+    a.signal(number)
+    assert a.wait() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    assert not scene.sessions()
+
+
+def test_a_waiter_stops_without_any_hook(scene: Scene) -> None:
+    scene.leader("a")
+    b = scene.waiter("b")
+    assert b.stop() == 0
+    assert scene.calls("b") == []
+    assert not scene.sessions_of("b")
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+def test_a_stop_during_on_acquire_kills_it_and_runs_on_lose(scene: Scene) -> None:
+    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "sleep 60"), scene.hook("a", "second")])
+    scene.wait(node="a", event="acquire", stage="begin")
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    assert not scene.records(hook="second") and not scene.records(event="acquire", stage="end")
+
+
+def test_a_stop_during_on_lose_lets_it_end(scene: Scene) -> None:
+    """A loss that is already being told keeps its reason; the on_lose runs once."""
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
+    scene.agent.session_destroy(scene.session_of("a"))
+    scene.wait(node="a", event="lose", stage="begin")
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose session-invalidated"]
+    assert scene.wait(node="a", event="lose", stage="end").exit == 0
+
+
+def test_a_stop_does_not_wait_for_on_change(scene: Scene) -> None:
+    a = scene.leader("a", on_change=[scene.hook("a", "change", "sleep 60", timeout="100s")])
+    scene.wait(event="change", stage="begin")
+    assert a.stop() == 0
+    assert not scene.records(event="change", stage="end")
+
+
+def test_the_key_is_released_after_on_lose_and_not_before(scene: Scene) -> None:
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
+    session = scene.session_of("a")
+    a.signal(signal.SIGTERM)
+    scene.wait(node="a", event="lose", stage="begin")
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Session"] == session
+    assert not scene.records(event="lose", stage="end")
+    assert a.wait() == 0
+
+
+def test_a_second_signal_kills_what_runs_and_exits_1(scene: Scene) -> None:
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 60; :", timeout="4s")],
+                     session={"lock_delay": "8s", "ttl": "2s"})  # fmt: skip
+    scene.excuse("a")
+    a.signal(signal.SIGTERM)
+    scene.wait(node="a", event="lose", stage="begin")
+    a.signal(signal.SIGTERM)
+    assert a.wait(within_s=3.0) == 1
+    assert not scene.records(event="lose", stage="end")
+    assert_none_left(scene.processes)
+    assert a.lines("interrupted") and a.lines("stopped", clean=False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("role", ["holder", "waiter", "newcomer"])
+@pytest.mark.parametrize("away", ["down", "frozen"])
+def test_a_stop_without_consul_is_bounded_and_in_order(own_scene: Scene, role: str, away: str) -> None:
+    """One try each of what Consul should still be told; what it does not hear its TTL ends."""
+    scene = own_scene
+    scene.excuse("a")
+    if role == "waiter":
+        session = scene.agent.session_create(TTL="600s")
+        assert scene.agent.acquire(scene.key, session)
+        a = scene.waiter("a")
+    if role == "holder":
+        a = scene.leader("a")
+    end, back = (
+        (scene.agent.kill, scene.agent.start) if away == "down" else (scene.agent.freeze, scene.agent.thaw)
+    )
+    end()
+    if role == "newcomer":
+        a = scene.node("a")
+        a.wait_line("started")
+    assert a.stop(within_s=PATIENCE_S) == 0
+    assert scene.calls("a") == (["acquire acquired", "lose shutdown"] if role == "holder" else [])
+    back()
+    scene.agent.wait_ready()
+    until(lambda: not scene.sessions_of("a"), "the session is gone")
+
+
+def test_a_stop_among_thousands_of_reloads_is_heard(scene: Scene) -> None:
+    a = scene.leader("a")
+    for number in range(5000):
+        a.signal(signal.SIGTERM if number == 2500 else signal.SIGHUP)
+        if not a.running:
+            break
+    assert a.wait() == 0
+    a.assert_no_fault()
+    assert "wakeup" not in a.log_text
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]

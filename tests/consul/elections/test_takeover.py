@@ -1,0 +1,183 @@
+"""Three nodes and one key: who leads, which hooks run when that ends, and who is next."""
+
+import pytest
+
+from tests.consul.elections.records import Record
+from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
+from tests.support.patience import patient
+from tests.support.supervisor import until
+
+TICK_S = 0.01  # what /proc/uptime cuts off
+SLACK_S = 10.0  # generous: it only shows that nothing hung
+
+
+def next_leader(scene: Scene, after: str) -> Record:
+    """The begin of the tenure after that of session ``after``, once all living nodes know the leader."""
+
+    def begun() -> list[Record]:
+        return [record for record in scene.records(event="acquire", stage="begin") if record.session != after]
+
+    begin = until(begun, f"a tenure after {after}")[0]
+    scene.wait(session=begin.session, event="acquire", stage="end")
+    for node, supervisor in scene.nodes.items():
+        if supervisor.running:
+            scene.wait_told_leader(node, begin.node)
+    return begin
+
+
+def test_exactly_one_of_three_leads(scene: Scene) -> None:
+    for node in "abc":
+        scene.node(node)
+    leader = scene.wait_leader()
+    for node in "abc":
+        scene.wait_told_leader(node, leader)
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Value"] == leader.encode()
+    assert {node: scene.calls(node) for node in "abc" if scene.calls(node)} == {leader: ["acquire acquired"]}
+
+
+@pytest.mark.long
+def test_a_stop_hands_over_at_once(scene: Scene) -> None:
+    """on_lose, then the release, then the next node; what each hook is told fits together."""
+    a, _, _ = scene.three()
+    session = scene.session_of("a")
+    assert scene.told("b") == scene.told("c") == ["initial a"]
+    assert a.stop() == 0
+    began = next_leader(scene, session)
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    assert scene.calls(began.node) == ["acquire acquired"]
+    lost = scene.wait(node="a", event="lose", stage="end")
+    assert (lost.leader, lost.previous_leader, lost.session) == ("", "a", session)
+    assert (began.leader, began.previous_leader) == (began.node, "a")
+    assert began.time_left is None and lost.time_left is not None and lost.time_left > 0
+    assert began.transition != lost.transition
+
+
+def test_after_kill_9_the_next_leads_once_consul_has_ended_the_session(scene: Scene) -> None:
+    scene.three(session={"ttl": "2s"})
+    session = scene.session_of("a")
+    scene.kill("a")
+    killed_at = boottime()
+    began = next_leader(scene, session)
+    assert scene.calls("a") == ["acquire acquired"]
+    assert scene.calls(began.node) == ["acquire acquired"]
+    assert began.at - killed_at < 2 * 2 + LOCK_DELAY_S + patient(SLACK_S)
+
+
+def test_kill_9_ends_the_run_child_too(scene: Scene) -> None:
+    """The child itself; what it started in turn is systemd's to end."""
+    scene.node("a", run=scene.run("a", "exec sleep 600"), session={"lock_delay": "6s"})
+    until(lambda: "sleep" in [process.name() for process in scene.processes()], "the child runs")
+    scene.kill("a")
+    until(lambda: not scene.processes(), "nothing of a runs")
+
+
+def test_a_destroyed_session_is_a_loss_and_the_lock_delay_guards_the_key(scene: Scene) -> None:
+    scene.three()
+    session = scene.session_of("a")
+    destroyed_at = boottime()
+    scene.agent.session_destroy(session)
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert (lost.reason, lost.session, lost.leader, lost.previous_leader) == (
+        "session-invalidated",
+        session,
+        "",
+        "a",
+    )
+    began = next_leader(scene, session)
+    assert began.at >= destroyed_at + LOCK_DELAY_S - TICK_S
+    assert scene.calls("a")[:2] == ["acquire acquired", "lose session-invalidated"]
+
+
+@pytest.mark.long
+def test_a_key_that_an_operator_releases_is_free_for_the_others_at_once(scene: Scene) -> None:
+    scene.three()
+    scene.overlap = True
+    session = scene.session_of("a")
+    assert scene.agent.release(scene.key, session, b"a")
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert (lost.reason, lost.session, lost.previous_leader) == ("released-by-operator", session, "a")
+    next_leader(scene, session)
+    assert scene.calls("a")[:2] == ["acquire acquired", "lose released-by-operator"]
+    told = scene.nodes["a"].lines("role", role="losing")
+    assert [(line["level"], line["reason"]) for line in told[:1]] == [("warning", "released-by-operator")]
+
+
+@pytest.mark.long
+def test_a_key_that_an_operator_deletes_is_a_loss(scene: Scene) -> None:
+    scene.three()
+    scene.overlap = True
+    session = scene.session_of("a")
+    scene.agent.kv_delete(scene.key)
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert (lost.reason, lost.session, lost.previous_leader) == ("key-deleted", session, "a")
+    next_leader(scene, session)
+    assert scene.calls("a")[:2] == ["acquire acquired", "lose key-deleted"]
+
+
+@pytest.mark.long
+def test_a_plain_put_over_the_key_is_a_change_and_no_loss(scene: Scene) -> None:
+    a, _, _ = scene.three()
+    token = scene.wait(node="a", event="acquire").token
+    assert scene.agent.kv_put(scene.key, b"written by hand")
+    for node in "abc":
+        scene.wait_told(node, "value-changed written by hand")
+    assert scene.calls("a") == ["acquire acquired"]
+    assert scene.agent.kv_put(scene.key, b"again")
+    for node in "abc":
+        scene.wait_told(node, "value-changed again")
+    assert a.stop() == 0
+    lost = scene.wait(node="a", event="lose", stage="end")
+    assert (lost.reason, lost.token) == ("shutdown", token)
+    assert scene.wait_leader(but="a")
+
+
+@pytest.mark.long
+def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passes(
+    either_scene: Scene,
+) -> None:
+    scene, check = either_scene, either_scene.name
+    scene.register_check(check)
+    a = scene.leader("a", session={"node_checks": [check]})
+    session = scene.session_of("a")
+    scene.set_check(check, "fail")
+    scene.wait(node="a", event="lose", stage="end")
+    a.wait_line("role", role="ineligible")
+    assert "critical" in a.wait_line("not-eligible")["why"] and not a.lines("consul-fails")
+    scene.set_check(check, "pass")
+    began = next_leader(scene, session)
+    assert scene.calls("a") == ["acquire acquired", "lose session-invalidated", "acquire acquired"]
+    assert began.session != session
+
+
+@pytest.mark.long
+def test_a_check_that_consul_does_not_know_is_said_aloud_and_waited_for(either_scene: Scene) -> None:
+    scene = either_scene
+    a = scene.node("a", session={"node_checks": [scene.name]})
+    line = a.wait_line("consul-refused", kinds=["create session"])
+    assert "Missing check" in line["why"] and line["level"] == "error"
+    scene.register_check(scene.name)
+    assert scene.wait_leader() == "a"
+
+
+@pytest.mark.parametrize("behavior", ["release", "delete"])
+def test_a_stop_keeps_value_and_flags_whatever_the_behavior(scene: Scene, behavior: str) -> None:
+    """Deleting is what the end of a session that still holds does; a release comes before it."""
+    a = scene.leader("a", session={"behavior": behavior})
+    held = scene.agent.kv_get(scene.key)
+    assert a.stop() == 0
+    left = scene.agent.kv_get(scene.key)
+    assert held is not None and left is not None
+    assert (left["Session"], left["Value"], left["Flags"]) == ("", b"a", held["Flags"])
+
+
+@pytest.mark.long
+def test_with_behavior_delete_a_destroyed_session_takes_the_key_along(scene: Scene) -> None:
+    scene.three(session={"behavior": "delete"})
+    session = scene.session_of("a")
+    destroyed_at = boottime()
+    scene.agent.session_destroy(session)
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert lost.reason in ("session-invalidated", "key-deleted")
+    began = next_leader(scene, session)
+    assert began.at >= destroyed_at + LOCK_DELAY_S - TICK_S

@@ -1,0 +1,137 @@
+"""Hooks that cannot start on this machine: found before they are relied on, told with a remedy, and over
+when the operator has mended them."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.support.supervisor import Supervisor, command, until
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs hooks as another user")
+TRUE = shutil.which("true")
+
+
+def status(node: Supervisor) -> dict[str, object]:
+    done = command("status", "--json", "--socket", str(node.folder / "control.sock"))
+    told: dict[str, object] = json.loads(done.stdout)
+    return told
+
+
+def only_item(told: dict[str, object]) -> dict[str, object]:
+    items = told["items"]
+    assert isinstance(items, list)
+    (item,) = items
+    assert isinstance(item, dict)
+    return item
+
+
+def hurry(node: Supervisor) -> None:
+    """The file is read again, and so its hooks are looked at now."""
+    node.signal(signal.SIGHUP)
+
+
+@pytest.mark.long
+@as_root
+def test_a_typo_and_an_unknown_user_keep_a_node_from_taking_over_until_both_are_mended(
+    scene: Scene, tmp_path: Path
+) -> None:
+    demote = tmp_path / "demote"
+    lose = {"exec": [str(demote)], "timeout": "900ms", "kill_after": "100ms"}
+    acquire = {"exec": ["true"], "user": "no-such-user", "kill_after": "100ms"}
+    a = scene.node("a", on_lose=[lose], on_acquire=[acquire])
+    told = a.wait_line("hook-cannot-start", hook="on_lose[0]")
+    assert told["level"] == "error" and told["effect"] == "this node does not contend"
+    assert told["why"] == f"no such program: {demote}" and "install it" in told["remedy"]
+    assert a.wait_line("hook-cannot-start", hook="on_acquire[0]")["why"] == "unknown user 'no-such-user'"
+    a.wait_line("role", role="ineligible")
+    item = only_item(status(a))
+    assert f"on_lose[0] cannot start: no such program: {demote}: install it, or correct the path" in str(
+        item["warnings"]
+    )
+    assert "cannot start" in str(item["last_error"])
+    a.rewrite(scene.config({scene.name: scene.item("a", on_lose=[lose])}))
+    hurry(a)
+    until(lambda: len(a.lines("hook-cannot-start")) >= 3, "the file is looked at again")
+    assert not a.lines("role", role="holding") and not scene.records(event="acquire")
+    assert TRUE is not None
+    demote.symlink_to(TRUE)
+    a.wait_line("hooks-can-start")  # by itself, some ten seconds later
+    a.wait_line("role", role="holding")
+    scene.excuse("a")  # this on_lose records nothing
+    assert a.stop() == 0
+
+
+@pytest.mark.long
+def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_says_so_until_it_is_back(
+    scene: Scene, tmp_path: Path
+) -> None:
+    demote = tmp_path / "demote"
+    demote.write_text("#!/bin/sh\n")
+    demote.chmod(0o755)
+    lose = {"exec": [str(demote)], "timeout": "900ms", "kill_after": "100ms"}
+    a = scene.leader("a", on_lose=[lose])
+    demote.chmod(0o644)
+    hurry(a)
+    told = a.wait_line("hook-cannot-start", hook="on_lose[0]")
+    assert told["effect"] == "this node goes on leading: mend this before it loses"
+    now = status(a)
+    assert now["healthy"] is False and only_item(now)["holds"] is True
+    assert f"{scene.name} goes on leading, but on_lose[0] cannot start" in str(now["troubles"])
+    demote.chmod(0o755)
+    hurry(a)
+    a.wait_line("hooks-can-start")
+    assert status(a)["healthy"] is True
+    assert [line["role"] for line in a.lines("role")][-1] == "holding"
+    scene.excuse("a")  # this on_lose records nothing
+    assert a.stop() == 0
+
+
+@pytest.mark.long
+def test_an_adopted_holder_is_told_of_a_hook_that_cannot_start_and_goes_on(
+    scene: Scene, tmp_path: Path
+) -> None:
+    scene.lasting()
+    scene.restarts = True
+    demote = tmp_path / "demote"
+    demote.write_text("#!/bin/sh\n")
+    demote.chmod(0o755)
+    a = scene.leader("a", on_lose=[{"exec": [str(demote)], "timeout": "900ms", "kill_after": "100ms"}])
+    scene.kill("a")
+    demote.rename(tmp_path / "elsewhere")
+    a.start()
+    a.wait_line("hook-cannot-start", effect="this node goes on leading: mend this before it loses")
+    until(lambda: only_item(status(a))["holds"], "it is adopted")
+    (tmp_path / "elsewhere").rename(demote)
+    assert a.stop() == 0
+
+
+@pytest.mark.long
+def test_a_path_that_hangs_concerns_the_items_that_name_it_alone(
+    scene: Scene, tmp_path: Path, hangs: Callable[[Path], None]
+) -> None:
+    script = tmp_path / "script"
+    hangs(script)
+    good, bad = f"{scene.name}-good", f"{scene.name}-bad"
+    lose = {"exec": [str(script)], "timeout": "900ms", "kill_after": "100ms"}
+    hooks = {"on_acquire": [], "on_lose": [lose], "on_change": []}
+    items = {bad: {**scene.item("a"), **hooks, "key": bad}, good: {**scene.item("a"), "key": good}}
+    a = scene.node("a", items=items)
+    a.wait_line("role", role="holding", item=good)
+    told = a.wait_line("hook-cannot-start")
+    assert told["item"] == bad and told["why"] == f"{script} did not answer within 5 s"
+    assert not a.lines("role", role="holding", item=bad)
+    assert a.stop() == 0
+
+
+def test_observers_and_on_change_are_warned_of_and_go_on(scene: Scene) -> None:
+    a = scene.leader("a", on_change=[{"exec": ["/nonexistent/told"]}])
+    line = until(lambda: [x for x in a.lines("configuration") if "on_change[0]" in x["why"]], "a warning")[0]
+    assert "cannot start here: no such program: /nonexistent/told" in line["why"]
+    assert not a.lines("hook-cannot-start")
+    assert a.stop() == 0

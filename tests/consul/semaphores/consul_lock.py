@@ -1,0 +1,86 @@
+"""``consul lock -n`` beside us: real processes on the same prefix, whose children leave records too."""
+
+import os
+import subprocess
+
+from tests.consul.elections.records import SCRIPT, Record
+from tests.consul.semaphores.scene import SlotScene
+from tests.support.consul import BINARY
+from tests.support.supervisor import PATIENCE_S
+
+HOOK = "consul lock"  # what its children's records say where those of hooks name a hook
+
+
+class Locker:
+    """One ``consul lock -n`` after the other, each for as long as its child takes, until ``stop``.
+
+    Between two it pauses: its waiters try at each change at once and in no order, so where one of them
+    always waits, nobody who keeps to an order gets much.
+    """
+
+    def __init__(self, scene: SlotScene, node: str, child: str, *, again: bool = True) -> None:
+        folder = scene.folder / node
+        folder.mkdir(parents=True)
+        self.node = node
+        self.log_path = folder / "log"
+        limit = f"-n={scene.limit}"
+        address = f"-http-addr={scene.agent.host}:{scene.agent.port}"
+        lock = [str(BINARY), "lock", address, limit, f"-name={scene.name}-{node}", scene.name]
+        script = folder / "locker.sh"
+        script.write_text(_SCRIPT)
+        self._stopped = folder / "stopped"
+        environ = {
+            "PATH": os.environ["PATH"], "SHELL": "/bin/sh", "RECORDS": str(scene.folder / "records"),
+            "NODE": node, "HOOK": HOOK, "SCRIPT": str(SCRIPT), "CHILD": child,
+            "STOPPED": str(self._stopped), "AGAIN": "1" if again else "",
+        }  # fmt: skip
+        with self.log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "/bin/sh", str(script), *lock],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environ,
+            )
+
+    def stop(self) -> None:
+        """Return when the last of them has ended."""
+        self._stopped.touch()
+        self._process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        """The test is over. What it has started has the scene's folder in its environment."""
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def log(self) -> str:
+        """What they said."""
+        return self.log_path.read_text(errors="replace")
+
+
+_SCRIPT = """\
+# The child is our recording hook: its words are quoted for the shell that consul lock gives them to.
+while :; do
+    "$@" 'exec /bin/sh "$SCRIPT" "$CHILD"'
+    if [ -e "$STOPPED" ] || [ -z "$AGAIN" ]; then exit 0; fi
+    sleep 1
+done
+"""
+
+
+def most_at_once(records: list[Record], name: str) -> int:
+    """How many acted at once at most: hooks from the begin of on_acquire to the end of on_lose, and
+    children from begin to end."""
+    acting: set[str] = set()
+    most = 0
+    for record in records:
+        who = record.node if record.hook == HOOK else record.session
+        begins = record.stage == "begin" and (record.hook == HOOK or record.event == "acquire")
+        ends = record.stage == "end" and (record.hook == HOOK or record.event == "lose")
+        if begins and (record.hook == HOOK or record.name == name):
+            acting.add(who)
+        elif ends:
+            acting.discard(who)
+        most = max(most, len(acting))
+    return most

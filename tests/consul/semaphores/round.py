@@ -1,0 +1,236 @@
+"""A round: many supervisors on one semaphore, and one who makes faults, all from one seed.
+
+The seed says which fault comes when and to whom among those who can be chosen; how the processes
+interleave is the machine's. Whoever has a slot is asked of Consul, never of the product.
+"""
+
+import base64
+import json
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.consul.elections.records import told_line
+from tests.consul.elections.scene import boottime
+from tests.consul.semaphores.scene import FLAGS, SlotScene
+from tests.consul.semaphores.verdict import Terms, Verdict, judged
+from tests.support.consul import Agent
+from tests.support.supervisor import until
+
+NODES = 20
+LIMIT = 3
+TTL_S = 2
+PRUNE_DELAY_S = 5
+ROOM_S = 5 - 0.5 - 0.1 - 1.0  # prune_delay - margin - kill_after of on_acquire - on_lose
+IDLE_S_MAX = PRUNE_DELAY_S + 2 * TTL_S + 1.0
+PASSED_MAX = 2 * NODES  # a place in line is nobody's for sure before it is known to all
+DOWN_MAX = 6
+SETTLED_S = 3.0  # nobody is chosen so soon after its start, nor twice within that time
+PAUSE_S = (0.2, 1.0)  # from one fault to the next
+SOON_S = (0.0, 0.5)  # a restart within the room: what was held is adopted
+LATER_S = (0.5, 3.0)
+LONG_S = (6.0, 14.0)  # a restart when the slot has another holder, or nearly
+
+
+class Round(SlotScene):
+    """``faults``: how many of each kind were made."""
+
+    limit: int = LIMIT
+
+    def __init__(self, agent: Agent, folder: Path, name: str, seed: int) -> None:
+        super().__init__(agent, folder, name)
+        self.faults: Counter[str] = Counter()
+        self._random = random.Random(seed)
+        self._names = [f"n{number:02}" for number in range(NODES)]
+        self._starts: Counter[str] = Counter()
+        self._start_at: dict[str, float] = {}
+        self._touched_at: dict[str, float] = {}
+        self._kinds: dict[str, tuple[int, Callable[[], bool]]] = {
+            "stop of a holder": (30, self._stop_holder),
+            "kill of a holder, back soon": (12, lambda: self._kill(self._a_holder(), SOON_S)),
+            "kill of a holder, back late": (12, lambda: self._kill(self._a_holder(), LONG_S)),
+            "stop of a waiter": (8, self._stop_waiter),
+            "kill of a waiter": (8, lambda: self._kill(self._a_waiter(), LATER_S)),
+            "session of a holder destroyed": (8, lambda: self._destroy(self._a_holder())),
+            "session of a waiter destroyed": (4, lambda: self._destroy(self._a_waiter())),
+            "contender key of a holder deleted": (5, lambda: self._delete_key(self._a_holder())),
+            "contender key of a waiter deleted": (3, lambda: self._delete_key(self._a_waiter())),
+            ".lock deleted": (2, self._delete_lock),
+            "limit changed": (5, self._change_limit),
+        }
+
+    # --- configuration ---------------------------------------------------------------------------
+
+    def item(self, node: str, **changes: object) -> dict[str, object]:
+        """Adoptions run hooks, so that the verdict sees them; two nodes are told every change."""
+        settings: dict[str, object] = {
+            "session": {"ttl": f"{TTL_S}s"},
+            "prune_delay": f"{PRUNE_DELAY_S}s",
+            "on_adopt": "acquire",
+        }
+        if node not in self._names[:2]:
+            settings["on_change"] = None
+        return super().item(node, **{**settings, **changes})
+
+    def config(
+        self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
+    ) -> dict[str, object]:
+        """Twenty that log each request would be busy with that."""
+        return {**super().config(items, consul), "log": {"level": "info", "format": "json"}}
+
+    # --- the round -------------------------------------------------------------------------------
+
+    def play(self, seconds: float) -> Verdict:
+        """Faults for so long; then all are there again, and the verdict is spoken."""
+        for node in self._names:
+            self._tells_start(node)
+            self.node(node)
+            time.sleep(0.1)
+        self._all_there()
+        end_at = boottime() + seconds
+        while boottime() < end_at:
+            until_at = boottime() + self._random.uniform(*PAUSE_S)
+            self._make_fault()
+            while boottime() < until_at:
+                self._start_due()
+                time.sleep(0.02)
+        self._start_at = dict.fromkeys(self._start_at, 0.0)
+        until(self._start_due, "all are started again")
+        self._set_limit(LIMIT)
+        self._all_there()
+        terms = Terms(self.name, LIMIT, ROOM_S, IDLE_S_MAX, PASSED_MAX)
+        return judged(self.records(), terms, boottime())
+
+    def judge(self) -> None:
+        """What is left at the end; the hooks are the verdict's."""
+        self.judge_leftovers()
+
+    def _tells_start(self, node: str) -> None:
+        self._tell("started", node)
+        self._touched_at[node] = boottime()
+        self._starts[node] += 1
+
+    def _all_there(self) -> None:
+        """What a killed one has left in Consul is not it: each must have said that it is there."""
+        for node, starts in self._starts.items():
+            self._wait_started(node, starts)
+        count = LIMIT, NODES - LIMIT
+        until(lambda: (len(self.holders()), len(self.line())) == count, f"{count} hold and wait", 60)
+
+    def _wait_started(self, node: str, count: int) -> None:
+        until(lambda: len(self.nodes[node].lines("started")) >= count, f"{node} is there", 60)
+
+    def _start_due(self) -> bool:
+        """Whether all that were to be started have been."""
+        due = [node for node, at in self._start_at.items() if boottime() >= at]
+        for node in due:
+            if self.nodes[node].running:
+                continue  # its stop is not over
+            del self._start_at[node]
+            self._tells_start(node)
+            self.nodes[node].start()
+        return not self._start_at
+
+    def _tell(self, stage: str, node: str = "", *, token: int = 0, attempt: int = 0) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._records.open("a") as file:
+            file.write(told_line(stage, node, boottime(), token=token, attempt=attempt))
+
+    # --- faults ----------------------------------------------------------------------------------
+
+    def _make_fault(self) -> None:
+        kinds = list(self._kinds)
+        (kind,) = self._random.choices(kinds, [weight for weight, _ in self._kinds.values()])
+        if self._kinds[kind][1]():
+            self.faults[kind] += 1
+
+    def _a_holder(self) -> str:
+        """One that may be chosen, or none."""
+        return self._choice(set(self.holders()))
+
+    def _a_waiter(self) -> str:
+        return self._choice(set(self._names) - set(self.holders()))
+
+    def _choice(self, among: set[str]) -> str:
+        now = boottime()
+        ready = sorted(
+            node
+            for node in among & set(self._names)
+            if node not in self._start_at and now - self._touched_at[node] >= SETTLED_S
+        )
+        chosen = self._random.choice(ready) if ready else ""
+        if chosen:
+            self._touched_at[chosen] = now
+        return chosen
+
+    def _stop_holder(self) -> bool:
+        return self._stop(self._a_holder())
+
+    def _stop_waiter(self) -> bool:
+        return self._stop(self._a_waiter())
+
+    def _stop(self, node: str) -> bool:
+        if not node or len(self._start_at) >= DOWN_MAX:
+            return False
+        self._tell("stopping", node)
+        self.nodes[node].signal(signal.SIGTERM)
+        self._start_at[node] = boottime() + self._random.uniform(*LATER_S)
+        return True
+
+    def _kill(self, node: str, back_s: tuple[float, float]) -> bool:
+        if not node or len(self._start_at) >= DOWN_MAX:
+            return False
+        self.nodes[node].kill()
+        self._tell("killed", node)
+        self._start_at[node] = boottime() + self._random.uniform(*back_s)
+        return True
+
+    def _destroy(self, node: str) -> bool:
+        session = self.session_of(node) if node else ""
+        if session:
+            self.agent.session_destroy(session)
+            self._tell("disturbed", node)
+        return bool(session)
+
+    def _delete_key(self, node: str) -> bool:
+        session = self.session_of(node) if node else ""
+        if session:
+            self.agent.kv_delete(f"{self.name}/{session}")
+            self._tell("disturbed", node)
+        return bool(session)
+
+    def _delete_lock(self) -> bool:
+        """With its index, so that no other write lies between."""
+        entry = self.agent.kv_get(self.key)
+        if entry is None:
+            return False
+        index = int(entry["ModifyIndex"])
+        answer = self.agent.call("DELETE", f"/kv/{self.key}", query={"cas": index})
+        deleted = answer.status == 200 and answer.json() is True
+        if deleted:
+            self._tell("lock-deleted", token=index)
+        return deleted
+
+    def _change_limit(self) -> bool:
+        return self._set_limit(self._random.randint(1, LIMIT + 2))
+
+    def _set_limit(self, limit: int) -> bool:
+        """As the command does; the transaction tells the index."""
+        for _ in range(20):
+            entry = self.agent.kv_get(self.key)
+            if entry is None:
+                return False
+            content = json.dumps({**json.loads(entry["Value"]), "Limit": limit}).encode()
+            write = {
+                "Verb": "cas", "Key": self.key, "Flags": FLAGS, "Index": entry["ModifyIndex"],
+                "Value": base64.b64encode(content).decode(),
+            }  # fmt: skip
+            answer = self.agent.txn([{"KV": write}])
+            if answer.status == 200:
+                index = answer.json()["Results"][0]["KV"]["ModifyIndex"]
+                self._tell("limit", token=int(index), attempt=limit)
+                return True
+        return False

@@ -1,0 +1,171 @@
+"""Tokens that may not see or not write all below the prefix: no slot is ever stolen, and it is said.
+
+A denied list looks empty or short. What it does not show counts as gone only when a read of the one
+key says so, and to one that may not read that key nothing ever does.
+"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.scene import boottime
+from tests.consul.semaphores.conftest import MakeScene
+from tests.consul.semaphores.scene import PRUNE_DELAY_S, ROOM_S, SlotScene
+from tests.support.consul import WAYS
+from tests.support.guarded import EACH_WAY, Guarded, below, deny, guarded_agent, write
+from tests.support.patience import patient
+from tests.support.supervisor import until
+
+LONG_S = PRUNE_DELAY_S + 2.5  # what is wrongly taken for gone would be pruned by then
+
+
+@pytest.fixture(params=EACH_WAY)
+def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
+    with guarded_agent(tmp_path, request.param) as agent:
+        yield agent
+
+
+@pytest.fixture
+def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[SlotScene]:
+    """Supervisors on an agent that denies by default."""
+    with make_scene(guarded) as made:
+        yield made
+
+
+def may(guarded: Guarded, *rules: str) -> str:
+    """These rules, and the one that lets make sessions."""
+    return "".join(rules) + guarded.sessions_rule()
+
+
+def two_hold(scene: SlotScene, guarded: Guarded) -> None:
+    """a and b may do all that they need, and have both slots."""
+    scene.limit = 2
+    secret = guarded.token_of(may(guarded, below(scene.name))).secret
+    for node in "ab":
+        scene.holder(node, consul={"token": secret})
+
+
+def nothing_happens(scene: SlotScene) -> None:
+    """For longer than a prune delay."""
+    before = scene.agent.kv_get(scene.key)
+    time.sleep(LONG_S)
+    assert scene.agent.kv_get(scene.key) == before
+    assert not scene.calls("c")
+    assert scene.calls("a") == scene.calls("b") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_what_a_semaphore_needs_is_its_prefix_and_sessions(scene: SlotScene, guarded: Guarded) -> None:
+    two_hold(scene, guarded)
+    secret = guarded.token_of(may(guarded, below(scene.name))).secret
+    c = scene.waiter("c", consul={"token": secret})
+    assert scene.nodes["a"].stop() == 0
+    scene.wait_holders("b", "c")
+    assert not c.lines("consul-denied") and secret not in c.log_text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("denied", ["all of it", "all but .lock", "all but .lock and what is beside it"])
+def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, guarded: Guarded, denied: str) -> None:
+    two_hold(scene, guarded)
+    allowed = {
+        "all of it": "",
+        "all but .lock": write(scene.key),
+        "all but .lock and what is beside it": write(scene.key) + below(f"{scene.name}-other"),
+    }
+    made = guarded.token_of(may(guarded, allowed[denied]))
+    c = scene.node("c", consul={"token": made.secret})
+    c.wait_line("exchange-failed", kind="enroll")
+    assert c.wait_line("consul-denied")["level"] == "error"
+    nothing_happens(scene)
+    guarded.change(made, may(guarded, below(scene.name)))
+    until(lambda: scene.line() == ["c"], "once it may, it stands in line")
+    assert scene.nodes["b"].stop() == 0
+    scene.wait_holders("a", "c")
+
+
+@pytest.mark.long
+def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not_see(
+    scene: SlotScene, guarded: Guarded
+) -> None:
+    two_hold(scene, guarded)
+    made = guarded.token_of(may(guarded, write(scene.key)))
+    c = scene.node("c", consul={"token": made.secret})
+    session = until(lambda: scene.session_of("c"), "a session")
+    guarded.change(made, may(guarded, write(scene.key) + write(f"{scene.name}/{session}")))
+    until(lambda: scene.line() == ["c"], "it stands in line")
+    c.wait_line("exchange-failed", kind="read key")
+    assert c.wait_line("consul-denied")["level"] == "error"
+    nothing_happens(scene)
+    assert scene.session_of("c") == session and scene.line() == ["c"]
+    assert scene.nodes["a"].stop() == 0
+    scene.wait_holders("b", "c")  # a has left, and the record says so
+
+
+@pytest.mark.long
+def test_who_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guarded) -> None:
+    two_hold(scene, guarded)
+    made = guarded.token_of(may(guarded, below(scene.name), deny(scene.key)))
+    c = scene.node("c", consul={"token": made.secret})
+    until(lambda: scene.line() == ["c"], "it stands in line")
+    c.wait_line("exchange-failed", kind="read key")
+    assert c.wait_line("consul-denied")["level"] == "error"
+    nothing_happens(scene)
+    guarded.change(made, may(guarded, below(scene.name)))
+    assert scene.nodes["a"].stop() == 0
+    scene.wait_holders("b", "c")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("guarded", WAYS, indirect=True)
+def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
+    scene: SlotScene, guarded: Guarded
+) -> None:
+    secret = guarded.token_of(may(guarded, below(scene.name), deny(scene.key))).secret
+    c = scene.node("c", consul={"token": secret})
+    c.wait_line("exchange-failed", kind="enroll")
+    time.sleep(1.5)
+    assert scene.agent.kv_get(scene.key) is None and not scene.calls("c")
+
+
+@pytest.mark.long
+def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_replaced(
+    scene: SlotScene, guarded: Guarded
+) -> None:
+    """It cannot leave either: its session ends, and the others prune it."""
+    scene.limit = 1
+    made = guarded.token_of(may(guarded, below(scene.name)))
+    a = scene.holder("a", consul={"token": made.secret})
+    other = guarded.token_of(may(guarded, below(scene.name))).secret
+    scene.waiter("d", consul={"token": other})
+    denied_at = boottime()
+    guarded.change(made, may(guarded, write(scene.key)))
+    lost = scene.wait(node="a", event="lose", stage="end")
+    assert lost.reason == "lease-expired"
+    assert denied_at + ROOM_S - patient(1.5) < lost.at < denied_at + ROOM_S + patient(1.5)
+    a.wait_line("exchange-failed", kind="leave")
+    assert a.wait_line("consul-denied")["level"] == "error"
+    began = scene.next_begin("d")
+    assert began.at > lost.at
+    guarded.change(made, may(guarded, below(scene.name)))
+    until(lambda: scene.line() == ["a"], "a is back")
+
+
+@pytest.mark.long
+def test_who_only_observes_and_may_not_see_the_prefix_is_never_told_that_nobody_holds(
+    scene: SlotScene, guarded: Guarded
+) -> None:
+    """The list that it gets is empty, with status 200 or 404, and no error."""
+    two_hold(scene, guarded)
+    made = guarded.token_of(guarded.sessions_rule())
+    contends = ("on_acquire", "on_lose", "value", "session", "prune_delay", "rejoin_delay")
+    without = dict.fromkeys(contends)
+    c = scene.node("c", contend=False, consul={"token": made.secret}, **without)
+    assert "403" in str(c.wait_line("consul-denied")["why"])
+    time.sleep(LONG_S)
+    assert not scene.told_holders("c")
+    guarded.change(made, may(guarded, below(scene.name)))
+    until(lambda: scene.told_holders("c"), "once it may see them, it is told")
+    assert scene.told_holders("c") == [("initial", ["a", "b"])]

@@ -1,0 +1,18 @@
+"""A proxy changes the request for a session: no place in line and no slot is taken with what comes of it."""
+
+import pytest
+
+from tests.consul.semaphores.scene import SlotScene
+
+
+@pytest.mark.long
+def test_a_slot_is_taken_only_with_a_session_that_is_as_asked(scene: SlotScene) -> None:
+    """With behavior release, say, the contender key of a node that died would stay for ever."""
+    rule = scene.proxy.change(lambda body: body.replace(b'"delete"', b'"release"'), "PUT", "/session/create")
+    a = scene.node("a", consul={"address": scene.proxy.url})
+    line = a.wait_line("session-altered", item=scene.name)
+    assert line["why"].startswith("behavior release instead of delete")
+    assert not a.lines("request", kind="enroll") and not scene.agent.kv_get(scene.key)
+    rule.release()
+    a.wait_line("role", role="holding")
+    assert scene.calls("a") == ["acquire acquired"]

@@ -1,0 +1,82 @@
+"""The commands that concern semaphores alone: ``limit``, and ``verify`` of a slot."""
+
+import signal
+
+import pytest
+
+from tests.consul.semaphores.scene import SlotScene
+from tests.support.supervisor import Supervisor, command, until
+
+
+def limit(node: Supervisor, name: str, number: int | str) -> tuple[int, str]:
+    done = command("limit", name, str(number), "--config", str(node.config_path))
+    return done.returncode, done.stderr.strip()
+
+
+def verify(scene: SlotScene, session: str, *more: str) -> tuple[int, str]:
+    environ = {"CONSUL_HTTP_ADDR": scene.agent.url}
+    done = command("verify", "--key", scene.key, "--session", session, *more, environ=environ)
+    return done.returncode, done.stderr.strip()
+
+
+@pytest.mark.long
+def test_limit_rewrites_the_record_and_nothing_else_of_it(scene: SlotScene) -> None:
+    a, b, c, d = scene.full()
+    scene.edit(Ticket="ops-7")
+    before = scene.lock()
+    assert limit(d, scene.name, 1) == (0, "")
+    assert scene.lock() == {**before, "Limit": 1}
+    assert a.stop() == b.stop() == 0
+    scene.wait_holders("c")
+    assert scene.line() == ["d"] and c.running
+    assert limit(d, scene.name, 2) == (0, "")
+    scene.wait_holders("c", "d", within_s=5)
+    assert scene.lock()["Ticket"] == "ops-7"
+
+
+@pytest.mark.long
+def test_limit_in_the_midst_of_everybody_s_writes_is_not_lost(scene: SlotScene) -> None:
+    nodes = [scene.node(node) for node in "abcdef"]
+    until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, "three hold, three wait")
+    for number in (2, 3, 1, 3, 2):
+        leaving = next(node for node in scene.holders())
+        scene.nodes[leaving].signal(signal.SIGTERM)
+        assert limit(nodes[0], scene.name, number) == (0, "")
+        assert scene.lock()["Limit"] == number
+        assert scene.nodes[leaving].wait() == 0
+        scene.restarts = True
+        scene.nodes[leaving].start()
+        until(lambda node=leaving: node in scene.line() + scene.holders(), f"{leaving} is back")  # type: ignore[misc]
+    until(lambda: len(scene.holders()) >= 2, "they hold")
+
+
+@pytest.mark.long
+def test_limit_says_what_it_cannot_do(scene: SlotScene) -> None:
+    a = scene.holder("a")
+    code, why = limit(a, "nothing", 2)
+    assert code == 2 and f"cannot find semaphore nothing in {a.config_path}: it has {scene.name}" in why
+    assert limit(a, scene.name, 0)[0] == 2 and limit(a, scene.name, "many")[0] == 2
+    assert a.stop() == 0
+    scene.agent.kv_delete(scene.key)
+    code, why = limit(a, scene.name, 2)
+    assert code == 1 and "nobody has made it yet, so the file's limit counts" in why
+    assert scene.put_lock(b"garbage")
+    code, why = limit(a, scene.name, 2)
+    assert code == 1 and "it is no JSON" in why
+    scene.agent.kv_delete(scene.key)
+
+
+@pytest.mark.long
+def test_verify_tells_whether_a_slot_is_still_the_holder_s(scene: SlotScene) -> None:
+    scene.limit = 1
+    a = scene.holder("a")
+    scene.waiter("b")
+    holder, waiter = scene.session_of("a"), scene.session_of("b")
+    assert verify(scene, holder) == (0, "")
+    told = scene.wait(node="a", event="acquire")
+    assert verify(scene, told.session, "--lock-index", str(told.lock_index)) == (0, "")
+    code, why = verify(scene, waiter)
+    assert code == 1 and "the session has no slot" in why
+    assert a.stop() == 0
+    code, why = verify(scene, holder)
+    assert code == 1 and "the session has no contender key" in why

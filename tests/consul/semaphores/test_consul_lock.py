@@ -1,0 +1,107 @@
+"""``consul lock -n=3`` and supervisors share three slots."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.consul.semaphores.consul_lock import HOOK, Locker, most_at_once
+from tests.consul.semaphores.scene import FLAGS, SlotScene
+from tests.support.consul import BINARY
+from tests.support.patience import patient
+from tests.support.supervisor import PATIENCE_S, until
+
+# How often each kind must have begun, beside the other.
+TIMES = (4, pytest.param(20, marks=pytest.mark.long))
+
+
+@contextmanager
+def lockers(scene: SlotScene, count: int, child: str, *, again: bool = True) -> Iterator[list[Locker]]:
+    for number in range(count):
+        scene.excuse(f"lock{number}")  # one that loses a race for the first slot leaves its session behind
+    made = [Locker(scene, f"lock{number}", child, again=again) for number in range(count)]
+    try:
+        yield made
+        for locker in made:
+            locker.stop()
+    finally:
+        for locker in made:
+            locker.close()
+
+
+def begun(scene: SlotScene, hook: str) -> int:
+    return len(scene.records(hook=hook, stage="begin"))
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_never_more_than_three_while_nobody_crashes_and_both_make_progress(
+    scene: SlotScene, times: int
+) -> None:
+    """Four of each; ours stop as soon as they hold, and start again."""
+    scene.restarts = True
+    scene.leaves = True
+    with lockers(scene, 4, "sleep 0.4"):
+        for node in "abcd":
+            scene.node(node)
+
+        def enough() -> bool:
+            for node in scene.holders():
+                if node in scene.nodes and scene.calls(node)[-1:] == ["acquire acquired"]:
+                    assert scene.nodes[node].stop() == 0
+                    scene.nodes[node].start()
+            return min(begun(scene, HOOK), begun(scene, "acquire")) >= times
+
+        until(enough, f"both begin {times} times", within_s=PATIENCE_S + 10 * times)
+        until(lambda: len(scene.holders()) == 3, "all slots are taken")
+        until(lambda: all(node in scene.line() + scene.holders() for node in "abcd"), "ours are all up")
+        scene.stop()
+    assert most_at_once(scene.records(), scene.name) <= 3
+
+
+@pytest.mark.long
+def test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once(scene: SlotScene) -> None:
+    scene.leaves = True
+    for node in "abc":
+        scene.holder(node)
+    with lockers(scene, 1, "sleep 1", again=False) as (locker,):
+        until(lambda: len(scene.contenders()) == 4, "it stands in line")
+        assert not begun(scene, HOOK)
+        assert scene.nodes["b"].stop() == 0
+        child = scene.wait(hook=HOOK, stage="begin")
+        lost = scene.wait(node="b", event="lose", stage="end")
+        assert lost.at <= child.at + 0.02 and child.at - lost.at < patient(5), locker.log
+    assert most_at_once(scene.records(), scene.name) == 3
+    assert scene.lock()["Limit"] == 3
+
+
+@pytest.mark.long
+def test_we_wait_while_it_has_all_slots_and_are_next(scene: SlotScene) -> None:
+    scene.leaves = True
+    done = scene.folder / "done"
+    with lockers(scene, 3, f"until test -e {done}; do sleep 0.1; done", again=False):
+        until(lambda: begun(scene, HOOK) == 3, "they hold")
+        entry = scene.agent.kv_get(scene.key)
+        assert entry is not None and entry["Flags"] == FLAGS
+        scene.waiter("a")
+        assert not scene.calls("a")
+        done.touch()
+        ended = scene.wait(hook=HOOK, stage="end")
+        assert scene.next_begin("a").at >= ended.at - 0.02
+    scene.wait_holders("a")
+    assert most_at_once(scene.records(), scene.name) <= 3
+
+
+@pytest.mark.parametrize("limit", [2, 4])
+def test_consul_lock_refuses_another_limit_as_it_does_among_its_own(
+    scene: SlotScene, limit: int, tmp_path: Path
+) -> None:
+    a = scene.holder("a")
+    scene.excuse("lock")  # it leaves its session and its contender key behind
+    address = f"-http-addr={scene.agent.host}:{scene.agent.port}"
+    command = [str(BINARY), "lock", address, f"-n={limit}", f"-name={scene.name}-lock", scene.name, "true"]
+    refused = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert refused.returncode == 1
+    assert f"semaphore limit conflict (lock: 3, local: {limit})" in refused.stderr
+    assert a.running and scene.holders() == ["a"]

@@ -1,0 +1,297 @@
+"""The examples of semaphores do what their comments say: the files themselves, on several nodes."""
+
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.consul.semaphores.fleet import Fleet
+from tests.support.consul import Agent
+from tests.support.staging import staged
+from tests.support.supervisor import until
+
+FIVE = ("a", "b", "c", "d", "e")
+
+MakeFleet = Callable[[str, Mapping[str, str]], Fleet]
+
+
+@pytest.fixture
+def make_fleet(agent: Agent, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MakeFleet]:
+    """Of an example, with some of its times changed."""
+    with ExitStack() as stack:
+        yield lambda example, times: stack.enter_context(
+            staged(Fleet(agent, tmp_path / "fleet", example, times), request)
+        )
+
+
+# --- rolling-restart --------------------------------------------------------------------------------
+
+# What systemd does goes on when the client that asked for it is ended; `start` waits for it.
+RESTARTER = """\
+case "$1 $2" in
+"restart app")
+    env -i PATH="$PATH" NODE="$NODE" JOURNAL="$JOURNAL" RUN="$RUN" setsid "$0" started app &
+    wait ;;
+"started app")
+    rm "$RUN/app-runs"
+    note down
+    while test -e "$RUN/app-is-slow"; do sleep 0.05; done
+    note up
+    touch "$RUN/app-runs" ;;
+"start app")
+    test -e "$RUN/app-runs" || note waits
+    while ! test -e "$RUN/app-runs"; do sleep 0.05; done ;;
+*) exit 1 ;;
+esac
+"""
+HEALTHY = 'if test -e "$RUN/app-is-broken"; then note sick; exit 1; fi; test -e "$RUN/app-runs"\n'
+
+
+@pytest.fixture
+def restart(make_fleet: MakeFleet) -> Fleet:
+    """Four nodes whose service runs."""
+    return running(make_fleet, {})
+
+
+def running(make_fleet: MakeFleet, times: Mapping[str, str]) -> Fleet:
+    fleet = make_fleet("rolling-restart", {"interval: 5s": "interval: 1s", **times})
+    fleet.provide("systemctl", RESTARTER)
+    fleet.provide("app-is-healthy", HEALTHY)
+    fleet.start("a", "b", "c", "d")
+    for name in fleet.nodes:
+        (fleet.run(name) / "app-runs").touch()
+    fleet.wait_role("ineligible", fleet.nodes)
+    return fleet
+
+
+def wanted(fleet: Fleet) -> list[str]:
+    """The nodes on which the file still asks for a restart."""
+    return [name for name in fleet.nodes if (fleet.run(name) / "app-restart").exists()]
+
+
+def ask(fleet: Fleet, *names: str) -> None:
+    for name in names:
+        (fleet.run(name) / "app-restart").touch()
+
+
+@pytest.mark.long
+def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_once(restart: Fleet) -> None:
+    """And when all have had their turn, none is in line any more."""
+    assert not restart.in_line("service/app-restart")
+    ask(restart, *restart.nodes)
+    restart.wait("up", 4)
+    until(lambda: not wanted(restart), "nobody wants a restart any more")
+    restart.wait_role("ineligible", restart.nodes)
+    assert sorted(restart.nodes_that("down")) == sorted(restart.nodes)
+    for node in restart.nodes.values():
+        node.wait_line("role", role="holding")
+        assert len(node.lines("role", role="holding")) == 1, node.log_tail()
+    assert restart.most_at_once("down", "up") == 1
+    until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
+
+
+@pytest.mark.long
+def test_a_restart_that_is_asked_for_again_meanwhile_is_done_afterwards(make_fleet: MakeFleet) -> None:
+    """What was installed in between would else wait for the next one."""
+    restart = running(make_fleet, {"rejoin_delay: 30s": "rejoin_delay: 4s"})
+    slow = restart.run("a") / "app-is-slow"
+    slow.touch()
+    ask(restart, "a")
+    restart.wait("down", 1)
+    ask(restart, "a")
+    slow.unlink()
+    restart.wait("up", 2)
+    until(lambda: not wanted(restart), "nobody wants a restart any more")
+
+
+@pytest.mark.long
+def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fleet) -> None:
+    """Until it works again, or the operator takes its file away: then the others have their turn."""
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-broken").touch()
+    ask(restart, "a", "b", "c")
+    until(lambda: restart.in_line("service/app-restart") == 3, "the others wait")
+    first, *_ = restart.wait("sick", 2)
+    assert restart.journal()[:2] == [("down", first), ("up", first)] and restart.nodes_that("up") == [first]
+    (restart.run(first) / "app-is-broken").unlink()
+    _, second = restart.wait("up", 2)
+    assert wanted(restart) == sorted({"a", "b", "c"} - {first})
+    (restart.run(second) / "app-restart").unlink()
+    assert sorted(restart.wait("up", 3)) == ["a", "b", "c"]
+    assert restart.most_at_once("down", "up") == 1
+    third = restart.nodes_that("up")[2]
+    (restart.run(third) / "app-is-broken").unlink()
+    until(lambda: not wanted(restart), "nobody wants a restart any more")
+
+
+@pytest.mark.long
+def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_service_is_up(
+    restart: Fleet,
+) -> None:
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-slow").touch()
+    ask(restart, "a", "b")
+    [first] = restart.wait("down", 1)
+    until(lambda: restart.in_line("service/app-restart") == 2, "the other one waits")
+    node = restart.nodes[first]
+    node.signal(signal.SIGTERM)
+    restart.wait("waits", 1)
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-slow").unlink()
+    assert node.wait() == 0
+    _, second = restart.wait("down", 2)
+    assert {first, second} == {"a", "b"}
+    until(lambda: wanted(restart) == [first], "the other one is done")
+    of_first = [("down", first), ("waits", first), ("up", first)]
+    assert restart.journal() == [*of_first, ("down", second), ("up", second)]
+
+
+@pytest.mark.long
+def test_a_supervisor_that_crashes_amid_a_restart_begins_it_anew_in_its_own_slot(restart: Fleet) -> None:
+    """And not at all when nobody wants it any more."""
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-broken").touch()
+    ask(restart, "a", "b", "c")
+    until(lambda: restart.in_line("service/app-restart") == 3, "the others wait")
+    first, *_ = restart.wait("sick", 1)
+    node = restart.nodes[first]
+    node.kill()
+    node.start()
+    assert restart.wait("up", 2) == [first, first]
+    node.kill()
+    (restart.run(first) / "app-restart").unlink()
+    node.start()
+    _, _, second = restart.wait("up", 3)
+    assert second != first and restart.most_at_once("down", "up") == 1
+
+
+# --- rebuild ----------------------------------------------------------------------------------------
+
+# The unit: it goes on whatever becomes of the client, and ends when it may, or is stopped.
+REBUILDER = """\
+unit="$RUN/unit"
+case "$*" in
+"start --wait rebuild")
+    if ! test -e "$unit"; then
+        touch "$unit"
+        env -i PATH="$PATH" NODE="$NODE" JOURNAL="$JOURNAL" RUN="$RUN" setsid "$0" work &
+    fi
+    while test -e "$unit"; do sleep 0.05; done ;;
+work)
+    note begin
+    while test -e "$unit" && ! test -e "$RUN/may-end" && ! test -e "$RUN/stop"; do sleep 0.05; done
+    test -e "$RUN/stop" || touch "$RUN/rebuilt"
+    note end
+    rm -f "$unit" "$RUN/stop" ;;
+"stop rebuild")
+    if test -e "$unit"; then touch "$RUN/stop"; fi
+    while test -e "$unit"; do sleep 0.05; done ;;
+*) exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def rebuild(make_fleet: MakeFleet) -> Fleet:
+    """Five nodes that have to rebuild, three of which do."""
+    fleet = make_fleet("rebuild", {"interval: 10s": "interval: 1s"})
+    fleet.provide("systemctl", REBUILDER)
+    fleet.provide("rebuild-is-due", '! test -e "$RUN/rebuilt"\n')
+    fleet.start(*FIVE)
+    fleet.wait("begin", 3)
+    until(lambda: fleet.in_line("service/rebuild") == 5, "two wait")
+    return fleet
+
+
+def finish(fleet: Fleet, *names: str) -> None:
+    for name in names:
+        (fleet.run(name) / "may-end").touch()
+
+
+@pytest.mark.long
+def test_at_most_three_rebuild_at_once_and_each_once(rebuild: Fleet) -> None:
+    finish(rebuild, *FIVE)
+    rebuild.wait("end", 5)
+    rebuild.wait_role("ineligible", FIVE)
+    assert sorted(rebuild.nodes_that("begin")) == list(FIVE)
+    assert rebuild.most_at_once("begin", "end") == 3
+
+
+@pytest.mark.long
+def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
+    """It is the same rebuild, in the same slot, and the slot goes on when that has ended."""
+    first, *others = rebuild.nodes_that("begin")
+    node = rebuild.nodes[first]
+    node.kill()
+    node.start()
+    node.wait_line("role", role="holding", reason="adopted")
+    assert rebuild.nodes_that("begin") == [first, *others] and not rebuild.nodes_that("end")
+    finish(rebuild, first)
+    rebuild.wait("begin", 4)
+    assert rebuild.nodes_that("begin").count(first) == 1
+    finish(rebuild, *FIVE)
+    rebuild.wait("end", 5)
+    assert rebuild.most_at_once("begin", "end") == 3
+
+
+@pytest.mark.long
+def test_a_rebuild_is_stopped_before_its_slot_goes_on(rebuild: Fleet) -> None:
+    first = rebuild.nodes_that("begin")[0]
+    assert rebuild.nodes[first].stop() == 0
+    rebuild.wait("begin", 4)
+    assert rebuild.nodes_that("end") == [first]
+    assert rebuild.most_at_once("begin", "end") == 3
+
+
+# --- cron-on-two ------------------------------------------------------------------------------------
+
+
+class Cron:
+    """Runs the crontab's line, as the example's comment has it, on all nodes at once."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        found = re.search(r"^# +\*/5 \* \* \* \*  root  (.+)$", fleet.text, re.MULTILINE)
+        assert found is not None, "the example has no line for the crontab"
+        self._line = found[1]
+        self.most_at_once = 0
+
+    def tick(self) -> list[str]:
+        """The nodes on which the job ran."""
+        before = len(self._fleet.nodes_that("report"))
+        running = [
+            subprocess.Popen(
+                ["/bin/sh", "-c", self._fleet.placed(name, self._line)], env=self._fleet.environ(name)
+            )
+            for name in self._fleet.nodes
+        ]
+        for process in running:
+            process.wait()
+        ran = sorted(self._fleet.nodes_that("report")[before:])
+        self.most_at_once = max(self.most_at_once, len(ran))
+        return ran
+
+
+@pytest.mark.long
+def test_the_job_runs_on_two_of_many_nodes_and_each_has_its_turn(make_fleet: MakeFleet) -> None:
+    """One holder after the other is stopped: the job never runs on three, and soon on two again."""
+    fleet = make_fleet("cron-on-two", {})
+    fleet.provide("report", "note report\n")
+    fleet.start(*FIVE)
+    cron = Cron(fleet)
+
+    def two_run() -> list[str]:
+        return ran if len(ran := cron.tick()) == 2 else []
+
+    stopped: set[str] = set()
+    while len(stopped) < 3:
+        holder = until(two_run, "the job runs on two nodes")[0]
+        assert fleet.nodes[holder].stop() == 0
+        stopped.add(holder)
+        assert holder not in cron.tick()
+    assert sorted(set(until(two_run, "the job runs on two nodes")) | stopped) == list(FIVE)
+    assert cron.most_at_once == 2

@@ -1,0 +1,71 @@
+"""A fleet whose files change from one limit to another, node by node."""
+
+import time
+
+import pytest
+
+from tests.consul.elections.crash import refile
+from tests.consul.semaphores import judges
+from tests.consul.semaphores.scene import SlotScene
+from tests.support.supervisor import Supervisor, until
+
+NODES = "abcdef"
+QUIET_S = 1.0
+
+
+def restart(scene: SlotScene, node: str, limit: int, how: str) -> Supervisor:
+    """With another file: in order, or as an upgrade does, which loses no slot."""
+    supervisor = scene.nodes[node]
+    if how == "stop":
+        assert supervisor.stop() == 0
+    else:
+        supervisor.kill()
+    scene.limit, before = limit, scene.limit
+    refile(supervisor, scene.config({scene.name: scene.item(node)}))
+    scene.limit = before
+    supervisor.start()
+    return supervisor
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["stop", pytest.param("kill", marks=pytest.mark.long)])
+def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene: SlotScene, how: str) -> None:
+    scene.restarts = True
+    for node in NODES:
+        scene.node(node)
+    until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, "three hold, three wait")
+    for node in NODES:
+        said = restart(scene, node, 5, how).wait_line("notice", level="warning")["why"]
+        assert said == "limit is 5 in the file and 3 in Consul: the smaller counts"
+        until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, f"all are back after {node}")
+        assert scene.lock()["Limit"] == 3
+    time.sleep(QUIET_S)
+    judges.assert_at_most(scene.records(), scene.name, 3)
+    scene.limit = 5
+    scene.edit(Limit=5)
+    until(lambda: len(scene.holders()) == 5, "five hold", within_s=10)
+    time.sleep(QUIET_S)
+    assert len(scene.holders()) == 5 and len(scene.line()) == 1
+
+
+@pytest.mark.long
+def test_a_rolling_restart_from_3_to_1_takes_no_slot_and_gives_none(scene: SlotScene) -> None:
+    """Whose file says 1 takes a slot only when nobody has one; whose says 3 goes on as before."""
+    scene.lasting()
+    scene.restarts = True
+    for node in "abcd":
+        scene.node(node)
+    until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 1, "three hold, one waits")
+    (waiter,) = scene.line()
+    first, *others = scene.holders()
+    restart(scene, waiter, 1, "stop")
+    until(lambda: scene.line() == [waiter], f"{waiter} waits again")
+    restart(scene, first, 1, "kill")
+    until(lambda: len(scene.nodes[first].lines("role", role="holding")) == 2, f"{first} still holds")
+    for node in others:
+        assert scene.nodes[node].stop() == 0
+        time.sleep(QUIET_S)
+        assert not scene.calls(waiter)
+    assert scene.nodes[first].stop() == 0
+    scene.wait_holders(waiter)
+    assert scene.lock()["Limit"] == 3

@@ -1,0 +1,315 @@
+"""The record of the slots, ``.lock``, as it may be found or as an operator's hand leaves it."""
+
+import json
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from tests.consul.elections.scene import boottime
+from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY, PRUNE_DELAY_S, ROOM_S, TICK_S, SlotScene
+from tests.support.patience import patient
+from tests.support.supervisor import until
+
+GARBAGE: dict[str, dict[str, Any]] = {
+    "no JSON": {"value": b"garbage"},
+    "no Limit": {"value": b'{"Holders":{}}'},
+    "a Limit of 0": {"value": b'{"Limit":0,"Holders":{}}'},
+    "no names of sessions": {"value": b'{"Limit":3,"Holders":[1]}'},
+    "half a letter": {"value": b'{"Limit":3,"Holders":{"\\ud800":true}}'},
+    "names of other keys": {"value": b'{"Limit":3,"Holders":{"..":true,"a//b":true,".lock":true}}'},
+    "too deep": {"value": b'{"Limit":3,"Holders":{},"Deep":' + b"[" * 40 + b"]" * 40 + b"}"},
+    "flags of another": {"value": b'{"Limit":3,"Holders":{}}', "flags": 42},
+    "flags of a lock": {"value": b"", "flags": 3304740253564472344},
+}
+QUIET_S = 1.5  # so long nothing happens, where nothing may
+
+
+def put(scene: SlotScene, kind: str) -> bytes:
+    found = dict(GARBAGE[kind])
+    value: bytes = found.pop("value")
+    assert scene.put_lock(value, **found)
+    return value
+
+
+def held_as_lock(scene: SlotScene) -> str:
+    """Another session locks the record, as ``consul lock`` without -n does; its content stays."""
+    entry = scene.agent.kv_get(scene.key)
+    session = scene.agent.session_create(TTL="60s", LockDelay="0s", Name=f"{scene.name}-other")
+    value = b"" if entry is None else entry["Value"]
+    assert scene.agent.kv_put(scene.key, value, acquire=session, flags=FLAGS)
+    return session
+
+
+# --- found so --------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [*GARBAGE, "held as a lock"])
+def test_what_is_no_semaphore_s_is_said_and_left_alone(scene: SlotScene, kind: str) -> None:
+    other = held_as_lock(scene) if kind == "held as a lock" else ""
+    value = b"" if other else put(scene, kind)
+    before = scene.agent.kv_get(scene.key)
+    a = scene.node("a")
+    line = a.wait_line("notice")
+    assert line["level"] == "warning" and ".lock is no semaphore's and is left alone" in line["why"]
+    time.sleep(QUIET_S)
+    assert scene.agent.kv_get(scene.key) == before and (before or {})["Value"] == value
+    assert not scene.records(event="acquire") and not scene.contenders()
+    if other:
+        scene.agent.session_destroy(other)
+    scene.agent.kv_delete(scene.key)
+    scene.wait_holders("a", within_s=5)
+    a.wait_line("notice-over")
+
+
+def test_an_empty_one_with_the_flags_of_a_semaphore_is_new(scene: SlotScene) -> None:
+    assert scene.put_lock(b"")
+    scene.holder("a")
+    assert scene.lock() == {"Limit": 3, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
+
+
+def test_fields_in_lower_case_are_read_as_consul_s_own_client_reads_them(scene: SlotScene) -> None:
+    assert scene.put_lock(b'{"limit":1,"holders":{}}')
+    scene.holder("a")
+    b = scene.waiter("b")
+    assert "limit is 3 in the file and 1 in Consul" in b.wait_line("notice")["why"]
+    assert scene.lock() == {"Limit": 1, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
+
+
+# --- becomes so while it is held -------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["no JSON", "flags of another", "held as a lock"])
+def test_what_becomes_no_semaphore_s_is_held_for_the_rest_of_the_room_and_taken_by_nobody(
+    scene: SlotScene, kind: str
+) -> None:
+    """Nobody can tell any more who holds: no contact, and no slot for others."""
+    scene.limit = 1
+    a = scene.holder("a")
+    d = scene.waiter("d")
+    session, spoiled_at = scene.session_of("a"), boottime()
+    other = held_as_lock(scene) if kind == "held as a lock" else ""
+    if not other:
+        put(scene, kind)
+    before = scene.agent.kv_get(scene.key)
+    assert "is left alone" in a.wait_line("notice")["why"]
+    lost = scene.wait(node="a", event="lose", stage="end")
+    assert (lost.session, lost.reason) == (session, "lease-expired")
+    assert spoiled_at + ROOM_S - patient(1.5) < lost.at < spoiled_at + ROOM_S + patient(1)
+    time.sleep(QUIET_S)
+    assert scene.agent.kv_get(scene.key) == before and not scene.calls("d")
+    until(lambda: not scene.sessions_of("a") or session not in scene.sessions_of("a"), "a has left")
+    if other:
+        scene.agent.session_destroy(other)
+    deleted_at = boottime()
+    scene.agent.kv_delete(scene.key)
+    # Whoever stands in line beside a record that is gone cannot tell who held: it waits.
+    assert scene.next_begin("d").at >= deleted_at + PRUNE_DELAY_S - TICK_S
+    assert d.running
+
+
+@pytest.mark.long
+def test_an_emptied_one_is_a_loss_at_once_and_new_to_the_others(scene: SlotScene) -> None:
+    """An operator's hand: the others may act before on_lose has ended."""
+    scene.full()
+    scene.overlap = True
+    emptied_at = boottime()
+    assert scene.put_lock(b"")
+    lost = {node: scene.wait(node=node, event="lose", stage="begin") for node in "abc"}
+    assert {each.reason for each in lost.values()} == {"slot-removed"}
+    assert all(each.at - emptied_at < patient(2) and each.time_left == 0 for each in lost.values())
+    assert scene.next_begin("d").at - emptied_at < patient(5)
+    until(lambda: len(scene.lock()["Holders"]) == 3, "three hold again")
+
+
+@pytest.mark.long
+def test_a_deleted_one_is_a_loss_and_is_made_again_after_the_prune_delay(scene: SlotScene) -> None:
+    scene.full()
+    deleted_at = boottime()
+    scene.agent.kv_delete(scene.key)
+    lost = {node: scene.wait(node=node, event="lose", stage="begin") for node in "abc"}
+    assert {each.reason for each in lost.values()} == {"slot-removed"}
+    assert all(each.time_left is not None and each.time_left > 1 for each in lost.values())
+    until(lambda: len(scene.lock().get("Holders", {})) == 3, "three hold again", within_s=20)
+
+    def begun() -> list[float]:
+        return [r.at for r in scene.records(event="acquire", stage="begin") if r.at > deleted_at]
+
+    assert min(until(begun, "on_acquire of the first")) >= deleted_at + PRUNE_DELAY_S - TICK_S
+    assert scene.lock()["Limit"] == 3
+    scene.next_begin("d")
+    assert scene.calls("d") == ["acquire acquired"], "it stood in line before them"
+
+
+def test_a_short_prune_delay_that_was_left_there_keeps_nobody_from_a_slot(scene: SlotScene) -> None:
+    """By others with shorter hooks, or by our own former file; whoever takes a slot writes its own."""
+    scene.limit = 1
+    assert scene.put_lock(b'{"Limit":1,"Holders":{},"PruneDelay":"1ms"}')
+    scene.holder("a")
+    assert scene.lock()["PruneDelay"] == PRUNE_DELAY
+    scene.edit(PruneDelay="1ms")
+    scene.wait(node="a", event="lose", stage="end")
+    until(lambda: len(scene.records(event="acquire", stage="end")) == 2, "a holds again")
+    assert scene.lock()["PruneDelay"] == PRUNE_DELAY
+
+
+@pytest.mark.long
+def test_all_that_is_deleted_at_once_is_a_loss_that_is_guarded(scene: SlotScene) -> None:
+    scene.limit = 1
+    scene.holder("a")
+    scene.waiter("b")
+    deleted_at = boottime()
+    scene.delete_all()
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert lost.reason == "slot-removed" and lost.at - deleted_at < patient(2)
+    assert lost.time_left is not None and lost.time_left > 1
+    assert scene.next_begin("b").at >= deleted_at + PRUNE_DELAY_S - TICK_S
+
+
+def test_who_holds_alone_loses_at_once_when_all_is_deleted(scene: SlotScene) -> None:
+    scene.holder("a")
+    deleted_at = boottime()
+    scene.delete_all()
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert lost.reason == "slot-removed" and lost.at - deleted_at < patient(2)
+
+
+# --- edited while it is held -----------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_a_put_by_hand_that_leaves_no_flags_costs_nobody_a_slot(scene: SlotScene) -> None:
+    """`consul kv put` knows no flags; the next write brings them back."""
+    scene.full()
+    assert scene.put_lock(json.dumps({**scene.lock(), "Limit": 4}).encode(), flags=0)
+    time.sleep(ROOM_S)
+    assert sorted(scene.holders()) == ["a", "b", "c"]
+    assert not scene.records(event="lose")
+    assert scene.nodes["a"].stop() == 0
+    scene.wait_holders("b", "c", "d")
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Flags"] == FLAGS
+
+
+@pytest.mark.long
+def test_a_holder_by_the_guide_s_own_requests_counts(scene: SlotScene) -> None:
+    """They name no flags: neither on the contender key nor on the record."""
+    scene.limit = 1
+    session = scene.agent.session_create(TTL="60s", LockDelay="0s", Behavior="delete", Name="by-hand")
+    assert scene.agent.kv_put(f"{scene.name}/{session}", b"", acquire=session)
+    assert scene.put_lock(json.dumps({"Limit": 1, "Holders": [session]}).encode(), cas=0, flags=0)
+    a = scene.waiter("a")
+    time.sleep(PRUNE_DELAY_S + QUIET_S)
+    assert scene.holders() == [session] and not a.lines("notice")
+    ended_at = boottime()
+    scene.agent.session_destroy(session)
+    assert scene.next_begin("a").at >= ended_at + PRUNE_DELAY_S - TICK_S
+
+
+@pytest.mark.long
+def test_a_holder_that_an_operator_removes_loses_at_once_and_alone(scene: SlotScene) -> None:
+    scene.full()
+    scene.overlap = True  # the next may act before on_lose has ended
+    session = scene.session_of("b")
+    holders = {each: True for each in scene.lock()["Holders"] if each != session}
+    scene.edit(Holders=holders)
+    lost = scene.wait(node="b", event="lose", stage="begin")
+    assert (lost.session, lost.reason, lost.time_left) == (session, "slot-removed", 0)
+    scene.wait_holders("a", "c", "d")
+    until(lambda: scene.line() == ["b"], "b stands in line again")
+    assert scene.calls("a") == scene.calls("c") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_a_lower_limit_evicts_nobody_and_holds_from_the_next_slot_on(scene: SlotScene) -> None:
+    a, b, _, d = scene.full()
+    scene.edit(Limit=2)
+    assert "limit is 3 in the file and 2 in Consul: the smaller counts" in d.wait_line("notice")["why"]
+    a.wait_line("notice")
+    assert a.stop() == 0
+    time.sleep(QUIET_S)
+    scene.wait_holders("b", "c")
+    assert b.stop() == 0
+    scene.wait_holders("c", "d")
+    assert scene.lock()["Limit"] == 2
+    assert scene.calls("c") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_a_higher_limit_than_the_file_s_is_not_used_and_not_changed(scene: SlotScene) -> None:
+    a, *_, d = scene.full()
+    scene.edit(Limit=5)
+    assert "limit is 3 in the file and 5 in Consul: the smaller counts" in d.wait_line("notice")["why"]
+    time.sleep(QUIET_S)
+    assert not scene.calls("d")
+    assert a.stop() == 0
+    scene.wait_holders("b", "c", "d")
+    assert scene.lock()["Limit"] == 5
+    scene.edit(Limit=3)
+    d.wait_line("notice-over")
+
+
+def test_a_limit_that_is_raised_to_the_file_s_is_used_at_once(scene: SlotScene) -> None:
+    assert scene.put_lock(b'{"Limit":1,"Holders":{}}')
+    scene.holder("a")
+    scene.waiter("b")
+    scene.waiter("c")
+    scene.edit(Limit=3)
+    scene.wait_holders("a", "b", "c", within_s=5)
+
+
+@pytest.mark.long
+def test_what_others_have_written_survives_our_writes(scene: SlotScene) -> None:
+    a, *_ = scene.full()
+    ticket = {"by": "ops", "why": ["rebuild", 7, None, 1.5]}
+    scene.edit(Ticket=ticket, note="kept")
+    assert a.stop() == 0
+    scene.wait_holders("b", "c", "d")
+    lock = scene.lock()
+    assert (lock["Ticket"], lock["note"], lock["Limit"]) == (ticket, "kept", 3)
+    scene.stop()
+    lock = scene.lock()
+    assert (lock["Ticket"], lock["note"], lock["Holders"]) == (ticket, "kept", {})
+
+
+@pytest.mark.long
+def test_a_list_of_holders_is_read_and_becomes_a_map(scene: SlotScene) -> None:
+    a, *_ = scene.full()
+    scene.edit(Holders=list(scene.lock()["Holders"]))
+    assert isinstance(scene.lock()["Holders"], list)
+    edited_at = boottime()
+    until(lambda: boottime() > edited_at + ROOM_S + 1, "the room of before the edit is over")
+    assert all(scene.calls(node) == ["acquire acquired"] for node in "abc") and not scene.calls("d")
+    assert a.stop() == 0
+    scene.wait_holders("b", "c", "d")
+    holders = scene.lock()["Holders"]
+    assert isinstance(holders, dict) and set(holders.values()) == {True}
+
+
+@pytest.mark.long
+def test_the_longest_prune_delay_counts(scene: SlotScene) -> None:
+    """That of the record here: the file says 4 s."""
+    *_, c, _ = scene.full()
+    scene.overlap = True  # c is frozen and does not run its on_lose in time
+    scene.edit(PruneDelay="7s")
+    c.signal(signal.SIGSTOP)
+    destroyed_at = boottime()
+    scene.agent.session_destroy(scene.session_of("c"))
+    assert destroyed_at + 7 - TICK_S <= scene.next_begin("d").at < destroyed_at + 7 + patient(5)
+    c.signal(signal.SIGCONT)
+    scene.wait(node="c", event="lose", stage="end")
+
+
+@pytest.mark.long
+def test_a_stranger_s_holder_that_is_not_there_is_pruned_and_no_more(scene: SlotScene) -> None:
+    """A name that is nobody's session takes a slot until the prune delay has passed."""
+    nobody = "00000000-0000-0000-0000-000000000000"
+    assert scene.put_lock(json.dumps({"Limit": 1, "Holders": {nobody: True}}).encode())
+    scene.node("a")
+    until(lambda: scene.contenders(), "it stands in line, and has asked who has vanished")
+    in_line_at = boottime()
+    assert scene.next_begin("a").at >= in_line_at + PRUNE_DELAY_S - 1
+    assert list(scene.lock()["Holders"]) == [scene.session_of("a")]

@@ -1,0 +1,232 @@
+"""Several nodes and three slots: who has one, what the hooks are told, and who is next."""
+
+import json
+import signal
+
+import pytest
+
+from tests.consul.elections.scene import LASTING_OVER_S, boottime
+from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, TICK_S, SlotScene
+from tests.support.patience import patient
+from tests.support.supervisor import until
+
+SLACK_S = 10.0  # generous: it only shows that nothing hung
+
+
+@pytest.mark.long
+def test_three_of_five_hold_and_a_freed_slot_goes_to_the_first_in_line(scene: SlotScene) -> None:
+    nodes = {node: scene.node(node) for node in "abcde"}
+    until(lambda: len(scene.line()) == 2 and len(scene.holders()) == 3, "three hold, two wait")
+    first, second = scene.line()
+    holders = scene.holders()
+    scene.wait_holders(*holders)
+    assert nodes[holders[0]].stop() == 0
+    scene.wait_holders(*holders[1:], first)
+    assert nodes[holders[1]].stop() == 0
+    scene.wait_holders(holders[2], first, second)
+    assert not scene.line()
+    left = scene.wait(node=holders[0], event="lose", stage="end")
+    assert left.at <= scene.next_begin(first).at + TICK_S
+
+
+@pytest.mark.long
+def test_all_leave_at_once_and_nothing_is_left_but_an_empty_record(scene: SlotScene) -> None:
+    """By check-and-set, contender key, session: four that stop together meet each other's writes."""
+    scene.full()
+    scene.waiter("e")
+    scene.stop()
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Flags"] == FLAGS
+    assert json.loads(entry["Value"]) == {"Limit": 3, "Holders": {}, "PruneDelay": "4s"}
+    assert not scene.contenders() and not scene.sessions()
+    assert {tuple(scene.calls(node)) for node in "abc"} == {("acquire acquired", "lose shutdown")}
+
+
+def test_what_the_hooks_are_told(scene: SlotScene) -> None:
+    scene.holder("a")
+    taken = scene.agent.kv_get(scene.key)
+    b = scene.holder("b")
+    a_told = scene.wait(node="a", event="acquire", stage="begin")
+    assert taken is not None and a_told.token == taken["ModifyIndex"]
+    assert (a_told.kind, a_told.key, a_told.name) == ("semaphore", f"{scene.name}/.lock", scene.name)
+    assert (a_told.session, a_told.leader, a_told.time_left) == (scene.session_of("a"), "", None)
+    body = {"Value": "b", "PruneDelay": "4s"}
+    began = scene.wait(node="b", event="acquire", stage="begin")
+    assert {"session": scene.session_of("b"), "value": body} in json.loads(began.holders)
+    assert len(json.loads(began.holders)) == 2
+    session = scene.session_of("b")
+    assert b.stop() == 0
+    lost = scene.wait(node="b", event="lose", stage="end")
+    assert (lost.session, lost.token, lost.kind) == (session, began.token, "semaphore")
+    assert lost.time_left is not None and lost.time_left > 0
+
+
+@pytest.mark.long
+def test_on_change_is_told_who_holds_on_every_node(scene: SlotScene) -> None:
+    scene.holder("a")
+    b = scene.holder("b")
+    scene.holder("c")
+    d = scene.waiter("d")
+    until(lambda: scene.told_holders("d") == [("initial", ["a", "b", "c"])], "d knows who holds")
+    assert b.stop() == 0
+    for node in "acd":
+        until(lambda node=node: scene.told_holders(node)[-1][1] == ["a", "c", "d"], f"{node} knows")  # type: ignore[misc]
+    assert {reason for node in "acd" for reason, _ in scene.told_holders(node)[1:]} == {"leader-changed"}
+    assert d.running
+
+
+def test_who_only_watches_takes_no_slot_and_stands_in_nobody_s_way(scene: SlotScene) -> None:
+    scene.holder("a")
+    observer = {"prefix": scene.name, "limit": 3, "contend": False, "on_change": [scene.hook("o", "change")]}
+    scene.node("o", items={scene.name: observer})
+    until(lambda: scene.told_holders("o") == [("initial", ["a"])], "it knows who holds")
+    assert not scene.sessions_of("o") and not scene.line()
+
+
+# --- who vanishes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("behavior", ["delete", "release"])
+def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
+    scene: SlotScene, behavior: str
+) -> None:
+    scene.leaves = behavior == "release"
+    scene.full(session={"behavior": behavior})
+    key, session = scene.contender_key("b"), scene.session_of("b")
+    scene.kill("b")
+    asked_at = [boottime()]
+
+    def vanished() -> bool:
+        asked_at.append(boottime())
+        entry = scene.agent.kv_get(key)
+        return entry is None or not entry["Session"]
+
+    until(vanished, "Consul has ended the session")
+    there_at, gone_at = asked_at[-2], boottime()  # it went between the last two looks
+    assert session in scene.lock()["Holders"]
+    began = scene.next_begin("d")
+    assert there_at + PRUNE_DELAY_S - TICK_S <= began.at < gone_at + PRUNE_DELAY_S + patient(SLACK_S)
+    assert sorted(scene.holders()) == ["a", "c", "d"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lost", ["session", "contender key"])
+def test_who_loses_by_an_operator_s_hand_still_leaves_in_order(scene: SlotScene, lost: str) -> None:
+    """The slot stays taken until its on_lose has ended, and is then given back at once."""
+    slow = [scene.hook("b", "lose", "sleep 0.4")]
+    scene.holder("a")
+    scene.holder("b", on_lose=slow)
+    scene.holder("c")
+    scene.waiter("d")
+    session, lost_at = scene.session_of("b"), boottime()
+    if lost == "session":
+        scene.agent.session_destroy(session)
+    else:
+        scene.agent.kv_delete(scene.contender_key("b"))
+    began = scene.wait(node="b", event="lose", stage="begin")
+    assert began.session == session and began.at - lost_at < patient(1)
+    reasons = {"session": ("session-invalidated", "key-deleted"), "contender key": ("key-deleted",)}
+    assert began.reason in reasons[lost]
+    assert began.time_left is not None and PRUNE_DELAY_S - 1.5 < began.time_left <= PRUNE_DELAY_S
+    ended = scene.wait(node="b", event="lose", stage="end")
+    taken = scene.next_begin("d")
+    assert ended.at <= taken.at + TICK_S and taken.at - ended.at < patient(2)
+    until(lambda: scene.line() == ["b"], "b stands in line again")
+    assert scene.calls("b") == ["acquire acquired", f"lose {began.reason}"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lost", ["session", "contender key"])
+def test_who_is_frozen_while_that_happens_keeps_its_slot_for_the_prune_delay(
+    scene: SlotScene, lost: str
+) -> None:
+    *_, c, d = scene.full()
+    scene.overlap = True  # c does not run its on_lose in time: nothing can make it
+    key, session = scene.contender_key("c"), scene.session_of("c")
+    c.signal(signal.SIGSTOP)
+    lost_at = boottime()
+    if lost == "session":
+        scene.agent.session_destroy(session)
+    else:
+        scene.agent.kv_delete(key)
+    began = scene.next_begin("d")
+    assert lost_at + PRUNE_DELAY_S - TICK_S <= began.at < lost_at + PRUNE_DELAY_S + patient(SLACK_S)
+    c.signal(signal.SIGCONT)
+    scene.wait(node="c", event="lose", stage="end")
+    assert d.running
+
+
+def test_a_holder_that_leaves_after_its_session_was_destroyed_keeps_nobody_waiting_for_ever(
+    scene: SlotScene,
+) -> None:
+    """It may not write for a session that is gone; the others prune it."""
+    a = scene.holder("a")
+    scene.agent.session_destroy(scene.session_of("a"))
+    scene.wait(node="a", event="lose", stage="end")
+    until(lambda: scene.calls("a").count("acquire acquired") == 2, "it has a slot again", within_s=10)
+    assert a.running and len(scene.lock()["Holders"]) <= 2
+
+
+# --- crash and restart -----------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: SlotScene) -> None:
+    scene.lasting()
+    scene.restarts = True
+    _, b, _, _ = scene.full()
+    session, lock = scene.session_of("b"), scene.lock()
+    b.kill()
+    b.start()
+    until(lambda: len(b.lines("role", role="holding")) == 2, "it holds again")
+    began_at = boottime()
+    until(lambda: boottime() > began_at + LASTING_OVER_S, "the lease of before the crash is over")
+    assert scene.session_of("b") == session and scene.lock() == lock
+    assert scene.calls("b") == ["acquire acquired"] and scene.calls("d") == []
+    assert b.stop() == 0
+    assert scene.calls("b") == ["acquire acquired", "lose shutdown"]
+    scene.wait_holders("a", "c", "d")
+
+
+@pytest.mark.long
+def test_a_crash_in_on_lose_runs_it_again_and_only_then_leaves(scene: SlotScene) -> None:
+    scene.restarts = True
+    flag = scene.folder / "slow"
+    scene.folder.mkdir(parents=True, exist_ok=True)
+    flag.touch()
+    scene.limit = 1
+    a = scene.holder("a", on_lose=[scene.hook("a", "lose", f"test -e {flag} && sleep 300; :")])
+    scene.waiter("b")
+    a.signal(signal.SIGTERM)
+    scene.wait(node="a", event="lose", stage="begin")
+    a.kill()
+    flag.unlink()
+    a.start()
+    began = scene.next_begin("b")
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown", "lose shutdown"]
+    assert scene.wait(node="a", event="lose", stage="end").at <= began.at
+
+
+@pytest.mark.long
+def test_a_waiter_that_crashed_gives_its_place_back_and_stands_at_the_end(scene: SlotScene) -> None:
+    scene.restarts = True
+    *_, d = scene.full()
+    scene.waiter("e")
+    old = scene.session_of("d")
+    d.kill()
+    d.start()
+    until(lambda: scene.line() == ["e", "d"] and old not in scene.sessions_of("d"), "d is behind e")
+    assert scene.calls("d") == []
+
+
+@pytest.mark.long
+def test_a_slot_that_was_given_away_means_on_lose_at_the_restart(scene: SlotScene) -> None:
+    scene.restarts = scene.overlap = True  # nobody tells the application of a supervisor that is dead
+    _, b, _, _ = scene.full()
+    b.kill()
+    scene.next_begin("d")
+    b.start()
+    scene.wait(node="b", event="lose", stage="end")
+    assert scene.calls("b") == ["acquire acquired", "lose crashed"]
+    until(lambda: scene.line() == ["b"], "b waits")

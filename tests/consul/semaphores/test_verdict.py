@@ -1,0 +1,129 @@
+"""The judge of the rounds is judged: what is wrong it says, and what is right it lets pass."""
+
+import pytest
+
+from tests.consul.elections.records import Record
+from tests.consul.semaphores.verdict import Terms, Verdict, judged
+
+TERMS = Terms("n", limit=2, room_s=3.0, idle_s_max=10.0, passed_max=2)
+
+
+def hook(event: str, stage: str, at: float, who: str, token: int = 0, reason: str = "acquired") -> Record:
+    """``who``: node and session at once; ``a2`` is the second tenure of node a."""
+    code = 0 if stage == "end" else None
+    return Record(stage, code, at, who[0], event, "n", event, reason, who, token)
+
+
+def begin(at: float, who: str, token: int, reason: str = "acquired") -> Record:
+    return hook("acquire", "begin", at, who, token, reason)
+
+
+def over(at: float, who: str) -> Record:
+    return hook("lose", "end", at, who)
+
+
+def told(stage: str, at: float, node: str = "", *, token: int = 0, limit: int = 0) -> Record:
+    return Record(stage, None, at, node, "", token=token, attempt=limit)
+
+
+def verdict(*lines: Record, at: float | None = None) -> Verdict:
+    return judged(lines, TERMS, lines[-1].at if at is None else at)
+
+
+TWO = (begin(1, "a", 10), begin(2, "b", 11))
+
+
+def test_as_many_as_may_are_right() -> None:
+    seen = verdict(*TWO, over(3, "a"), begin(3.1, "c", 12))
+    assert not seen.broken and seen.most_at_once == 2 and seen.begun == {"a": 1, "b": 1, "c": 1}
+
+
+def test_one_more_than_may_is_wrong() -> None:
+    seen = verdict(*TWO, begin(3, "c", 12), over(4, "a"))
+    assert seen.broken == ["3.00 3 act and 2 may: a since 10, b since 11, c since 12"]
+
+
+def test_nor_may_one_begin_late_whose_slot_another_has() -> None:
+    assert verdict(begin(1, "a", 10), begin(2, "c", 12), begin(3, "b", 11)).broken
+
+
+@pytest.mark.parametrize(("at", "wrong"), [(4.9, True), (5.1, False)])
+def test_a_killed_one_counts_to_the_end_of_its_room(at: float, wrong: bool) -> None:
+    seen = verdict(*TWO, told("killed", 2.0, "a"), begin(at, "c", 12))
+    assert bool(seen.broken) is wrong
+
+
+def test_a_killed_one_that_is_back_in_time_counts_until_its_on_lose_has_ended() -> None:
+    back = (*TWO, told("killed", 2.0, "a"), told("started", 4.0, "a"))
+    assert verdict(*back, begin(9, "c", 12)).broken
+    assert not verdict(*back, over(8, "a"), begin(9, "c", 12)).broken
+
+
+def test_one_that_is_back_too_late_counts_only_if_it_says_that_it_was_adopted() -> None:
+    late = (*TWO, told("killed", 2.0, "a"), told("started", 6.0, "a"))
+    assert not verdict(*late, begin(9, "c", 12)).broken
+    assert verdict(*late, begin(7, "a", 10, "adopted"), begin(9, "c", 12)).broken
+
+
+def test_a_lower_limit_holds_for_slots_taken_after_it_and_evicts_nobody() -> None:
+    lower = told("limit", 3, token=20, limit=1)
+    assert not verdict(*TWO, lower, over(4, "a"), at=5).broken
+    assert verdict(*TWO, lower, over(4, "a"), begin(5, "c", 21)).broken
+    assert not verdict(*TWO, lower, over(4, "a"), begin(5, "c", 19)).broken, "taken before that"
+
+
+def test_a_higher_limit_counts_from_its_index_on_wherever_its_line_is_but_not_beyond_the_files() -> None:
+    lines = (told("limit", 0, token=5, limit=1), begin(1, "a", 10), begin(2, "b", 15))
+    assert verdict(*lines).broken
+    assert not verdict(*lines, told("limit", 2.1, token=14, limit=5)).broken
+    assert verdict(told("limit", 0, token=5, limit=5), *TWO, begin(3, "c", 12)).broken
+
+
+def test_a_record_that_was_deleted_begins_with_the_limit_of_the_files() -> None:
+    lines = (told("limit", 0, token=5, limit=1), told("lock-deleted", 0.5, token=6), *TWO)
+    assert not verdict(*lines).broken
+
+
+def test_a_slot_that_is_idle_too_long_is_wrong_each_for_itself() -> None:
+    freed = (*TWO, over(3, "a"), over(8, "b"))
+    assert not verdict(*freed, begin(12, "c", 12), begin(17, "d", 13)).broken
+    seen = verdict(*freed, begin(13.5, "c", 12), begin(17, "d", 13))
+    assert seen.broken == ["13.50 a slot was idle for 10.50 s"] and seen.idle_s == 10.5
+    assert verdict(*freed, at=20).broken, "and to the very end"
+
+
+def test_a_slot_is_idle_from_the_kill_of_its_holder_on_and_used_when_that_is_adopted() -> None:
+    killed = (*TWO, told("killed", 3, "a"), told("started", 4, "a"))
+    assert verdict(*killed, at=14).broken
+    assert not verdict(*killed, begin(4.5, "a", 10, "adopted"), at=30).broken
+
+
+def test_what_waits_for_a_deleted_record_waits_anew() -> None:
+    freed = (*TWO, over(3, "a"), told("lock-deleted", 9, token=30))
+    assert not verdict(*freed, begin(18, "c", 40)).broken
+
+
+def test_a_slot_that_a_lower_limit_takes_away_is_not_idle() -> None:
+    assert not verdict(*TWO, over(3, "a"), told("limit", 4, token=30, limit=1), at=60).broken
+
+
+def passing(*, disturbed: bool = False, stopping: bool = False) -> Verdict:
+    lines = [told("started", 0, "w"), *TWO]
+    for number in range(3, 6):
+        lines += [over(number, "ab"[number % 2] + ("" if number < 5 else "2"))]
+        lines += [begin(number + 0.1, f"{'ab'[number % 2]}{number - 1}", 20 + number)]
+        if disturbed and number == 4:
+            lines += [told("disturbed", 4.5, "w")]
+        if stopping and number == 4:
+            lines += [told("stopping", 4.5, "w")]
+    return verdict(*lines)
+
+
+def test_who_is_passed_too_often_starves() -> None:
+    seen = passing()
+    assert seen.passed == 5 and seen.broken == ["5.10 w let 5 pass in 5.1 s"]
+
+
+def test_who_was_disturbed_stands_at_the_end_of_the_line() -> None:
+    assert not passing(disturbed=True).broken
+    assert not passing(stopping=True).broken

@@ -1,0 +1,247 @@
+"""Every exit code of every command, of the real program beside a real Consul and a real daemon.
+
+``CASES`` is the table: what is typed, in a world where nothing else happens. What takes longer than a
+command or needs more than this world is named in ``ELSEWHERE``.
+"""
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from supervisor.cli.arguments import parser
+from supervisor.cli.commands import COMMANDS, codes_of
+from supervisor.cli.exit_codes import OF_ALL
+from supervisor.cli.terminal import EXIT_CODES
+from supervisor.errors import CommandError
+from tests.support.consul import Agent, free_ports
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
+
+DAEMON_COMMANDS = ("status", "holds", "recover", "pause", "resume", "step-down")
+
+# command, exit code, arguments; {…} are the fields of World
+CASES = [
+    ("run", 1, "{daemon}"),  # its state_dir is in use
+    ("run", 78, "{bad}"),
+    ("check", 0, "{good}"),
+    ("check", 0, "{good} --connect"),
+    ("check", 0, "{good} --json"),
+    ("check", 69, "{unreachable} --connect"),
+    ("check", 69, "{unreachable} --connect --json"),
+    ("check", 78, "{bad}"),
+    ("check", 78, "{bad} --json"),
+    ("check", 78, "{denied} --connect"),
+    ("leader", 0, "held --config {daemon}"),
+    ("leader", 1, "free --config {good}"),
+    ("leader", 2, "none --config {good}"),
+    ("leader", 69, "free --config {unreachable}"),
+    ("leader", 78, "free --config {bad}"),
+    ("verify", 0, "--key {unique}/rival --session {session}"),
+    ("verify", 1, "--key {unique}/none --session {session}"),
+    ("verify", 69, "--key {unique}/rival --session {session}"),
+    ("verify", 78, "--key {unique}/rival --session {session}"),
+    ("limit", 0, "slots 3 --config {daemon}"),
+    ("limit", 1, "unmade 3 --config {good}"),
+    ("limit", 2, "none 3 --config {good}"),
+    ("limit", 69, "unmade 3 --config {unreachable}"),
+    ("limit", 78, "unmade 3 --config {bad}"),
+    ("status", 0, "--config {daemon}"),
+    ("status", 0, "held --json --config {daemon}"),
+    ("holds", 0, "held --config {daemon}"),
+    ("holds", 1, "seen --config {daemon}"),
+    ("recover", 0, "broken --config {daemon}"),
+    ("recover", 1, "held --config {daemon}"),
+    ("pause", 0, "held --config {daemon}"),
+    ("pause", 1, "seen --config {daemon}"),
+    ("resume", 0, "held --config {daemon}"),
+    ("resume", 1, "seen --config {daemon}"),
+    ("step-down", 1, "seen --config {daemon}"),
+    ("reload", 0, "--config {daemon}"),
+    ("reload", 69, "--socket {folder}/none"),
+    ("reload", 78, "--config {bad}"),
+    ("schema", 0, ""),
+    ("dev-agent", 1, "--port {taken}"),
+    *((name, 2, "none --config {daemon}") for name in DAEMON_COMMANDS),
+    *((name, 69, "held --socket {folder}/none") for name in DAEMON_COMMANDS),
+    *((name, 78, "held --config {bad}") for name in DAEMON_COMMANDS),
+    *((name, 2, "--no-such-option") for name in COMMANDS),
+]
+ENVIRONMENTS = {
+    ("verify", 69): {"CONSUL_HTTP_ADDR": "{nobody}"},
+    ("verify", 78): {"CONSUL_HTTP_ADDR": "ftp://x"},
+}
+ELSEWHERE = {
+    ("run", 0): "tests/consul/elections/test_stop.py",
+    ("step-down", 0): "tests/consul/elections/test_reload.py",
+    ("demo", 0): "tests/processes/test_demo.py",
+    ("demo", 1): "tests/processes/test_demo.py",
+    ("dev-agent", 0): "tests/consul/devagent/test_programs.py",
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """Files by what is right or wrong with them, a daemon's file, Consul and who holds in it."""
+
+    folder: Path
+    daemon: Path
+    good: Path
+    bad: Path
+    denied: Path
+    unreachable: Path
+    unique: str
+    session: str
+    url: str
+    nobody: str
+    taken: int
+
+    def fill(self, text: str) -> str:
+        return text.format(**vars(self))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A daemon that holds ``held`` and ``slots``, observes ``seen``, and is stuck with ``broken``."""
+    folder = Path(tempfile.mkdtemp(prefix="codes-"))
+    guard = {"acl": {"enabled": True, "default_policy": "deny"}}
+    with (
+        Agent(tmp_path_factory.mktemp("open") / "consul") as agent,
+        Agent(tmp_path_factory.mktemp("guarded") / "consul", config=guard) as guarded,
+    ):
+        supervisor = Supervisor(folder, config_of(folder, agent))
+        try:
+            supervisor.start()
+            for name in ("held", "slots", "broken"):
+                supervisor.wait_line("role", item=name, role="holding")
+            agent.session_destroy(agent.kv_get("codes/broken")["Session"])  # type: ignore[index]
+            supervisor.wait_line("role", item="broken", role="stuck")
+            yield world_of(folder, supervisor, agent, guarded)
+            assert supervisor.running
+        finally:
+            supervisor.close()
+            shutil.rmtree(folder)
+
+
+def config_of(folder: Path, agent: Agent) -> dict[str, object]:
+    keys = {name: {"key": f"codes/{name}"} for name in ("held", "seen", "broken")}
+    return {
+        "consul": {"address": agent.url},
+        "control_socket": str(folder / "c.sock"),
+        "elections": {
+            "held": keys["held"],
+            "seen": {**keys["seen"], "contend": False},
+            "broken": {
+                **keys["broken"],
+                "on_acquire": [{"exec": ["true"]}],
+                "on_lose": [{"exec": ["false"]}],
+            },
+        },
+        "semaphores": {"slots": {"limit": 2}},
+    }
+
+
+def world_of(folder: Path, supervisor: Supervisor, agent: Agent, guarded: Agent) -> World:
+    (port,) = free_ports(1)
+    nobody = f"http://127.0.0.1:{port}"
+    session = agent.session_create(TTL="600s")
+    assert agent.acquire("codes/rival", session, b"x")
+    items = "elections: {free: {key: codes/free}}\nsemaphores: {unmade: {limit: 2}}\n"
+    texts = {
+        "good": f"consul: {{address: '{agent.url}'}}\n{items}",
+        "denied": f"consul: {{address: '{guarded.url}'}}\n{items}",
+        "unreachable": f"consul: {{address: '{nobody}'}}\n{items}",
+        "bad": "control_socket: 7\nelections: {free: {keey: 1}}\n",
+    }
+    files = {name: folder / f"{name}.yaml" for name in texts}
+    for name, text in texts.items():
+        files[name].write_text(text)
+    places = {"folder": folder, "daemon": supervisor.config_path, **files}
+    return World(**places, unique="codes", session=session, url=agent.url, nobody=nobody, taken=agent.port)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "code", "arguments"),
+    CASES,
+    ids=[f"{name}-{code}-{at}" for at, (name, code, _) in enumerate(CASES)],
+)
+def test_a_command_ends_with_the_code_that_is_told(
+    world: World, name: str, code: int, arguments: str
+) -> None:
+    environ = {"CONSUL_HTTP_ADDR": world.url} if name == "verify" else {}
+    environ |= {key: world.fill(value) for key, value in ENVIRONMENTS.get((name, code), {}).items()}
+    if name == "run":  # the state_dir that the running one has
+        environ |= {"STATE_DIRECTORY": f"{world.folder}/state", "RUNTIME_DIRECTORY": str(world.folder)}
+    done = command(name, *world.fill(arguments).split(), environ=environ)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    assert bool(done.stderr) is (code not in (0,) and not is_silent(name, code, arguments)), done.stderr
+
+
+def is_silent(name: str, code: int, arguments: str) -> bool:
+    """``holds`` says no by its code alone; what ``check`` finds is its result, and so is its JSON."""
+    return (
+        (name, code) == ("holds", 1)
+        or name == "check"
+        and ("--json" in arguments or "--connect" in arguments)
+    )
+
+
+def test_a_bug_is_70_with_its_trace() -> None:
+    """Broken on purpose: the one place that is reached by whatever nobody has thought of."""
+    code = (
+        "import sys; from supervisor import cli; sys.argv[1:] = ['schema'];"
+        "cli._function = lambda command: 1 / 0; sys.exit(cli.main())"
+    )
+    done = subprocess.run(
+        [COMMAND[0], "-c", code], capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S
+    )
+    assert done.returncode == 70 and done.stdout == ""
+    assert "ZeroDivisionError" in done.stderr and done.stderr.splitlines()[-1].endswith(
+        "report the lines above"
+    )
+
+
+def test_each_kind_of_error_has_its_exit_code() -> None:
+    assert set(CommandError.__subclasses__()) == set(EXIT_CODES)
+
+
+def test_ctrl_c_is_130_and_no_trace() -> None:
+    """While Consul does not answer."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environ = {**ENVIRON, "CONSUL_HTTP_ADDR": f"127.0.0.1:{silent.getsockname()[1]}"}
+        argv = ["env", "--default-signal=INT", *COMMAND, "leader", "--key", "a"]
+        with subprocess.Popen(argv, stderr=subprocess.PIPE, cwd=ROOT, env=environ) as process:
+            silent.settimeout(PATIENCE_S)
+            with silent.accept()[0] as asked:
+                assert asked.recv(1 << 16).startswith(b"GET /v1/kv/a?")
+                process.send_signal(signal.SIGINT)
+                _, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, said) == (130, b"")
+
+
+# --- the table is complete -----------------------------------------------------------------------
+
+
+def test_every_code_that_a_command_tells_has_its_case() -> None:
+    told = {(name, code) for name, command in COMMANDS.items() for code in command.codes}
+    tested = {(name, code) for name, code, _ in CASES}
+    everywhere = {(name, code) for name in COMMANDS for code in OF_ALL}
+    assert told - tested == set(ELSEWHERE)
+    assert tested - everywhere <= told
+    for path in ELSEWHERE.values():
+        assert (ROOT / path).exists()
+
+
+def test_every_command_tells_its_codes() -> None:
+    names = re.findall(r"^    ([a-z-]+)(?:  |$)", parser().format_help(), re.MULTILINE)
+    assert sorted(names) == sorted(COMMANDS)
+    for name in names:
+        assert list(codes_of(name)) == sorted(codes_of(name))

@@ -1,0 +1,302 @@
+"""A real supervisor on a real Consul, asked over TCP and on its control socket."""
+
+import http.client
+import json
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+import supervisor
+from tests.consul.elections.scene import ROOM_S, Scene
+from tests.consul.semaphores.scene import SlotScene
+from tests.consul.web.reader import Reader, Told, told
+from tests.support.supervisor import PATIENCE_S, Supervisor, until
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def test_one_holds_the_other_does_not_and_both_say_so_at_once(scene: Scene) -> None:
+    """By GET, HEAD and OPTIONS, over TCP and on the control socket; the body is one line that says why."""
+    a, b = Reader(scene.leader("a")), Reader(scene.waiter("b"))
+    for ask in (a.ask, a.ask_socket):
+        found = ask(f"/leader/{scene.name}")
+        assert (found.status, found.body) == (200, f"{scene.name}: holding\n")
+        assert found.headers["cache-control"] == "no-store"
+    assert b.ask(f"/leader/{scene.name}").body == f"{scene.name}: waiting\n"
+    for path in ("leader", "holder"):
+        for method in ("GET", "HEAD", "OPTIONS"):
+            assert a.ask(f"/{path}/{scene.name}", method).status == 200
+            assert b.ask(f"/{path}/{scene.name}", method).status == 503
+            assert b.ask(f"/{path}/{scene.name}?check=1", method).status == 503
+            assert a.ask(f"/{path}/none", method).status == 404
+    assert a.ask(f"/leader/{scene.name}", "HEAD").body == ""
+
+
+@pytest.mark.long
+def test_who_is_acquiring_or_losing_does_not_hold(scene: Scene, tmp_path: Path) -> None:
+    body = f"until [ -e {tmp_path}/on ]; do sleep 0.02; done"
+    lose = [scene.hook("a", "lose", body, timeout="9s")]
+    acquire = [scene.hook("a", "acquire", body)]
+    node = scene.node("a", on_acquire=acquire, on_lose=lose, session={"lock_delay": "30s"})
+    reader = Reader(node)
+    node.wait_line("role", role="acquiring")
+    found = reader.ask(f"/leader/{scene.name}")
+    assert (found.status, found.body) == (503, f"{scene.name}: acquiring, on_acquire has not finished\n")
+    item = reader.item(scene.name)
+    assert (item["role"], item["holds"]) == ("acquiring", False)
+    (acquired,) = [each for each in item["transitions"] if each["event"] == "acquire"]
+    assert acquired["duration_s"] is None and acquired["hooks"][0]["result"] == "running"
+    (tmp_path / "on").touch()
+    node.wait_line("role", role="holding")
+    assert reader.ask(f"/leader/{scene.name}").status == 200
+    (tmp_path / "on").unlink()
+    scene.agent.session_destroy(scene.session_of("a"))
+    node.wait_line("hook-started", event_kind="lose")
+    found = reader.ask(f"/leader/{scene.name}")
+    assert (found.status, found.body) == (503, f"{scene.name}: losing\n")
+    (tmp_path / "on").touch()
+
+
+def test_what_a_leaders_status_says(scene: Scene) -> None:
+    node = scene.leader("a", on_acquire=[scene.hook("a", "acquire"), scene.hook("a", "acquire-2")])
+    status, item = Reader(node).status(), Reader(node).item(scene.name)
+    daemon, consul = status["daemon"], status["consul"]
+    assert (status["version"], status["healthy"], status["troubles"]) == (1, True, [])
+    assert daemon["version"] == supervisor.__version__ and daemon["pid"] == node.pid
+    assert (daemon["node"], daemon["config"]) == (socket.gethostname(), str(node.config_path))
+    assert TIME.fullmatch(daemon["started"]) and daemon["started"] <= item["since"] <= daemon["now"]
+    assert consul["address"] == scene.agent.url and consul["token_refused"] is False
+    assert 0 <= consul["answered_s_ago"] < 60
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and item["session"] == entry["Session"] == scene.session_of("a")
+    assert item["lock_index"] == entry["LockIndex"] and item["fencing_token"] == entry["ModifyIndex"]
+    assert (item["kind"], item["key"], item["leader"]) == ("election", scene.key, "a")
+    assert (item["role"], item["reason"], item["holds"], item["paused"]) == (
+        "holding", "acquired", True, False,
+    )  # fmt: skip
+    assert item["lease_room_s"] == pytest.approx(ROOM_S) and 0 < item["lease_left_s"] <= ROOM_S
+    assert (item["limit"], item["effective_limit"], item["holders"]) == (None, None, None)
+    assert item["last_error"] is None and item["warnings"] == []
+    (acquired,) = [each for each in item["transitions"] if each["event"] == "acquire"]
+    assert acquired["transition"] == f"{item['session']}-acquire" and acquired["duration_s"] > 0
+    hooks = [(each["hook"], each["attempt"], each["result"]) for each in acquired["hooks"]]
+    assert hooks == [("on_acquire[0]", 1, "ok"), ("on_acquire[1]", 1, "ok")]
+    assert {each["event"] for each in item["transitions"]} == {"acquire", "change"}
+
+
+@pytest.mark.long
+def test_the_lease_runs_down_while_nothing_is_heard_and_then_it_is_red(own_scene: Scene) -> None:
+    """Also after on_lose has ended, until Consul answers again."""
+    scene = own_scene
+    node = scene.leader("a")
+    reader = Reader(node)
+    scene.agent.freeze()
+    until(lambda: reader.item(scene.name)["lease_left_s"] is None, "the lease runs out")
+    assert reader.ask(f"/leader/{scene.name}").status == 503
+    assert "Consul could not be heard" in reader.ask("/healthz").json["troubles"][0]
+    scene.wait(node="a", event="lose", stage="end")
+    found = reader.ask("/healthz")
+    assert found.status == 503 and found.json["healthy"] is False
+    item = reader.item(scene.name)
+    assert [each["reason"] for each in item["transitions"] if each["event"] == "lose"] == ["lease-expired"]
+    assert item["last_error"]["text"].startswith("Consul does not answer: ")
+    scene.agent.thaw()
+    scene.agent.wait_ready()
+    until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
+
+
+def test_a_failed_on_lose_is_stuck_and_red_until_recover(scene: Scene, tmp_path: Path) -> None:
+    node = scene.leader("a", on_lose=[scene.hook("a", "lose", f"[ -e {tmp_path}/well ]")])
+    reader = Reader(node)
+    assert reader.ask("/healthz").json == {"healthy": True, "troubles": []}
+    scene.agent.session_destroy(scene.session_of("a"))
+    node.wait_line("role", role="stuck")
+    found = reader.ask("/healthz")
+    assert found.status == 503
+    assert found.json["troubles"] == [
+        f"{scene.name} is stuck: on_lose[0] failed: exit 1; see that nothing of it still acts, "
+        f"then run: consul-supervisor recover {scene.name}"
+    ]
+    assert reader.ask("/healthz", "HEAD").status == 503
+    item = reader.item(scene.name)
+    assert (item["role"], item["holds"]) == ("stuck", False)
+    (lost,) = [each for each in item["transitions"] if each["event"] == "lose"]
+    assert [(each["result"], each["detail"]) for each in lost["hooks"]] == [("failed", "exit 1")]
+    assert item["last_error"]["text"] == "on_lose[0] failed: exit 1"
+    (tmp_path / "well").touch()
+    assert reader.ask_socket(f"/v1/recover/{scene.name}", "POST").status == 200
+    until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
+
+
+@pytest.mark.long
+def test_a_record_that_cannot_be_written_is_red(scene: Scene) -> None:
+    node = scene.leader("a")
+    reader = Reader(node)
+    (record,) = node.state_dir.glob(f"{scene.name}*")
+    assert reader.ask("/healthz").status == 200
+    record.unlink()
+    record.mkdir()
+    assert reader.ask_socket(f"/v1/pause/{scene.name}", "POST").status == 409
+    found = reader.ask("/healthz")
+    assert found.status == 503 and found.json["troubles"][0].startswith(f"{scene.name} cannot be recorded: ")
+    record.rmdir()
+    until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
+
+
+@pytest.mark.long
+def test_an_observer_and_a_paused_one_are_healthy_and_hold_nothing(scene: Scene) -> None:
+    scene.leader("a")
+    bare = {"key": scene.key, "contend": False, "on_change": [{"shell": ":"}]}
+    o = scene.node("o", items={scene.name: bare})
+    until(lambda: Reader(o).item(scene.name)["leader"] == "a", "it knows the leader")
+    item = Reader(o).item(scene.name)
+    assert (item["role"], item["holds"], item["session"]) == ("observer", False, "")
+    assert (item["lease_left_s"], item["lease_room_s"], item["fencing_token"]) == (None, None, 0)
+    b = Reader(scene.waiter("b"))
+    assert b.ask_socket(f"/v1/pause/{scene.name}", "POST").status == 200
+    until(lambda: b.item(scene.name)["role"] == "paused", "it is paused")
+    assert b.item(scene.name)["paused"] is True
+    assert b.ask("/healthz").status == 200
+
+
+@pytest.mark.long
+def test_what_a_semaphores_status_says(slots: SlotScene) -> None:
+    nodes = [Reader(node) for node in slots.full()]
+    item = until(lambda: (i := nodes[3].item(slots.name))["holders"][2:] and i, "d knows all holders")
+    assert sorted(json.loads(each["value"])["Value"] for each in item["holders"]) == ["a", "b", "c"]
+    assert {each["session"] for each in item["holders"]} == {slots.session_of(node) for node in "abc"}
+    assert (item["kind"], item["limit"], item["effective_limit"], item["leader"]) == (
+        "semaphore", 3, 3, None,
+    )  # fmt: skip
+    assert nodes[0].ask(f"/holder/{slots.name}").status == 200
+    assert nodes[3].ask(f"/holder/{slots.name}").status == 503
+
+
+@pytest.mark.long
+def test_an_item_that_is_gone_from_the_file_is_wound_up_and_the_next_waits(
+    scene: Scene, tmp_path: Path
+) -> None:
+    body = f"until [ -e {tmp_path}/on ]; do sleep 0.02; done"
+    lose = scene.hook("a", "lose", body, timeout="9s")
+    node = scene.leader("a", on_lose=[lose], session={"lock_delay": "30s"})
+    node.kill()
+    changed = scene.election("a", key=f"{scene.name}/other", session={"lock_delay": "30s"})
+    text = json.dumps(scene.config({scene.name: changed, "next": {**changed, "key": scene.key}}))
+    node.config_path.write_text(text)
+    scene.restarts = True
+    node.start()
+    until(lambda: len(node.lines("hook-started", event_kind="lose")) == 1, "on_lose runs")
+    until(lambda: len(node.lines("http")) == 2, "it listens again")
+    reader = Reader(node)
+    items = {each["name"]: each for each in reader.status()["items"]}
+    assert set(items) == {scene.name, "next"}
+    assert items[scene.name]["role"] == "losing" and "wound up" in items[scene.name]["warnings"][0]
+    why = f"waits until {scene.name} has ended, which has the same name or key"
+    assert items["next"]["role"] == "waiting" and items["next"]["warnings"] == [why]
+    assert reader.ask("/leader/next").status == 503
+    (tmp_path / "on").touch()
+    until(lambda: reader.item("next")["holds"], "the next begins")
+    assert reader.item("next")["warnings"] == []
+
+
+def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
+    """Whatever the path: commands exist on the control socket only."""
+    reader = Reader(scene.leader("a"))
+    for method in ("POST", "PUT", "DELETE", "PATCH", "TRACE"):
+        for target in (
+            f"/v1/pause/{scene.name}",
+            "/v1/pause",
+            f"/leader/{scene.name}",
+            "/v1/status",
+            "/none",
+        ):
+            found = reader.ask(target, method)
+            assert (found.status, found.headers["allow"]) == (405, "GET, HEAD, OPTIONS"), (method, target)
+    assert reader.ask(f"/v1/pause/{scene.name}").status == 404
+    assert reader.item(scene.name)["paused"] is False
+    assert reader.ask_socket(f"/v1/pause/{scene.name}").status == 405
+
+
+def test_the_loopback_of_ipv6_and_a_client_of_http_1_0(scene: Scene) -> None:
+    """HAProxy's own way of asking: OPTIONS, HTTP/1.0, no Host."""
+    reader = Reader(scene.leader("a"))
+    with socket.create_connection(("127.0.0.1", reader.port), timeout=PATIENCE_S) as sock:
+        sock.sendall(f"OPTIONS /leader/{scene.name} HTTP/1.0\r\n\r\n".encode())
+        assert sock.recv(100).startswith(b"HTTP/1.1 200 ")
+        while sock.recv(100):
+            pass
+    six = {**scene.config({"o": {"contend": False}}), "http": {"listen": "[::1]:0"}}
+    node = Supervisor(scene.folder / "six", six)
+    scene.nodes["six"] = node
+    node.start()
+    why = node.wait_line("http")["why"]
+    assert why.startswith("listening on [::1]:")
+    connection = http.client.HTTPConnection("::1", int(why.rpartition(":")[2]), timeout=PATIENCE_S)
+    connection.request("GET", "/healthz")
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+@pytest.mark.long
+def test_a_port_that_is_taken_costs_no_leadership_and_is_taken_when_it_is_free(scene: Scene) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        config = {**scene.config({scene.name: scene.item("a")}), "http": {"listen": f"127.0.0.1:{port}"}}
+        node = scene.nodes["a"] = Supervisor(scene.folder / "a", config)
+        node.start()
+        why = node.wait_line("http", level="error")["why"]
+        assert why == f"cannot listen on 127.0.0.1:{port}: Address already in use; trying again"
+        node.wait_line("role", role="holding")
+    assert Reader(node).ask(f"/leader/{scene.name}").status == 200
+
+
+def test_a_reload_tells_of_the_items_that_come_and_go_and_moves_the_listener(
+    scene: Scene,
+) -> None:
+    node = scene.leader("a")
+    reader = Reader(node)
+    observed = {"contend": False, "key": f"{scene.name}/new"}
+    config = scene.config({scene.name: scene.election("a"), "new": observed})
+    node.config_path.write_text(json.dumps(config))
+    assert reader.ask_socket("/v1/reload", "POST").status == 200
+    assert [each["name"] for each in reader.status()["items"]] == [scene.name, "new"]
+    assert reader.item("new")["since"] > reader.status()["daemon"]["started"]
+    assert reader.ask("/leader/new").status == 503 and reader.ask(f"/leader/{scene.name}").status == 200
+    node.config_path.write_text(json.dumps(scene.config({scene.name: scene.election("a")})))
+    assert reader.ask_socket("/v1/reload", "POST").status == 200
+    until(lambda: reader.ask("/leader/new").status == 404, "it is gone")
+    node.config_path.write_text(json.dumps({**config, "http": {"listen": "127.0.0.2:0"}}))
+    former = reader.port
+    assert reader.ask_socket("/v1/reload", "POST").status == 200
+    moved = until(lambda: [each for each in node.lines("http") if "127.0.0.2" in each["why"]], "it moves")
+    connection = http.client.HTTPConnection("127.0.0.2", int(moved[0]["why"].rpartition(":")[2]), timeout=9)
+    assert told(connection, f"/leader/{scene.name}", "GET").status == 200
+    with pytest.raises(ConnectionRefusedError):
+        told(http.client.HTTPConnection("127.0.0.1", former, timeout=9), "/healthz", "GET")
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_a_stranger_reads_nothing_on_the_control_socket(scene: Scene) -> None:
+    """Even if its mode lets everybody in."""
+    node = scene.leader("a")
+    path = node.folder / "control.sock"
+    path.chmod(0o666)
+    for folder in (path.parent, *path.parents):
+        if str(folder).startswith("/tmp/"):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    found = as_nobody(node)
+    assert found.status == 403 and found.json["error"].startswith("cannot take commands from user id 65534")
+
+
+def as_nobody(node: Supervisor) -> Told:
+    os.seteuid(65534)
+    try:
+        return Reader(node).ask_socket("/v1/status")
+    finally:
+        os.seteuid(0)

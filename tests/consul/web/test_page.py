@@ -1,0 +1,78 @@
+"""GET / of a real supervisor: one file, and headers by which a browser runs that and nothing else.
+
+What a browser makes of it: tests/system/programs/page.
+"""
+
+import base64
+import hashlib
+import re
+from importlib import resources
+
+import pytest
+
+from supervisor.telemetry.history import TRANSITIONS_MAX
+from tests.consul.elections.scene import Scene
+from tests.consul.web.reader import Reader
+from tests.support.pages import ROOT
+
+ABOUT = " ".join((ROOT / "docs" / "page.md").read_text().split())
+PAGE = resources.files("supervisor.web").joinpath("page.html").read_text()
+
+
+def test_the_page_is_served_as_it_stands_in_the_package(scene: Scene) -> None:
+    reader = Reader(scene.leader("a"))
+    for told in (reader.ask("/"), reader.ask_socket("/")):
+        assert (told.status, told.body) == (200, PAGE)
+        assert told.headers["content-type"] == "text/html; charset=utf-8"
+    assert reader.ask("/", "HEAD").body == ""
+
+
+def test_a_browser_may_run_the_page_s_own_script_and_style_and_nothing_else(scene: Scene) -> None:
+    headers = Reader(scene.leader("a")).ask("/").headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": hash_of("script"),
+        "style-src": hash_of("style"),
+        "connect-src": "'self'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def hash_of(tag: str) -> str:
+    (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", PAGE, re.DOTALL)
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_the_page_names_no_other_place() -> None:
+    """Nothing that a browser would fetch, and nothing that its policy would stop."""
+    assert not re.findall(r"https?://|@import|url\(", PAGE)
+    assert not re.findall(r"<(?:script|style|link|img)[^>]* (?:src|href)=(?!\"data:,\")", PAGE)
+    assert not re.findall(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(| style=| on[a-z]+=", PAGE
+    )
+
+
+@pytest.mark.parametrize(
+    ("constant", "words"),
+    [
+        ("POLL_MS = 1000", "The page asks each second"),
+        ("POLL_HIDDEN_MS = 15000", "each 15 seconds while nobody sees it"),
+        ("ANSWER_MS = 3000", "no answer for 3 seconds"),
+        ("RECENT_S = 300", "an error that goes on, or was over in the last five minutes"),
+        ("OPEN_MAX = 6", "Up to six items are shown opened"),
+    ],
+)
+def test_the_figures_in_the_docs_are_the_page_s(constant: str, words: str) -> None:
+    assert f"const {constant};" in PAGE and words in ABOUT
+
+
+def test_the_docs_say_how_much_is_remembered() -> None:
+    assert f"the last {TRANSITIONS_MAX} transitions of each item" in ABOUT

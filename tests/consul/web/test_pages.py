@@ -1,0 +1,129 @@
+"""docs/http.md is true: each field of the status with its type, each path, each limit."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from supervisor.control.server import LIMITS as CONTROL
+from supervisor.core import events as e
+from supervisor.core.actions import Roster
+from supervisor.core.contender import new_contender
+from supervisor.core.settings import SemaphoreSettings, SessionSettings
+from supervisor.http_server import HttpRequest
+from supervisor.telemetry.history import ATTEMPTS_MAX, TRANSITIONS_MAX
+from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, VERSION
+from supervisor.web.listener import LIMITS, RETRY_S
+from supervisor.web.routes import METHODS
+from tests.consul.web.test_status import TENURE, Stage, happenings
+from tests.support.pages import HTTP as PAGE
+from tests.support.pages import first_codes, rows
+
+TYPES = {str: "text", int: "number", float: "number", bool: "true or false", type(None): "null"}
+
+
+def found(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every path of the status and the type that it has here."""
+    if isinstance(value, dict):
+        if path and path not in ("daemon", "consul") and not path.endswith("[]"):
+            yield path, "mapping"
+        for key, part in value.items():
+            yield from found(part, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        yield path, "list"
+        for part in value:
+            if isinstance(part, dict):
+                yield from found(part, f"{path}[]")
+            else:
+                assert isinstance(part, str), path
+    else:
+        yield path, TYPES[type(value)]
+
+
+def seen() -> dict[str, set[str]]:
+    """The paths and types of many statuses."""
+    stage = Stage()
+    statuses = [stage.told for _ in happenings(stage)]
+    stage = Stage(tenure=TENURE)
+    stage.status._facts = replace(stage.status._facts, config="/etc/consul-supervisor")
+    stage.answers(e.KeyView(5))
+    lock = replace(stage.node.by_name["n"].lock, view=e.KeyView(5, "s", b"me", 3, 5, 1))
+    stage.change(lock=lock)
+    statuses.append(stage.told)
+    observer = replace(stage.node.by_name["n"].settings, contend=False)
+    stage.change(settings=observer)
+    statuses.append(stage.told)
+    statuses.append(slots())
+    types: dict[str, set[str]] = {}
+    for status in statuses:
+        for path, kind in found(status):
+            types.setdefault(path, set()).add(kind)
+    return types
+
+
+def slots() -> dict[str, Any]:
+    """The status of a semaphore with a holder."""
+    settings = SemaphoreSettings("n", "service/n/.lock", b"{}", SessionSettings("n"), limit=3)
+    one = new_contender(settings, spread=0.0, instance="i")
+    lock = e.LockKey(1, 2, Roster(3, ("s",)))
+    view = e.SlotsView(5, lock, (e.ContenderKey("s", "s", b"{}", 1, 1),))
+    stage = Stage()
+    stage.node.by_name["n"] = replace(one, lock=replace(one.lock, view=view))
+    return stage.told
+
+
+def test_every_field_is_documented_with_its_type_and_every_documented_one_is_served() -> None:
+    documented = {
+        path.strip("`"): set(re.split(" or (?!false)", kind)) for path, kind, _ in rows(PAGE, "field")
+    }
+    expected = {
+        path: {"list" if kind.startswith("list") else kind for kind in kinds}
+        for path, kinds in documented.items()
+    }
+    assert seen() == expected
+
+
+def test_the_version_is_the_one_that_is_told() -> None:
+    assert Stage().told["version"] == VERSION == 1
+    assert f"`version` is {VERSION}." in PAGE.read_text()
+
+
+def test_the_paths_are_those_that_there_are() -> None:
+    """Each documented one has its page; what is none is 404, and another method 405."""
+    stage = Stage(tenure=TENURE)
+    for path in first_codes(PAGE, "path"):
+        assert stage.code(path.replace("NAME", "n")) == 200, path
+    others = {"/leader/NAME", "/holder/NAME", "/metrics"}
+    assert {*stage.routes._pages} | others == set(first_codes(PAGE, "path"))
+    assert "By GET, HEAD and OPTIONS;" in PAGE.read_text() and METHODS == ("GET", "HEAD", "OPTIONS")
+    assert stage.code("/none") == 404
+    assert asyncio.run(stage.routes.answer(HttpRequest("POST", "/v1/status", (), b"", True))).status == 405
+
+
+def test_the_limits_are_those_that_are_kept() -> None:
+    told = [[cell.split()[0] for cell in row[1:]] for row in rows(PAGE, "of")]
+    kept = [
+        [f"{value:g}" for value in (getattr(LIMITS, name), getattr(CONTROL, name))]
+        for name in (
+            "clients_max", "slow_readers_max", "head_bytes_max", "body_bytes_max",
+            "receive_s", "send_s", "idle_s",
+        )
+    ]  # fmt: skip
+    assert told == kept
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"at most {TRANSITIONS_MAX}",
+        f"the newest {ATTEMPTS_MAX}",
+        f"cut after {VALUE_BYTES_MAX} bytes",
+        f"after {DETAIL_CHARS_MAX} characters",
+        f"every {RETRY_S:g} seconds",
+    ],
+)
+def test_a_figure_in_words_is_the_programs(words: str) -> None:
+    assert words in " ".join(PAGE.read_text().split())

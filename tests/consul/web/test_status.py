@@ -1,0 +1,402 @@
+"""The status, made of values: what holds at an instant, what is kept, what may not be in it."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.actions import HookContext, Reason, Role, StartHook
+from supervisor.core.contender import new_contender
+from supervisor.core.contenders import Contenders
+from supervisor.core.lease import lease_of
+from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
+from supervisor.core.tenure import Phase, Tenure
+from supervisor.http_server import HttpRequest
+from supervisor.telemetry.history import ATTEMPTS_MAX, DENIED_S, TRANSITIONS_MAX, History
+from supervisor.telemetry.metrics import Metrics
+from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, DaemonInfo, Status
+from supervisor.web import Routes
+from tests.unit.core.play import ROOM_S, contender
+
+NOON = 1_800_000_000.0  # a time of day, and the clock's zero
+HOOK = Hook("on_acquire[0]", Command(("true",)), 5.0)
+TENURE = Tenure("s", 7, 3, 2, 100.0, b"me", None, phase=Phase.HOLDING)
+
+
+class Stage:
+    """A daemon's status over one election ``n``, with a clock that is set."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.now = 100.0
+        one = new_contender(contender(), spread=0.0, instance="i")
+        self.node = Contenders([replace(one, **changes)])
+        self.history = History(lambda: NOON + self.now, lambda: self.now)
+        facts = DaemonInfo("0.1.0", "vm", 1, None, "http://127.0.0.1:8500")
+        self.status = Status(self.node, self.history, facts, lambda: NOON + self.now, lambda: self.now)
+        metrics = Metrics(self.status, self.history, lambda: self.now, lambda: NOON + self.now)
+        self.routes = Routes(self.status, metrics)
+
+    def change(self, **changes: Any) -> None:
+        self.node.by_name["n"] = replace(self.node.by_name["n"], **changes)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.status.body())
+        return found
+
+    @property
+    def item(self) -> dict[str, Any]:
+        (found,) = self.told["items"]
+        return dict(found)
+
+    def code(self, target: str) -> int:
+        return asyncio.run(self.routes.answer(HttpRequest("GET", target, (), b"", True))).status
+
+    def begins(
+        self, event: str = "acquire", number: int = 1, *, hook: Hook = HOOK, attempt: int = 1
+    ) -> StartHook:
+        context = HookContext(event, "n", "k", Reason.ACQUIRED, f"t{number}-{event}")
+        start = StartHook(hook, attempt, context)
+        self.history.on_step(e.Tick(), [start])
+        return start
+
+    def ends(self, start: StartHook, *, ok: bool = True, detail: str = "exit 0") -> None:
+        self.history.on_step(e.HookEnded(start, ok, detail), [])
+
+    def becomes(self, role: Role, reason: str = "") -> None:
+        self.history.on_step(e.Tick(), [a.RoleChanged("n", role, reason)])
+
+    def answers(self, outcome: e.Outcome) -> None:
+        self.history.on_step(e.Answered(a.ReadKey("n", self.now, 3.0, "k"), outcome), [])
+
+
+# --- whether it holds ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_it_holds_in_the_phase_of_holding_and_in_no_other(phase: Phase) -> None:
+    stage = Stage(tenure=replace(TENURE, phase=phase))
+    held = phase is Phase.HOLDING
+    assert stage.status.holds("n") is held and stage.item["holds"] is held
+    assert stage.code("/leader/n") == stage.code("/holder/n") == (200 if held else 503)
+
+
+def test_it_holds_to_the_end_of_the_lease_and_not_an_instant_longer() -> None:
+    """Although nothing has happened since: the clock alone decides, also of a status that was kept."""
+    stage = Stage(tenure=TENURE)
+    for after_s, held, code in ((0.0, True, 200), (ROOM_S - 0.001, True, 200), (ROOM_S, False, 503)):
+        stage.now = 100.0 + after_s
+        assert (stage.item["holds"], stage.code("/leader/n")) == (held, code)
+        assert stage.item["lease_left_s"] == pytest.approx(ROOM_S - after_s, abs=0.001)
+    stage.change(tenure=TENURE.confirmed(stage.now))
+    assert stage.item["holds"] is True and stage.item["lease_left_s"] == ROOM_S
+
+
+def test_nobody_holds_what_there_is_not() -> None:
+    stage = Stage()
+    assert stage.status.holds("m") is None and stage.code("/leader/m") == stage.code("/leader/") == 404
+
+
+def test_of_what_the_file_has_no_more_nothing_is_kept() -> None:
+    """A new item of that name begins with nothing; one that the file still has keeps its story."""
+    for wanted, kept in (("n", 1), ("other", 0)):
+        stage = Stage()
+        stage.becomes(Role.HOLDING, "acquired")
+        stage.history.retain({wanted})
+        assert len(stage.item["transitions"]) == kept
+
+
+# --- what is kept --------------------------------------------------------------------------------
+
+
+def test_a_status_is_that_of_the_moment_whatever_was_kept_from_the_last() -> None:
+    """After each thing that may happen it is what a status without a past would be."""
+    stage = Stage()
+    for _ in happenings(stage):
+        stage.now += 0.25
+        anew = Status(stage.node, stage.history, stage.status._facts, stage.status._wall, stage.status._clock)
+        kept = stage.told
+        for story in stage.history._stories.values():
+            for transition in story.transitions:
+                transition.text = ""
+        assert kept == json.loads(anew.body())
+
+
+def happenings(stage: Stage) -> Iterator[None]:
+    start = stage.begins()
+    yield
+    stage.change(tenure=replace(TENURE, phase=Phase.ACQUIRING))
+    stage.becomes(Role.ACQUIRING, "acquired")
+    yield
+    stage.ends(start, ok=False, detail="exit 3")
+    yield
+    start = stage.begins(attempt=2)
+    yield
+    stage.ends(start)
+    stage.becomes(Role.HOLDING, "acquired")
+    yield
+    change = stage.begins("change", 2)
+    yield
+    stage.ends(change, ok=False, detail="exit 1")
+    yield
+    stage.ends(stage.begins("change", 2, attempt=2))
+    yield
+    stage.answers(e.Unknown("refused"))
+    yield
+    stage.change(last_notice="limit is 3 in the file and 2 in Consul: the smaller counts")
+    yield
+    stage.change(paused=True)
+    yield
+    stage.becomes(Role.LOSING, "lease-expired")
+    yield
+    stage.ends(stage.begins("lose", 3))
+    yield
+    stage.becomes(Role.WAITING)
+    yield
+
+
+def test_transitions_and_attempts_are_the_newest_and_bounded() -> None:
+    stage = Stage()
+    for number in range(TRANSITIONS_MAX + 5):
+        for attempt in range(ATTEMPTS_MAX + 5):
+            stage.ends(stage.begins("change", number, attempt=attempt))
+    told = stage.item["transitions"]
+    assert [each["transition"] for each in told] == [f"t{n}-change" for n in range(24, 4, -1)]
+    assert [each["attempt"] for each in told[0]["hooks"]] == list(range(5, ATTEMPTS_MAX + 5))
+
+
+def test_a_tenure_is_two_transitions_with_the_time_that_each_took() -> None:
+    stage = Stage()
+    start = stage.begins()
+    stage.becomes(Role.ACQUIRING, "acquired")
+    stage.now += 2
+    stage.ends(start)
+    stage.becomes(Role.HOLDING, "acquired")
+    stage.now += 10
+    stage.becomes(Role.LOSING, "step-down")
+    stage.now += 1
+    lose = stage.begins("lose", 2)
+    assert stage.item["transitions"][0]["duration_s"] is None
+    stage.now += 3
+    stage.ends(lose)
+    stage.becomes(Role.WAITING)
+    told = [(each["event"], each["duration_s"], len(each["hooks"])) for each in stage.item["transitions"]]
+    assert told == [("lose", 4.0, 1), ("acquire", 2.0, 1)]
+    assert stage.item["transitions"][0]["hooks"][0]["duration_s"] == 3.0
+
+
+def test_without_hooks_coming_and_going_are_transitions_as_well() -> None:
+    stage = Stage()
+    stage.becomes(Role.HOLDING, "acquired")
+    stage.becomes(Role.WAITING)
+    told = [(each["event"], each["reason"], each["hooks"]) for each in stage.item["transitions"]]
+    assert told == [("lose", "", []), ("acquire", "acquired", [])]
+
+
+def test_a_run_child_is_a_transition_of_its_own_that_fails_unless_it_was_asked_to_end() -> None:
+    for asked in (True, False):
+        stage = Stage()
+        run = a.StartRun(contender_run(), HookContext("acquire", "n", "k", Reason.ACQUIRED, "s-run"))
+        stage.history.on_step(e.Tick(), [run])
+        assert stage.item["transitions"][0]["hooks"][0]["result"] == "running"
+        assert stage.item["last_hook"] is None
+        stage.history.on_step(e.Tick(), [a.StopRun(run)] if asked else [])
+        stage.history.on_step(e.RunEnded(run, "exit 1"), [])
+        assert stage.item["transitions"][0]["hooks"][0]["result"] == ("ok" if asked else "failed")
+
+
+def contender_run() -> Run:
+    return Run(Command(("true",)))
+
+
+def test_values_and_details_are_bounded_and_any_bytes_are_text() -> None:
+    long = b"\xff" + b"x" * 5000
+    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=e.KeyView(5, "s", long, 3, 5, 1)))
+    assert stage.item["leader"] == "\ufffd" + "x" * (VALUE_BYTES_MAX - 1) + "…"
+    stage.ends(stage.begins(), ok=False, detail='"' * 5000)
+    assert stage.item["last_hook"]["detail"] == '"' * DETAIL_CHARS_MAX + "…"
+    assert len(stage.item["last_error"]["text"]) == DETAIL_CHARS_MAX + 1
+
+
+def test_nothing_that_a_hook_is_made_of_is_told() -> None:
+    hook = Hook(
+        "on_acquire[0]",
+        Webhook("https://h/secret-a", headers=(("A", "secret-b"),), body="secret-c", secret_file="/secret-d"),
+        5.0,
+    )
+    stage = Stage()
+    stage.change(settings=replace(contender(), on_acquire=(hook,)))
+    stage.ends(stage.begins(hook=hook), ok=False, detail="answered 500")
+    assert b"secret" not in stage.status.body() and b"answered 500" in stage.status.body()
+
+
+# --- errors and their end -------------------------------------------------------------------------
+
+
+def test_consul_did_not_answer_once_it_does() -> None:
+    stage = Stage()
+    stage.answers(e.Unknown("refused"))
+    error = stage.item["last_error"]
+    assert (error["text"], error["over_at"]) == ("Consul does not answer: refused", None)
+    stage.now += 2
+    stage.answers(e.KeyView(5))
+    error = stage.item["last_error"]
+    assert error["text"] == "Consul did not answer: refused"
+    assert error["over_at"] == "2027-01-15T08:01:42.000Z"
+    stage.now += 5
+    stage.answers(e.KeyView(6))
+    assert stage.item["last_error"] == error
+
+
+def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
+    stage = Stage()
+    stage.answers(e.Denied("Permission denied"))
+    stage.history.on_step(
+        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), e.SessionAlive()), []
+    )
+    assert stage.item["last_error"]["text"] == "Consul refuses: Permission denied"
+    stage.answers(e.KeyView(5))
+    assert stage.item["last_error"]["text"] == "Consul refused: Permission denied"
+
+
+@pytest.mark.parametrize("event", ["acquire", "lose", "check"])
+def test_a_failed_hook_is_over_when_one_for_the_same_event_succeeds(event: str) -> None:
+    stage = Stage()
+    stage.ends(stage.begins(event), ok=False, detail="exit 1")
+    stage.ends(stage.begins("change", 2))
+    assert stage.item["last_error"]["over_at"] is None
+    stage.ends(stage.begins(event, attempt=2))
+    assert stage.item["last_error"]["over_at"] is not None
+
+
+def test_a_record_that_could_not_be_written_is_over_when_it_is() -> None:
+    stage = Stage()
+    write = a.WriteRecord("n", a.EMPTY_RECORD, contender())
+    stage.history.on_step(e.RecordWritten(write, "no space left"), [])
+    assert stage.item["last_error"]["text"] == "cannot be recorded: no space left"
+    stage.history.on_step(e.RecordWritten(write, ""), [])
+    assert stage.item["last_error"]["text"] == "could not be recorded: no space left"
+
+
+# --- whether all is well -------------------------------------------------------------------------
+
+
+def test_a_refused_token_is_red_until_it_is_taken_or_nobody_asks_any_more() -> None:
+    stage = Stage()
+    stage.answers(e.Denied("Permission denied"))
+    assert stage.code("/healthz") == 503 and stage.told["consul"]["token_refused"] is True
+    stage.answers(e.Unknown("no answer"))
+    assert stage.code("/healthz") == 503
+    stage.answers(e.KeyView(5))
+    assert stage.code("/healthz") == 200 and stage.told["consul"]["token_refused"] is False
+    stage.answers(e.Denied("Permission denied"))
+    stage.now += DENIED_S
+    assert stage.code("/healthz") == 200
+
+
+def test_one_key_that_is_denied_beside_others_that_are_not_stays_red() -> None:
+    stage = Stage()
+    stage.answers(e.Denied("Permission denied"))
+    stage.history.on_step(
+        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("n")), e.SessionAlive()), []
+    )
+    assert stage.code("/healthz") == 503
+
+
+def test_a_hold_that_ended_unheard_is_red_until_consul_answers() -> None:
+    """Also without a hook, where no role tells the reason; a loss that Consul tells of is none."""
+    for reason, red in (("lease-expired", True), ("", True), ("step-down", False)):
+        stage = Stage()
+        stage.answers(e.KeyView(5))
+        stage.becomes(Role.HOLDING, "acquired")
+        stage.now += ROOM_S + 1 if red else 1
+        if reason:
+            stage.becomes(Role.LOSING, reason)
+        stage.becomes(Role.WAITING)
+        assert stage.code("/healthz") == (503 if red else 200), reason
+        stage.answers(e.KeyView(6))
+        assert stage.code("/healthz") == 200
+
+
+def test_a_lease_that_runs_out_is_a_warning_everywhere_and_trouble_nowhere() -> None:
+    """Also in a status that was kept: time alone makes it so, and an answer of Consul ends it."""
+    stage = Stage(tenure=TENURE)
+    lease = stage.node.by_name["n"].lease
+    for silent_s, low in ((0.0, False), (lease.interval_s + 1, False), (ROOM_S / 2 + 0.1, True)):
+        stage.now = 100.0 + silent_s
+        assert stage.item["lease_runs_out"] is low
+        assert [each.startswith("its lease runs out") for each in stage.item["warnings"]] == [True] * low
+        assert stage.told["healthy"] is True and stage.code("/healthz") == 200
+    stage.change(tenure=TENURE.confirmed(stage.now))
+    assert (stage.item["lease_runs_out"], stage.item["warnings"]) == (False, [])
+
+
+@pytest.mark.parametrize("lock_delay_s", [7.6, 10.0, 30.0, 60.0])
+def test_no_lease_is_said_to_run_out_while_reads_are_answered(lock_delay_s: float) -> None:
+    """News is never older than an interval and the time that an answer may take."""
+    settings = contender(lock_delay_s=lock_delay_s)
+    stage = Stage(settings=settings, lease=lease_of(settings), tenure=TENURE)
+    lease = stage.node.by_name["n"].lease
+    stage.now = 100.0 + lease.interval_s + lease.exchange_s
+    assert stage.item["lease_runs_out"] is False
+
+
+def test_a_stuck_item_names_the_hook_that_failed_and_the_command() -> None:
+    stage = Stage(tenure=replace(TENURE, phase=Phase.STUCK))
+    then = "; see that nothing of it still acts, then run: consul-supervisor recover n"
+    before = "n is stuck: on_lose failed before this process began, as the log of that time tells"
+    assert stage.status.problems() == [f"{before}{then}"]
+    hook = replace(HOOK, name="on_lose[0]")
+    stage.ends(stage.begins("lose", hook=hook), ok=False, detail="exit 1")
+    assert stage.status.problems() == [f"n is stuck: on_lose[0] failed: exit 1{then}"]
+
+
+def test_the_reason_of_a_loss_is_that_which_became_known_last() -> None:
+    stage = Stage()
+    for reason in ("lock-gone", "session-invalidated"):
+        stage.becomes(Role.LOSING, reason)
+    assert [each["reason"] for each in stage.item["transitions"]] == ["session-invalidated"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rests_until": 110.0},
+        {"paused": True},
+        {"ineligible": True},
+        {},
+    ],
+    ids=str,
+)
+def test_who_waits_is_healthy(changes: dict[str, Any]) -> None:
+    assert Stage(**changes).code("/healthz") == 200
+
+
+def test_consul_is_heard_when_it_answers_anything() -> None:
+    stage = Stage()
+    assert stage.told["consul"]["answered_s_ago"] is None
+    stage.answers(e.Unknown("refused"))
+    assert stage.told["consul"]["answered_s_ago"] is None
+    stage.answers(e.KeyView(5))
+    stage.now += 1.5
+    assert stage.told["consul"]["answered_s_ago"] == 1.5
+
+
+def test_who_rests_tells_until_when_and_what_ends_it() -> None:
+    told = "rests until 2027-01-15T08:01:50.000Z after step-down; `consul-supervisor resume n` ends the rest"
+    assert Stage(rests_until=110.0).item["warnings"] == [told]
+    assert Stage(rests_until=99.0).item["warnings"] == []
+    assert Stage(paused=True, rests_until=110.0).item["warnings"] == []
+
+
+def test_after_a_loss_of_its_own_making_the_time_of_the_next_try_is_told() -> None:
+    stage = Stage(own_losses=1, rejoin_at=110.0)
+    assert stage.item["warnings"] == [
+        "does not contend before 2027-01-15T08:01:50.000Z, because its own hook, run or check ended the"
+        " last tenure"
+    ]

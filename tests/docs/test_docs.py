@@ -1,0 +1,488 @@
+"""docs/ is true: the reference is made from the schema, tables and figures are the program's own,
+snippets run, links lead somewhere."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from docs import commands, devagent, reference
+from supervisor.check.report import report
+from supervisor.config import files as config_source
+from supervisor.config import load
+from supervisor.core.actions import HookContext, Reason, StartHook
+from supervisor.core.lease import (
+    EXCHANGE_MAX_S,
+    INTERVAL_MIN_S,
+    LOCK_DELAY_MAX_S,
+    MARGIN_MIN_S,
+    MARGIN_SHARE,
+    ROOM_MIN_S,
+    lease_of,
+)
+from supervisor.core.lock import backoff
+from supervisor.core.lock.election import LAG_S_MAX
+from supervisor.core.lock.semaphore import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
+from supervisor.core.session import DESTROY_PAUSE_S
+from supervisor.core.settings import Hook, Webhook
+from supervisor.hooks import Hooks, output
+from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
+from tests.consul.web.reader import Reader
+from tests.processes.test_check_command import Ansible, Refused
+from tests.support.consul import HOST, free_ports
+from tests.support.log_lines import undocumented
+from tests.support.pages import (
+    DEV_AGENT,
+    DOCS,
+    FIRST_PAGES,
+    HOOKS,
+    HTTP,
+    LEASE,
+    OPERATIONS,
+    PAGES,
+    README,
+    ROOT,
+    SECURITY,
+    Shown,
+    anchors,
+    fenced,
+    first_codes,
+    name,
+    rows,
+)
+from tests.support.shell import Shell, replay
+from tests.support.supervisor import ENVIRON, PATIENCE_S, Supervisor, command
+from tests.support.unix_peer import UnixPeer, answer_of
+
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+COMMANDS = ROOT / "docs" / "commands.md"
+LOGS = ROOT / "docs" / "logs.md"
+SEMAPHORES = ROOT / "docs" / "semaphores.md"
+# Other tests of docs and tests/consul/test_rights.py have these pages.
+ELSEWHERE = (SECURITY, OPERATIONS, *FIRST_PAGES)
+SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
+SYSTEMD = ROOT / "docs" / "systemd.md"
+
+
+def test_no_block_is_untested() -> None:
+    assert SHOWN.untested() == []
+
+
+# --- configuration.md ---------------------------------------------------------------------------------
+
+
+@SHOWN.by(CONFIGURATION, "", "yaml")
+def test_the_line_for_editors_is_a_comment_that_names_the_schema(shown: str) -> None:
+    assert yaml.safe_load(shown) is None
+    assert shown == "# yaml-language-server: $schema=config.schema.json\n"
+    assert "`consul-supervisor schema > config.schema.json`" in CONFIGURATION.read_text()
+
+
+def test_the_reference_is_made_from_the_schema() -> None:
+    """Otherwise: python -m docs.reference --write"""
+    page = reference.PAGE.read_text()
+    assert reference.page(page) == page
+    assert f"\n{reference.reference()}\n" in page
+
+
+def test_the_reference_has_every_key_of_the_schema() -> None:
+    schema = json.loads((ROOT / "schemas" / "config.schema.json").read_text())
+    for rule in [schema, *schema["$defs"].values()]:
+        for key in rule.get("properties", {}):
+            assert re.search(rf"`(elections\.NAME\.)?{key}`", reference.reference()), key
+
+
+def test_the_variables_of_consul_are_those_that_are_read() -> None:
+    read = set(re.findall(r'"(CONSUL_[A-Z_]+)"', (ROOT / "supervisor/config/consul.py").read_text()))
+    documented = {
+        variable
+        for _, cell in rows(reference.PAGE, "key | variable")
+        for variable in re.findall(r"`(CONSUL_[A-Z_]+)`", cell)
+    }
+    assert documented == read
+
+
+# --- commands.md ----------------------------------------------------------------------------------------
+
+
+def test_the_reference_of_commands_is_made_from_the_help() -> None:
+    """Otherwise: python -m docs.commands --write"""
+    page = commands.PAGE.read_text()
+    assert commands.page(page) == page
+    assert f"\n{commands.reference()}\n" in page
+
+
+@pytest.mark.long
+def test_each_command_says_what_its_help_says() -> None:
+    """Usage, arguments and exit codes: the program's own help, line by line."""
+    for name_of_command in commands.commands():
+        told = " ".join(command(name_of_command, "--help", environ={"COLUMNS": "1000"}).stdout.split())
+        section = commands.reference().partition(f"### {name_of_command}\n")[2].partition("\n### ")[0]
+        (usage,) = re.findall(r"^`(.*)`$", section, re.MULTILINE)
+        assert usage in told.replace("[-h] ", "").replace(" [-h]", "")
+        for argument, what in re.findall(r"^\| `(.+?)` \| (.+?) \|$", section, re.MULTILINE):
+            assert f"{argument} {what.replace('`', '')}" in told
+        for code, what in re.findall(r"^\| (\d+) \| (.+?) \|$", section, re.MULTILINE):
+            assert f" {code} {what}" in told
+
+
+@SHOWN.by(COMMANDS, "Only where this node holds it", "sh")
+def test_the_shown_crontab_runs_the_job_where_this_node_holds_it(shown: str, tmp_path: Path) -> None:
+    *_, line = shown.strip().split(maxsplit=6)
+    line = line.replace("/usr/local/bin/backup", "echo ran")
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "consul-supervisor"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m supervisor "$@" --socket {tmp_path}/s\n')
+    program.chmod(0o755)
+    environ = {**ENVIRON, "PATH": f"{program.parent}:{ENVIRON['PATH']}"}
+    for status, role, ran in ((200, "holding", "ran\n"), (503, "waiting", "")):
+        answer = answer_of(f"backup: {role}\n".encode(), status)
+        with UnixPeer(tmp_path / "s", lambda answer=answer: answer):  # type: ignore[misc]
+            done = subprocess.run(
+                ["/bin/sh", "-c", line],
+                capture_output=True,
+                text=True,
+                cwd=ROOT,
+                env=environ,
+                timeout=PATIENCE_S,
+            )
+        assert (done.stdout, done.stderr) == (ran, "")
+
+
+@pytest.mark.long
+@SHOWN.by(COMMANDS, "Checking a drop-in before it is installed", "yaml")
+def test_the_shown_task_refuses_a_bad_drop_in_and_installs_a_good_one(shown: str, tmp_path: Path) -> None:
+    (task,) = yaml.safe_load(shown)
+    template = task["ansible.builtin.template"]
+    destination = Path(template["dest"])
+    ansible = Ansible(tmp_path, template["validate"])
+    assert str(destination.parent) in template["validate"]
+    for text in ("elections: {namenode: {}}", "elections: {namenode: {contend: false}}"):
+        ansible.install(destination.name, text)
+    with pytest.raises(Refused):
+        ansible.install(destination.name, "elections: {namenode: {keey: 1}}")
+    assert (ansible.folder / destination.name).read_text() == "elections: {namenode: {contend: false}}"
+
+
+def test_all_findings_are_explained() -> None:
+    check = ROOT / "supervisor" / "check"
+    code = "".join((check / module).read_text() for module in ("findings.py", "connection.py"))
+    made = set(re.findall(r'Finding\(\s*"(\w+)"', code)) - {"agent", "rest"}
+    assert set(first_codes(COMMANDS, "finding")) == made
+
+
+def test_the_json_of_check_has_the_fields_that_are_listed() -> None:
+    listed = [field for cell, _ in rows(COMMANDS, "field") for field in re.findall(r"`(\w+)`", cell)]
+    done = command("check", str(ROOT / "examples" / "configs" / "minimal.yaml"), "--json")
+    assert listed == list(json.loads(done.stdout))
+
+
+# --- dev-agent.md ---------------------------------------------------------------------------------------
+
+
+def test_the_lists_are_made_from_the_embedded_agent() -> None:
+    """Otherwise: python -m docs.devagent --write"""
+    page = DEV_AGENT.read_text()
+    assert devagent.page(page) == page
+    assert f"\n{devagent.lists()}\n" in page
+
+
+@pytest.mark.long
+@SHOWN.by(DEV_AGENT, "A session with it", "console")
+def test_the_session_with_the_embedded_agent_prints_what_it_shows(shown: str, tmp_path: Path) -> None:
+    """But for its port, which is the test's own."""
+    (port,) = free_ports(1)
+    shell = Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
+    try:
+        other = f'$([ "$1" != dev-agent ] || echo --port {port})'
+        shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {other}')
+        replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
+    finally:
+        shell.close()
+
+
+def test_its_options_and_their_defaults_are_those_of_the_help() -> None:
+    told = " ".join(command("dev-agent", "--help").stdout.partition("options:")[2].split())
+    defaults = dict(re.findall(r"(--[a-z-]+) [A-Z]+ [^(]*\(default: ([^;)]+)", told))
+    switches = dict.fromkeys(set(re.findall(r"(--[a-z-]+) [a-z]", told)) - {"--help"}, "off")
+    shown = {
+        option.strip("`"): re.findall(r"Default (\w+)", what)[0] for option, what in rows(DEV_AGENT, "option")
+    }
+    assert shown == defaults | switches
+
+
+# --- hooks.md ------------------------------------------------------------------------------------------
+
+
+@SHOWN.by(HOOKS, "run", "yaml")
+def test_the_shown_part_of_an_election_loads(shown: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}}))
+    assert load(file, {}, "node1").warnings == ()
+
+
+def all_facts() -> dict[str, Any]:
+    """What a hook can be told at most, by one kind or the other."""
+    context = HookContext("lose", "app", "service/app/leader", Reason.SHUTDOWN, "id", rival_at=1.0)
+    of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0)
+    of_leader = facts(context, attempt=1, node="node1", now=0.0)
+    (holders,) = set(of_slot) - set(of_leader)
+    told = list(of_leader.items())
+    after = list(of_leader).index("previous_leader") + 1
+    return dict([*told[:after], (holders, of_slot[holders]), *told[after:]])
+
+
+@pytest.mark.parametrize("page", [README, HOOKS], ids=name)
+def test_the_table_of_variables_is_what_hooks_get(page: Path) -> None:
+    assert first_codes(page, "variable") == list(as_environment(all_facts()))
+
+
+def test_the_names_in_json_stand_beside_the_variables() -> None:
+    for variable, in_json, _ in rows(HOOKS, "variable"):
+        assert variable.strip("`") == PREFIX + in_json.strip("`").upper()
+
+
+def test_every_reason_is_explained() -> None:
+    assert sorted(first_codes(HOOKS, "reason")) == sorted(Reason)
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Keeps the headers and body of each request in ``seen``, of its server."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen.append(({key.lower(): value for key, value in self.headers.items()}, body))  # type: ignore[attr-defined]
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the test's output is not a log."""
+
+
+def sent_webhook(tmp_path: Path, secret: str) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a webhook that was really sent and signed."""
+    (tmp_path / "secret").write_text(secret)
+    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
+        server.seen = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+
+        async def send() -> None:
+            ended = asyncio.Event()
+            hooks = Hooks(
+                node="node1",
+                report=lambda _: ended.set(),
+                log_line=lambda _: None,
+                environ={},
+                clock=time.monotonic,
+            )
+            context = HookContext("change", "app", "k", Reason.INITIAL, "id")
+            call = Webhook(url, secret_file=str(tmp_path / "secret"))
+            hooks.start(StartHook(Hook("tell", call, PATIENCE_S), 1, context))
+            await asyncio.wait_for(ended.wait(), PATIENCE_S)
+            await hooks.close()
+
+        asyncio.run(send())
+        thread.join()
+        ((headers, body),) = server.seen  # type: ignore[attr-defined]
+        return headers, body
+
+
+@pytest.mark.parametrize("secret", ["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "a plain one"])
+@SHOWN.by(HOOKS, "Webhooks", "python", "snippet")
+def test_the_receivers_snippet_knows_a_genuine_webhook(snippet: str, tmp_path: Path, secret: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(compile(snippet, "hooks.md", "exec"), scope)
+    is_genuine = scope["is_genuine"]
+    headers, body = sent_webhook(tmp_path, secret)
+    assert is_genuine(headers, body, secret)
+    assert not is_genuine(headers, body + b" ", secret)
+    assert not is_genuine(headers, body, "another")
+    assert not is_genuine({**headers, "webhook-id": "other"}, body, secret)
+    assert not is_genuine(headers, body, secret, tolerance_s=-1)
+    two = {**headers, "webhook-signature": f"v1,bm8= {headers['webhook-signature']}"}
+    assert is_genuine(two, body, secret)
+
+
+# --- lease.md ------------------------------------------------------------------------------------------
+
+
+def example(folder: Path) -> Path:
+    """The election that the page reckons with."""
+    (shown,) = [block.text for block in fenced(LEASE) if block.language == "yaml"]
+    file = folder / "c.yaml"
+    file.write_text(yaml.safe_dump({"elections": yaml.safe_load(shown)}))
+    return file
+
+
+@SHOWN.by(LOGS, "Following what happened", "json")
+def test_the_log_lines_that_are_shown_are_as_the_table_says(shown: str) -> None:
+    lines = [json.loads(text) for text in shown.splitlines()]
+    assert len(lines) > 2 and undocumented(lines) == []
+
+
+@SHOWN.by(LEASE, "The sum", "yaml")
+def test_the_election_of_the_sum_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
+    assert load(example(tmp_path), {}, "node1").warnings == ()
+
+
+@SHOWN.by(LEASE, "The sum", "text")
+def test_the_sum_is_the_one_that_check_prints(shown: str, tmp_path: Path) -> None:
+    assert shown in report(load(example(tmp_path), {}, "node1"))
+
+
+def test_the_drawing_is_to_scale(tmp_path: Path) -> None:
+    """Each bar begins and ends where the figures of the same election say."""
+    lease = lease_of(load(example(tmp_path), {}, "node1").items[0])
+    drawing = ElementTree.parse(LEASE.with_suffix(".svg"))
+    bars = {
+        bar.get("id"): (float(bar.get("x", "")), float(bar.get("width", "")))
+        for bar in drawing.iterfind(".//{http://www.w3.org/2000/svg}rect[@id]")
+    }
+    begin_x, width = bars["lock-delay"]
+    scale = width / lease.lock_delay_s
+    ends = {"room": lease.room_s, "lose_time": lease.room_s + lease.lose_time_s, "margin": lease.lock_delay_s}
+    begin_s = 0.0
+    for name_of_bar, end_s in ends.items():
+        expected = (begin_x + scale * begin_s, scale * (end_s - begin_s))
+        assert bars[name_of_bar] == pytest.approx(expected, abs=0.1)
+        begin_s = end_s
+    assert bars["rival"][0] == pytest.approx(begin_x + width)
+
+
+@pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/\S+?::\w+)`", LEASE.read_text()))))
+def test_the_tests_that_show_a_step_exist(named: str) -> None:
+    path, _, function = named.partition("::")
+    assert f"\ndef {function}(" in (ROOT / path).read_text()
+
+
+# --- semaphores.md -------------------------------------------------------------------------------------
+
+
+@SHOWN.by(SEMAPHORES, "", "yaml")
+def test_the_shown_semaphore_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(shown)
+    assert load(file, {}, "node1").warnings == ()
+
+
+# --- http.md ----------------------------------------------------------------------------------------
+
+
+@SHOWN.by(HTTP, "Where", "yaml")
+def test_the_shown_listener_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"{shown}elections: {{app: {{}}}}\n")
+    config = load(file, {}, "vm")
+    assert config.warnings == () and str(config.http) == "127.0.0.1:8555"
+
+
+@SHOWN.by(HTTP, "Where", "console")
+def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_path: Path) -> None:
+    """Where the default of the reference says that the socket is."""
+    asked = re.fullmatch(r"\$ curl --unix-socket (\S+) http://localhost(/\S+)\n", shown)
+    assert asked is not None and f"| `control_socket` | text | `{asked[1]}` |" in CONFIGURATION.read_text()
+    config = {"consul": {"address": "http://127.0.0.1:1"}, "elections": {"app": {}}}
+    node = Supervisor(tmp_path, {**config, "log": {"format": "json"}})
+    node.start()
+    try:
+        node.wait_line("started")
+        assert Reader(node).ask_socket(asked[2]).json["items"][0]["name"] == "app"
+        assert node.stop() == 0
+    finally:
+        node.close()
+
+
+# --- figures ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("docs/hooks.md", f"A line is cut at {output.LINE_BYTES_MAX // 1024} KiB"),
+        (
+            "docs/hooks.md",
+            f"More than {output.LINES_MAX:,}\nlines in {output.LINES_WINDOW_S:g} s are dropped",
+        ),
+        ("docs/hooks.md", f"too long for an environment ({ENV_STRING_BYTES_MAX // 1024} KiB)"),
+        ("docs/configuration.md", f"A file has at most {config_source.FILE_BYTES_MAX >> 20} MiB"),
+        (
+            "docs/configuration.md",
+            f"a directory {config_source.FILES_MAX} files and {config_source.FILES_BYTES_MAX >> 20} MiB",
+        ),
+        (
+            "docs/lease.md",
+            f"{MARGIN_SHARE:.0%}".replace("%", " %") + f" of `lock_delay`, at least {MARGIN_MIN_S:g} s",
+        ),
+        ("docs/lease.md", f"`room` is under {ROOM_MIN_S:g} s"),
+        ("docs/lease.md", f"More than {LOCK_DELAY_MAX_S:g} s is applied as {LOCK_DELAY_MAX_S:g} s"),
+        ("docs/lease.md", f"one exchange ({EXCHANGE_MAX_S:g} s at most)"),
+        ("docs/lease.md", f"a third of the smaller of ttl and room, at least {INTERVAL_MIN_S:g} s"),
+        ("docs/safety.md", f"{LOCK_DELAY_MAX_S:g} s is the most that Consul applies"),
+        (
+            "docs/semaphores.md",
+            f"{RANK_S * 1000:g} ms after the one before it, at most {QUEUE_DELAY_MAX_S:g} s in all",
+        ),
+        ("docs/semaphores.md", f"only {READ_LAG_PER_RANK_S * 1000:g} ms later for each of them"),
+        ("docs/safety.md", f"down to one time in {1 / backoff.ATTEMPT_PROBABILITY_MIN:g}"),
+        ("docs/safety.md", f"for {backoff.FIRST_BACKOFF_S * 1000:g} to {backoff.BACKOFF_MAX_S * 1000:g} ms"),
+        ("docs/safety.md", f"would wait for more than {backoff.BLIND_ATTEMPT_MAX_S * 1000:g} ms"),
+        ("docs/safety.md", f"keeps its session for {DESTROY_PAUSE_S * 1000:g} ms after a release"),
+        ("docs/safety.md", f"look at its changes up to {LAG_S_MAX * 1000:g} ms later"),
+    ],
+)
+def test_a_figure_in_words_is_the_programs(page: str, words: str) -> None:
+    assert words in (ROOT / page).read_text()
+
+
+# --- links
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\((?!https?://)([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+# --- systemd.md ---------------------------------------------------------------------------------------
+
+
+@SHOWN.by(SYSTEMD, "Upgrade without a failover", "sh")
+def test_the_shown_upgrade_is_of_the_unit_and_its_place(shown: str) -> None:
+    """That it keeps leadership is tried in a booted machine: tests/system/machine/test_crash.py."""
+    unit = ROOT / "systemd" / "consul-supervisor.service"
+    start = re.search(r"^ExecStart=(\S+)/consul-supervisor run", unit.read_text(), re.MULTILINE)
+    assert start is not None
+    assert [line.split("#")[0].strip() for line in shown.splitlines()] == [
+        f"{start[1]}/pip install --upgrade .",
+        "systemctl daemon-reload",
+        f"systemctl restart {unit.stem}",
+    ]
+
+
+@SHOWN.by(SYSTEMD, "Secrets", "yaml")
+def test_secrets_may_be_named_by_the_folder_of_credentials(shown: str, tmp_path: Path) -> None:
+    hook = {"webhook": "https://hooks.example.net/", "secret_file": "${CREDENTIALS_DIRECTORY}/webhook-key"}
+    assert f"`secret_file: {hook['secret_file']}`" in SYSTEMD.read_text()
+    file = tmp_path / "c.yaml"
+    file.write_text(shown + yaml.safe_dump({"elections": {"app": {"on_change": [hook]}}}))
+    config = load(file, {"CREDENTIALS_DIRECTORY": "/run/credentials/x"}, "node1")
+    assert config.consul.token_file == "/run/credentials/x/token"
+    call = config.items[0].on_change[0].call
+    assert isinstance(call, Webhook) and call.secret_file == "/run/credentials/x/webhook-key"

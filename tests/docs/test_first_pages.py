@@ -1,0 +1,144 @@
+"""The pages for who is new here: they name every other page, their drawings and files are the product's."""
+
+import re
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from supervisor.config import load
+from supervisor.core.actions import Role
+from supervisor.core.lease import lease_of
+from tests.support.consul import BINARY, Agent
+from tests.support.pages import FIRST_PAGES, ROOT, Shown
+from tests.support.supervisor import PATIENCE_S, Supervisor, until
+
+INDEX, WHY, CONCEPTS, RECIPES, MOVING, COMPARISON = FIRST_PAGES
+SHOWN = Shown(*FIRST_PAGES)
+MINIMAL = ROOT / "examples" / "configs" / "minimal.yaml"
+SVG = "{http://www.w3.org/2000/svg}"
+LINK = re.compile(r"\]\(([^)#]+)")
+NO_RECIPES = {"configs", "consul-service", "prometheus"}
+
+
+def test_no_block_is_untested() -> None:
+    assert SHOWN.untested() == []
+
+
+def test_the_index_leads_to_every_page() -> None:
+    linked = set(LINK.findall(INDEX.read_text()))
+    assert {page.name for page in INDEX.parent.glob("*.md")} - {"README.md"} == {
+        link for link in linked if "/" not in link
+    }
+
+
+def test_every_folder_of_the_examples_is_a_recipe() -> None:
+    linked = {Path(link).parent.name for link in LINK.findall(RECIPES.read_text()) if "README" in link}
+    folders = {folder.name for folder in (ROOT / "examples").iterdir()} - NO_RECIPES
+    assert linked == folders
+
+
+RECIPES_PAGES = sorted((ROOT / "examples").glob("*/README.md"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in RECIPES_PAGES if page.parent.name != "ansible"],
+    ids=lambda page: page.parent.name,
+)
+def test_a_recipe_goes_away_without_touching_other_elections(page: Path) -> None:
+    """What a reload does not touch is tried on a booted machine: tests/system/machine/test_start.py."""
+    _, heading, gone = re.split(
+        r"^## (Undo|Take it away|Go back|Recover, undo)$", page.read_text(), flags=re.M
+    )
+    assert "systemctl reload-or-restart consul-supervisor" in gone, heading
+    assert not re.search(r"systemctl (stop|restart) consul-supervisor", gone), heading
+
+
+@SHOWN.by(WHY, "", "yaml")
+def test_the_first_file_is_the_minimal_one(shown: str) -> None:
+    assert yaml.safe_load(shown) == yaml.safe_load(MINIMAL.read_text())
+
+
+def test_every_role_but_those_at_the_ends_is_in_the_drawing() -> None:
+    drawing = ElementTree.parse(CONCEPTS.with_name("election.svg"))
+    said = " ".join(text.text or "" for text in drawing.iter(f"{SVG}text"))
+    assert set(Role) - {role for role in Role if role in said} == {Role.OBSERVER, Role.STOPPED}
+
+
+def test_the_failover_is_drawn_to_scale(tmp_path: Path) -> None:
+    lease = lease_of(load(MINIMAL, {}, "node1").items[0])
+    assert lease.ttl_s is not None and lease.failover_s is not None
+    drawing = ElementTree.parse(CONCEPTS.with_name("failover.svg"))
+    bars = {
+        bar.get("id"): (float(bar.get("x", "")), float(bar.get("width", "")))
+        for bar in drawing.iter(f"{SVG}rect")
+        if bar.get("id")
+    }
+    begins, width = bars["ttl"]
+    scale = width / (2 * lease.ttl_s)
+    assert bars["lock-delay"][0] == pytest.approx(begins + width)
+    assert bars["lock-delay"][1] == pytest.approx(scale * lease.lock_delay_s)
+    assert bars["acquire"][0] == pytest.approx(begins + scale * lease.failover_s)
+    said = [text.text for text in drawing.iter(f"{SVG}text")]
+    assert f"{lease.failover_s:g} s at most" in said
+
+
+def test_every_cell_about_somebody_names_its_source() -> None:
+    """A link to a page, an issue or a test; where it leads is looked up with those of all pages."""
+    rows = [line for line in COMPARISON.read_text().splitlines() if line.startswith("| ")]
+    cells = [cell for row in rows[1:] for cell in row.strip("|").split(" | ")[1:]]
+    assert len(cells) >= 40
+    assert [cell for cell in cells if "](" not in cell] == []
+
+
+@SHOWN.by(MOVING, "From `consul lock`", "sh", "theirs")
+@SHOWN.by(MOVING, "From `consul lock`", "yaml", "ours")
+def test_a_lock_moves_from_consul_lock_node_by_node(
+    shared_agent: Agent, tmp_path: Path, unique: str, theirs: str, ours: str
+) -> None:
+    """As the page has it, but for the program and the name of the prefix: at no moment do both run it."""
+    running, twice = tmp_path / "running", tmp_path / "twice"
+    program = tmp_path / "app"
+    program.write_text(
+        f"#!/bin/sh\nmkdir {running} || touch {twice}\ntrap 'rmdir {running}; exit' TERM\n"
+        "while :; do sleep 0.05; done\n"
+    )
+    program.chmod(0o755)
+    prefix = unique
+    moved = [
+        text.replace("service/app", prefix).replace("/usr/local/bin/app", str(program))
+        for text in (theirs, ours)
+    ]
+    argv = moved[0].split()
+    assert argv[:2] == ["consul", "lock"]
+    lock = [
+        "setpriv",
+        "--pdeathsig",
+        "TERM",
+        str(BINARY),
+        "lock",
+        f"-http-addr={shared_agent.url}",
+        *argv[2:],
+    ]
+    elections = {unique: yaml.safe_load(moved[1])["elections"]["app"]}
+    config = {"consul": {"address": shared_agent.url}, "elections": elections}
+    one = Supervisor(tmp_path / "one", config)
+    try:
+        with subprocess.Popen(lock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as old_node:
+            until(running.exists, "consul lock runs it")
+            one.start()
+            one.wait_line("started")
+            named = f"consul-supervisor:{unique}"
+            until(lambda: named in [each["Name"] for each in shared_agent.sessions()], "both contend")
+            assert not one.lines("role", role="holding")
+            old_node.terminate()
+            assert old_node.wait(PATIENCE_S) is not None
+        one.wait_line("role", role="holding")
+        until(running.exists, "the supervisor runs it")
+        assert one.stop() == 0
+    finally:
+        one.close()
+    assert not twice.exists()

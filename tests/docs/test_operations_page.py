@@ -1,0 +1,288 @@
+"""docs/operations.md is true: its commands are run by supervisors that play the nodes, and what it
+quotes of status, log and errors is in the code."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.core.actions import Reason, Role
+from tests.support.consul import Agent
+from tests.support.pages import OPERATIONS, ROOT, Shown, code_of, first_codes, rows
+from tests.support.shell import Shell, replay
+from tests.support.supervisor import Supervisor, until
+
+SHOWN = Shown(OPERATIONS)
+LOGS = ROOT / "docs" / "logs.md"
+UNIT = ROOT / "systemd" / "consul-supervisor.service"
+CONFIG, TOKEN = "/etc/consul-supervisor", "/etc/consul-supervisor/token"
+SOON_S = 30.0  # half of the rest after a step-down, so that its end is no success
+HOOK = {"exec": ["true"], "timeout": "2s"}
+# Those words of a cell that are the system's, systemd's or another program's.
+OF_OTHERS = (
+    "Operation not permitted",
+    "Read-only file system",
+    "Watchdog timeout",
+    "no such file",
+    "permission denied",
+    "consul watch",
+    "-",
+)
+
+
+def test_no_block_is_untested() -> None:
+    assert SHOWN.untested() == []
+
+
+# --- what is to be typed --------------------------------------------------------------------------
+
+
+class Nodes:
+    """Two nodes of one election and one semaphore; the shell is the first one's."""
+
+    def __init__(self, folder: Path, agent: Agent, unique: str) -> None:
+        self.prefix = f"{unique}/rebuild"
+        self._consul = {"address": agent.url, "token_file": str(folder / "token")}
+        self._key = f"{unique}/leader"
+        (folder / "token").write_text("")
+        self.nodes = [Supervisor(folder / name, self.config(name)) for name in ("node1", "node2")]
+        self.first = self.nodes[0]
+        self._where = {f"{CONFIG}/": f"{folder}/", CONFIG: str(self.first.config_path)}
+        self.shell = self._new_shell(self.first, folder)
+
+    @staticmethod
+    def _new_shell(node: Supervisor, folder: Path) -> Shell:
+        shell = Shell(folder, folder, {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
+        place = f"--config {node.config_path}", f"--socket {node.folder}/control.sock"
+        chosen = f"$(case $1 in check) ;; leader|limit) echo {place[0]} ;; *) echo {place[1]} ;; esac)"
+        shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {chosen}')
+        return shell
+
+    @contextmanager
+    def shell_of(self, node: Supervisor) -> Iterator[Shell]:
+        """A shell on this node, for a moment."""
+        shell = self._new_shell(node, node.folder)
+        try:
+            yield shell
+        finally:
+            shell.close()
+
+    def config(self, node: str, **changes: Any) -> dict[str, Any]:
+        """Its file; ``changes`` are of the election."""
+        (Path(self._consul["token_file"])).write_text("anonymous\n")
+        session = {"ttl": "10s", "lock_delay": "20s"}
+        election = {"key": self._key, "value": node, "session": session, "on_acquire": [HOOK], **changes}
+        semaphore = {"prefix": self.prefix, "limit": 2, "prune_delay": "20s", "session": session}
+        return {
+            "consul": self._consul,
+            "log": {"format": "json"},
+            "elections": {"app": election},
+            "semaphores": {"rebuild": {**semaphore, "on_acquire": [HOOK]}},
+        }
+
+    def start(self) -> None:
+        """The first leads; both have slots."""
+        for node in self.nodes:
+            node.start()
+            node.wait_line("role", item="rebuild", role="holding")
+            self.first.wait_line("role", item="app", role="holding")
+
+    def here(self, text: str) -> str:
+        """With the places of this test."""
+        for shown, meant in self._where.items():
+            text = text.replace(shown, meant)
+        return text
+
+    def close(self) -> None:
+        self.shell.close()
+        for node in self.nodes:
+            node.close()
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, shared_agent: Agent, unique: str) -> Iterator[Nodes]:
+    both = Nodes(tmp_path, shared_agent, unique)
+    try:
+        yield both
+    finally:
+        both.close()
+
+
+def typed(block: str) -> list[str]:
+    """The commands of a block, without comments."""
+    return [line for text in block.splitlines() if (line := text.partition("#")[0].strip())]
+
+
+def run_all(nodes: Nodes, lines: list[str]) -> None:
+    for line in lines:
+        code, printed = nodes.shell.ended(nodes.here(line))
+        assert code == 0, f"{line} ends with {code}: {printed}"
+
+
+@SHOWN.by(OPERATIONS, "First look", "sh")
+def test_the_first_look_shows_something(shown: str, nodes: Nodes) -> None:
+    *ours, journal = typed(shown)
+    assert journal.startswith(f"journalctl -u {UNIT.stem} ")
+    nodes.start()
+    run_all(nodes, ours)
+
+
+@SHOWN.by(OPERATIONS, "Reload", "console")
+def test_a_reload_says_what_is_shown(shown: str, nodes: Nodes) -> None:
+    nodes.start()
+    config = nodes.config("node1", on_lose=[HOOK])
+    config["semaphores"]["rebuild"]["run"] = {"exec": ["sleep", "60"]}
+    nodes.first.rewrite(config)
+    replay(nodes.shell, nodes.here(shown))
+
+
+@pytest.mark.long
+@SHOWN.by(OPERATIONS, "Drain a node", "sh", "look")
+@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+@SHOWN.by(OPERATIONS, "When the work is done", "sh", "done")
+def test_a_drained_node_holds_nothing_and_is_a_standby_again_at_once(
+    look: str, drain: str, done: str, nodes: Nodes
+) -> None:
+    """The drained node rests for 60 s and is not restarted: the resume alone has it contend again."""
+    nodes.start()
+    second = nodes.nodes[1]
+    with nodes.shell_of(second) as elsewhere:
+        assert re.search(r"^ *app +election +waiting ", elsewhere.run(look), re.MULTILINE)
+    replay(nodes.shell, drain)
+    assert nodes.shell.ended("consul-supervisor holds app")[0] == 1
+    second.wait_line("role", item="app", role="holding")
+    run_all(nodes, typed(done))
+    nodes.first.wait_line("role", item="app", role="waiting")
+    assert second.stop() == 0
+    until(
+        lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2,
+        "the drained one leads",
+        SOON_S,
+    )
+
+
+@pytest.mark.long
+@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+@SHOWN.by(OPERATIONS, "When nobody takes over", "sh", "undo")
+def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str, nodes: Nodes) -> None:
+    """The step-down still waits for a successor while the resume is typed into another shell."""
+    nodes.start()
+    assert nodes.nodes[1].stop() == 0
+    pause, step_down, _ = (line.removeprefix("$ ") for line in drain.splitlines() if line.startswith("$ "))
+    run_all(nodes, [pause, f"{step_down} &"])
+    nodes.first.wait_line("role", item="app", role="paused")
+    run_all(nodes, typed(undo))
+    until(
+        lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2,
+        "this node leads again",
+        SOON_S,
+    )
+    assert nodes.shell.ended("consul-supervisor holds app")[0] == 0
+
+
+@pytest.mark.long
+@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+def test_a_drained_node_stays_paused_over_a_restart(drain: str, nodes: Nodes) -> None:
+    nodes.start()
+    replay(nodes.shell, drain)
+    assert nodes.first.stop() == 0
+    nodes.first.start()
+    until(lambda: len(nodes.first.lines("role", item="app", role="paused")) == 2, "it is paused still")
+
+
+@SHOWN.by(OPERATIONS, "Rotate a token", "sh")
+def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: Path) -> None:
+    nodes.start()
+    (tmp_path / "new-token").write_text("")
+    assert f" {TOKEN}\n" in shown
+    nodes.shell.run("echo another > new-token")
+    run_all(nodes, typed(shown))
+    nodes.first.wait_line("token-renewed")
+
+
+@SHOWN.by(OPERATIONS, "Change a limit", "sh")
+def test_the_limit_is_what_the_record_says(shown: str, nodes: Nodes, shared_agent: Agent) -> None:
+    nodes.start()
+    run_all(nodes, typed(shown))
+    record = shared_agent.kv_get(f"{nodes.prefix}/.lock")
+    assert record is not None and b'"Limit":5' in record["Value"].replace(b" ", b"")
+
+
+@SHOWN.by(OPERATIONS, "Move state_dir", "sh")
+def test_moved_records_keep_a_pause(shown: str, nodes: Nodes, tmp_path: Path) -> None:
+    stop, move, start = typed(shown)
+    assert (stop, start) == (f"systemctl stop {UNIT.stem}", f"systemctl start {UNIT.stem}")
+    program, old, new = move.split()
+    assert f"`state_dir: {new}`" in OPERATIONS.read_text()
+    nodes.start()
+    run_all(nodes, ["consul-supervisor pause app"])
+    assert nodes.first.stop() == 0
+    moved = tmp_path / "moved"
+    run_all(nodes, [f"{program} {nodes.first.state_dir} {moved}"])
+    nodes.first.rewrite({**nodes.config("node1"), "state_dir": str(moved)})
+    nodes.first.start()
+    nodes.first.wait_line("role", item="app", role="paused")
+
+
+@SHOWN.by(OPERATIONS, "Upgrade without a failover", "sh")
+def test_the_shown_upgrade_checks_before_it_restarts(shown: str) -> None:
+    """That it keeps leadership is tried in a booted machine: tests/system/machine/test_crash.py."""
+    start = re.search(r"^ExecStart=(\S+)/consul-supervisor run (\S+)$", UNIT.read_text(), re.MULTILINE)
+    assert start is not None
+    assert typed(shown) == [
+        f"{start[1]}/pip install --upgrade .",
+        f"consul-supervisor check {start[2]}",
+        f"systemctl restart {UNIT.stem}",
+        "consul-supervisor status",
+    ]
+
+
+# --- what is quoted ------------------------------------------------------------------------------
+
+
+def texts() -> str:
+    """All constant text of the product, f-strings included; a gap between two."""
+    found = []
+    for file in sorted((ROOT / "supervisor").rglob("*.py")):
+        nodes = ast.walk(ast.parse(file.read_text()))
+        found += [node.value for node in nodes if isinstance(node, ast.Constant) and type(node.value) is str]
+    return "\0".join(found)
+
+
+TROUBLES = rows(OPERATIONS, "symptom")
+
+
+def test_each_symptom_says_what_to_do() -> None:
+    assert len(TROUBLES) == len({symptom for symptom, _, _ in TROUBLES})
+    assert all(shows and do for _, shows, do in TROUBLES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", TROUBLES, ids=[row[0] for row in TROUBLES])
+def test_what_a_symptom_shows_is_the_products_own_words(row: list[str]) -> None:
+    """``…`` stands for what differs; a sentence may be made of several."""
+    events = {*first_codes(LOGS, "event"), *Reason, *Role}
+    product, metrics = texts(), (ROOT / "docs" / "metrics.md").read_text()
+    for piece in re.findall(r"`([^`]+)`", row[1]):
+        words = [part.strip() for part in re.split(r"[…;:.]", piece)]
+        known = piece in events or piece in OF_OTHERS or f"`{piece}`" in metrics
+        known = known or piece.startswith("consul-supervisor ")  # tests/docs/test_readme.py looks at commands
+        assert known or all(part in product for part in words), piece
+
+
+def test_every_event_that_needs_somebody_is_named() -> None:
+    """Those of the log that are errors."""
+    errors = {row[0].strip("`") for row in rows(LOGS, "event") if "error" in row[1]}
+    page = set(code_of(OPERATIONS)) | {
+        "token-file",  # security.md, as `tls-files`
+        "tls-files",
+        "role",
+        "leftover-process",
+        "consul-refused",
+    }
+    assert errors <= page, errors - page

@@ -1,0 +1,236 @@
+"""The table of docs/configuration.md that says which change keeps leadership: each row's change is made
+to a file, and what becomes of a holder is what the row says."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.config import Config, load
+from supervisor.core.contender import Contender, new_contender
+from supervisor.core.reload import ReloadEffect, plan_reload
+from supervisor.core.settings import ItemSettings
+from supervisor.daemon.operator import IN_FORCE_S
+from supervisor.daemon.reload import CannotReload, read_again
+from tests.support.pages import ROOT, rows
+from tests.unit.core.slot_play import holding
+
+PAGE = ROOT / "docs" / "configuration.md"
+ROWS = rows(PAGE, "change")
+HOOK = {"exec": ["true"], "timeout": "2s"}
+APP: dict[str, Any] = {"key": "k", "on_lose": [HOOK]}
+REBUILD: dict[str, Any] = {"prefix": "p", "limit": 2, "prune_delay": "40s"}
+WEB: dict[str, Any] = {"key": "w"}
+BEFORE: dict[str, Any] = {"elections": {"app": APP}, "semaphores": {"rebuild": REBUILD}}
+
+
+def app(**changes: Any) -> dict[str, Any]:
+    """The file with another election app."""
+    return {**BEFORE, "elections": {"app": {**APP, **changes}}}
+
+
+def rebuild(**changes: Any) -> dict[str, Any]:
+    """The file with another semaphore rebuild."""
+    return {**BEFORE, "semaphores": {"rebuild": {**REBUILD, **changes}}}
+
+
+def of_hook(**changes: Any) -> dict[str, Any]:
+    return app(on_lose=[{**HOOK, **changes}])
+
+
+def elections(**named: Any) -> dict[str, Any]:
+    """The file with these elections."""
+    return {**BEFORE, "elections": named}
+
+
+# By what the first column says: files with that change.
+CHANGES: dict[str, list[dict[str, Any]]] = {
+    "comments, order, another file of the directory": [dict(reversed(BEFORE.items()))],
+    "`on_acquire`": [app(on_acquire=[HOOK]), rebuild(on_acquire=[HOOK])],
+    "`on_lose`, `on_lose_failure`, `on_change`": [
+        app(on_lose=[HOOK, HOOK]),
+        app(on_lose_failure=[HOOK]),
+        app(on_change=[HOOK]),
+    ],
+    "`timeout`, `retries`, `env`, `user` and all else of a hook": [
+        of_hook(timeout="3s"),
+        of_hook(retries=1),
+        of_hook(env={"A": "b"}),
+        of_hook(user="root"),
+        of_hook(kill_after="2s"),
+    ],
+    "`value`": [app(value="v"), rebuild(value="v")],
+    "`candidate_check`": [app(candidate_check={"exec": ["true"]})],
+    "`rejoin_delay`, `on_adopt`, `acquire_failure`, `accept_overlap`": [
+        app(rejoin_delay="1s"),
+        app(on_adopt="acquire"),
+        app(acquire_failure="keep"),
+        app(accept_overlap=True),
+    ],
+    "`limit`": [rebuild(limit=3), rebuild(limit=1)],
+    "a smaller `prune_delay`": [rebuild(prune_delay="30s")],
+    "a larger `prune_delay`": [rebuild(prune_delay="50s")],
+    "`run`": [app(run={"exec": ["true"]}), rebuild(run={"exec": ["true"]})],
+    "`session.ttl`, `session.lock_delay` and all else of `session`": [
+        app(session={"ttl": "20s"}),
+        app(session={"lock_delay": "40s"}),
+        app(session={"behavior": "delete"}),
+        app(session={"node_checks": ["serfHealth"]}),
+        rebuild(session={"name": "mine"}),
+    ],
+    "`key`, `prefix`": [app(key="other"), rebuild(prefix="other")],
+    "`contend`": [elections(app={"key": "k", "contend": False})],
+    "from an election to a semaphore of that name": [
+        {"semaphores": {"app": {**REBUILD, "prefix": "k"}, "rebuild": REBUILD}}
+    ],
+    "another name": [elections(web=APP)],
+    "removed from the file": [{"semaphores": {"rebuild": REBUILD}}],
+    "added to the file": [elections(app=APP, web=WEB)],
+}
+
+
+def config_of(folder: Path, file: dict[str, Any]) -> Config:
+    (folder / "c.yaml").write_text(json.dumps(file))
+    return load(folder / "c.yaml", {}, "node1")
+
+
+def items_of(folder: Path, file: dict[str, Any]) -> dict[str, ItemSettings]:
+    return {settings.name: settings for settings in config_of(folder, file).items}
+
+
+def codes(text: str) -> list[str]:
+    """The keys that a text names."""
+    return re.findall(r"`([\w.]+)`", text)
+
+
+def holders(items: dict[str, ItemSettings]) -> Iterator[Contender]:
+    """Each of them as it holds."""
+    tenure = holding().contender.tenure
+    assert tenure is not None and tenure.believes
+    for settings in items.values():
+        yield replace(new_contender(settings, spread=0.0, instance="i"), tenure=tenure)
+
+
+def said(effects: dict[str, ReloadEffect]) -> list[str]:
+    """What ``reload`` prints of what has changed."""
+    return [str(effect) for effect in effects.values() if effect is not ReloadEffect.UNCHANGED] or [
+        ReloadEffect.UNCHANGED
+    ]
+
+
+def reloaded(config: Config, running: Config) -> Config:
+    """What a daemon with the running configuration takes from this one."""
+
+    async def load() -> Config:
+        return config
+
+    return asyncio.run(read_again(load, running))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_each_change_has_the_fate_that_its_row_says(row: list[str], tmp_path: Path) -> None:
+    change, effects, does = row
+    assert CHANGES[change]
+    for after in CHANGES[change]:
+        had = {each.settings.name: each for each in holders(items_of(tmp_path, BEFORE))}
+        assert said(plan_reload(had, {}, items_of(tmp_path, after))) == effects.split(", "), after
+    assert ("goes on" in does) == (effects == "changed"), "who goes on is who only changes"
+
+
+def test_every_change_that_is_tried_has_its_row() -> None:
+    assert [row[0] for row in ROWS] == list(CHANGES)
+
+
+def test_every_key_of_an_election_or_semaphore_is_in_a_row() -> None:
+    """Those of a hook, a check, a session and a run stand under the name of the whole."""
+    named = {key for row in ROWS for key in re.findall(r"`(\w+)`", row[0])}
+    rules = json.loads((ROOT / "schemas" / "config.schema.json").read_text())["$defs"]
+    assert {*rules["election"]["properties"], *rules["semaphore"]["properties"]} <= named
+
+
+def test_who_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> None:
+    """Who stands in line has told the others how long to wait, as a holder has."""
+    assert "Of one that is not in line: changed" in PAGE.read_text()
+    waiting = {
+        name: new_contender(settings, spread=0.0, instance="i")
+        for name, settings in items_of(tmp_path, BEFORE).items()
+    }
+    (after,) = CHANGES["a larger `prune_delay`"]
+    assert said(plan_reload(waiting, {}, items_of(tmp_path, after))) == ["changed"]
+    tried = {name: replace(each, session=replace(each.session, tried=True)) for name, each in waiting.items()}
+    assert said(plan_reload(tried, {}, items_of(tmp_path, after))) == ["restarted"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ", but not ended yet (role: ",
+        ", but in force only when Consul has confirmed it",
+        ", but it waits until ",
+        "still runs with its previous settings",
+    ],
+)
+def test_what_is_still_to_come_is_told_in_these_words(words: str) -> None:
+    sources = (ROOT / "supervisor" / name for name in ("daemon/operator.py", "telemetry/status.py"))
+    assert any(words in file.read_text() for file in sources)
+    assert words in " ".join(PAGE.read_text().split())
+
+
+def test_how_long_reload_waits_is_said() -> None:
+    assert f"in force, {IN_FORCE_S:g} s at most" in PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"consul": {"address": "http://127.0.0.1:1"}},
+        {"consul": {"datacenter": "dc9"}},
+        {"consul": {"namespace": "n"}},
+        {"consul": {"partition": "p"}},
+        {"consul": {"address": "https://127.0.0.1:8500", "tls": {"verify": False}}},
+        {"control_socket": "/run/other"},
+        {"control_group": "root"},
+        {"state_dir": "/srv/other"},
+    ],
+    ids=str,
+)
+def test_what_the_process_cannot_follow_is_what_the_page_names(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each with the remedy that the page has for it."""
+    running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})
+    with pytest.raises(CannotReload) as refused:
+        reloaded(config, running)
+    ((key, value),) = change.items()
+    names = [f"consul.{name}" for name in value] if key == "consul" else [key]
+    assert all(name in str(refused.value) for name in names)
+    remedies = {name: does for keys, does in rows(PAGE, "key | what to do") for name in codes(keys)}
+    restart = "systemctl stop" if key == "state_dir" else "systemctl restart"
+    assert restart in str(refused.value)
+    assert all(restart in remedies[name] or remedies[name].startswith("the same") for name in names)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"consul": {"token": "t"}},
+        {"consul": {"token_file": "/t"}},
+        {"log": {"level": "debug"}},
+        {"log": {"format": "json"}},
+        {"http": {"listen": "127.0.0.1:0"}},
+    ],
+    ids=str,
+)
+def test_what_is_applied_to_the_process_is_what_the_page_names(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})
+    assert reloaded(config, running) is config
+    applied = PAGE.read_text().partition("**What is applied to the process at once**")[2].partition("\n\n")[0]
+    ((key, values),) = change.items()
+    assert {f"{key}.{name}" for name in values} <= set(codes(applied))

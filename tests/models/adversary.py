@@ -1,0 +1,223 @@
+"""What can happen next: the clock, the hooks, the operator, and a Consul that may say anything.
+
+Whatever was asked of a hostile Consul may be answered with every outcome that its kind of request
+can have, whether or not a sane Consul would, at any time until the exchange's own time-out. A sane
+one answers at once, and nobody else acts on it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.contender import Contender
+from supervisor.core.lane import NEVER
+from tests.models.invariants import Monitor
+from tests.models.state_key import GRID_S, Key, key_of
+
+FREE = e.KeyView(index=7)
+FELL = e.KeyView(index=3)
+RIVAL = e.KeyView(7, "rival", b"rival", 3, 6, 2)
+OURS = e.KeyView(7, "", b"me", 3, 7, 1)
+
+NOBODY: frozenset[type] = frozenset()
+FAULT = a.Fault("down", "no such program /down", "install it")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One state of a walk, as it was first reached."""
+
+    contender: Contender
+    monitor: Monitor
+    now: float = 0.0
+    sessions: int = 0
+
+    @property
+    def key(self) -> Key:
+        """Equal for two worlds that no event can make differ."""
+        monitor, now, tenure = self.monitor, self.now, self.contender.tenure
+        if self.contender.role is a.Role.STOPPED:
+            return (tenure is None,)
+        matters = tenure is not None and (tenure.believes or monitor.running)
+        oldest = -self.contender.lease.lock_delay_s - GRID_S
+        onlooker = (
+            max(monitor.contact_at - now, oldest) if matters else 0.0,
+            tuple((running.ends_by - now, running.asked_to_end) for running in monitor.running),
+            (
+                monitor.owed,
+                monitor.lose_began,
+                monitor.exposed,
+                monitor.create_index,
+                monitor.modify_index,
+                monitor.lock_index,
+            ),
+            monitor.written[1],
+            monitor.asked is not None,
+            max(monitor.resumed_at - now, -self.contender.lease.fresh_s - GRID_S),
+            monitor.stop_writes,
+            monitor.verified == self.contender.session.id,
+        )
+        return key_of(self.contender, now, onlooker)
+
+
+def may_happen(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[tuple[e.Event, float]]:
+    """Every event that may be the next one, and when.
+
+    Time moves by ticks, but where belief is about to end: there anything may come before the tick.
+    """
+    now, later, tenure = world.now, _later(world, hostile), world.contender.tenure
+    for event in _events(world, hostile, stop=stop):
+        yield event, now
+        if later is not None and tenure is not None and tenure.expires_at(world.contender.lease) <= later:
+            yield event, later
+    if later is not None:
+        yield e.Tick(), later
+
+
+def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e.Event]:
+    monitor = world.monitor
+    if monitor.asked is not None:
+        yield e.RecordWritten(monitor.asked)
+        yield e.RecordWritten(monitor.asked, "full")
+        return
+    name = world.contender.settings.name
+    for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked):
+        if operator in hostile:
+            yield operator(name)
+    yield from _another_file(world.contender, hostile)
+    if e.HooksChecked in hostile:
+        yield e.HooksChecked(name, ())
+        yield e.HooksChecked(name, (FAULT,))
+    if e.StepDownAsked in hostile:
+        yield e.StepDownAsked(name, 2.0)
+    if e.Stalled in hostile:
+        yield e.Stalled(GRID_S)
+    for request in monitor.pending:
+        if type(request) in hostile:
+            for outcome in every_answer(world, request):
+                yield e.Answered(request, outcome)
+    for running in (monitor.hook, monitor.change, monitor.check):
+        if running is not None and a.StartHook in hostile:
+            assert isinstance(running.started, a.StartHook)
+            yield e.HookEnded(running.started, ok=True)
+            yield e.HookEnded(running.started, ok=False)
+    if monitor.run is not None:
+        assert isinstance(monitor.run.started, a.StartRun)
+        yield e.RunEnded(monitor.run.started)
+    if stop and not world.contender.stopping:
+        yield e.StopAsked()
+
+
+def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.Event]:
+    """One with another value and another room, or the one before it; or one without this election."""
+    name, in_file = election.settings.name, election.next_settings or election.settings
+    if election.stopping:
+        return
+    if e.ItemRemoved in hostile:
+        yield e.ItemRemoved(name)
+    if e.SettingsChanged in hostile:
+        new = in_file.value == b"me"
+        down = tuple(replace(hook, timeout_s=0.5 if new else 1.0) for hook in in_file.on_lose)
+        yield e.SettingsChanged(name, replace(in_file, value=b"new" if new else b"me", on_lose=down))
+
+
+def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> e.Event | None:
+    """What happens before anything else can: a sane answer, the good end of a hook."""
+    monitor = world.monitor
+    if monitor.asked is not None:
+        return e.RecordWritten(monitor.asked) if a.WriteRecord not in hostile else None
+    for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
+        if type(request) not in hostile:
+            outcome = e.Unknown("silence") if silent else sane_answer(world, request)
+            if outcome is not None:
+                return e.Answered(request, outcome)
+    if world.contender.faults != () and e.HooksChecked not in hostile and not world.contender.stopping:
+        return e.HooksChecked(world.contender.settings.name, ())
+    for running in (monitor.hook, monitor.change, monitor.check):
+        if running is not None and a.StartHook not in hostile:
+            assert isinstance(running.started, a.StartHook)
+            return e.HookEnded(running.started, ok=True)
+    if monitor.run is not None and monitor.run.ends_by < NEVER and a.StartHook not in hostile:
+        assert isinstance(monitor.run.started, a.StartRun)
+        return e.RunEnded(monitor.run.started)
+    return None
+
+
+def sane_answer(world: World, request: a.Request) -> e.Outcome | None:
+    """None: a watch that has no news waits on."""
+    tenure, view = world.contender.tenure, world.contender.lock.view
+    match request:
+        case a.CreateSession():
+            return e.Created(f"s{world.sessions}")
+        case a.RenewSession():
+            return e.SessionAlive()
+        case a.Acquire():
+            return e.Won(OURS.create_index, OURS.modify_index, OURS.lock_index)
+        case a.ReadSession():
+            return e.SessionInfo(2.0)
+        case a.ReadKey() | a.WatchKey():
+            now = FREE if tenure is None else replace(OURS, session=tenure.session)
+            news = view is None or replace(view, index=now.index) != now
+            asks = isinstance(request, a.ReadKey) or request.index == 0
+            return now if news or asks else None
+        case _:
+            return e.Done()
+
+
+def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
+    """All outcomes of this kind of request."""
+    yield e.Unknown("silence")
+    match request:
+        case a.CreateSession():
+            yield from (e.Created(f"s{world.sessions}"), e.Refused(""), e.Ineligible(""), e.Denied(""))
+            yield e.Throttled("")
+        case a.RenewSession():
+            yield from (e.SessionAlive(), e.SessionAltered("lock-delay"), e.SessionGone(), e.Denied(""))
+        case a.Acquire():
+            yield from (e.Won(3, 7, 1), e.LockDelayed(), e.LostRace(), e.SessionGone(), e.Denied(""))
+        case a.Rewrite():
+            yield from (e.Done(), e.LockDelayed(), e.LostRace(), e.SessionGone(), e.Denied(""))
+        case a.Release() | a.DestroySession():
+            yield from (e.Done(), e.Denied(""))
+        case a.ReadSession():
+            yield from (e.SessionInfo(2.0), e.SessionInfo(None), e.Denied(""))
+        case a.ReadKey() | a.WatchKey():
+            yield from (FREE, RIVAL, e.Denied(""))
+            if isinstance(request, a.WatchKey):
+                yield FELL
+            yield from _our_views(world.contender, watch=isinstance(request, a.WatchKey))
+
+
+def _our_views(election: Contender, *, watch: bool) -> Iterator[e.KeyView]:
+    """Two ways of a change each: one would do for both but for the number of states."""
+    tenure = election.tenure
+    if tenure is not None:
+        ours = replace(OURS, session=tenure.session)
+        yield ours
+        if watch:
+            yield replace(ours, value=b"put over", modify_index=8, lock_index=0)
+            yield replace(ours, create_index=8, modify_index=8)
+        else:
+            yield replace(ours, modify_index=8, lock_index=2)
+    elif election.session.id and election.session.tried:
+        yield replace(OURS, session=election.session.id)
+
+
+def _later(world: World, hostile: frozenset[type]) -> float | None:
+    """The next point of the grid at which something is due; None while something must end first."""
+    monitor, now = world.monitor, world.now
+    if monitor.asked is not None:
+        return None
+    ends = [
+        request.at + request.timeout_s
+        for request in monitor.pending
+        if type(request) in hostile or not isinstance(request, a.WatchKey)
+    ]
+    ends += [running.ends_by for running in monitor.running]
+    due_at = min([world.contender.deadline, *ends])
+    if due_at == NEVER or world.contender.role is a.Role.STOPPED:
+        return None
+    later = max(now + GRID_S, ceil(round(due_at / GRID_S, 6)) * GRID_S)
+    return later if later <= min([*ends, NEVER]) else None

@@ -1,0 +1,97 @@
+"""Processes of hooks: how long each takes, how it ends, and that a crash of the supervisor ends none
+but the run child.
+
+Time limits are the supervisor's to enforce, by its own clock: a child of one that died or stands
+still goes on.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from supervisor.core.actions import StartHook, StartRun
+from tests.models.simulation.schedule import Schedule
+
+LASTS_S = (0.005, 0.4)
+SLOW_S = (0.5, 4.0)  # up to and beyond most time limits
+TERM_LASTS_S = (0.001, 0.05)
+Started = StartHook | StartRun
+
+
+@dataclass(eq=False, slots=True)
+class Child:
+    """One process group. ``ok``: how it is going to end if it is left alone."""
+
+    started: Started
+    ok: bool
+    number: int
+    alive: bool = True
+    asked_to_end: bool = False
+
+    @property
+    def in_tenure(self) -> bool:
+        """Whether it is one of those that never run side by side."""
+        return self.started.context.event not in ("change", "check")
+
+    @property
+    def acts(self) -> bool:
+        """Whether this node is acting as holder as long as it lives."""
+        return isinstance(self.started, StartRun) or self.started.context.event == "acquire"
+
+
+class Children:
+    """Those of one node. ``ended(child)`` is called when one is gone; ``still_until``: nothing of
+    this machine moves before."""
+
+    def __init__(self, dice: random.Random, schedule: Schedule, ended: Callable[[Child], None]) -> None:
+        self.alive: list[Child] = []
+        self.still_until = 0.0
+        self._dice = dice
+        self._schedule = schedule
+        self._ended = ended
+        self._count = 0
+
+    def spawn(self, started: Started, *, slow: bool, failing: bool) -> Child:
+        """A new one; the run child lives until it is ended."""
+        self._count += 1
+        child = Child(started, not failing, self._count)
+        self.alive.append(child)
+        if isinstance(started, StartHook) or failing:
+            lasts_s = self._dice.uniform(*(SLOW_S if slow else LASTS_S))
+            self._schedule.after(lasts_s, self._end, child)
+        return child
+
+    def terminate(self, child: Child, kill_after_s: float) -> None:
+        """TERM, and KILL so much later; most end by TERM."""
+        if child.alive and not child.asked_to_end:
+            child.asked_to_end = True
+            child.ok = False
+            stubborn = self._dice.random() < 0.3
+            self._schedule.after(
+                kill_after_s if stubborn else min(kill_after_s, self._dice.uniform(*TERM_LASTS_S)),
+                self._end,
+                child,
+            )
+
+    def kill(self, child: Child) -> None:
+        """At once."""
+        if child.alive:
+            child.alive = child.ok = False
+            self.alive.remove(child)
+
+    def exit(self, child: Child) -> bool:
+        """It ends by itself now, if it is a run child that nobody has asked to."""
+        if not isinstance(child.started, StartRun) or child.asked_to_end:
+            return False
+        self._end(child)
+        return True
+
+    def _end(self, child: Child) -> None:
+        if not child.alive:
+            return
+        if self._schedule.now < self.still_until:
+            self._schedule.at(self.still_until, self._end, child)
+            return
+        child.alive = False
+        self.alive.remove(child)
+        self._ended(child)

@@ -1,0 +1,143 @@
+"""Consul: the embedded agent's model on virtual time, with a witness of who holds.
+
+The model answers at the moment it is asked; that a request comes late, twice or never is the
+network's part.
+"""
+
+from collections.abc import Callable
+
+from supervisor.devagent.api import Settings
+from supervisor.devagent.messages import Answer, Request, Waiting
+from supervisor.devagent.model import Model
+from supervisor.devagent.store import NEVER
+from tests.models.simulation.holders import OfKey, OfSlots, Witness
+from tests.models.simulation.schedule import Schedule
+from tests.models.simulation.trace import Trace
+
+GARBLED_S = 0.2  # a server that has just restarted leads before it has applied its log
+DOWN = Answer(500, b"rpc error getting client: failed to get conn: connection refused")
+NOT_FOUND_YET = "Session id '{}' not found"
+
+Reply = Callable[[Answer | None], None]  # None: the connection broke
+
+
+class Cluster:
+    """One Consul for all nodes, who take part in an item of this ``kind``. ``witness``: of that item;
+    ``slots``: the same, if it is a semaphore."""
+
+    def __init__(
+        self, seed: int, nodes: tuple[str, ...], schedule: Schedule, trace: Trace, kind: str
+    ) -> None:
+        self.model = Model(Settings(node=nodes[0], session_ttl_min_s=0.5, seed=seed))
+        for node in nodes[1:]:
+            self.model.join(node, 0.0)
+        self.slots = OfSlots(self.model.store, self.note) if kind == "semaphore" else None
+        self.witness: Witness = self.slots or OfKey(self.model.store, self.note)
+        self._schedule = schedule
+        self._trace = trace
+        self._replies: dict[int, Reply] = {}
+        self._timer = NEVER
+        self._down_until = -NEVER
+        self._restarted_at = -NEVER
+
+    # --- requests --------------------------------------------------------------------------------
+
+    def ask(self, request: Request, reply: Reply) -> Waiting | None:
+        """``reply`` is called once, perhaps at once; what waits may be abandoned."""
+        now = self._schedule.now
+        if now < self._down_until:
+            reply(DOWN)
+            return None
+        if now < self._restarted_at + GARBLED_S and "/session/renew/" in request.target:
+            session = request.target.rpartition("/")[2]
+            reply(Answer(404, NOT_FOUND_YET.format(session).encode()))
+            return None
+        answer = self.model.handle(request, now)
+        if isinstance(answer, Waiting):
+            self._replies[answer.number] = reply
+            self._settle()
+            return answer
+        self._settle()
+        reply(answer)
+        return None
+
+    def abandon(self, waiting: Waiting) -> None:
+        """Nobody waits for it any more."""
+        if self._replies.pop(waiting.number, None) is not None:
+            self.model.abandon(waiting)
+
+    def _settle(self, *, several: bool = False) -> None:
+        """Keep the promises that are due, have it witnessed, and be back when time changes something."""
+        now = self._schedule.now
+        for waiting, answer in self.model.advance(now):
+            reply = self._replies.pop(waiting.number, None)
+            if reply is not None:
+                reply(answer)
+        self.witness.look(now, several=several)
+        deadline = self.model.deadline()
+        if deadline < self._timer:
+            self._timer = deadline
+            self._schedule.at(deadline, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = NEVER
+        self._settle()
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def change_leader(self) -> None:
+        """Another server leads at once: every session's time begins again."""
+        self.model.change_leader(self._schedule.now)
+        self._settle(several=True)
+
+    def lose_leader(self) -> None:
+        """Nobody leads until ``elect_leader``."""
+        self.model.lose_leader(self._schedule.now)
+        self._settle()
+
+    def elect_leader(self) -> None:
+        """Somebody leads again."""
+        self.model.elect_leader(self._schedule.now)
+        self._settle(several=True)
+
+    def restart(self, down_s: float) -> None:
+        """The server was killed and is back with its data so much later."""
+        self._down_until = self._schedule.now + down_s
+        self.model.lose_leader(self._schedule.now)
+        self._settle()
+        self._schedule.at(self._down_until, self._restarted)
+
+    def _restarted(self) -> None:
+        now = self._restarted_at = self._schedule.now
+        self.witness.restarted(now)
+        for waiting in self.model.restart(now):
+            reply = self._replies.pop(waiting.number, None)
+            if reply is not None:
+                reply(None)
+        self._settle()
+
+    def node_fails(self, node: str) -> None:
+        """Its agent is noticed to be dead."""
+        self.model.fail(node, self._schedule.now)
+        self._settle()
+
+    def node_recovers(self, node: str) -> None:
+        """Its agent is noticed to be alive."""
+        self.model.recover(node, self._schedule.now)
+        self._settle()
+
+    def node_leaves(self, node: str) -> None:
+        """Its agent leaves in order, and is back at once."""
+        self.model.leave(node, self._schedule.now)
+        self.model.join(node, self._schedule.now)
+        self._settle()
+
+    def operator(self, method: str, target: str, body: bytes = b"") -> None:
+        """An operator's own request, which comes through whenever Consul can answer."""
+        if self._schedule.now >= self._down_until and self.model.has_leader:
+            self.model.handle(Request(method, target, body), self._schedule.now)
+            self._settle()
+
+    def note(self, words: str) -> None:
+        """A row of the table."""
+        self._trace.note(self._schedule.now, "consul", words)

@@ -1,0 +1,97 @@
+"""A node's disk: the real journal in a real folder, which outlives the supervisors that write it.
+
+A disk without room is the kernel's own refusal to let a file grow; a crash in a write leaves the whole
+line or nothing of it, because the kernel takes it by one call.
+"""
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from supervisor.config.settings import ConsulSettings
+from supervisor.core.actions import WriteRecord
+from supervisor.hooks.leftovers import Group
+from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
+from supervisor.journal.format import read
+from tests.models.simulation.files import ITEM
+
+CONSUL = ConsulSettings("http://127.0.0.1:8500")
+
+
+class Disk:
+    """One node's. ``is_full`` says whether there is room at this moment."""
+
+    def __init__(self, folder: Path, is_full: Callable[[], bool]) -> None:
+        self._folder = folder
+        self._is_full = is_full
+        self._path = folder / f"{ITEM}{SUFFIX}"
+        self._journal: Journal | None = None
+
+    def recorded(self) -> Recorded | None:
+        """What the bytes say to whoever starts now. Raises Unreadable."""
+        try:
+            return read(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def open(self, identity: Identity) -> Recorded | None:
+        """By a supervisor that starts: what it finds. Raises Unreadable, which a crash never causes."""
+        assert self._journal is None, "two supervisors on one disk"
+        self._journal = Journal(str(self._folder), CONSUL, identity=identity)
+        found = dict(self._journal.recorded()).get(ITEM)
+        if isinstance(found, Unreadable):
+            raise found
+        return found
+
+    def close(self) -> None:
+        """The supervisor is gone; its locks and descriptors are, too."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def write(self, write: WriteRecord) -> str:
+        """Blank, or why it could not be written."""
+        with self._room():
+            return self._open_journal().write(write)
+
+    def die_in(self, write: WriteRecord, *, after: bool) -> None:
+        """The process dies in the write: the kernel has the whole line or nothing, and nobody was told."""
+        if after:
+            self.write(write)
+
+    def group_began(self, group: Group) -> None:
+        """A hook's process group."""
+        with self._room():
+            self._open_journal().group_began(ITEM, group)
+
+    def group_ended(self, group: Group) -> None:
+        """It is gone."""
+        with self._room():
+            self._open_journal().group_ended(ITEM, group)
+
+    def settle(self) -> None:
+        """What no record has said yet of groups that are gone."""
+        journal = self._open_journal()
+        if not journal.is_settled(ITEM):
+            with self._room():
+                journal.settle(ITEM)
+
+    def _open_journal(self) -> Journal:
+        assert self._journal is not None, "a supervisor that is gone writes"
+        return self._journal
+
+    def _content(self) -> bytes:
+        return self._path.read_bytes() if self._path.exists() else b""
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        if not self._is_full():
+            yield
+            return
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(self._content()), hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

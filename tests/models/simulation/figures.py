@@ -1,0 +1,73 @@
+"""What a simulation has seen, counted: faults by kind, failovers and what else there must be enough of."""
+
+from collections import Counter
+
+from supervisor.core.actions import Action, Reason, Role, RoleChanged
+from supervisor.core.events import Event
+from tests.models.simulation.holders import OfSlots
+from tests.models.simulation.judges import Judge
+from tests.models.simulation.machine import Machine
+
+FAILOVERS, EXPIRIES, ADOPTIONS, STUCK = "failovers", "lease expiries", "adoptions", "stuck"
+TENURES, TURNS = "tenures", "turns"
+SEMAPHORES = "semaphores: "  # what was seen in their worlds is counted apart
+PRUNED, BY_HAND = "slots pruned", "slots freed by hand"
+HEADLINES = (
+    *(FAILOVERS, EXPIRIES, ADOPTIONS, STUCK, TENURES, TURNS),
+    *(SEMAPHORES + name for name in (PRUNED, BY_HAND, EXPIRIES, ADOPTIONS, STUCK, TENURES, TURNS)),
+)
+
+
+class Figures(Judge):
+    """``counts`` by name; those of faults begin with ``fault``, those of crash points with ``crash``.
+    ``slots``: of a world in which the nodes take part in a semaphore."""
+
+    def __init__(self, slots: OfSlots | None = None) -> None:
+        self._slots = slots
+        self._counts: Counter[str] = Counter()
+        self._holder = ""
+        self._stuck: dict[str, str] = {}
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Of this world."""
+        if self._slots is None:
+            return self._counts
+        pruned, freed = len(self._slots.prunings), len(self._slots.unguarded)
+        counts = self._counts + Counter({PRUNED: pruned, BY_HAND: freed})
+        return Counter({SEMAPHORES + name: count for name, count in counts.items()})
+
+    def fault(self, kind: str) -> None:
+        """One has come."""
+        self._counts[f"fault: {kind}"] += 1
+
+    def saw(self, machine: Machine, event: Event) -> None:
+        """A turn."""
+        self._counts[TURNS] += 1
+
+    def died(self, machine: Machine, why: str) -> None:
+        """By a fault or by the watchdog."""
+        self._counts[f"crash: {why}"] += 1
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """Roles that changed."""
+        if not isinstance(action, RoleChanged):
+            return
+        if action.role is Role.HOLDING:
+            self._holds(machine, action)
+        elif action.role is Role.LOSING and action.reason == Reason.LEASE_EXPIRED:
+            self._counts[EXPIRIES] += 1
+        elif action.role is Role.STUCK:
+            session = machine.application.session
+            if self._stuck.get(machine.name) != session:
+                self._counts[STUCK] += 1
+            self._stuck[machine.name] = session
+
+    def _holds(self, machine: Machine, action: RoleChanged) -> None:
+        if action.reason == Reason.ADOPTED:
+            self._counts[ADOPTIONS] += 1
+            return
+        self._counts[TENURES] += 1
+        if self._slots is None and self._holder not in ("", machine.name):
+            self._counts[FAILOVERS] += 1
+        self._holder = machine.name

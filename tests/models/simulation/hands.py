@@ -1,0 +1,116 @@
+"""What operators do to Consul by hand: to sessions and keys, past every supervisor.
+
+Each hand is laid on what this machine holds, if it holds anything. False: there is nothing it could be
+laid on.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from supervisor.consul.semaphore import SEMAPHORE_FLAGS
+from supervisor.core.actions import Roster
+from supervisor.formats import semaphore_record as rosters
+from tests.models.simulation.cluster import Cluster
+from tests.models.simulation.files import KEY, LIMIT_MAX, PREFIX
+from tests.models.simulation.holders import LOCK
+from tests.models.simulation.machine import Machine
+from tests.models.simulation.trace import short
+
+Hand = Callable[[Machine, random.Random], bool]
+
+
+class Hands:
+    """Those that an operator of this cluster has. ``kinds``: by the words of the plan."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.kinds: dict[str, Hand] = {
+            "session destroyed": self.session_destroyed,
+            "key released": self._key_released,
+            "key deleted": self._key_deleted,
+            "limit changed": self._limit_changed,
+            "slot removed": self._slot_removed,
+            "record deleted": self._record_deleted,
+            "contender deleted": self._contender_deleted,
+        }
+        self._cluster = cluster
+
+    def session_destroyed(self, machine: Machine, dice: random.Random) -> bool:
+        """That of a holder."""
+        holder = self._holder(machine)
+        if not holder:
+            return False
+        self._do("PUT", f"session/destroy/{holder}", "destroys the holder's session")
+        return True
+
+    # --- an election's key -------------------------------------------------------------------------
+
+    def _key_released(self, machine: Machine, dice: random.Random) -> bool:
+        holder = self._holder(machine)
+        if not holder:
+            return False
+        self._cluster.witness.freed_by_hand(holder)
+        self._do("PUT", f"kv/{KEY}?release={holder}", "releases the key")
+        return True
+
+    def _key_deleted(self, machine: Machine, dice: random.Random) -> bool:
+        holder = self._holder(machine)
+        if not holder:
+            return False
+        self._cluster.witness.freed_by_hand(holder)
+        self._do("DELETE", f"kv/{KEY}", "deletes the key")
+        return True
+
+    # --- a semaphore's record and contender keys ---------------------------------------------------
+
+    def _limit_changed(self, machine: Machine, dice: random.Random) -> bool:
+        roster = self._roster
+        if roster is None:
+            return False
+        limit = dice.choice([each for each in range(1, LIMIT_MAX + 2) if each != roster.limit])
+        self._edit(replace(roster, limit=limit), f"makes the limit {limit}")
+        return True
+
+    def _slot_removed(self, machine: Machine, dice: random.Random) -> bool:
+        roster, holder = self._roster, self._holder(machine)
+        if roster is None or not holder:
+            return False
+        self._cluster.witness.freed_by_hand(holder)
+        left = tuple(each for each in roster.holders if each != holder)
+        self._edit(replace(roster, holders=left), f"takes {short(holder)} out of the record")
+        return True
+
+    def _record_deleted(self, machine: Machine, dice: random.Random) -> bool:
+        if self._roster is None:
+            return False
+        self._do("DELETE", f"kv/{LOCK}", "deletes the record")
+        return True
+
+    def _contender_deleted(self, machine: Machine, dice: random.Random) -> bool:
+        """Of a holder or of one that waits."""
+        session = machine.session
+        if not session:
+            return False
+        self._do("DELETE", f"kv/{PREFIX}/{session}", f"deletes the contender key of {short(session)}")
+        return True
+
+    @property
+    def _roster(self) -> Roster | None:
+        slots = self._cluster.slots
+        return None if slots is None else slots.roster
+
+    def _edit(self, roster: Roster, words: str) -> None:
+        assert self._cluster.slots is not None
+        target = f"kv/{LOCK}?cas={self._cluster.slots.index}&flags={SEMAPHORE_FLAGS}"
+        self._do("PUT", target, words, rosters.encoded(roster))
+
+    # --- both --------------------------------------------------------------------------------------
+
+    def _holder(self, machine: Machine) -> str:
+        """Its session, or another that holds; blank when nobody does."""
+        holders = self._cluster.witness.holders
+        return machine.session if machine.session in holders else "".join(holders[:1])
+
+    def _do(self, method: str, target: str, words: str, body: bytes = b"") -> None:
+        self._cluster.note(f"FAULT an operator {words}")
+        self._cluster.operator(method, f"/v1/{target}", body)

@@ -1,0 +1,370 @@
+"""What must hold in every state: one judge for each promise.
+
+A judge goes by what happened and what was done, by the machine's processes and by Consul's word; what
+a supervisor believes is looked at only where belief itself is judged. Each is told of everything and
+looks after every turn; the first broken promise ends the simulation.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from supervisor.core.actions import (
+    Acquire,
+    Action,
+    DestroySession,
+    HookContext,
+    JoinSemaphore,
+    LeaveSemaphore,
+    Release,
+    Request,
+    StartHook,
+    StartRun,
+    Step,
+    TakeSlot,
+    Watch,
+)
+from supervisor.core.events import (
+    Answered,
+    Event,
+    HookEnded,
+    KeyView,
+    RecordWritten,
+    SlotsView,
+    SlotWritten,
+    Won,
+)
+from supervisor.core.tenure import Phase
+from tests.models.simulation.children import Child, Started
+from tests.models.simulation.holders import Witness
+from tests.models.simulation.machine import Machine
+from tests.models.simulation.trace import short
+
+REQUESTS_A_SECOND_MAX = 50  # in thousands of worlds it is below 20
+Try = Acquire | JoinSemaphore | TakeSlot
+Return = Release | LeaveSemaphore | DestroySession
+
+
+class Broken(Exception):
+    """A promise was broken. ``judge`` names who saw it."""
+
+    def __init__(self, judge: str, words: str) -> None:
+        super().__init__(f"{judge}: {words}")
+        self.judge = judge
+
+
+class Judge:
+    """Told of everything; each promise needs some of it."""
+
+    def saw(self, machine: Machine, event: Event) -> None:
+        """The supervisor is about to be told this."""
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """The supervisor has just done this."""
+
+    def look(self, machine: Machine) -> None:
+        """A turn of the supervisor is over."""
+
+    def died(self, machine: Machine, why: str) -> None:
+        """The supervisor is gone without having wound up."""
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """A child has just begun."""
+
+    def require(self, holds: bool, words: str) -> None:
+        """Raises Broken."""
+        if not holds:
+            raise Broken(type(self).__name__, words)
+
+
+class Judges:
+    """All of them; each is told only what it asks for."""
+
+    def __init__(self, judges: Sequence[Judge]) -> None:
+        self._saw = [judge.saw for judge in judges if type(judge).saw is not Judge.saw]
+        self._did = [judge.did for judge in judges if type(judge).did is not Judge.did]
+        self._look = [judge.look for judge in judges if type(judge).look is not Judge.look]
+        self._died = [judge.died for judge in judges if type(judge).died is not Judge.died]
+        self._spawned = [judge.spawned for judge in judges if type(judge).spawned is not Judge.spawned]
+
+    def saw(self, machine: Machine, event: Event) -> None:
+        """See Judge."""
+        for saw in self._saw:
+            saw(machine, event)
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """See Judge."""
+        for did in self._did:
+            did(machine, action)
+
+    def look(self, machine: Machine) -> None:
+        """See Judge."""
+        for look in self._look:
+            look(machine)
+
+    def died(self, machine: Machine, why: str) -> None:
+        """See Judge."""
+        for died in self._died:
+            died(machine, why)
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """See Judge."""
+        for spawned in self._spawned:
+            spawned(machine, child)
+
+
+class OneActs(Judge):
+    """Never two nodes act as holder at once, within the stated limits."""
+
+    def __init__(self, machines: Sequence[Machine], witness: Witness) -> None:
+        self._machines = machines
+        self._witness = witness
+
+    def look(self, machine: Machine) -> None:
+        """By the machines' processes alone."""
+        self._look()
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """An overlap begins with a child, and may end before the turn does."""
+        self._look()
+
+    def _look(self) -> None:
+        unguarded = self._witness.unguarded
+        acting = [each for each in self._machines if each.acts and each.application.session not in unguarded]
+        names = " and ".join(f"{each.name} (session {short(each.application.session)})" for each in acting)
+        self.require(len(acting) < 2, f"{names} act as holder at once")
+
+
+class LoseForEveryAcquire(Judge):
+    """on_lose runs once for every tenure that began, and for no other; again only after a crash.
+
+    A full disk is a limit: where it refused to record how far on_lose had come, the next process cannot
+    know.
+    """
+
+    def __init__(self) -> None:
+        self.owed: dict[str, str] = {}  # by node: the session of a tenure that began
+        self._began: dict[str, str] = {}  # its on_lose did
+        self._crashed: dict[str, bool] = {}
+        self._unwritten: dict[str, str] = {}  # the session whose end could not be recorded
+
+    def died(self, machine: Machine, why: str) -> None:
+        """What was not on record yet is done again."""
+        self._crashed[machine.name] = True
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """A hook or run child has begun."""
+        name, context = machine.name, child.started.context
+        if not machine.in_force.on_lose:
+            return
+        if isinstance(child.started, StartRun) or context.event == "acquire":
+            self._acquires(name, context)
+        elif context.event == "lose":
+            self._loses(machine, child.started, context)
+
+    def _acquires(self, name: str, context: HookContext) -> None:
+        owed = self.owed.get(name, "")
+        self.require(owed in ("", context.session), f"{name} acquires, and on_lose has not run for {owed}")
+        lost = self._began.get(name) == context.session
+        lost = lost and self._unwritten.get(name) != context.session
+        self.require(not lost, f"{name}: on_acquire or run after on_lose")
+        self.owed[name] = context.session
+        self._crashed[name] = False
+
+    def _loses(self, machine: Machine, started: Started, context: HookContext) -> None:
+        name, session = machine.name, context.session
+        assert isinstance(started, StartHook)
+        first = started.attempt == 1 and started.hook == machine.in_force.on_lose[0]
+        again = self._began.get(name) == session
+        crashed = self._crashed.get(name, False) or self._unwritten.get(name) == session
+        # A crash between the record and the hook: on_acquire may have begun, for all that is known.
+        due = crashed or self.owed.get(name) == session or (again and started.attempt > 1)
+        self.require(due, f"{name}: on_lose for a tenure that never began")
+        self.require(not (first and again) or crashed, f"{name}: on_lose runs twice")
+        if first:
+            self.owed[name] = self._began[name] = session
+            self._crashed[name] = False
+
+    def saw(self, machine: Machine, event: Event) -> None:
+        """The last hook has ended: nothing is owed any more."""
+        match event:
+            case RecordWritten(ok=False) if machine.name in self._began:
+                self._unwritten[machine.name] = self._began[machine.name]
+            case HookEnded(StartHook(hook, context=context)) if context.event == "lose":
+                if hook == machine.in_force.on_lose[-1]:
+                    self.owed.pop(machine.name, None)
+
+
+class OneHookAtATime(Judge):
+    """No two of the hooks of a tenure, and no hook beside the run child: leftovers count."""
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """A child of a tenure may only be born alone."""
+        alive = [other for other in machine.children.alive if other.in_tenure]
+        names = " and ".join(_name_of(other.started) for other in alive)
+        self.require(not child.in_tenure or len(alive) == 1, f"{machine.name}: {names} run at once")
+
+
+class WritesGoForward(Judge):
+    """Of one session: acquire, then release, then destroy; never back, not even by another process. What
+    an acquire and a release are to a key, to stand in line or take a slot and to leave are to slots."""
+
+    _RANK: dict[type[Action], int] = {
+        Acquire: 1,
+        JoinSemaphore: 1,
+        TakeSlot: 1,
+        Release: 2,
+        LeaveSemaphore: 2,
+        DestroySession: 3,
+    }
+
+    def __init__(self) -> None:
+        self._reached: dict[str, int] = {}
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """A write was sent."""
+        rank = self._RANK.get(type(action))
+        if rank is None:
+            return
+        assert isinstance(action, Try | Return)
+        reached = self._reached.get(action.session, 0)
+        words = f"{machine.name}: {type(action).__name__} of {short(action.session)} comes too late"
+        # A crash forgets how far the end had come, and begins it again; an acquire never is again.
+        self.require(rank >= min(reached, 2), words)
+        self._reached[action.session] = max(rank, reached)
+
+
+class NoReleaseWhileActing(Judge):
+    """The lock goes only when on_lose has ended what this node does as holder."""
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """A release or destroy was sent."""
+        if isinstance(action, Return) and action.session == machine.application.session:
+            up = machine.application.up or any(child.acts for child in machine.children.alive)
+            self.require(not up, f"{machine.name} gives {short(action.session)} back while it acts")
+
+
+class Gentle(Judge):
+    """No supervisor asks Consul without end, whatever it is answered."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, deque[float]] = {}
+        self.most = 0
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """A request was sent."""
+        if not isinstance(action, Request):
+            return
+        now = machine.schedule.now
+        asked = self._asked.setdefault(machine.name, deque())
+        asked.append(now)
+        while asked[0] <= now - 1.0:
+            asked.popleft()
+        self.most = max(self.most, len(asked))
+        words = f"{machine.name} has asked {len(asked)} questions within a second"
+        self.require(len(asked) <= REQUESTS_A_SECOND_MAX, words)
+
+
+class TokensGrow(Judge):
+    """The fencing token grows with every tenure and never changes within one."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, int] = {}
+        self._highest = 0
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """A hook of on_acquire or the run child was told a token."""
+        context = child.started.context
+        if not isinstance(child.started, StartRun) and context.event != "acquire":
+            return
+        known = self._of.get(context.session)
+        token = context.fencing_token
+        if known is None:
+            words = f"{machine.name}: token {token} after {self._highest}"
+            self.require(token > self._highest, words)
+            self._of[context.session] = self._highest = token
+        else:
+            self.require(token == known, f"{machine.name}: token {token} was {known} before")
+
+
+class BeliefHasRoom(Judge):
+    """Belief never outlives contact + room, and nothing of a tenure begins on old news.
+
+    Contact is found out anew: the send time of the newest consistent answer that named our session.
+    """
+
+    def __init__(self) -> None:
+        self._contact: dict[tuple[str, str], float] = {}  # by node and session, in the node's time
+
+    def saw(self, machine: Machine, event: Event) -> None:
+        """An answer of Consul."""
+        match event:
+            case Answered(Acquire() as request, Won()):
+                self._met(machine, request.session, request.at)
+            case Answered((JoinSemaphore() | TakeSlot()) as request, SlotWritten(lock=lock)) if (
+                lock is not None
+            ):
+                self._met(machine, request.session, request.at)
+            case Answered(request, KeyView(session=session)):
+                if machine.in_force.kind == "election" and _is_consistent(request):
+                    self._met(machine, session, request.at)
+            case Answered(request, SlotsView(holders=holders)) if _is_consistent(request):
+                for holder in holders:
+                    self._met(machine, holder.session, request.at)
+
+    def _met(self, machine: Machine, session: str, at: float) -> None:
+        known = self._contact.get((machine.name, session), at)
+        self._contact[machine.name, session] = max(known, at)
+
+    def look(self, machine: Machine) -> None:
+        """A turn is over."""
+        supervisor = machine.supervisor
+        if supervisor is None:
+            return
+        tenure, lease = supervisor.contender.tenure, supervisor.contender.lease
+        if tenure is not None and tenure.phase in (Phase.ADOPTING, Phase.ACQUIRING, Phase.HOLDING):
+            ends_at = self._contact[machine.name, tenure.session] + lease.room_s
+            self.require(supervisor.now() < ends_at, f"{machine.name} believes after contact + room")
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """Something of a tenure begins."""
+        context, supervisor = child.started.context, machine.supervisor
+        if supervisor is None or not (isinstance(child.started, StartRun) or context.event == "acquire"):
+            return
+        contact = self._contact.get((machine.name, context.session))
+        began = f"{machine.name} begins {_name_of(child.started)}"
+        self.require(contact is not None, f"{began} without Consul's word")
+        assert contact is not None
+        fresh_s = supervisor.contender.lease.fresh_s
+        self.require(supervisor.now() - contact <= fresh_s, f"{began} on news older than {fresh_s:.2f} s")
+        moved_at = machine.clock.local(machine.moved_at)
+        self.require(contact >= moved_at, f"{began} on news from before it stood still")
+
+
+class OnRecordFirst(Judge):
+    """No try with a session and no hook of a tenure that a crash would forget: by the disk's bytes."""
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """A try was sent."""
+        if isinstance(action, Try):
+            recorded = machine.disk.recorded()
+            known = recorded is not None and recorded.state.session == action.session
+            self.require(known, f"{machine.name} acquires with a session that is not on record")
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """Something of a tenure begins."""
+        context = child.started.context
+        if not isinstance(child.started, StartRun) and context.event != "acquire":
+            return
+        recorded = machine.disk.recorded()
+        known = recorded is not None and recorded.state.session == context.session
+        known = known and recorded is not None and recorded.state.step in (Step.TENURE, Step.HOLDING)
+        self.require(known, f"{machine.name} begins a tenure that is not on record")
+
+
+def _name_of(started: Started) -> str:
+    return started.hook.name if isinstance(started, StartHook) else "run"
+
+
+def _is_consistent(request: Request) -> bool:
+    """A watch may not be; every other question is."""
+    return not isinstance(request, Watch) or request.consistent

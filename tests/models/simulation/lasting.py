@@ -1,0 +1,80 @@
+"""What must hold at the end, when nothing has gone wrong for a while: nobody is stuck for ever."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from supervisor.core.actions import Role
+from supervisor.core.settings import SemaphoreSettings
+from tests.models.simulation.holders import OfSlots
+from tests.models.simulation.judges import Judge, LoseForEveryAcquire
+from tests.models.simulation.machine import Machine
+from tests.models.simulation.trace import short
+
+SOON_S = 30.0  # who may only rejoin so shortly before the end cannot be expected to lead
+
+
+class AtTheEnd(Judge):
+    """Whoever is able holds as far as there is something to hold; whoever does not hold has its
+    application down and owes nothing."""
+
+    def __init__(self, machines: Sequence[Machine], lose: LoseForEveryAcquire) -> None:
+        self._machines = machines
+        self._lose = lose
+
+    def conclude(self) -> None:
+        """Raises Broken."""
+        roles = {machine.name: self._role(machine) for machine in self._machines}
+        holders = [machine for machine in self._machines if roles[machine.name] is Role.HOLDING]
+        self._count(holders, ", ".join(f"{name} is {role}" for name, role in roles.items()))
+        for machine in self._machines:
+            session = self._lose.owed.get(machine.name)
+            if machine not in holders and machine.settings.on_lose:
+                self.require(session is None, f"{machine.name} still owes on_lose for {short(session or '')}")
+                self.require(not machine.application.up, f"{machine.name} still acts")
+
+    @abstractmethod
+    def _count(self, holders: Sequence[Machine], told: str) -> None:
+        """Whether they are as many as there should be."""
+
+    def _role(self, machine: Machine) -> Role | None:
+        return None if machine.supervisor is None else machine.supervisor.contender.role
+
+    def _is_able(self, machine: Machine) -> bool:
+        supervisor = machine.supervisor
+        if supervisor is None:
+            return False
+        contender = supervisor.contender
+        return max(contender.rejoin_at, contender.rests_until) < supervisor.now() - SOON_S
+
+
+class OneHolderAtTheEnd(AtTheEnd):
+    """Exactly one node holds."""
+
+    def _count(self, holders: Sequence[Machine], told: str) -> None:
+        if any(self._is_able(machine) for machine in self._machines):
+            self.require(len(holders) == 1, f"after {SOON_S:g} s and more of calm {told}")
+
+
+class EverySlotAtTheEnd(AtTheEnd):
+    """Whoever is able and waits finds all slots of its limit with nodes that hold; nobody holds without
+    a slot. More may hold than there are slots by now: a lower limit evicts nobody."""
+
+    def __init__(self, machines: Sequence[Machine], lose: LoseForEveryAcquire, slots: OfSlots) -> None:
+        super().__init__(machines, lose)
+        self._slots = slots
+
+    def _count(self, holders: Sequence[Machine], told: str) -> None:
+        for machine in holders:
+            self.require(machine.session in self._slots.holders, f"{machine.name} holds without a slot")
+        for machine in self._machines:
+            if machine not in holders and self._is_able(machine):
+                limit = self._limit(machine)
+                words = f"{machine.name} waits although there are {limit} slots"
+                self.require(len(holders) >= limit, f"after {SOON_S:g} s and more of calm {words}: {told}")
+
+    def _limit(self, machine: Machine) -> int:
+        settings, roster = machine.settings, self._slots.roster
+        assert isinstance(settings, SemaphoreSettings)
+        if roster is None or roster.limit is None:
+            return settings.limit
+        return min(settings.limit, roster.limit)

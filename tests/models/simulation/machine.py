@@ -1,0 +1,275 @@
+"""One node: its clock, disk, network, processes and application, and the supervisor while it runs.
+
+What befalls it is a condition that lasts until a time, or something done to it at once: a crash of the
+supervisor, a machine that stands still or loses its power.
+"""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from supervisor.core.actions import Action, StartHook, StartRun
+from supervisor.core.events import Event
+from supervisor.core.settings import ItemSettings
+from supervisor.daemon.restore import transitions_of
+from supervisor.journal import Identity, Recorded
+from tests.models.simulation.application import NEVER, Application
+from tests.models.simulation.children import Child, Children, Started
+from tests.models.simulation.cluster import Cluster
+from tests.models.simulation.disk import Disk
+from tests.models.simulation.network import Network
+from tests.models.simulation.schedule import Schedule
+from tests.models.simulation.supervisor import Doom, Supervisor, group_of
+from tests.models.simulation.trace import Trace
+
+RESTART_S = (1.0, 1.3)  # RestartSec, and what a start takes
+WATCHDOG_S = 10.0
+UNSEEN_S = 2.1  # a loop that stood still for longer surely comes late
+BOOTED_S = 5.0  # what the clock says when the first supervisor of a boot starts
+
+
+class Judging(Protocol):
+    """Who is told of everything, and raises when it must not be."""
+
+    def saw(self, machine: "Machine", event: Event) -> None:
+        """The supervisor is about to be told this."""
+
+    def did(self, machine: "Machine", action: Action) -> None:
+        """The supervisor has just done this."""
+
+    def look(self, machine: "Machine") -> None:
+        """A turn of the supervisor is over."""
+
+    def died(self, machine: "Machine", why: str) -> None:
+        """The supervisor is gone without having wound up."""
+
+    def spawned(self, machine: "Machine", child: Child) -> None:
+        """A child has just begun."""
+
+
+class Clock:
+    """CLOCK_BOOTTIME of a machine: ``rate`` of its seconds in a second of the simulation."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._zero = -BOOTED_S
+
+    def boot(self, now: float) -> None:
+        """It begins again."""
+        self._zero = now - BOOTED_S
+
+    def local(self, now: float) -> float:
+        """What it says."""
+        return (now - self._zero) * self.rate
+
+    def true(self, local: float) -> float:
+        """When it says so."""
+        return local / self.rate + self._zero
+
+    def span(self, local_s: float) -> float:
+        """How long so many of its seconds take."""
+        return local_s / self.rate
+
+
+class Machine:
+    """A node. ``conditions``: what it suffers from, and until when. ``doom``: where its supervisor
+    is going to be killed. ``moved_at``: since when it moves after it stood still for so long that it
+    surely came late."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: ItemSettings,
+        rate: float,
+        *,
+        seed: int,
+        folder: Path,
+        cluster: Cluster,
+        schedule: Schedule,
+        trace: Trace,
+        judges: Judging,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.clock = Clock(rate)
+        self.dice = random.Random(f"machine {seed} {name}")
+        self.schedule = schedule
+        self.trace = trace
+        self.judges = judges
+        self.disk = Disk(folder, lambda: self.has("disk full"))
+        self.application = Application(settings)
+        self.children = Children(random.Random(f"children {seed} {name}"), schedule, self._child_ended)
+        self.network = Network(self, cluster, random.Random(f"network {seed} {name}"), schedule)
+        self.conditions: dict[str, float] = {}
+        self.supervisor: Supervisor | None = None
+        self.doom: Doom | None = None
+        self.moved_at = -NEVER
+        self._boots = 0
+        self._starts = 0
+
+    @property
+    def identity(self) -> Identity:
+        """Whose its records are."""
+        return Identity("machine", self.name, f"boot {self._boots}")
+
+    @property
+    def in_force(self) -> ItemSettings:
+        """What its supervisor goes by: not the file, as long as it winds up what is on record."""
+        return self.settings if self.supervisor is None else self.supervisor.contender.settings
+
+    @property
+    def session(self) -> str:
+        """With which its supervisor contends; blank for none."""
+        return "" if self.supervisor is None else self.supervisor.contender.session.id
+
+    @property
+    def acts(self) -> bool:
+        """Whether this node acts as holder, and somebody answers for it."""
+        if not self.application.up and not any(child.acts for child in self.children.alive):
+            return False
+        return self.schedule.now < self.application.answerable_until
+
+    def has(self, condition: str) -> bool:
+        """Whether it suffers from this now."""
+        return self.conditions.get(condition, 0.0) > self.schedule.now
+
+    def suffer(self, condition: str, for_s: float) -> None:
+        """From now on, for so long at least."""
+        until = max(self.schedule.now + for_s, self.conditions.get(condition, 0.0))
+        self.conditions[condition] = until
+
+    def note(self, words: str) -> None:
+        """A row of the table."""
+        self.trace.note(self.schedule.now, self.name, words)
+
+    # --- processes ---------------------------------------------------------------------------------
+
+    def spawn(self, started: Started, *, slow: bool, failing: bool) -> Child:
+        """A child, and what follows for the application."""
+        child = self.children.spawn(started, slow=slow, failing=failing)
+        if isinstance(started, StartRun) or started.context.event == "acquire":
+            self.application.begin(started.context)
+        self.judges.spawned(self, child)
+        return child
+
+    def _child_ended(self, child: Child) -> None:
+        started = child.started
+        if isinstance(started, StartHook) and started.context.event.startswith("lose") and child.ok:
+            self.application.lost(started.hook.name)
+        if self.supervisor is not None:
+            self.supervisor.child_ended(child)
+
+    # --- the supervisor's life ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        """systemd starts it, unless it runs."""
+        now = self.schedule.now
+        if self.supervisor is not None:
+            return
+        if now < self.children.still_until:
+            self.schedule.at(self.children.still_until, self.start)
+            return
+        self._answer_for_it()
+        self._starts += 1
+        self.note(f"starts, on record: {self._on_record()}")
+        self.supervisor = Supervisor(self, f"{self.name}{self._starts}")
+        self.supervisor.wake(0.0)
+
+    def power_off(self) -> None:
+        """The simulation is over."""
+        self.disk.close()
+
+    def _on_record(self) -> str:
+        recorded = self.disk.recorded()
+        return "nothing" if recorded is None else str(recorded.state.step)
+
+    def end_leftovers(self, recorded: Recorded | None) -> Recorded | None:
+        """Hooks that a crash interrupted are killed, and the record names them: those whose groups are on
+        it, and those that carry a transition of it."""
+        if recorded is None or recorded.identity != self.identity:
+            return recorded
+        marks = {group.transition for group in recorded.groups} | set(transitions_of(recorded.state))
+        found = [child for child in self.children.alive if child.started.context.transition in marks]
+        for child in found:
+            self.children.kill(child)
+        return replace(recorded, groups=(*recorded.groups, *map(group_of, found)))
+
+    def crash(self, why: str, *, restart_s: float | None = None) -> None:
+        """The supervisor is killed; its run child dies with it, its hooks do not."""
+        supervisor = self.supervisor
+        if supervisor is None:
+            return
+        self.note(f"CRASH {why}")
+        self._nobody_answers(supervisor)
+        for child in tuple(self.children.alive):
+            if isinstance(child.started, StartRun):
+                self.children.kill(child)
+        self._gone(supervisor, self.dice.uniform(*RESTART_S) if restart_s is None else restart_s)
+        self.judges.died(self, why)
+
+    def exited(self) -> None:
+        """It has wound up and is started again some time later."""
+        assert self.supervisor is not None
+        self.note("exits")
+        for child in tuple(self.children.alive):
+            self.children.kill(child)
+        self._gone(self.supervisor, self.dice.uniform(1.0, 10.0))
+
+    def _gone(self, supervisor: Supervisor, restart_s: float) -> None:
+        supervisor.dead = True
+        self.supervisor = None
+        self.disk.close()
+        self.network.forget()
+        self.schedule.after(restart_s, self.start)
+
+    def reboot(self, down_s: float) -> None:
+        """The power is lost, and comes back."""
+        self.crash("power lost", restart_s=down_s)
+        for child in tuple(self.children.alive):
+            self.children.kill(child)
+        self.application.down()
+        self._boots += 1
+        self.clock.boot(self.schedule.now + down_s)
+
+    # --- standing still ----------------------------------------------------------------------------
+
+    def freeze(self, for_s: float, *, whole: bool) -> None:
+        """The supervisor is stopped, or the ``whole`` machine is; the watchdog sees only the first."""
+        supervisor = self.supervisor
+        if supervisor is None or supervisor.still:
+            return
+        self.note(f"{'everything' if whole else 'the supervisor'} stands still for {for_s:.1f} s")
+        supervisor.still = True
+        self._nobody_answers(supervisor)
+        if whole:
+            self.children.still_until = self.schedule.now + for_s
+        elif for_s > WATCHDOG_S:
+            self.schedule.after(WATCHDOG_S, self._watchdog, supervisor)
+            return
+        self.schedule.after(for_s, self._moves_again, supervisor, for_s)
+
+    def _watchdog(self, supervisor: Supervisor) -> None:
+        if supervisor is self.supervisor:
+            self.crash("by the watchdog")
+
+    def _moves_again(self, supervisor: Supervisor, stood_still_s: float) -> None:
+        if supervisor is not self.supervisor:
+            return
+        self.note("moves again")
+        if stood_still_s >= UNSEEN_S:
+            self.moved_at = self.schedule.now
+        self._answer_for_it()
+        supervisor.move_again()
+
+    def _nobody_answers(self, supervisor: Supervisor) -> None:
+        """It counts as holding to the end of its last room, whatever its application does."""
+        contender = supervisor.contender
+        if contender.tenure is not None:
+            ends_at = self.clock.true(contender.tenure.contact + contender.lease.room_s)
+            self.application.answerable_until = min(ends_at, self.application.answerable_until)
+
+    def _answer_for_it(self) -> None:
+        """A supervisor that is back in its last room can still keep every promise."""
+        if self.schedule.now < self.application.answerable_until:
+            self.application.answerable_until = NEVER

@@ -1,0 +1,117 @@
+"""All of it for one seed: ten minutes of a few supervisors, what goes wrong, and the judges."""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from supervisor.core.actions import Action, Role, RoleChanged
+from tests.models.simulation.cluster import Cluster
+from tests.models.simulation.faults import Faults, Operator
+from tests.models.simulation.figures import Figures
+from tests.models.simulation.judges import (
+    BeliefHasRoom,
+    Gentle,
+    Judge,
+    Judges,
+    LoseForEveryAcquire,
+    NoReleaseWhileActing,
+    OneActs,
+    OneHookAtATime,
+    OnRecordFirst,
+    TokensGrow,
+    WritesGoForward,
+)
+from tests.models.simulation.lasting import AtTheEnd, EverySlotAtTheEnd, OneHolderAtTheEnd
+from tests.models.simulation.machine import Machine
+from tests.models.simulation.scenario import DURATION_S, Scenario, scenario_of
+from tests.models.simulation.schedule import Schedule
+from tests.models.simulation.slot_judges import LimitKept, PrunesLate, TokensOfSlots
+from tests.models.simulation.trace import Trace
+
+
+class Simulation:
+    """One seed; ``folder`` is for the nodes' disks, ``scenario`` another than the seed's own.
+
+    ``run`` raises Broken when a promise is not kept; ``trace`` tells what led to it.
+    """
+
+    def __init__(self, seed: int, folder: Path, scenario: Scenario | None = None) -> None:
+        self.scenario = scenario = scenario or scenario_of(seed)
+        self.trace = Trace()
+        self.schedule = Schedule()
+        cluster = self.cluster = Cluster(seed, scenario.nodes, self.schedule, self.trace, scenario.kind)
+        self.figures = Figures(cluster.slots)
+        operator = Operator(random.Random(f"operator {seed}"), self.schedule)
+        machines = self.machines = list[Machine]()
+        lose = LoseForEveryAcquire()
+        self._at_the_end = at_the_end(machines, cluster, lose)
+        judges = Judges(
+            (
+                self.figures,
+                *judges_of_kind(machines, cluster),
+                lose,
+                OneHookAtATime(),
+                WritesGoForward(),
+                NoReleaseWhileActing(),
+                Gentle(),
+                BeliefHasRoom(),
+                OnRecordFirst(),
+                Calls(operator),
+            )
+        )
+        for name, settings, rate in zip(scenario.nodes, scenario.settings, scenario.rates, strict=True):
+            machine = Machine(
+                name,
+                settings,
+                rate,
+                seed=seed,
+                folder=folder / name,
+                cluster=cluster,
+                schedule=self.schedule,
+                trace=self.trace,
+                judges=judges,
+            )
+            machines.append(machine)
+            self.schedule.at(machine.dice.random(), machine.start)
+        Faults(tuple(machines), cluster, self.schedule, self.figures).plan(scenario.faults)
+
+    def run(self) -> None:
+        """Ten minutes. Raises Broken."""
+        try:
+            self.schedule.run(DURATION_S)
+            self._at_the_end.conclude()
+        finally:
+            for machine in self.machines:
+                machine.power_off()
+
+    def digest(self) -> str:
+        """A checksum of the whole table."""
+        return hashlib.sha256("\n".join(self.trace.lines()).encode()).hexdigest()
+
+
+def judges_of_kind(machines: Sequence[Machine], cluster: Cluster) -> tuple[Judge, ...]:
+    """What is promised of elections and semaphores in other words."""
+    slots = cluster.slots
+    if slots is None:
+        return OneActs(machines, cluster.witness), TokensGrow()
+    return LimitKept(machines, slots), PrunesLate(slots), TokensOfSlots(slots)
+
+
+def at_the_end(machines: Sequence[Machine], cluster: Cluster, lose: LoseForEveryAcquire) -> AtTheEnd:
+    """Who looks at the end."""
+    if cluster.slots is None:
+        return OneHolderAtTheEnd(machines, lose)
+    return EverySlotAtTheEnd(machines, lose, cluster.slots)
+
+
+class Calls(Judge):
+    """No judge: calls the operator to a node that is stuck."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """It has become stuck, or is again after a restart."""
+        if isinstance(action, RoleChanged) and action.role is Role.STUCK:
+            self._operator.is_told(machine)

@@ -1,0 +1,208 @@
+"""The judges are judged: each is shown what it must never let pass."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from supervisor.core.actions import (
+    Acquire,
+    Action,
+    HookContext,
+    JoinSemaphore,
+    LeaveSemaphore,
+    ReadKey,
+    Reason,
+    Release,
+    Role,
+    StartHook,
+)
+from tests.models.simulation.files import KEY, PREFIX
+from tests.models.simulation.judges import (
+    REQUESTS_A_SECOND_MAX,
+    BeliefHasRoom,
+    Broken,
+    Gentle,
+    LoseForEveryAcquire,
+    NoReleaseWhileActing,
+    OneHookAtATime,
+    OnRecordFirst,
+    TokensGrow,
+    WritesGoForward,
+)
+from tests.models.simulation.lasting import OneHolderAtTheEnd
+from tests.models.simulation.machine import Machine
+from tests.models.simulation.scenario import DURATION_S, scenario_of
+from tests.models.simulation.simulation import Simulation
+
+SEED = 3  # its election has on_acquire and on_lose
+
+
+@pytest.fixture
+def simulation(tmp_path: Path) -> Iterator[Simulation]:
+    """Nothing goes wrong in it."""
+    calm = Simulation(SEED, tmp_path, replace(scenario_of(SEED), faults=()))
+    yield calm
+    for machine in calm.machines:
+        machine.power_off()
+
+
+@pytest.fixture
+def machine(simulation: Simulation) -> Machine:
+    return simulation.machines[0]
+
+
+def hook(machine: Machine, event: str, session: str, token: int = 7) -> StartHook:
+    hooks = machine.settings.on_acquire if event == "acquire" else machine.settings.on_lose
+    context = HookContext(
+        event=event,
+        name="app",
+        key=KEY,
+        reason=Reason.ACQUIRED,
+        transition=f"{session}-{event}",
+        session=session,
+        lock_index=1,
+        fencing_token=token,
+    )
+    return StartHook(hooks[0], 1, context)
+
+
+def release(session: str) -> Release:
+    return Release("app", 0.0, 1.0, KEY, session, b"")
+
+
+def acquire(session: str) -> Acquire:
+    return Acquire("app", 0.0, 1.0, KEY, session, b"")
+
+
+def leave(session: str) -> LeaveSemaphore:
+    return LeaveSemaphore("app", 0.0, 1.0, PREFIX, session)
+
+
+def enroll(session: str) -> JoinSemaphore:
+    return JoinSemaphore("app", 0.0, 1.0, PREFIX, session, b"")
+
+
+def holder(simulation: Simulation) -> Machine:
+    """After a calm minute."""
+    simulation.schedule.run(60.0)
+    roles = [each.supervisor.contender.role if each.supervisor else None for each in simulation.machines]
+    return simulation.machines[roles.index(Role.HOLDING)]
+
+
+def test_two_that_act_are_seen(tmp_path: Path) -> None:
+    """Who accepts an overlap and has no lock-delay has one, sooner or later."""
+    scenario = scenario_of(SEED)
+    settings = tuple(
+        replace(each, accept_overlap=True, session=replace(each.session, ttl_s=30.0, lock_delay_s=0.0))
+        for each in scenario.settings
+    )
+    with pytest.raises(Broken, match="act as holder at once"):
+        for seed in range(20):
+            faults = scenario_of(seed).faults
+            Simulation(seed, tmp_path / str(seed), replace(scenario, settings=settings, faults=faults)).run()
+
+
+def test_an_acquire_before_the_last_on_lose_is_seen(machine: Machine) -> None:
+    judge = LoseForEveryAcquire()
+    judge.spawned(machine, machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False))
+    with pytest.raises(Broken, match="on_lose has not run for s1"):
+        judge.spawned(
+            machine, machine.children.spawn(hook(machine, "acquire", "s2"), slow=False, failing=False)
+        )
+
+
+def test_an_on_lose_for_nothing_is_seen(machine: Machine) -> None:
+    child = machine.children.spawn(hook(machine, "lose", "s1"), slow=False, failing=False)
+    with pytest.raises(Broken, match="never began"):
+        LoseForEveryAcquire().spawned(machine, child)
+
+
+def test_an_on_lose_twice_is_seen(machine: Machine) -> None:
+    judge = LoseForEveryAcquire()
+    for event in ("acquire", "lose"):
+        child = machine.children.spawn(hook(machine, event, "s1"), slow=False, failing=False)
+        judge.spawned(machine, child)
+    with pytest.raises(Broken, match="runs twice"):
+        judge.spawned(machine, child)
+
+
+def test_two_hooks_at_once_are_seen(machine: Machine) -> None:
+    judge = OneHookAtATime()
+    judge.spawned(machine, machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False))
+    second = machine.children.spawn(hook(machine, "lose", "s1"), slow=False, failing=False)
+    with pytest.raises(Broken, match="run at once"):
+        judge.spawned(machine, second)
+
+
+@pytest.mark.parametrize(("forward", "back"), [(acquire, release), (enroll, leave)])
+def test_an_acquire_after_a_release_is_seen(
+    machine: Machine, forward: Callable[[str], Action], back: Callable[[str], Action]
+) -> None:
+    judge = WritesGoForward()
+    judge.did(machine, forward("s1"))
+    judge.did(machine, back("s1"))
+    with pytest.raises(Broken, match="comes too late"):
+        judge.did(machine, forward("s1"))
+
+
+@pytest.mark.parametrize("back", [release, leave])
+def test_a_release_while_the_application_acts_is_seen(
+    machine: Machine, back: Callable[[str], Action]
+) -> None:
+    machine.application.begin(hook(machine, "acquire", "s1").context)
+    NoReleaseWhileActing().did(machine, back("s2"))
+    with pytest.raises(Broken, match="while it acts"):
+        NoReleaseWhileActing().did(machine, back("s1"))
+
+
+def test_who_asks_without_end_is_seen(machine: Machine) -> None:
+    judge = Gentle()
+    question = ReadKey("app", 0.0, 1.0, KEY)
+    for _ in range(REQUESTS_A_SECOND_MAX):
+        judge.did(machine, question)
+    with pytest.raises(Broken, match="within a second"):
+        judge.did(machine, question)
+
+
+@pytest.mark.parametrize(("session", "token"), [("s1", 8), ("s2", 7), ("s2", 6)])
+def test_a_token_that_does_not_grow_or_changes_is_seen(machine: Machine, session: str, token: int) -> None:
+    judge = TokensGrow()
+    judge.spawned(
+        machine, machine.children.spawn(hook(machine, "acquire", "s1", 7), slow=False, failing=False)
+    )
+    child = machine.children.spawn(hook(machine, "acquire", session, token), slow=False, failing=False)
+    with pytest.raises(Broken, match="token"):
+        judge.spawned(machine, child)
+
+
+def test_a_session_or_tenure_that_is_not_on_record_is_seen(machine: Machine) -> None:
+    for attempt in (acquire("s1"), enroll("s1")):
+        with pytest.raises(Broken, match="not on record"):
+            OnRecordFirst().did(machine, attempt)
+    child = machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False)
+    with pytest.raises(Broken, match="not on record"):
+        OnRecordFirst().spawned(machine, child)
+
+
+def test_a_belief_without_consuls_word_is_seen(simulation: Simulation) -> None:
+    leader = holder(simulation)
+    child = leader.children.spawn(hook(leader, "acquire", "s1"), slow=False, failing=False)
+    with pytest.raises(Broken, match="without Consul's word"):
+        BeliefHasRoom().spawned(leader, child)
+
+
+def test_an_end_with_nobody_or_two_is_seen(simulation: Simulation) -> None:
+    holder(simulation)
+    simulation.schedule.run(DURATION_S)
+    judge = OneHolderAtTheEnd(simulation.machines, LoseForEveryAcquire())
+    judge.conclude()
+    leader = holder(simulation)
+    other = next(machine for machine in simulation.machines if machine is not leader)
+    other.application.begin(hook(other, "acquire", "s1").context)
+    with pytest.raises(Broken, match="still acts"):
+        judge.conclude()
+    leader.crash("for the test", restart_s=DURATION_S)
+    with pytest.raises(Broken, match="of calm"):
+        judge.conclude()

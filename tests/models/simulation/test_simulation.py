@@ -1,0 +1,88 @@
+"""Ten seeds, two hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.models.simulation import totals
+from tests.models.simulation.__main__ import USAGE, main
+from tests.models.simulation.figures import HEADLINES
+from tests.models.simulation.scenario import (
+    FAULTS_MIN,
+    KINDS_MIN,
+    KINDS_OF_ELECTIONS,
+    KINDS_OF_SEMAPHORES,
+    scenario_of,
+)
+from tests.models.simulation.totals import result_of
+
+SEEDS = range(1, 201)
+BATCH = 10
+QUICK = 1  # batches in `make test`; any one batch sees fail-overs, adoptions and semaphores
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        *SEEDS[::BATCH][:QUICK],
+        *(pytest.param(first, marks=pytest.mark.long) for first in SEEDS[::BATCH][QUICK:]),
+    ],
+)
+def test_every_promise_is_kept(first: int) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(first, first + BATCH):
+        result = result_of(seed)
+        assert not result.why, f"{result.tail}\nseed {seed}: {result.why}"
+        counts += result.counts
+    assert counts["failovers"] and counts["adoptions"]
+    assert counts["semaphores: tenures"]
+
+
+@pytest.mark.long
+def test_a_seed_replays_exactly() -> None:
+    first, second = result_of(8, digest=True), result_of(8, digest=True)
+    assert first.digest == second.digest and first.counts == second.counts
+    assert first.digest != result_of(7, digest=True).digest
+
+
+def test_a_seed_has_faults_enough_of_kinds_enough_and_all_kinds_occur() -> None:
+    scenarios = [scenario_of(seed) for seed in SEEDS]
+    for kind, of_kind in (("election", KINDS_OF_ELECTIONS), ("semaphore", KINDS_OF_SEMAPHORES)):
+        some = [scenario for scenario in scenarios if scenario.kind == kind]
+        assert len(some) >= len(SEEDS) / 3
+        assert {fault.kind for scenario in some for fault in scenario.faults} == set(of_kind)
+    for scenario in scenarios:
+        kinds = {fault.kind for fault in scenario.faults}
+        assert len(scenario.faults) >= FAULTS_MIN >= 15 and len(kinds) >= KINDS_MIN >= 4
+        assert 3 <= len(scenario.nodes) <= 5
+
+
+@pytest.mark.long
+def test_several_seeds_are_added_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["3-4"]) == 0
+    *table, summary = capsys.readouterr().out.splitlines()
+    assert summary.startswith("2 seeds, ") and summary.endswith(" 0 broke a promise")
+    assert [line.split(maxsplit=1)[1] for line in table[: len(HEADLINES)]] == list(HEADLINES)
+
+
+def test_one_seed_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["time", "who", "what", "happened", "what", "was", "done"]
+    assert lines[-1] == "seed 5: every promise kept"
+
+
+@pytest.mark.parametrize("words", [[], ["x"], ["1-"], ["-3"], ["1-2", "3"], ["9-3"]])
+def test_what_is_no_seed_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"{USAGE}\n"
+
+
+def test_a_seed_that_breaks_a_promise_shows_its_way_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = totals.Result(9, Counter(), why="OneActs: a and b act as holder at once", tail="the way")
+    monkeypatch.setattr(totals, "_results", lambda seeds: iter([result]))
+    assert totals.run(range(9, 10)) == 1
+    assert "the way\nseed 9: OneActs" in capsys.readouterr().out

@@ -1,0 +1,81 @@
+"""Many seeds, two at a time: what they saw, how fast it went, and the seeds that broke a promise."""
+
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.models.simulation.figures import HEADLINES
+from tests.models.simulation.judges import Broken
+from tests.models.simulation.simulation import Simulation
+
+PROCESSES = 2
+TAIL_ROWS = 40
+TAILS_MAX = 5  # the first few tell what is wrong, the rest only their numbers
+BUGS = (AssertionError, ArithmeticError, LookupError, TypeError, ValueError)  # of the supervisor or of ours
+
+
+@dataclass(frozen=True)
+class Result:
+    """One seed; ``why`` is blank when every promise was kept, else ``tail`` is the end of its table."""
+
+    seed: int
+    counts: Counter[str]
+    digest: str = ""
+    why: str = ""
+    tail: str = ""
+
+
+def result_of(seed: int, *, digest: bool = False) -> Result:
+    """Run it to its end, or to the first broken promise."""
+    with TemporaryDirectory(prefix="simulation-") as folder:
+        simulation = Simulation(seed, Path(folder))
+        why = ""
+        try:
+            simulation.run()
+        except Broken as broken:
+            why = str(broken)
+        except BUGS:
+            why = traceback.format_exc()
+    return Result(
+        seed,
+        simulation.figures.counts,
+        simulation.digest() if digest else "",
+        why,
+        "\n".join(simulation.trace.lines(TAIL_ROWS)) if why else "",
+    )
+
+
+def run(seeds: range) -> int:
+    """All of them, with the totals behind; 1 when a promise was broken."""
+    began_at = time.monotonic()
+    totals: Counter[str] = Counter()
+    broken: list[int] = []
+    for result in _results(seeds):
+        totals += result.counts
+        if result.why:
+            broken.append(result.seed)
+            if len(broken) <= TAILS_MAX:
+                print(f"{result.tail}\nseed {result.seed}: {result.why}\n", flush=True)
+    minutes = (time.monotonic() - began_at) / 60
+    for line in table(totals):
+        print(line)
+    print(f"{len(seeds)} seeds, {len(seeds) / minutes:.0f} a minute, {len(broken)} broke a promise", *broken)
+    return 1 if broken else 0
+
+
+def _results(seeds: Iterable[int]) -> Iterator[Result]:
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        yield from pool.map(result_of, seeds, chunksize=10)
+
+
+def table(totals: Counter[str]) -> Iterator[str]:
+    """What was seen, the headlines first."""
+    for name in HEADLINES:
+        yield f"{totals[name]:9}  {name}"
+    for name in sorted(totals.keys() - set(HEADLINES)):
+        yield f"{totals[name]:9}  {name}"

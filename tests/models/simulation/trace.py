@@ -1,0 +1,141 @@
+"""What happened, as a table: time, who, what happened, what was done.
+
+Rows are kept as values and become text only when somebody reads them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from tests.models.simulation.files import KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``what``: an event of a supervisor, or words about the world around it."""
+
+    at: float
+    who: str
+    what: e.Event | str
+    done: tuple[a.Action, ...] = ()
+
+    def text(self) -> str:
+        """One line of the table."""
+        what = self.what if isinstance(self.what, str) else say_event(self.what)
+        done = ", ".join(filter(None, map(say_action, self.done)))
+        return f"{self.at:9.3f}  {self.who:6}  {what:58}  {done}".rstrip()
+
+
+HEAD = f"{'time':>9}  {'who':6}  {'what happened':58}  what was done"
+
+
+class Trace:
+    """All rows of one simulation."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def turn(self, at: float, who: str, event: e.Event, actions: list[a.Action]) -> None:
+        """A turn of a supervisor; one in which the clock ticked and nothing came of it is no row."""
+        if actions or not isinstance(event, e.Tick):
+            self.rows.append(Row(at, who, event, tuple(actions)))
+
+    def note(self, at: float, who: str, words: str) -> None:
+        """Something of the world."""
+        self.rows.append(Row(at, who, words))
+
+    def lines(self, last: int = 0) -> Iterator[str]:
+        """The table; ``last`` rows only, unless 0."""
+        yield HEAD
+        for row in self.rows[-last:]:
+            yield row.text()
+
+
+# --- in words ------------------------------------------------------------------------------------
+
+
+def say_event(event: e.Event) -> str:
+    """An event in a few words."""
+    match event:
+        case e.Answered(request, outcome):
+            return f"{_name(request)}: {_say_outcome(outcome)}"
+        case e.HookEnded(started, ok):
+            return f"{started.hook.name} ended: {'ok' if ok else 'failed'}"
+        case e.RunEnded():
+            return "run ended"
+        case e.RecordWritten(write, why_not):
+            told = "cannot be written" if why_not else "written"
+            return f"record {write.record.step}: {told}"
+        case e.Stalled(late_s):
+            return f"stood still for {late_s:.2f} s"
+    return _name(event)
+
+
+def _say_outcome(outcome: e.Outcome) -> str:
+    match outcome:
+        case e.Unknown(why) | e.Denied(why) | e.Refused(why) | e.Ineligible(why):
+            return f"{_name(outcome)} ({why[:24]})"
+        case e.Created(session):
+            return f"Created {short(session)}"
+        case e.Won(modify_index=token):
+            return f"Won, token {token}"
+        case e.SlotWritten(lock=None):
+            return "in line"
+        case e.SlotWritten(lock=e.KeyIndexes(modify_index=token)):
+            return f"has a slot, token {token}"
+        case e.SlotsView(index, lock, contenders):
+            alive = sum(key.is_alive for key in contenders)
+            return f"{_say_lock(lock)}, {alive} alive, index {index}"
+        case e.KeyView() if not outcome.present:
+            return f"absent, index {outcome.index}"
+        case e.KeyView():
+            return f"held by {short(outcome.session) or 'nobody'}, index {outcome.index}"
+    return _name(outcome)
+
+
+def _say_lock(lock: e.LockKey | None) -> str:
+    if lock is None or lock.roster is None:
+        return "no record" if lock is None else "no semaphore's record"
+    holders = " ".join(map(short, lock.roster.holders)) or "nobody"
+    return f"held by {holders}"
+
+
+def say_action(action: a.Action) -> str:
+    """An action in a few words; blank for what only makes ready."""
+    match action:
+        case a.PrepareWrite():
+            return ""
+        case a.RoleChanged(role=role, reason=reason):
+            return f"is {role}{f' ({reason})' if reason else ''}"
+        case a.StartHook(hook, attempt, context):
+            again = f" again ({attempt})" if attempt > 1 else ""
+            return f"{hook.name}{again} begins ({context.reason})"
+        case a.KillHook(started):
+            return f"kills {started.hook.name}"
+        case a.StartRun():
+            return "run begins"
+        case a.StopRun():
+            return "stops run"
+        case a.WriteRecord(record=record):
+            return f"writes {record.step}"
+        case a.Finished(clean=clean):
+            return f"has wound up{'' if clean else ', stuck'}"
+        case a.ReadKey(key=key) if key != KEY:
+            return f"ReadKey {key.rpartition('/')[2][:5]}"
+        case a.CreateSession() | a.ReadKey() | a.ReadSlots():
+            return _name(action)
+        case (
+            a.WatchKey(index=index, consistent=consistent) | a.WatchSlots(index=index, consistent=consistent)
+        ):
+            return f"{_name(action)} {index}{' consistent' if consistent else ''}"
+    return f"{_name(action)} {short(getattr(action, 'session', ''))}"
+
+
+def short(session: str) -> str:
+    """The beginning of an id."""
+    return session[:4]
+
+
+def _name(value: object) -> str:
+    return type(value).__name__

@@ -1,0 +1,1 @@
+"""Real commands, hooks and children, without a Consul."""

@@ -1,0 +1,98 @@
+"""The names and values that scripts rely on."""
+
+import json
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from supervisor.core.actions import Reason
+from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, as_json, base_environment, facts
+from tests.processes.hooks.trial import CONTEXT
+
+
+def test_the_environment_has_every_name_of_the_contract() -> None:
+    told = facts(CONTEXT, attempt=2, node="node-1", now=100.0)
+    assert as_environment(told) == {
+        "CONSUL_SUPERVISOR_EVENT": "acquire",
+        "CONSUL_SUPERVISOR_KIND": "election",
+        "CONSUL_SUPERVISOR_NAME": "namenode",
+        "CONSUL_SUPERVISOR_KEY": "service/hdfs/leader",
+        "CONSUL_SUPERVISOR_SESSION": "8a2f6c1e-5d41-4b7b-9c55-0e6b8f3f0a11",
+        "CONSUL_SUPERVISOR_LOCK_INDEX": "7",
+        "CONSUL_SUPERVISOR_FENCING_TOKEN": "4711",
+        "CONSUL_SUPERVISOR_REASON": "acquired",
+        "CONSUL_SUPERVISOR_LEADER": "node-1",
+        "CONSUL_SUPERVISOR_PREVIOUS_LEADER": "node-0",
+        "CONSUL_SUPERVISOR_TRANSITION": "f3b1c5d0-0001",
+        "CONSUL_SUPERVISOR_ATTEMPT": "2",
+        "CONSUL_SUPERVISOR_NODE": "node-1",
+    }
+
+
+def test_the_object_has_the_same_names_and_keeps_numbers() -> None:
+    told = facts(CONTEXT, attempt=2, node="node-1", now=100.0)
+    seen = json.loads(as_json(told))
+    names = [name.removeprefix("CONSUL_SUPERVISOR_").lower() for name in as_environment(told)]
+    assert list(seen) == names
+    assert (seen["lock_index"], seen["fencing_token"], seen["attempt"]) == (7, 4711, 2)
+    assert seen["leader"] == "node-1"
+    assert b"\n" not in as_json(facts(replace(CONTEXT, leader=b"a\nb"), attempt=1, node="n", now=0.0))
+
+
+@pytest.mark.parametrize(
+    ("rival_at", "left"), [(112.3456, 12.345), (100.0, 0.0), (99.0, 0.0), (float("-inf"), 0.0)]
+)
+def test_time_left_is_rounded_down_and_never_negative(rival_at: float, left: float) -> None:
+    context = replace(CONTEXT, event="lose", reason=Reason.LEASE_EXPIRED, rival_at=rival_at)
+    told = facts(context, attempt=1, node="node-1", now=100.0)
+    assert told["time_left"] == left
+    assert as_environment(told)["CONSUL_SUPERVISOR_TIME_LEFT"] == str(left)
+
+
+def test_no_leader_is_null_and_empty() -> None:
+    told = facts(replace(CONTEXT, leader=None, previous_leader=None), attempt=1, node="n", now=0.0)
+    assert json.loads(as_json(told))["leader"] is None
+    assert as_environment(told)["CONSUL_SUPERVISOR_LEADER"] == ""
+    assert as_environment(told)["CONSUL_SUPERVISOR_PREVIOUS_LEADER"] == ""
+
+
+def test_a_value_that_is_not_utf_8_is_text_with_replacement_characters() -> None:
+    told = facts(replace(CONTEXT, leader=b"caf\xe9 \xc3\xa9"), attempt=1, node="n", now=0.0)
+    assert json.loads(as_json(told))["leader"] == "caf\ufffd é"
+    assert as_environment(told)["CONSUL_SUPERVISOR_LEADER"] == "caf\ufffd é"
+
+
+@pytest.mark.parametrize("value", [b"before\0after", b"x" * ENV_STRING_BYTES_MAX, "é".encode() * 65_536])
+def test_a_value_that_no_environment_carries_is_only_in_the_object(value: bytes) -> None:
+    told = facts(replace(CONTEXT, leader=value), attempt=1, node="n", now=0.0)
+    assert "CONSUL_SUPERVISOR_LEADER" not in as_environment(told)
+    assert json.loads(as_json(told))["leader"] == value.decode()
+
+
+def test_the_longest_value_that_is_passed_is_the_longest_that_the_kernel_takes() -> None:
+    name = "CONSUL_SUPERVISOR_LEADER"
+    longest = b"x" * (ENV_STRING_BYTES_MAX - len(name) - 2)
+    for value, passed in ((longest, True), (longest + b"x", False)):
+        env = as_environment(facts(replace(CONTEXT, leader=value), attempt=1, node="n", now=0.0))
+        assert (name in env) == passed
+    subprocess.run(["/bin/true"], env={name: longest.decode()}, check=True)
+    with pytest.raises(OSError, match="Argument list too long"):
+        subprocess.run(["/bin/true"], env={name: longest.decode() + "x"}, check=True)
+
+
+def test_what_concerns_the_daemon_alone_is_not_inherited() -> None:
+    withheld = {
+        "NOTIFY_SOCKET": "/run/systemd/notify",
+        "WATCHDOG_USEC": "10000000",
+        "WATCHDOG_PID": "1",
+        "CONSUL_HTTP_TOKEN": "secret",
+        "CONSUL_HTTP_AUTH": "me:secret",
+        "CONSUL_SUPERVISOR_LEADER": "of an outer supervisor",
+    }
+    kept = {
+        "PATH": "/bin",
+        "CONSUL_HTTP_ADDR": "http://127.0.0.1:8500",
+        "CONSUL_HTTP_TOKEN_FILE": "/etc/token",
+    }
+    assert base_environment({**withheld, **kept}) == kept

@@ -1,0 +1,128 @@
+"""A program or folder whose file system does not answer hangs its own hook and nothing else."""
+
+import asyncio
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from supervisor.core.settings import Command
+from supervisor.hooks import TOO_MANY_LEFT
+from supervisor.hooks import command as commands
+from supervisor.hooks.left import LEFT_MAX
+from supervisor.hooks.spawn import launched
+from tests.processes.hooks.trial import shell, trial
+from tests.support.hung import hung, needs_root, stuck
+from tests.support.patience import PATIENCE_S
+
+pytestmark = needs_root
+AT_ONCE_S = 1.0  # far less than a hang, and enough on a busy machine
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    """A folder with a program in it."""
+    folder = tmp_path / "far"
+    folder.mkdir()
+    program = folder / "hook"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    return folder
+
+
+def reached(far: Path, near: Path, way: str) -> Command:
+    """A command that needs something of the folder before its program runs."""
+    link, script = near / "link", near / "script"
+    link.symlink_to(far / "hook")
+    script.write_text(f"#!{far / 'hook'}\n")
+    script.chmod(0o755)
+    return {
+        "program": Command((str(far / "hook"),)),
+        "symlink": Command((str(link),)),
+        "interpreter": Command((str(script),)),
+        "PATH": Command(("no-such-program",), env=(("PATH", f"{far}:/usr/bin:/bin"),)),
+        "cwd": shell("exit 0", cwd=str(far)),
+        "relative": Command(("./far/hook",), cwd=str(near)),
+        "user": Command((str(far / "hook"),), user="nobody"),
+        "cwd and user": shell("exit 0", cwd=str(far), user="nobody"),
+    }[way]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "way", ["program", "symlink", "interpreter", "PATH", "cwd", "relative", "user", "cwd and user"]
+)
+def test_what_hangs_before_the_program_runs_hangs_its_own_child_alone(
+    way: str, far: Path, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with trial() as one:
+            with hung(far):
+                began_at = time.monotonic()
+                started = one.start(reached(far, tmp_path, way), timeout_s=2.0)
+                assert await one.run("exit 0", attempt=2) == (True, "exit 0")
+                assert time.monotonic() - began_at < AT_ONCE_S
+                ok, detail = await one.outcome(started)
+                assert not ok and detail.startswith("timed out after 2s")
+
+    asyncio.run(main())
+
+
+def test_what_becomes_another_user_is_not_looked_for_where_it_may_hang(far: Path) -> None:
+    async def main() -> None:
+        async with trial({"PATH": f"{far}:/usr/bin:/bin"}) as one:
+            with hung(far):
+                began_at = time.monotonic()
+                assert await one.run(shell("exit 0", user="nobody", group="nogroup")) == (True, "exit 0")
+                assert time.monotonic() - began_at < AT_ONCE_S
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["hook", "a=b"])
+def test_a_launched_program_runs_as_if_it_had_been_started_directly(name: str, tmp_path: Path) -> None:
+    program = tmp_path / name
+    program.write_text('#!/bin/sh\necho "$0|$*|$(pwd)|$A"; exit 7\n')
+    program.chmod(0o755)
+    argv = launched([str(program), "x y", "--"], str(tmp_path))
+    done = subprocess.run(argv, env={"A": "1", "PATH": "/bin"}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, f"{program}|x y --|{tmp_path}|1\n")
+
+
+def test_checks_that_even_sigkill_does_not_end_stay_few_and_go_on_once_they_end(
+    monkeypatch: pytest.MonkeyPatch, far: Path
+) -> None:
+    """Each keeps a process and a descriptor, and on_lose needs both."""
+    monkeypatch.setattr(commands, "KILL_GRACE_S", 0.02)
+    check = Command((str(far / "hook"),), kill_after_s=0.01)
+
+    async def main() -> None:
+        async with trial() as one:
+            numbers = iter(range(1, 1000))
+
+            async def outcome(event: str) -> tuple[bool, str]:
+                number = next(numbers)
+                return await one.run(check, timeout_s=0.05, event=event, name="n", attempt=number)
+
+            async def leaves_one(event: str) -> None:
+                """Try until a process has come to what hangs before its time was up."""
+                async with asyncio.timeout(PATIENCE_S):
+                    while "processes of it are left" not in (await outcome(event))[1]:
+                        pass
+
+            with stuck(far):
+                for _ in range(LEFT_MAX):
+                    await leaves_one("check")
+                assert await outcome("check") == (False, f"cannot start: {TOO_MANY_LEFT}")
+                await leaves_one("lose")  # on_lose is always tried
+
+            async def passes() -> bool:
+                number = next(numbers)
+                return (await one.run(check, timeout_s=5.0, event="check", name="n", attempt=number))[0]
+
+            async with asyncio.timeout(PATIENCE_S):
+                while not await passes():
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(main())

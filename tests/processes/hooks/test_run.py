@@ -1,0 +1,99 @@
+"""The run child: it lives while this node leads, and never longer than this process."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from supervisor.core.events import RunEnded
+from supervisor.core.settings import Command
+from tests.processes.hooks.trial import alive, shell, trial
+from tests.support.patience import PATIENCE_S
+
+
+@pytest.mark.parametrize(
+    ("command", "detail"),
+    [
+        (shell("exit 0"), "exit 0"),
+        (shell("exit 7"), "exit 7"),
+        (shell("kill -KILL $$"), "killed by SIGKILL"),
+        (Command(("/absent/program",)), "exit 127 (command not found, by convention)"),
+        (Command(("/bin/true",), cwd="/absent"), "cannot start: No such file or directory: /absent"),
+    ],
+)
+def test_a_run_child_that_ends_by_itself_is_reported_with_how_it_ended(command: Command, detail: str) -> None:
+    async def main() -> None:
+        async with trial() as one:
+            started = one.start_run(command)
+            began = not detail.startswith("cannot start")
+            assert await one.end(started) == RunEnded(started, detail, began)
+
+    asyncio.run(main())
+
+
+def test_a_run_child_sees_what_a_hook_sees_and_its_lines_are_named_run() -> None:
+    async def main() -> None:
+        async with trial() as one:
+            await one.end(one.start_run('echo "$CONSUL_SUPERVISOR_FENCING_TOKEN"; cat'))
+        assert one.text()[0] == "4711" and one.text()[1].startswith('{"event": "acquire", ')
+        assert {line.hook for line in one.lines} == {"run"}
+
+    asyncio.run(main())
+
+
+def test_stop_run_ends_it_with_term() -> None:
+    async def main() -> None:
+        async with trial() as one:
+            started = one.start_run("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+            await one.says("ready")
+            one.stop_run(started)
+            one.stop_run(started)
+            assert await one.end(started) == RunEnded(started, "stopped")
+            one.stop_run(started)
+        assert one.text() == ["ready", "bye"]
+
+    asyncio.run(main())
+
+
+def test_stop_run_ends_it_with_kill_after_stop_timeout() -> None:
+    async def main() -> None:
+        async with trial() as one:
+            started = one.start_run(
+                "trap '' TERM; echo ready; while :; do sleep 0.05; done", stop_timeout_s=0.2
+            )
+            await one.says("ready")
+            one.stop_run(started)
+            assert await one.end(started) == RunEnded(started, "stopped, ignored TERM")
+
+    asyncio.run(main())
+
+
+def test_a_run_child_dies_with_the_process_that_started_it() -> None:
+    """A killed supervisor must not leave behind what only a leader may run."""
+    program = textwrap.dedent("""
+        import asyncio, os, signal
+        from tests.processes.hooks.trial import trial
+
+        async def main():
+            async with trial() as one:
+                one.start_run("echo $$; exec sleep 300")
+                print((await one.until(lambda: one.text() or None))[0], flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        asyncio.run(main())
+    """)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment
+    )
+    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    pid = int(ran.stdout)
+    give_up_at = time.monotonic() + PATIENCE_S
+    while alive(pid) and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    assert not alive(pid)

@@ -1,0 +1,229 @@
+"""``status --watch`` in a terminal: a pseudo-terminal of the test's own, whose picture it reckons."""
+
+import fcntl
+import json
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+import pytest
+
+from supervisor.cli.display.screen import CLEAR_LINE, ENTER, HOME, LEAVE, frame
+from supervisor.cli.display.text import width
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
+from tests.support.unix_peer import UnixPeer, answer_of
+from tests.unit.cli.test_table import USUAL, item, status
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Terminal:
+    """A command in a terminal of so many columns and rows; ``picture`` is what stands on its screen."""
+
+    def __init__(
+        self, *arguments: str, columns: int = 80, rows: int = 24, environ: dict[str, str] | None = None
+    ):
+        self._ours, theirs = os.openpty()
+        self._theirs = theirs
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(theirs)
+        self.text = ""
+        # setsid makes it the session's terminal, so that Ctrl-C and resizes become signals
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "setsid", "--ctty", *COMMAND, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=ROOT,
+            env={**ENVIRON, "TERM": "xterm", **(environ or {})},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._theirs)
+        os.close(self._ours)
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._ours, keys)
+
+    def read(self) -> str:
+        while select.select([self._ours], [], [], 0)[0]:
+            self.text += os.read(self._ours, 1 << 16).decode()
+        return self.text
+
+    def frames(self) -> list[str]:
+        """The pictures that were drawn, of those that are complete."""
+        return self.read().split(HOME)[1:]
+
+    def picture(self) -> list[str]:
+        """The rows of the newest picture, without colours."""
+        rows = COLOURS.sub("", self.frames()[-1]).replace("\x1b[J", "").split("\r\n")
+        return [row.removeprefix(CLEAR_LINE) for row in rows]
+
+    def wait_for(self, text: str, since: int = 0) -> None:
+        until(lambda: text in self.read()[since:], f"{text!r} in {self.text[-2000:]!r}")
+
+    def attributes(self) -> list[Any]:
+        return termios.tcgetattr(self._theirs)
+
+    def ended(self) -> int:
+        """Its exit code; everything that it wrote is read."""
+
+        def code() -> bool:
+            self.read()
+            return self.process.poll() is not None
+
+        until(code, "it ends")
+        self.read()
+        assert self.process.returncode is not None
+        return self.process.returncode
+
+
+class Daemon(UnixPeer):
+    """Tells ``told``, which a test may change."""
+
+    def __init__(self, path: Path) -> None:
+        self.told: dict[str, Any] = USUAL
+        super().__init__(path, lambda: answer_of(json.dumps(self.told).encode()))
+
+
+@pytest.fixture
+def socket() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="watch-") as folder:
+        yield Path(folder) / "c.sock"
+
+
+def watching(socket: Path, *arguments: str, **how: Any) -> Terminal:
+    return Terminal("status", *arguments, "--watch", "--socket", str(socket), **how)
+
+
+@pytest.mark.long
+def test_it_is_drawn_anew_each_second_on_a_screen_of_its_own(socket: Path) -> None:
+    with Daemon(socket) as daemon, watching(socket) as terminal:
+        terminal.wait_for("namenode")
+        assert terminal.text.startswith(ENTER)
+        assert terminal.picture()[3].startswith("* namenode")
+        daemon.told = status(item("appeared"))
+        terminal.wait_for("appeared")
+        terminal.wait_for("appeared", len(terminal.text))
+        until(lambda: "namenode" not in "".join(terminal.picture()), "the new picture is complete")
+        begun = time.monotonic()
+        count = len(daemon.asked)
+        until(lambda: len(daemon.asked) >= count + 2, "it asks on")
+        assert time.monotonic() - begun > 0.5  # not without end
+
+
+@pytest.mark.parametrize("end", ["ctrl-c", "term"])
+def test_however_it_ends_the_terminal_is_as_it_was(socket: Path, end: str) -> None:
+    with Daemon(socket), watching(socket) as terminal:
+        terminal.wait_for("namenode")
+        assert terminal.attributes() != terminal.before
+        terminal.type(b"typed meanwhile")
+        drawn = len(terminal.frames())  # the kernel hands on what is typed a moment later
+        until(lambda: len(terminal.frames()) > drawn, "the next picture")
+        if end == "ctrl-c":
+            terminal.type(b"\x03")
+        else:
+            terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.ended() == 0
+        assert terminal.text.endswith(LEAVE)
+        assert terminal.attributes() == terminal.before
+        assert "typed" not in terminal.text and "Traceback" not in terminal.text
+
+
+def test_a_resize_shows_at_once(socket: Path) -> None:
+    with Daemon(socket), watching(socket, columns=200) as terminal:
+        terminal.wait_for("LAST ERROR")
+        for columns, rows in ((60, 24), (40, 5), (1, 1), (120, 50)):
+            terminal.resize(columns, rows)
+            until(lambda columns=columns: max(map(width, terminal.picture())) <= columns, "it fits")  # type: ignore[misc]
+            until(lambda rows=rows: len(terminal.picture()) <= rows, "it fits")  # type: ignore[misc]
+        until(lambda: "LAST ERROR" in "".join(terminal.picture()), "it is wide again")
+
+
+@pytest.mark.long
+def test_a_daemon_that_goes_away_is_said_to_be_silent_and_asked_on(socket: Path) -> None:
+    with watching(socket) as terminal:
+        terminal.wait_for("no answer from the daemon for ")
+        with Daemon(socket):
+            terminal.wait_for("* namenode")
+        since = len(terminal.text)
+        terminal.wait_for("no answer from the daemon for ", since)
+        until(lambda: "the last status:" in terminal.picture(), "the last status stays")
+        assert any(row.startswith("* namenode") for row in terminal.picture())
+        with Daemon(socket):
+            until(lambda: terminal.picture()[0].startswith("vm7: healthy"), "it is back")
+        terminal.type(b"\x03")
+        assert terminal.ended() == 0
+
+
+def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(socket: Path) -> None:
+    with Daemon(socket), watching(socket) as terminal:
+        terminal.wait_for("namenode")
+        terminal.type(b"\x1a")
+        child = psutil.Process(terminal.process.pid)
+        until(lambda: child.status() == psutil.STATUS_STOPPED, "it stops")
+        assert terminal.read().endswith(LEAVE) and terminal.attributes() == terminal.before
+        since = len(terminal.text)
+        child.resume()
+        terminal.wait_for("namenode", since)
+        assert terminal.text[since:].startswith(ENTER)
+        terminal.type(b"\x03")
+        assert terminal.ended() == 0 and terminal.attributes() == terminal.before
+
+
+def test_ctrl_c_is_heard_while_a_daemon_does_not_answer(socket: Path) -> None:
+    with UnixPeer(socket, lambda: [], stay=True) as peer, watching(socket) as terminal:
+        until(lambda: peer.asked, "it asks")
+        terminal.type(b"\x03")
+        begun = time.monotonic()
+        assert terminal.ended() == 0
+        assert time.monotonic() - begun < PATIENCE_S / 2
+        assert terminal.text.endswith(LEAVE)
+
+
+def test_one_item_also_when_the_daemon_does_not_have_it(socket: Path) -> None:
+    with Daemon(socket) as daemon, watching(socket, "backup") as terminal:
+        terminal.wait_for("backup")
+        assert "namenode" not in terminal.text
+        daemon.told = status(item("other"))
+        terminal.wait_for("backup: no such election or semaphore now")
+
+
+@pytest.mark.parametrize(
+    ("variable", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_colours_on_a_terminal_unless_they_are_not_wanted(
+    socket: Path, variable: dict[str, str], coloured: bool
+) -> None:
+    with Daemon(socket), Terminal("status", "--socket", str(socket), environ=variable) as terminal:
+        assert terminal.ended() == 0
+        assert bool(COLOURS.search(terminal.text)) is coloured
+        assert max(map(width, COLOURS.sub("", terminal.text).split("\r\n"))) <= 80
+
+
+def test_a_picture_has_no_more_rows_than_the_terminal() -> None:
+    assert frame(["a", "b"], 80, 3) == f"{HOME}{CLEAR_LINE}a\n{CLEAR_LINE}b\n\x1b[J"
+    assert frame(["a", "b"], 80, 2) == f"{HOME}{CLEAR_LINE}a\n{CLEAR_LINE}b"
+    assert frame(["a", "b", "c", "d"], 80, 3).count("\n") == 2
+    assert "2 more lines" in frame(["a", "b", "c", "d"], 80, 3)

@@ -1,0 +1,223 @@
+"""Setting up on a new machine: what is missing ends in one sentence that says what to install."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.support.consul import BINARY
+
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = Path("tests", "setup")
+TOOLS = ("sh", "dirname", "mkdir", "flock", "cksum", "cat")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What the set-up needs of a fresh clone, and an empty PATH folder ``bin`` beside it."""
+    folder = tmp_path / "clone"
+    shutil.copytree(ROOT / SETUP, folder / SETUP)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (tmp_path / "bin").mkdir()
+    return folder
+
+
+def get_consul(clone: Path, *sources: tuple[str, str], path: str = "") -> subprocess.CompletedProcess[str]:
+    """Run it with these files as apt's folder and this PATH."""
+    apt = clone.parent / "apt"
+    (apt / "sources.list.d").mkdir(parents=True)
+    for name, text in sources:
+        (apt / name).write_text(text)
+    return run([sys.executable, str(clone / SETUP / "get_consul.py"), str(apt)], path)
+
+
+def make_venv(clone: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run it with ``bin`` as PATH: the tools that every Debian has, and what the test put there."""
+    folder = clone.parent / "bin"
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        assert found is not None, tool
+        (folder / tool).symlink_to(found)
+    return run(["sh", str(clone / SETUP / "make_venv.sh")], str(folder), **environment)
+
+
+def run(argv: list[str], path: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv, check=False, capture_output=True, text=True, env={"PATH": path, **environment}, timeout=120
+    )
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A loopback port on which nobody listens: bound, so that nobody else gets it."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+# --- Consul ---------------------------------------------------------------------------------------
+
+
+def test_the_consul_on_path_is_taken_when_it_is_new_enough(clone: Path, tmp_path: Path) -> None:
+    program(tmp_path / "old" / "consul", "echo Consul v1.7.14")
+    program(tmp_path / "broken" / "consul", "exit 1")
+    program(tmp_path / "new" / "consul", f'exec "{BINARY}" "$@"')
+    got = get_consul(clone, path=os.pathsep.join(str(tmp_path / name) for name in ("old", "broken", "new")))
+    link = clone / ".cache" / "consul" / "consul"
+    assert (got.returncode, got.stdout.strip()) == (0, str(link)), got.stderr
+    assert link.readlink() == tmp_path / "new" / "consul"
+
+
+def test_without_consul_and_without_a_mirror_it_says_what_to_install(clone: Path) -> None:
+    got = get_consul(clone)
+    assert (got.returncode, got.stdout) == (1, "")
+    assert got.stderr == (
+        "cannot get Consul for the tests: none on PATH, and this machine's apt sources name no mirror to take"
+        " it from; install Consul 1.8 or newer so that `consul` is on PATH\n"
+    )
+
+
+def test_an_unreachable_mirror_is_named_with_the_remedy(clone: Path, closed_port: int) -> None:
+    got = get_consul(clone, ("sources.list", f"deb http://127.0.0.1:{closed_port}/debian bookworm main\n"))
+    assert got.returncode == 1
+    assert got.stderr.count("\n") == 1
+    assert (
+        f"http://127.0.0.1:{closed_port}/debian: <urlopen error [Errno 111] Connection refused>" in got.stderr
+    )
+    assert "install Consul 1.8 or newer" in got.stderr
+
+
+SOURCES_LIST = """\
+# deb http://127.0.0.1:{port}/commented bookworm main
+deb-src http://127.0.0.1:{port}/sources bookworm main
+deb [arch=amd64 signed-by=/a.gpg] http://127.0.0.1:{port}/options/ bookworm contrib main # here
+deb http://127.0.0.1:{port}/options bookworm-updates main
+deb http://127.0.0.1:{port}/other-component bookworm stable
+deb cdrom:[Debian] bookworm main
+"""
+DEB822 = """\
+Types: deb deb-src
+# a comment inside
+URIs: http://127.0.0.1:{port}/first
+ http://127.0.0.1:{port}/folded
+Suites: bookworm bookworm-updates
+Components: main contrib
+
+Enabled: no
+Types: deb
+URIs: http://127.0.0.1:{port}/disabled
+Suites: bookworm
+Components: main
+
+types: deb
+uris: mirror+file://{folder}/mirrors.list
+suites: bookworm
+components: main
+"""
+MIRRORS = "# ours\nhttp://127.0.0.1:{port}/listed\tpriority:1\n"
+
+
+def test_every_form_of_apt_source_is_read(clone: Path, closed_port: int) -> None:
+    folder = clone.parent
+    (folder / "mirrors.list").write_text(MIRRORS.format(port=closed_port))
+    got = get_consul(
+        clone,
+        ("sources.list", SOURCES_LIST.format(port=closed_port)),
+        ("sources.list.d/debian.sources", DEB822.format(port=closed_port, folder=folder)),
+        ("sources.list.d/off.list.disabled", f"deb http://127.0.0.1:{closed_port}/off bookworm main\n"),
+    )
+    tried = re.findall(rf"127\.0\.0\.1:{closed_port}/([a-z-]+): ", got.stderr)
+    assert tried == ["options", "first", "folded", "listed"]
+
+
+def test_other_bytes_than_debians_are_refused(clone: Path) -> None:
+    """Also: a mirror that does not have the package does not hide one that has."""
+    with mirror(b"not the package") as port:
+        sources = f"deb http://127.0.0.1:{port}/absent a main\ndeb http://127.0.0.1:{port}/debian a main\n"
+        got = get_consul(clone, ("sources.list", sources))
+    assert got.returncode == 1
+    assert "/absent: HTTP Error 404" in got.stderr
+    assert "/debian: the package's bytes have another sha256 than Debian's" in got.stderr
+    assert not (clone / ".cache").exists()
+
+
+@contextmanager
+def mirror(package: bytes) -> Iterator[int]:
+    """A mirror that has these bytes for every path below /debian; its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path.startswith("/debian/pool/main/c/consul/")
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Length", str(len(package)))
+            self.end_headers()
+            self.wfile.write(package)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+# --- the venv -------------------------------------------------------------------------------------
+
+
+def test_without_a_suitable_python_it_says_what_to_install(clone: Path, tmp_path: Path) -> None:
+    program(tmp_path / "bin" / "python3", "exit 1")
+    made = make_venv(clone)
+    assert (made.returncode, made.stdout) == (1, "")
+    assert made.stderr.startswith(
+        "cannot set up the tests: no Python of at least 3.11 on PATH; `apt install python3"
+    )
+    assert made.stderr.count("\n") == 1
+
+
+def test_a_named_python_that_is_too_old_is_refused(clone: Path, tmp_path: Path) -> None:
+    old = tmp_path / "python3.9"
+    program(old, "exit 1")
+    made = make_venv(clone, PYTHON=str(old))
+    assert made.returncode == 1
+    assert made.stderr == f"cannot set up the tests: PYTHON={old} is no Python of at least 3.11.\n"
+
+
+def test_a_python_without_ensurepip_names_debians_package(clone: Path, tmp_path: Path) -> None:
+    """Debian's python3 without python3-venv has no module ensurepip."""
+    (tmp_path / "ensurepip.py").write_text("raise ModuleNotFoundError('ensurepip')")
+    made = make_venv(clone, PYTHON=sys.executable, PYTHONPATH=str(tmp_path))
+    package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+    assert made.returncode == 1
+    assert made.stderr == (
+        f"cannot set up the tests: {sys.executable} cannot make a virtual environment;"
+        f" `apt install {package}` adds what is missing.\n"
+    )
+    assert not (clone / ".venv").exists()
+
+
+@pytest.mark.long
+def test_without_a_package_index_it_says_so_and_tries_again_next_time(clone: Path) -> None:
+    made = make_venv(clone, PYTHON=sys.executable, PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull)
+    assert made.returncode == 1
+    assert "it needs a package index: check the network" in made.stderr.splitlines()[-1]
+    assert not (clone / ".venv" / "made-from").exists()

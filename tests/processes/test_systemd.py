@@ -1,0 +1,168 @@
+"""The unit that is shipped: systemd understands each line of it, and it fits the program."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from supervisor.cli.exit_codes import CONFIGURATION
+from supervisor.config.cross_checks import RESTART_S, WATCHDOG_S
+from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
+from supervisor.daemon.driver import SLEEP_MAX_S
+from supervisor.telemetry.systemd import PINGS_PER_TIMEOUT
+from tests.support.patience import PATIENCE_S
+
+ROOT = Path(__file__).resolve().parents[2]
+UNIT = ROOT / "systemd" / "consul-supervisor.service"
+COMMAND = "/opt/consul-supervisor/bin/consul-supervisor"
+EXPECTED = {
+    "Unit": {
+        "Description": ["Hooks for this node's part in Consul elections and semaphores"],
+        "After": ["consul.service network-online.target"],
+        "Wants": ["network-online.target"],
+        "StartLimitIntervalSec": ["0"],
+    },
+    "Service": {
+        "Type": ["notify"],
+        "ExecStart": [f"{COMMAND} run /etc/consul-supervisor"],
+        "ExecReload": [f"{COMMAND} reload"],
+        "StateDirectory": ["consul-supervisor"],
+        "StateDirectoryMode": ["0700"],
+        "RuntimeDirectory": ["consul-supervisor"],
+        "RuntimeDirectoryPreserve": ["restart"],
+        "KillMode": ["mixed"],
+        "RestartKillSignal": ["SIGKILL"],
+        "TimeoutStopSec": ["90s"],
+        "Restart": ["always"],
+        "RestartSec": ["1"],
+        "RestartPreventExitStatus": ["78"],
+        "WatchdogSec": ["10s"],
+        "WatchdogSignal": ["SIGKILL"],
+        "OOMScoreAdjust": ["-100"],
+        "OOMPolicy": ["continue"],
+    },
+    "Install": {"WantedBy": ["multi-user.target"]},
+}
+SANDBOX = {
+    "ProtectSystem": ["full"],
+    "ProtectHome": ["read-only"],
+    "PrivateTmp": ["no"],
+    "PrivateDevices": ["yes"],
+    "ProtectKernelTunables": ["yes"],
+    "ProtectKernelModules": ["yes"],
+    "ProtectKernelLogs": ["yes"],
+    "ProtectControlGroups": ["yes"],
+    "ProtectClock": ["yes"],
+    "ProtectHostname": ["yes"],
+    "NoNewPrivileges": ["yes"],
+    "RestrictSUIDSGID": ["yes"],
+    "RestrictNamespaces": ["yes"],
+    "RestrictRealtime": ["yes"],
+    "LockPersonality": ["yes"],
+    "SystemCallArchitectures": ["native"],
+    "RestrictAddressFamilies": ["AF_UNIX AF_INET AF_INET6 AF_NETLINK AF_PACKET"],
+    "CapabilityBoundingSet": [
+        "CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID",
+        "CAP_SETUID CAP_SETGID CAP_KILL CAP_SYS_PTRACE CAP_AUDIT_WRITE",
+        "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_SYS_BOOT",
+    ],
+    "SystemCallFilter": ["@system-service", "reboot"],
+    "SystemCallErrorNumber": ["EPERM"],
+}
+LISTS = ("CapabilityBoundingSet", "SystemCallFilter")  # each line adds to those before it
+DROP_INS = sorted((ROOT / "systemd").glob("*.conf"))
+
+
+def settings(text: str) -> dict[str, dict[str, list[str]]]:
+    """The unit's settings by section, with the value of each of their lines."""
+    found: dict[str, dict[str, list[str]]] = {}
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            found.setdefault(section, {}).setdefault(name, []).append(value)
+    return found
+
+
+def complaints(unit: str, folder: Path) -> str:
+    """What systemd has to say about a unit; where it is not installed, the settings it does not have."""
+    # The command is not installed here, and systemd looks for it.
+    file = folder / UNIT.name
+    file.write_text(unit.replace(COMMAND, sys.executable))
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        return unknown(unit)
+    argv = [analyze, "verify", "--man=no", str(file)]
+    ran = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    return ran.stdout + ran.stderr
+
+
+def unknown(unit: str) -> str:
+    """The settings that are not among those whose names were once checked against systemd's manual."""
+    known = {(section, name) for section, expected in EXPECTED.items() for name in expected}
+    known |= {("Service", name) for name in SANDBOX}
+    given = {(section, name) for section, found in settings(unit).items() for name in found}
+    return " ".join(sorted(f"{section}.{name}" for section, name in given - known))
+
+
+def test_systemd_understands_every_line(tmp_path: Path) -> None:
+    assert complaints(UNIT.read_text(), tmp_path) == ""
+
+
+def test_a_misspelt_line_is_noticed(tmp_path: Path) -> None:
+    """systemd-analyze exits with 0 then: only what it says tells."""
+    assert "KilMode" in complaints(UNIT.read_text().replace("\nKillMode", "\nKilMode"), tmp_path)
+
+
+def test_the_settings_are_these_and_no_others() -> None:
+    found = settings(UNIT.read_text())
+    assert found == EXPECTED | {"Service": EXPECTED["Service"] | SANDBOX}
+    assert not [name for name, values in found["Service"].items() if len(values) > 1 and name not in LISTS]
+
+
+@pytest.mark.parametrize("drop_in", DROP_INS, ids=lambda file: file.name)
+def test_systemd_understands_every_drop_in(drop_in: Path, tmp_path: Path) -> None:
+    """Read behind the unit, as systemd does; and it says at its beginning where it goes."""
+    text = drop_in.read_text()
+    assert complaints(UNIT.read_text().replace("[Install]", f"{text}\n[Install]"), tmp_path) == ""
+    assert "/etc/systemd/system/consul-supervisor.service.d/" in text
+
+
+def test_every_setting_has_its_reason_above_it() -> None:
+    """A comment right above it, or above the lines that it belongs with."""
+    lines = UNIT.read_text().splitlines()
+    for number, line in enumerate(lines):
+        if "=" not in line or line.startswith("#") or line.startswith(("Description=", "WantedBy=")):
+            continue
+        above = number - 1
+        while "=" in lines[above] and not lines[above].startswith("#"):
+            above -= 1
+        assert lines[above].startswith("#"), line
+
+
+def test_a_configuration_that_cannot_be_used_is_not_started_again_and_again(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "supervisor", "run", str(tmp_path / "missing")]
+    ran = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S)
+    assert ran.returncode == CONFIGURATION
+    assert settings(UNIT.read_text())["Service"]["RestartPreventExitStatus"] == [str(ran.returncode)]
+
+
+def test_a_stop_has_the_time_that_on_lose_may_take() -> None:
+    """The largest lock-delay, then one exchange each for a write under way, release and destroy."""
+    (stop,) = settings(UNIT.read_text())["Service"]["TimeoutStopSec"]
+    assert float(stop.removesuffix("s")) > LOCK_DELAY_MAX_S + 3 * EXCHANGE_MAX_S
+
+
+def test_check_reckons_with_the_times_of_the_unit() -> None:
+    service = settings(UNIT.read_text())["Service"]
+    assert [f"{WATCHDOG_S:g}s"] == service["WatchdogSec"]
+    assert [f"{RESTART_S:g}"] == service["RestartSec"]
+
+
+def test_the_watchdog_leaves_time_for_late_signs_of_life() -> None:
+    """A sign is due with the first turn of the loop after its time, which comes a second later at most."""
+    assert WATCHDOG_S / PINGS_PER_TIMEOUT + SLEEP_MAX_S < WATCHDOG_S / 2

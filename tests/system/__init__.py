@@ -1,0 +1,1 @@
+"""Whole systems: booted machines, clusters, other programs, packages, editors."""

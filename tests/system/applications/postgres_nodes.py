@@ -1,0 +1,344 @@
+"""Nodes of the PostgreSQL example on one machine, and what a write is to them."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from tests.support.consul import HOST, free_ports
+from tests.support.supervisor import Supervisor, until
+from tests.system.applications import database
+from tests.system.applications.database import Client, Probe, Refused
+from tests.system.applications.stage import EXAMPLES, Stage
+
+EXAMPLE = EXAMPLES / "postgresql"
+BIN = Path("/usr/lib/postgresql/15/bin")
+OWNER = "postgres"
+ADDRESSES = ["192.0.2.11:5432", "192.0.2.12:5432", "192.0.2.13:5432"]  # of the example
+KEY = "service/postgresql/primary"
+SESSION = {"ttl": "2s", "lock_delay": "18s"}
+ANSWER_S = 2.0
+PROBE_S = 0.02
+PACE_S = 0.005
+PROTOCOL = 196608  # 3.0
+LOCAL = "-c synchronous_commit=local"  # a probe's writes: taken without any standby
+SCHEMA = """
+SET synchronous_commit = local;
+ALTER ROLE replicator PASSWORD 'secret';
+CREATE ROLE app LOGIN;
+CREATE TABLE numbers (number integer PRIMARY KEY);
+CREATE TABLE probes (node text);
+GRANT ALL ON numbers, probes TO app;
+GRANT pg_monitor TO app;
+"""
+HBA = """
+local all postgres peer
+host replication replicator 127.0.0.1/32 scram-sha-256
+host postgres replicator 127.0.0.1/32 scram-sha-256
+host postgres app 127.0.0.1/32 trust
+"""
+
+
+class Connection:
+    """A session of PostgreSQL as ``app``, by its own protocol; OSError when it ends or stands still."""
+
+    def __init__(self, port: int, options: str = "") -> None:
+        self._socket = socket.create_connection((HOST, port), ANSWER_S)
+        self._stream = self._socket.makefile("rb")
+        words = ["user", "app", "database", "postgres", "options", options]
+        body = struct.pack("!I", PROTOCOL) + b"".join(word.encode() + b"\0" for word in words) + b"\0"
+        try:
+            self._socket.sendall(struct.pack("!I", len(body) + 4) + body)
+            self._answer()
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, query: str) -> list[str]:
+        """The first column of what it returns; Refused when it fails."""
+        body = query.encode() + b"\0"
+        self._socket.sendall(b"Q" + struct.pack("!I", len(body) + 4) + body)
+        return self._answer()
+
+    def _answer(self) -> list[str]:
+        rows, error = [], ""
+        while True:
+            kind, body = self._message()
+            if kind == b"D":
+                (length,) = struct.unpack_from("!i", body, 2)
+                rows.append(body[6 : 6 + max(length, 0)].decode())
+            elif kind == b"E":
+                error = body.replace(b"\0", b" ").decode()
+            elif kind == b"Z":
+                if error:
+                    raise Refused(error)
+                return rows
+
+    def _message(self) -> tuple[bytes, bytes]:
+        head = self._stream.read(5)
+        if len(head) < 5:
+            raise ConnectionError("closed")
+        (length,) = struct.unpack("!I", head[1:])
+        return head[:1], self._stream.read(length - 4)
+
+    def close(self) -> None:
+        """The end of it."""
+        self._stream.close()
+        self._socket.close()
+
+
+def make_template(folder: Path) -> None:
+    """A cluster as README.md has it on the first node, stopped; its nodes begin with copies of it."""
+    as_owner(BIN / "initdb", "-D", folder / "data", "--no-sync")
+    as_owner(
+        BIN / "pg_ctl", "start", "-s", "-D", folder / "data", "-l", folder / "log", "-o", f"-h '' -k {folder}"
+    )
+    psql: list[str | Path] = [
+        BIN / "psql",
+        "-X",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-q",
+        "-h",
+        folder,
+        "-d",
+        "postgres",
+    ]
+    # Nobody but root may look into a checkout.
+    as_owner(*psql, input=(EXAMPLE / "replicator.sql").read_text())
+    as_owner(*psql, input=SCHEMA)
+    as_owner(BIN / "pg_ctl", "stop", "-s", "-D", folder / "data")
+
+
+def as_owner(*argv: str | Path, input: str = "") -> str:
+    """What the command prints, run as the user postgres."""
+    command = ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--init-groups", *map(str, argv)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, input=input, cwd="/")
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+class Node:
+    """One machine: its PostgreSQL, which the hooks start and stop, and its supervisor."""
+
+    def __init__(self, stage: Stage, home: Path, port: int, ports: Sequence[int]) -> None:
+        self.name = home.name
+        self.port = port
+        self.address = f"{HOST}:{port}"
+        self.data = home / "data"
+        self._home = home
+        self._write_files(ports)
+        environ = {
+            "POSTGRESQL_ADDRESS": self.address,
+            "POSTGRESQL_NODES": " ".join(f"{HOST}:{each}" for each in ports),
+            "POSTGRESQL_DATA": str(self.data),
+            "POSTGRESQL_CONFIG": str(home / "postgresql.conf"),
+            "POSTGRESQL_SOCKET": str(home),
+            "POSTGRESQL_START": str(home / "start"),
+            "POSTGRESQL_PASSFILE": str(home / "passfile"),
+        }
+        self.supervisor: Supervisor = stage.supervisor(
+            self.name, EXAMPLE / "postgresql.yaml", environ, session=SESSION
+        )
+
+    def _write_files(self, ports: Sequence[int]) -> None:
+        example = (EXAMPLE / "postgresql-failover.conf").read_text()
+        for theirs, port in zip(ADDRESSES, ports, strict=False):
+            assert theirs in example
+            example = example.replace(theirs, f"{HOST}:{port}")
+        (self._home / "postgresql-failover.conf").write_text(example)
+        lines = [
+            f"data_directory = '{self.data}'",
+            f"hba_file = '{self._home}/pg_hba.conf'",
+            f"unix_socket_directories = '{self._home}'",
+            f"port = {self.port}",
+            "shared_buffers = 16MB",
+            "log_min_messages = log",  # not each write that a standby refuses
+            "include = 'postgresql-failover.conf'",
+            f"listen_addresses = '{HOST}'",
+        ]
+        (self._home / "postgresql.conf").write_text("\n".join([*lines, ""]))
+        (self._home / "pg_hba.conf").write_text(HBA)
+        (self._home / "passfile").write_text("*:*:*:replicator:secret\n")
+        # As systemctl start does: what is started is no child of the hook's and has nothing of its own.
+        config = f"-o '-c config_file={self._home}/postgresql.conf'"
+        command = f"{BIN}/pg_ctl start -s -w -D {self.data} -l {self._home}/log {config}"
+        drop = f"setpriv --reuid={OWNER} --regid={OWNER} --init-groups"
+        (self._home / "start").write_text(f"#!/bin/sh\nexec env -i PATH=$PATH {drop} {command}\n")
+        (self._home / "start").chmod(0o755)
+        for file in self._home.iterdir():
+            shutil.chown(file, OWNER)
+        (self._home / "passfile").chmod(0o600)
+
+    def receiver(self, folder: Path) -> tuple[list[str], dict[str, str]]:
+        """A command, and its environment, that gets all WAL and reports each flush, as a base backup does."""
+        source = f"host={HOST} port={self.port} user=replicator"
+        command = [str(BIN / "pg_receivewal"), "-D", str(folder), "--synchronous", "-d", source]
+        return command, {"PGPASSFILE": str(self._home / "passfile")}
+
+    def ask(self, query: str, options: str = "") -> list[str]:
+        """What its PostgreSQL answers; [] when it does not, or refuses."""
+        with suppress(OSError, Refused), closing(Connection(self.port, options)) as connection:
+            return connection.ask(query)
+        return []
+
+    def is_primary(self) -> bool:
+        """Whether it is up, and no standby."""
+        return self.ask("SELECT pg_is_in_recovery()") == ["f"]
+
+    def sends_to(self, other: "Node") -> bool:
+        """Whether the other node is a standby that has all that this primary has written."""
+        name = f"application_name = '{other.address}'"
+        return self.ask(f"SELECT state FROM pg_stat_replication WHERE {name}") == ["streaming"]
+
+    def processes(self) -> list[psutil.Process]:
+        """All of its PostgreSQL, the postmaster first."""
+        with suppress(OSError, psutil.Error):
+            postmaster = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
+            if str(self.data) in " ".join(postmaster.cmdline()):
+                return [postmaster, *postmaster.children(recursive=True)]
+        return []
+
+    def freeze(self) -> None:
+        """Its PostgreSQL stands still."""
+        for process in self.processes():
+            process.suspend()
+
+    def die(self) -> None:
+        """What a machine does whose power is cut."""
+        if self.supervisor.running:
+            self.supervisor.kill()
+        self.freeze()
+        for process in self.processes():
+            process.kill()
+        until(lambda: not self.processes(), f"the PostgreSQL of {self.name} is gone")
+
+    def said(self, text: str) -> bool:
+        """Whether one of its hooks has ever written this."""
+        return any(text in line.get("text", "") for line in self.supervisor.lines("hook-output"))
+
+    def copies(self) -> int:
+        """How often it has copied the whole database."""
+        texts = [line.get("text", "") for line in self.supervisor.lines("hook-output")]
+        return sum("pg_basebackup: copying" in text for text in texts)
+
+    def account(self) -> str:
+        """What it wrote, for the text of a failure."""
+        log = self._home / "log"
+        return f"{self.supervisor.log_tail()}\n{log.read_text()[-3000:] if log.exists() else ''}"
+
+
+class Reaper:
+    """Ends what runs below a folder when the tests' own process is killed: PostgreSQL is no child of it."""
+
+    SCRIPT = """
+    tail --pid="$0" -f /dev/null
+    for file in "$1"/*/data/postmaster.pid; do kill -KILL "$(head -n 1 "$file")"; done
+    rm -rf "$1"
+    """
+
+    def __init__(self, home: Path) -> None:
+        argv = ["/bin/sh", "-c", self.SCRIPT, str(os.getpid()), str(home)]
+        self._process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL)
+
+    def close(self) -> None:
+        """The test has ended them itself."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class Scene(database.Scene[Node, Connection]):
+    """So many nodes; the first has the cluster, the others have nothing."""
+
+    def __init__(self, stage: Stage, template: Path, home: Path, count: int) -> None:
+        self._home = home
+        ports = free_ports(count)
+        nodes = []
+        for name, port in zip("abc", ports, strict=False):
+            (home / name).mkdir()
+            shutil.chown(home / name, OWNER)
+            nodes.append(Node(stage, home / name, port, ports))
+        as_owner("/usr/bin/cp", "-a", template / "data", nodes[0].data)
+        super().__init__(stage.agent, KEY, nodes)
+        self.client = Client(self.leader, lambda node: Connection(node.port), write, PACE_S)
+        self.probes = [_probe(node) for node in nodes]
+
+    def __enter__(self) -> Self:
+        self._reaper = Reaper(self._home)
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for node in self.nodes:
+            node.die()
+        self._reaper.close()
+        super().__exit__(kind, error, trace)
+
+    def led_by_first(self) -> Sequence[Node]:
+        """The nodes when the first leads, and the others have copied it, and commits are confirmed."""
+        first, *others = self.nodes
+        folder = first.supervisor.folder
+        (folder / "postgresql-lead-anyway").touch()  # the others have nothing yet and cannot be asked
+        for node in self.nodes:
+            node.supervisor.start()
+        assert self.wait_leader() is first
+        assert not (folder / "postgresql-lead-anyway").exists()
+        self.wait_sent(first, *others)
+        self.wait_confirmed(first)
+        # So that any of them may lead from now on.
+        for node in others:
+            node.supervisor.wait_line("role", role="waiting")
+        return self.nodes
+
+    def wait_sent(self, leader: Node, *others: Node) -> None:
+        """Return when these are standbys that have all that the leader has."""
+        for node in others:
+            self.wait(lambda node=node: leader.sends_to(node), f"{node.name} streams")  # type: ignore[misc]
+
+    def lost(self, node: Node) -> list[int]:
+        """Confirmed numbers that this node does not have."""
+        return sorted(set(self.client.numbers()) - set(map(int, node.ask("SELECT number FROM numbers"))))
+
+    def judge(self, former: Node, new: Node) -> None:
+        """And one is a primary."""
+        super().judge(former, new)
+        assert [node.name for node in self.nodes if node.is_primary()] == [new.name]
+
+
+def _probe(node: Node) -> Probe[Connection]:
+    """It needs no standby for what it writes."""
+    return Probe(
+        node,
+        lambda: Connection(node.port, LOCAL),
+        lambda connection: connection.ask(f"INSERT INTO probes VALUES ('{node.name}')"),
+        PROBE_S,
+    )
+
+
+def write(connection: Connection, number: int) -> bool:
+    """It is answered once a standby has it, too."""
+    connection.ask(f"INSERT INTO numbers VALUES ({number})")
+    return True
+
+
+def owner_id() -> int:
+    """The user id of postgres."""
+    return pwd.getpwnam(OWNER).pw_uid
+
+
+def make_home(folder: Path) -> Path:
+    """The folder, where postgres may go, too."""
+    os.chown(folder, owner_id(), -1)
+    folder.chmod(0o755)
+    return folder

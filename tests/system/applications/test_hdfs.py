@@ -1,0 +1,286 @@
+"""examples/hdfs: of two NameNodes one is active, and never both.
+
+No HDFS is here: in its place stands an ``hdfs`` that keeps the state of each NameNode and records what
+is asked of it, and likewise ``ssh``, ``sudo`` and ``systemctl``. It does whatever it is told, also make
+a second one active (the real haadmin refuses where it can), so that only our scripts prevent that. But it
+refuses as the real one does where the other NameNode does not answer (HAAdmin.isOtherTargetNodeActive).
+"""
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.supervisor import Supervisor, until
+from tests.system.applications.stage import EXAMPLES, Stage, end_all
+
+FOLDER = EXAMPLES / "hdfs"
+# Shorter, and no user hdfs; a lose_time of 13 s leaves a room of 6 s.
+SESSION = {"ttl": "2s", "lock_delay": "20s"}
+REPLACED = {
+    "user: hdfs": "user: root",
+    "interval: 15s": "interval: 1s",
+    "timeout: 15s": "timeout: 5s",
+    "rejoin_delay: 30s": "rejoin_delay: 1s",
+}
+HDFS = """\
+#!/bin/sh
+set -eu
+id=$3
+forced=
+if [ "$3" = --forceactive ]; then id=$4 forced=" $3"; fi
+case "$1 $2 $id" in
+"getconf -confKey dfs.nameservices") echo cluster ;;
+"getconf -confKey dfs.ha.namenodes.cluster") echo nn-a,nn-b ;;
+"getconf -confKey dfs.namenode.rpc-address.cluster."*) echo "${id##*.}.example.net:8020" ;;
+"haadmin "*)
+    # A hung one accepts the call and never answers.
+    while [ -e "$CLUSTER/$id-hangs" ] && ! grep -q down "$CLUSTER/$id"; do sleep 0.05; done
+    if grep -q down "$CLUSTER/$id" || [ -e "$CLUSTER/$id-refuses" ]; then
+        case $2 in *Health) ;; *) echo "call $NODE $2 $id failed" >>"$RECORD" ;; esac
+        if [ "$2" = -checkHealth ] && ! grep -q down "$CLUSTER/$id"; then exit 0; fi
+        echo "Operation failed: Call to $id.example.net:8020 failed" >&2
+        exit 255
+    fi
+    case $2 in
+    -checkHealth) ;;
+    -transitionToStandby) "$SET" "$id" standby "call $NODE $2 $id" ;;
+    -transitionToActive)
+        # The other one is asked first, and must answer.
+        for other in nn-a nn-b; do
+            [ -z "$forced" ] && [ "$other" != "$id" ] && grep -q down "$CLUSTER/$other" || continue
+            echo "Unexpected error occurred: Call to $other.example.net:8020 failed" >&2
+            exit 255
+        done
+        "$SET" "$id" active "call $NODE $2$forced $id" ;;
+    *) exit 255 ;;
+    esac ;;
+*) exit 255 ;;
+esac
+"""
+# The one writer of states; the record has them in the order in which they became true.
+SET = """\
+#!/bin/sh
+set -eu
+exec 9>>"$CLUSTER/lock"
+flock 9
+printf '%s\\nstate %s %s\\n' "$3" "$1" "$2" >>"$RECORD"
+echo "$2" >"$CLUSTER/$1.new"
+mv "$CLUSTER/$1.new" "$CLUSTER/$1"
+"""
+SSH = """\
+#!/bin/sh
+set -eu
+[ "$1 $2 $3 $4" = "-o BatchMode=yes -o ConnectTimeout=5" ]
+host=${5%%.*}
+if [ -e "$CLUSTER/$host-is-gone" ]; then
+    echo "ssh: connect to host $5 port 22: No route to host" >&2
+    exit 255
+fi
+AT=$host exec sh -c "$6"
+"""
+SUDO = '#!/bin/sh\n[ "$1" = -n ] && shift && exec "$@"\n'
+# On the machine that ssh went to, else on the node's own.
+SYSTEMCTL = """\
+#!/bin/sh
+set -eu
+id=${AT:-$HDFS_NAMENODE_ID}
+case "$*" in
+"kill --signal=KILL hadoop-hdfs-namenode" | "stop hadoop-hdfs-namenode")
+    "$SET" "$id" down "call $NODE systemctl-$1 $id" ;;
+"show --property=LoadState --value hadoop-hdfs-namenode") echo loaded ;;
+"show --property=LoadState --value "*) echo not-found ;;
+"is-active hadoop-hdfs-namenode")
+    if grep -q down "$CLUSTER/$id"; then echo failed; exit 3; fi
+    echo active ;;
+*) exit 1 ;;
+esac
+"""
+PROGRAMS = {"hdfs": HDFS, "set": SET, "ssh": SSH, "sudo": SUDO, "systemctl": SYSTEMCTL}
+
+
+class Cluster:
+    """Two NameNodes, nn-a and nn-b, with a supervisor each; both begin as standby, as real ones do."""
+
+    def __init__(self, stage: Stage, **environment: str) -> None:
+        self._folder = stage.folder / "cluster"
+        programs = self._folder / "bin"
+        programs.mkdir(parents=True)
+        for name, text in PROGRAMS.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        self._record = self._folder / "record"
+        self._record.touch()
+        places = {"/usr/bin/systemctl": str(programs / "systemctl")}
+        self.supervisors: dict[str, Supervisor] = {}
+        for name in ("nn-a", "nn-b"):
+            (self._folder / name).write_text("standby\n")
+            environ = {
+                "NODE": name,
+                "HDFS_NAMENODE_ID": name,
+                "HDFS_FENCE": str(FOLDER / "hdfs-fence"),
+                "HDFS_GRACE_S": "1",
+                "HDFS_LOSE_GRACE_S": "3",
+                "HDFS_IS_OFF": str(self._folder / "is-off"),
+                "CLUSTER": str(self._folder),
+                "RECORD": str(self._record),
+                "SET": str(programs / "set"),
+                "PATH": f"{programs}:{os.environ['PATH']}",
+                **environment,
+            }
+            self.supervisors[name] = stage.supervisor(
+                name, FOLDER / "namenode.yaml", environ, {**REPLACED, **places}, SESSION
+            )
+
+    def start(self) -> tuple[Supervisor, Supervisor]:
+        """nn-a becomes active, and nn-b waits."""
+        a, b = self.supervisors.values()
+        a.start()
+        self.wait_active("nn-a")
+        a.wait_line("role", role="holding")
+        b.start()
+        until((b.folder / "control.sock").exists, "it runs")
+        return a, b
+
+    def mark(self, what: str) -> None:
+        """Such as ``nn-a-hangs``."""
+        (self._folder / what).touch()
+
+    def marked(self, what: str) -> bool:
+        """Whether that is still so."""
+        return (self._folder / what).exists()
+
+    def state(self, name: str) -> str:
+        """active, standby or down."""
+        return (self._folder / name).read_text().strip()
+
+    def break_down(self, name: str) -> None:
+        """The process of the NameNode ends."""
+        with self._record.open("a") as file:
+            file.write(f"state {name} down\n")
+        (self._folder / name).write_text("down\n")
+
+    def wait_active(self, name: str) -> None:
+        until(lambda: self.state(name) == "active", f"{name} is active: {self.record()}")
+
+    def end(self) -> None:
+        """Nothing of it is left: a hung call of a node that was killed."""
+        for node in self.supervisors.values():
+            node.close()
+        end_all(self._folder)
+
+    def record(self) -> list[str]:
+        """What was asked (``call BY WHAT OF-WHOM``) and what became of it (``state WHOSE WHICH``)."""
+        return self._record.read_text().splitlines()
+
+    def calls(self, by: str) -> list[str]:
+        """What this node has asked for: ``WHAT OF-WHOM``, oldest first."""
+        return [line.removeprefix(f"call {by} ") for line in self.record() if line.startswith(f"call {by} ")]
+
+    def most_active_at_once(self) -> int:
+        states: dict[str, str] = {}
+        most = 0
+        for words in (line.split() for line in self.record() if line.startswith("state ")):
+            states[words[1]] = words[2]
+            most = max(most, list(states.values()).count("active"))
+        return most
+
+
+@pytest.fixture
+def cluster(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Whatever a test does with it, never are two active."""
+    made = Cluster(stage, **getattr(request, "param", {}))
+    try:
+        yield made
+    finally:
+        made.end()
+    assert made.most_active_at_once() == 1, made.record()
+
+
+def test_who_acquires_fences_the_other_first_and_who_stops_becomes_standby(cluster: Cluster) -> None:
+    a, b = cluster.start()
+    assert cluster.calls("nn-a") == ["-transitionToStandby nn-b", "-transitionToActive nn-a"]
+    asked_at = time.monotonic()
+    assert a.stop() == 0
+    assert cluster.state("nn-a") == "standby"
+    cluster.wait_active("nn-b")
+    print(f"a planned hand-over took {time.monotonic() - asked_at:.2f} s")
+    assert cluster.calls("nn-a")[2:] == ["-transitionToStandby nn-a"]
+    assert cluster.calls("nn-b") == ["-transitionToStandby nn-a", "-transitionToActive nn-b"]
+    assert b.stop() == 0
+    a.assert_no_fault()
+    b.assert_no_fault()
+
+
+def test_a_namenode_that_does_not_become_standby_is_killed(cluster: Cluster) -> None:
+    """By on_lose_failure, before the other node can be promoted; then nothing is stuck."""
+    a, b = cluster.start()
+    cluster.mark("nn-a-refuses")
+    assert a.stop() == 0
+    assert cluster.calls("nn-a")[2:] == ["-transitionToStandby nn-a failed", "systemctl-kill nn-a"]
+    assert cluster.state("nn-a") == "down"
+    assert a.lines("hook-started", event_kind="lose-failure") and not a.lines("role", role="stuck")
+    cluster.wait_active("nn-b")
+    assert b.stop() == 0
+
+
+@pytest.mark.parametrize("how", ["answers", "hangs"])
+def test_after_a_crash_the_active_one_is_fenced_before_the_other_becomes_active(
+    cluster: Cluster, how: str
+) -> None:
+    """The supervisor is dead, and its NameNode still active: asked to stand by, or else ended over ssh."""
+    a, b = cluster.start()
+    a.kill()
+    if how == "hangs":
+        cluster.mark("nn-a-hangs")
+    killed_at = time.monotonic()
+    cluster.wait_active("nn-b")
+    print(f"nn-a {how}: nn-b was active {time.monotonic() - killed_at:.1f} s after the kill")
+    asked = (
+        ["-transitionToStandby nn-a"] if how == "answers" else ["systemctl-kill nn-a", "systemctl-stop nn-a"]
+    )
+    force = "" if how == "answers" else "--forceactive "
+    assert cluster.calls("nn-b") == [*asked, f"-transitionToActive {force}nn-b"]
+    assert cluster.state("nn-a") == ("standby" if how == "answers" else "down")
+    assert b.stop() == 0
+
+
+def test_while_nobody_knows_that_the_other_is_off_none_is_active(cluster: Cluster) -> None:
+    """A dead machine cannot be asked: it takes the word of an operator, which counts once."""
+    a, b = cluster.start()
+    a.kill()
+    cluster.break_down("nn-a")
+    cluster.mark("nn-a-is-gone")
+    until(lambda: len(b.lines("role", reason="acquire-failed", role="losing")) >= 2, "b tries twice")
+    assert "state nn-b active" not in cluster.record()
+    assert "nobody can say that nn-a is not active" in b.log_text
+    cluster.mark("is-off-nn-a.example.net")
+    cluster.wait_active("nn-b")
+    until(lambda: b.lines("role", role="holding"), "it leads")
+    assert not cluster.marked("is-off-nn-a.example.net")
+    assert b.stop() == 0
+
+
+@pytest.mark.parametrize("cluster", [{"HDFS_UNIT": "hadoop-namenode"}], indirect=True)
+def test_a_unit_that_is_not_there_is_no_namenode_that_has_ended(cluster: Cluster) -> None:
+    """systemd calls it inactive, too: on_lose fails, and the last resort kills the right one."""
+    a, b = cluster.start()
+    cluster.mark("nn-a-refuses")
+    assert a.stop() == 0
+    assert "systemd knows no unit hadoop-namenode: set HDFS_UNIT" in a.log_text
+    assert cluster.state("nn-a") == "down"
+    assert b.stop() == 0
+
+
+def test_a_namenode_that_has_ended_gives_the_lead_to_the_other(cluster: Cluster) -> None:
+    """There is nothing to be made standby: on_lose sees that it does not run, and is content."""
+    a, b = cluster.start()
+    cluster.break_down("nn-a")
+    broken_at = time.monotonic()
+    cluster.wait_active("nn-b")
+    print(f"nn-b was active {time.monotonic() - broken_at:.1f} s after nn-a had ended")
+    a.wait_line("role", role="losing", reason="unhealthy")
+    assert not a.lines("hook-started", event_kind="lose-failure")
+    for node in (a, b):
+        assert node.stop() == 0

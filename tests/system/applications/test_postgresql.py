@@ -1,0 +1,185 @@
+"""PostgreSQL by examples/postgresql: one primary at a time, and no confirmed row is ever lost."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.examples import warnings_in
+from tests.support.supervisor import command, until
+from tests.system.applications.postgres_nodes import Connection, Scene, make_home, make_template
+from tests.system.applications.stage import Stage
+
+NodesOf = Callable[[int], Scene]
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A folder that the user postgres can reach, and in which the name of a socket is short enough."""
+    folder = make_home(Path(tempfile.mkdtemp(prefix="pg-")))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def template(home: Path) -> Path:
+    """The first node's cluster, once for all tests."""
+    folder = home / "template"
+    folder.mkdir()
+    make_home(folder)
+    make_template(folder)
+    return folder
+
+
+@pytest.fixture
+def scene_of(stage: Stage, home: Path, template: Path) -> Iterator[NodesOf]:
+    """So many nodes, not started; the first has the cluster, the others have nothing."""
+    with ExitStack() as stack:
+        folder = make_home(Path(tempfile.mkdtemp(dir=home)))
+        stack.callback(shutil.rmtree, folder)
+        yield lambda count: stack.enter_context(Scene(stage, template, folder, count))
+
+
+def test_the_example_has_neither_fault_nor_warning() -> None:
+    environ = {"POSTGRESQL_ADDRESS": "192.0.2.11:5432"}
+    checked = command("check", "examples/postgresql/postgresql.yaml", environ=environ)
+    assert checked.returncode == 0 and not warnings_in(checked.stdout + checked.stderr), checked
+
+
+@pytest.mark.parametrize("by", ["pg_rewind", "pg_basebackup"])
+def test_a_machine_that_dies_is_replaced_and_comes_back_as_a_standby(scene_of: NodesOf, by: str) -> None:
+    """It has rows that nobody else has got: they were never confirmed, and are undone."""
+    scene = scene_of(3)
+    a, b, c = scene.led_by_first()
+    a.die()
+    died_at = time.monotonic()
+    new = scene.wait_leader(but=a)
+    other = c if new is b else b
+    scene.wait_sent(new, other)
+    scene.wait_confirmed(new)
+    if by == "pg_basebackup":
+        with (a.data / "consul-supervisor.lineage").open("a") as file:
+            file.write("4711 a tenure of which the leader knows nothing\n")
+    a.supervisor.start()
+    scene.wait_sent(new, a, other)
+    assert a.said("pg_rewind: undoing") == (by == "pg_rewind")
+    assert [node.copies() for node in (a, b, c)] == [int(by == "pg_basebackup"), 1, 1], scene.account()
+    scene.tell(f"crash, back by {by}", a, new, died_at)
+    scene.judge(a, new)
+    until(lambda: not scene.lost(a), "the former primary has all rows, too")
+    stop(scene)
+
+
+@pytest.mark.parametrize(("how", "count"), [("stop", 2), ("step-down", 3)])
+def test_a_planned_hand_over_loses_no_row(scene_of: NodesOf, how: str, count: int) -> None:
+    scene = scene_of(count)
+    a, *others = scene.led_by_first()
+    began_at = time.monotonic()
+    if how == "stop":
+        assert a.supervisor.stop() == 0
+        assert not a.processes()
+    else:
+        socket = str(a.supervisor.folder / "control.sock")
+        done = command("step-down", "postgresql", "--socket", socket)
+        assert done.returncode == 0, done
+    new = scene.wait_leader(but=a)
+    if how == "stop":
+        a.supervisor.start()
+    scene.wait_sent(new, a, *(node for node in others if node is not new))
+    scene.wait_confirmed(new)
+    assert not a.said("pg_rewind")  # it had sent all before it ended
+    assert [node.copies() for node in scene.nodes] == [0, 1, 1][:count], scene.account()
+    scene.tell(how, a, new, began_at)
+    scene.judge(a, new)
+    stop(scene)
+
+
+def test_a_primary_without_a_standby_confirms_nothing(
+    scene_of: NodesOf, stage: Stage, tmp_path: Path
+) -> None:
+    """So what was confirmed is on two machines, always; one standby of two is enough, a backup is none."""
+    scene = scene_of(3)
+    a, b, c = scene.led_by_first()
+    b.die()
+    scene.wait_confirmed(a)
+    c.die()
+    stage.program("backup", *a.receiver(tmp_path))
+    scene.wait(lambda: a.ask("SELECT flush_lsn FROM pg_stat_replication") not in ([], [""]), "it reports")
+    with closing(Connection(a.port)) as connection, pytest.raises(TimeoutError):
+        connection.ask("INSERT INTO numbers VALUES (-1)")
+    b.supervisor.start()
+    scene.wait_confirmed(a)
+    assert b.copies() == 1  # that of its first start
+
+
+def test_a_standby_that_lacks_rows_leaves_the_lead_to_one_that_has_them(scene_of: NodesOf) -> None:
+    scene = scene_of(3)
+    a, b, c = scene.led_by_first()
+    c.die()
+    scene.wait_confirmed(a)
+    assert b.supervisor.stop() == 0  # its PostgreSQL goes on
+    scene.wait_confirmed(a)
+    a.die()
+    c.supervisor.start()
+    c.supervisor.wait_line("hook-failed", hook="promote")
+    assert c.said(f"{b.address} has more of the data")
+    b.supervisor.start()
+    assert scene.wait_leader() is b
+    scene.wait_sent(b, c)
+    scene.wait_confirmed(b)
+    scene.judge(a, b)
+
+
+def test_a_primary_that_stands_still_is_killed_before_another_is_promoted(scene_of: NodesOf) -> None:
+    scene = scene_of(3)
+    a, b, c = scene.led_by_first()
+    frozen = a.processes()
+    a.freeze()
+    scene.wait(lambda: not any(process.is_running() for process in frozen), "it is killed")
+    new = scene.wait_leader(but=a)
+    scene.wait_sent(new, a, c if new is b else b)
+    scene.wait_confirmed(new)
+    scene.judge(a, new)
+
+
+def test_a_primary_whose_disk_takes_no_file_is_stopped_all_the_same(scene_of: NodesOf) -> None:
+    """The node is stuck, for whoever starts it next would start a primary; but nothing acts."""
+    scene = scene_of(2)
+    a, _ = scene.led_by_first()
+    a.data.chmod(0o500)
+    try:
+        assert a.supervisor.stop() == 1
+        assert not a.processes()
+        assert a.said("standby.signal cannot be written")
+    finally:
+        a.data.chmod(0o700)
+
+
+def test_nobody_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of: NodesOf) -> None:
+    """Its supervisor ends it first, when it is back; until then the old primary takes writes."""
+    scene = scene_of(3)
+    a, b, c = scene.led_by_first()
+    a.supervisor.kill()
+    scene.wait(lambda: any(node.said("is a primary, too") for node in (b, c)), "a refusal")
+    for node in (b, c):
+        assert node.ask("SELECT pg_is_in_recovery()") == ["t"]
+    former = a.processes()[0]
+    assert a.is_primary()
+    a.supervisor.start()
+    scene.wait(lambda: not former.is_running(), "the old primary is ended")
+    new = scene.wait_leader()  # maybe the same node
+    scene.wait_sent(new, *(node for node in scene.nodes if node is not new))
+    scene.wait_confirmed(new)
+    assert [node.copies() for node in scene.nodes] == [0, 1, 1], scene.account()
+    scene.judge(a, new)
+
+
+def stop(scene: Scene) -> None:
+    """All supervisors end well, and had nothing to complain about."""
+    for node in scene.nodes:
+        assert node.supervisor.stop() == 0
+        node.supervisor.assert_no_fault()

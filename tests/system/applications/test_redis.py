@@ -1,0 +1,128 @@
+"""Redis by examples/redis: one primary at a time, and no write is lost that a replica had confirmed."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.examples import warnings_in
+from tests.support.supervisor import command, until
+from tests.system.applications.redis_nodes import Scene
+from tests.system.applications.stage import Stage
+
+
+@pytest.fixture
+def scene(stage: Stage) -> Iterator[Scene]:
+    """Three nodes whose supervisors do not run yet; the client and the probes try."""
+    with Scene(stage) as made:
+        yield made
+
+
+def test_the_example_has_neither_fault_nor_warning() -> None:
+    checked = command("check", "examples/redis/redis.yaml", environ={"REDIS_ADDRESS": "192.0.2.11:6379"})
+    assert checked.returncode == 0 and not warnings_in(checked.stdout + checked.stderr), checked
+
+
+def test_nobody_takes_writes_before_there_is_a_leader(scene: Scene) -> None:
+    for node in scene.nodes:
+        until(lambda node=node: node.info(), f"{node.name} answers")  # type: ignore[misc]
+        assert node.ask("SET", "a", "b").startswith("-READONLY")
+        assert node.ask("REPLICAOF", "NO", "ONE") == "+OK"  # by hand
+        assert node.ask("SET", "a", "b").startswith("-NOREPLICAS")
+
+
+def test_a_machine_that_dies_is_replaced_and_follows_when_it_is_back(scene: Scene) -> None:
+    a, b, c = scene.led_by_first()
+    a.die()
+    died_at = time.monotonic()
+    new = scene.wait_leader(but=a)
+    other = c if new is b else b
+    scene.wait_following(new, other)
+    scene.wait_confirmed(new)
+    a.rise()
+    scene.wait_following(new, a, other)
+    scene.tell("crash", a, new, died_at)
+    scene.judge(a, new)
+    assert all(node.supervisor.stop() == 0 for node in (a, b, c))
+
+
+@pytest.mark.parametrize("how", ["stop", "step-down"])
+def test_a_planned_hand_over_loses_nothing(scene: Scene, how: str) -> None:
+    a, b, c = scene.led_by_first()
+    began_at = time.monotonic()
+    if how == "stop":
+        assert a.supervisor.stop() == 0
+        assert a.ask("SET", "a", "b").startswith("-NOREPLICAS")
+    else:
+        socket = str(a.supervisor.folder / "control.sock")
+        done = command("step-down", "redis", "--socket", socket)
+        assert done.returncode == 0, done
+    new = scene.wait_leader(but=a)
+    if how == "stop":
+        a.supervisor.start()
+    other = c if new is b else b
+    scene.wait_following(new, a, other)
+    scene.wait_confirmed(new)
+    assert a.ask("SET", "a", "b").startswith("-READONLY")
+    scene.tell(how, a, new, began_at)
+    scene.judge(a, new)
+    for node in scene.nodes:
+        assert node.supervisor.stop() == 0
+        node.supervisor.assert_no_fault()
+
+
+def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: Scene) -> None:
+    a, b, c = scene.led_by_first()
+    assert c.supervisor.stop() == 0
+    assert c.ask("REPLICAOF", "127.0.0.1", "1") == "+OK"  # what c gets no more
+    scene.wait_confirmed(a)  # by b alone
+    assert b.supervisor.stop() == 0
+    a.die()
+    c.supervisor.start()
+    c.supervisor.wait_line("hook-failed", hook="promote")
+    assert any("has newer data" in line.get("text", "") for line in c.supervisor.lines("hook-output"))
+    b.supervisor.start()
+    assert scene.wait_leader() is b
+    scene.wait_following(b, c)
+    scene.wait_confirmed(b)
+    scene.judge(a, b)
+
+
+def test_a_redis_that_is_started_anew_under_its_leader_is_no_primary_any_more(scene: Scene) -> None:
+    """It may have lost what its disk did not have; the replicas have it, and one of them takes over."""
+    a, b, c = scene.led_by_first()
+    a.redis.kill()
+    a.redis.start()
+    killed_at = time.monotonic()
+    new = scene.wait_leader(but=a)
+    scene.wait_following(new, a, c if new is b else b)
+    scene.wait_confirmed(new)
+    scene.tell("Redis alone started anew", a, new, killed_at)
+    scene.judge(a, new)
+
+
+def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: Scene) -> None:
+    """It cannot be told to refuse writes, and would take them when it goes on."""
+    a, b, c = scene.led_by_first()
+    pid = int(a.info("server")["process_id"])
+    os.kill(pid, signal.SIGSTOP)
+    new = scene.wait_leader(but=a)
+    assert not a.redis.running
+    scene.wait_confirmed(new)
+    scene.judge(a, new)
+    (c if new is b else b).redis.kill()  # no replica is left
+    scene.wait(lambda: new.ask("SET", "a", "b").startswith("-NOREPLICAS"), "a primary alone refuses writes")
+
+
+def test_a_primary_whose_supervisor_has_died_is_told_by_the_next_to_refuse_writes(scene: Scene) -> None:
+    a, b, c = scene.led_by_first()
+    a.supervisor.kill()
+    new = scene.wait_leader(but=a)
+    scene.wait_confirmed(new)
+    assert a.ask("SET", "a", "b").startswith("-NOREPLICAS")
+    scene.judge(a, new)
+    a.supervisor.start()
+    scene.wait_following(new, a)
+    assert not scene.lost(a)

@@ -1,0 +1,220 @@
+"""A virtual address by examples/virtual-ip: on one machine at a time, and clients follow it at once.
+
+Two machines, a client and Consul on one switch. The client's kernel would believe for an hour what it
+knows of its neighbours: it follows the address only because the network is told.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.consul import BINARY
+from tests.support.examples import warnings_in
+from tests.support.supervisor import ROOT, command, until
+from tests.system.applications.namespaces import Housed, Machine, Network
+from tests.system.applications.stage import EXAMPLES, SESSION, Program, configuration
+
+EXAMPLE = EXAMPLES / "virtual-ip" / "virtual-ip.yaml"
+GREETER = (sys.executable, str(ROOT / "tests" / "applications" / "greeter.py"))
+CONSUL, VIRTUAL = "192.0.2.1", "192.0.2.100"
+CONSUL_CONFIG = {"session_ttl_min": "1s", "performance": {"raft_multiplier": 1}, "log_level": "warn"}
+BELIEVES = "echo 3600000 >/proc/sys/net/ipv4/neigh/eth0/base_reachable_time_ms"
+EVENT = re.compile(rf"^\[(\S+)\] (Deleted )?.* inet {re.escape(VIRTUAL)}/32 ", re.MULTILINE)
+SOME = 5  # answers
+
+
+class Event(NamedTuple):
+    """The kernel of a node got the address, or it was gone there."""
+
+    at: str
+    node: str
+    got: bool
+
+
+class Node:
+    """A machine with the service, and its supervisor."""
+
+    def __init__(self, machine: Machine, supervisor: Housed, watch: Path) -> None:
+        self.machine = machine
+        self.supervisor = supervisor
+        self._watch = watch
+
+    def events(self) -> list[Event]:
+        """What its kernel said of the virtual address."""
+        found = EVENT.findall(self._watch.read_text())
+        return [Event(at, self.machine.name, not deleted) for at, deleted in found]
+
+    def leads(self) -> None:
+        """Return when its on_acquire has ended."""
+        self.supervisor.wait_line("role", role="holding")
+
+
+class Scene:
+    """Consul, the nodes a and b, and a client that connects to the virtual address all the time."""
+
+    def __init__(self, network: Network, folder: Path) -> None:
+        self._network = network
+        self._folder = folder
+        self._exits = ExitStack()
+        self.consul = network.plug("consul", CONSUL)
+        (folder / "consul.json").write_text(json.dumps(CONSUL_CONFIG))
+        agent = [str(BINARY), "agent", "-dev", "-client", CONSUL]
+        self._start(self.consul, "agent", *agent, "-config-file", str(folder / "consul.json"))
+        self.client = network.plug("client", "192.0.2.50")
+        self.client.run("sh", "-c", BELIEVES)
+        self._start(self.client, "asking", *GREETER, "ask", VIRTUAL)
+
+    def two(self, replaced: Mapping[str, str] | None = None) -> tuple[Node, Node]:
+        """a leads, and the client reaches it; b waits."""
+        a = self._node("a", "192.0.2.11", replaced or {})
+        b = self._node("b", "192.0.2.12", replaced or {})
+        a.supervisor.start()
+        a.leads()
+        b.supervisor.start()
+        b.supervisor.wait_line("started")
+        self.reaches(a)
+        return a, b
+
+    def reaches(self, node: Node) -> None:
+        """Return when the client has been answered by this node some times from now on, by nobody else."""
+        seen, name = len(self.answers()), node.machine.name
+        until(lambda: len(self.answers()[seen:]) >= SOME, f"answers\n{node.supervisor.log_tail()}")
+        until(lambda: self.answers()[-SOME:] == [name] * SOME, f"{name} answers")
+        assert self.client.known_mac(VIRTUAL) == node.machine.mac()
+
+    def answers(self) -> list[str]:
+        """Which node answered, each time that one did."""
+        return [line.split()[1] for line in self._log("asking").splitlines() if line.count(" ") == 1]
+
+    def gap_s(self) -> float:
+        """How long the client was without an answer, at its longest."""
+        times = [float(line.split()[0]) for line in self._log("asking").splitlines()]
+        return max(later - at for at, later in zip(times, times[1:], strict=False))
+
+    def part(self, node: Node, *, parted: bool = True) -> None:
+        """Nothing goes between this node and Consul; the client reaches both."""
+        self._network.part(node.machine, self.consul, parted=parted)
+
+    def die(self, node: Node) -> None:
+        """The power of its machine is off."""
+        self._network.unplug(node.machine)
+        node.machine.power_off()
+        node.supervisor.wait()
+
+    def _node(self, name: str, address: str, replaced: Mapping[str, str]) -> Node:
+        machine = self._network.plug(name, address)
+        self._start(machine, f"service-{name}", *GREETER, "serve", name)
+        self._start(machine, f"watch-{name}", "ip", "-timestamp", "-tshort", "monitor", "address")
+        config = configuration(EXAMPLE, replaced, SESSION)
+        config["consul"] = {"address": f"http://{CONSUL}:8500"}
+        supervisor = Housed(machine, self._folder / name, config)
+        self._exits.callback(supervisor.close)
+        return Node(machine, supervisor, self._place(f"watch-{name}"))
+
+    def _start(self, machine: Machine, name: str, *argv: str) -> None:
+        made = Program(name, machine.inside(*argv), self._folder / name)
+        self._exits.callback(made.kill)
+        made.start()
+
+    def _place(self, name: str) -> Path:
+        return self._folder / name / f"{name}.log"
+
+    def _log(self, name: str) -> str:
+        return self._place(name).read_text()
+
+    def close(self) -> None:
+        """End what runs on the machines."""
+        self._exits.close()
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    """An empty one."""
+    with Network() as made:
+        yield made
+
+
+@pytest.fixture
+def scene(network: Network, tmp_path: Path) -> Iterator[Scene]:
+    """No node yet."""
+    made = Scene(network, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def assert_never_both(*nodes: Node) -> None:
+    """By the words of both kernels, one of the nodes at most had the address at any time."""
+    having: set[str] = set()
+    events = sorted(event for node in nodes for event in node.events())
+    for event in events:
+        having = having | {event.node} if event.got else having - {event.node}
+        assert len(having) < 2, events
+    assert {event.node for event in events} == {node.machine.name for node in nodes}, events
+
+
+def test_the_example_has_neither_fault_nor_warning() -> None:
+    checked = command("check", str(EXAMPLE))
+    assert checked.returncode == 0 and not warnings_in(checked.stdout + checked.stderr), checked
+
+
+def test_a_stop_moves_the_address_and_the_client_knows_it(scene: Scene) -> None:
+    a, b = scene.two()
+    assert a.supervisor.stop() == 0
+    assert not a.machine.has(VIRTUAL)
+    scene.reaches(b)
+    assert b.supervisor.stop() == 0
+    assert_never_both(a, b)
+    for node in (a, b):
+        node.supervisor.assert_no_fault()
+    print(f"virtual IP (stop): no answer for {scene.gap_s():.1f} s")
+
+
+def test_the_address_of_a_machine_that_died_moves(scene: Scene) -> None:
+    a, b = scene.two()
+    scene.die(a)
+    scene.reaches(b)
+    print(f"virtual IP (crash): no answer for {scene.gap_s():.1f} s")
+
+
+def test_a_node_that_is_cut_from_consul_drops_the_address_before_the_other_takes_it(scene: Scene) -> None:
+    """Clients still reach it: that it has lost the lead is for it alone to know."""
+    a, b = scene.two()
+    scene.part(a)
+    b.leads()
+    assert not a.machine.has(VIRTUAL)
+    scene.reaches(b)
+    scene.part(a, parted=False)
+    a.supervisor.wait_line("role", role="losing", reason="lease-expired")
+    assert a.supervisor.stop() == 0
+    assert_never_both(a, b)
+    print(f"virtual IP (cut from Consul): no answer for {scene.gap_s():.1f} s")
+
+
+def test_an_address_that_still_answers_is_not_taken_a_second_time(scene: Scene) -> None:
+    """The supervisor is dead and nobody starts it again, but its machine lives."""
+    a, b = scene.two()
+    a.supervisor.kill()
+    refused = f"cannot take {VIRTUAL}: another machine on eth0 answers for it, or eth0 is down"
+    b.supervisor.wait_line("hook-output", text=refused)
+    scene.reaches(a)
+    a.supervisor.start()
+    b.supervisor.close()
+    scene.reaches(a)
+    assert [event.node for event in b.events()] == []
+
+
+def test_a_node_that_cannot_drop_the_address_is_cut_off(scene: Scene) -> None:
+    """It looks for the address on an interface that is not there, so the address stays."""
+    a, b = scene.two({f"drop-address, {VIRTUAL}/32, eth0": f"drop-address, {VIRTUAL}/32, eth9"})
+    assert a.supervisor.stop() == 0
+    assert a.supervisor.lines("hook-failed", hook="drop")
+    assert "state DOWN" in a.machine.run("ip", "link", "show", "dev", "eth0")
+    scene.reaches(b)

@@ -1,0 +1,166 @@
+"""Faults one after the other while three supervisors contend, and a row of figures for each.
+
+After a fault all is mended and whole before the next one begins: what is judged is one fault at a
+time, within the limits that the documentation of the lease states.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tests.support.supervisor import FAULTS as FAULT_MARKS
+from tests.system.cluster import election, judge
+from tests.system.cluster.cluster import CLIENTS, Cluster, boottime
+from tests.system.cluster.faults import KINDS, SERVER_KINDS, Fault, Scene, plan
+from tests.system.cluster.judge import Event, Tenure
+from tests.system.cluster.report import HEADINGS, Row, Verdict, shown
+from tests.system.cluster.supervised import Supervised
+
+REST_S = 2.0  # between two faults: renewals and reads by everybody, and a loss that is on its way
+
+
+def run_campaign(cluster: Cluster, seed: int, count: int, say: Callable[[str], None]) -> Verdict:
+    """So many faults of this seed; ``say`` gets each line of the table as soon as it is known."""
+    say(f"{count} faults of seed {seed}")
+    return Campaign(cluster, say).run(plan(seed, count))
+
+
+class Campaign:
+    """``say`` gets each line of the table as soon as it is known."""
+
+    def __init__(self, cluster: Cluster, say: Callable[[str], None]) -> None:
+        self.cluster = cluster
+        self._say = say
+        self._events_path = cluster.folder / "events"
+        self._events_path.touch()
+        self._supervisors = {node: self._supervisor(node) for node in CLIENTS}
+        self._figures = election.figures(cluster.folder / f"{CLIENTS[0]}-supervisor" / "config.yaml")
+
+    def _supervisor(self, node: str) -> Supervised:
+        elections = {election.NAME: election.settings(node, self._events_path)}
+        return election.supervisor(self.cluster, node, elections, self.cluster.folder)
+
+    def run(self, faults: Sequence[Fault]) -> Verdict:
+        """All of them, as far as the cluster becomes whole again after each; then everybody stops."""
+        began_at = boottime()
+        for supervisor in self._supervisors.values():
+            self.cluster.supervise(supervisor)
+        self._settle()
+        self._say(shown(HEADINGS))
+        rows: list[Row] = []
+        for number, fault in enumerate(faults, 1):
+            rows.append(self._one(number, fault))
+            self._say(shown(rows[-1].cells))
+            if not rows[-1].survived:
+                return Verdict(tuple(rows), tuple(self._complaints()), boottime() - began_at)
+        stopped = tuple(self._stop())
+        return Verdict(tuple(rows), (*self._complaints(), *stopped), boottime() - began_at)
+
+    def _one(self, number: int, fault: Fault) -> Row:
+        holder = judge.holder(self._tenures())
+        assert holder is not None, "the cluster is whole"
+        on = holder.node if fault.at_holder else fault.node
+        scene = Scene(self.cluster, self._supervisors, self._figures, self._note)
+        began_at = boottime()
+        survived = True
+        try:
+            KINDS[fault.kind](scene, on, fault)
+            self._settle()
+        except TimeoutError as error:
+            self._say(f"     {error}")
+            survived = False
+        over_at = boottime()
+        found = self._tenures()
+        now_holds = judge.holder(found)
+        unlawful, excused = self._overlaps(found, began_at, over_at)
+        return Row(
+            number=number,
+            fault=fault,
+            on=_on(fault, on, holder),
+            outcome=_outcome(holder, now_holds, len([t for t in found if t.begin[0] >= began_at])),
+            gap_s=judge.longest_gap_s(found, began_at, over_at),
+            bound_s=self._bound_s(fault, scene),
+            overlap_s=unlawful,
+            excused_s=excused,
+            survived=survived,
+        )
+
+    def _bound_s(self, fault: Fault, scene: Scene) -> float:
+        """The failover that `check` prints; where Consul elects itself, that and 2 x ttl more."""
+        more_s = scene.elections_s + 2 * self._figures.ttl_s if fault.kind in SERVER_KINDS else 0.0
+        return self._figures.failover_s + more_s
+
+    def _settle(self) -> None:
+        """Return when all is whole and somebody holds, and still does after a rest."""
+        self.cluster.wait_whole()
+        self.cluster.until(self._all_take_part, "every supervisor has a session")
+        self.cluster.until(self._is_calm, "Consul and the hooks name the same holder, for a while")
+
+    def _is_calm(self) -> bool:
+        before = judge.holder(self._tenures())
+        self.cluster.pass_time(REST_S)
+        after = judge.holder(self._tenures())
+        if before is None or after is None or before.session != after.session:
+            return False
+        return self.cluster.server.session_on(election.KEY) == after.session and self._all_take_part()
+
+    def _all_take_part(self) -> bool:
+        names = self.cluster.server.session_names()
+        return all(election.session_name(node) in names for node in CLIENTS)
+
+    def _stop(self) -> Iterator[str]:
+        """Everybody ends as an operator would have it; what is wrong about it."""
+        everybody = self._supervisors.values()
+        self.cluster.until(lambda: all(supervisor.running for supervisor in everybody), "all run")
+        for node, supervisor in self._supervisors.items():
+            if code := supervisor.stop():
+                yield f"the supervisor of {node} ended with {code} on SIGTERM"
+        for tenure in self._tenures():
+            if not tenure.lost:
+                yield f"{tenure.node} never ran on_lose for token {tenure.token}"
+
+    def _complaints(self) -> Iterator[str]:
+        found = self._tenures()
+        for overlap in self._all_overlaps(found):
+            if not overlap.beyond_limits:
+                yield f"overlap: {overlap}"
+        for earlier, later in judge.tokens_that_fell(found):
+            yield f"token {later.token} of {later.node} came after {earlier.token} of {earlier.node}"
+        for node, supervisor in self._supervisors.items():
+            for code in supervisor.unexpected:
+                yield f"the supervisor of {node} ended by itself with {code}"
+            text = supervisor.log_path.read_text(errors="replace")
+            for mark in FAULT_MARKS:
+                if mark in text:
+                    yield f"{mark} in {supervisor.log_path}"
+
+    def _overlaps(self, found: Sequence[Tenure], since: float, until: float) -> tuple[float, float]:
+        """Seconds of double holding that began in this window: against the promise, beyond its limits."""
+        begun = [o for o in self._all_overlaps(found) if since <= o.second.begin[0] <= until]
+        unlawful = sum(max(overlap.length_s, 0.01) for overlap in begun if not overlap.beyond_limits)
+        return unlawful, sum(overlap.length_s for overlap in begun if overlap.beyond_limits)
+
+    def _all_overlaps(self, found: Sequence[Tenure]) -> list[judge.Overlap]:
+        return judge.overlaps(found, self._events(), self._figures.lock_delay_s)
+
+    def _events(self) -> list[Event]:
+        return judge.parse(self._events_path.read_text())
+
+    def _tenures(self) -> list[Tenure]:
+        return judge.tenures(self._events(), self._figures.room_s)
+
+    def _note(self, node: str, what: str, at: float | None) -> None:
+        with self._events_path.open("a") as file:
+            file.write(f"{boottime() if at is None else at:.2f} {node} {what}\n")
+
+
+def _on(fault: Fault, node: str, holder: Tenure) -> str:
+    if fault.kind in SERVER_KINDS:
+        return "servers"
+    return f"{node} (holder)" if node == holder.node else node
+
+
+def _outcome(before: Tenure, after: Tenure | None, begun: int) -> str:
+    if after is None:
+        return "nobody holds"
+    if after.session == before.session:
+        return f"{after.node} held on"
+    return f"{before.node} to {after.node}" + (f", {begun} tenures" if begun > 1 else "")

@@ -1,0 +1,122 @@
+"""Three Consul servers, and three nodes with a client agent each, beside which programs run.
+
+Knows how to start them, how to wait while nothing is forgotten, and how to end them; what is broken
+when, and what that means, is said elsewhere.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from tests.system.cluster.consul import ConsulNode
+from tests.system.cluster.network import Network
+from tests.system.cluster.supervised import Supervised
+
+SERVERS = ("s1", "s2", "s3")
+CLIENTS = ("a", "b", "c")
+T = TypeVar("T")
+
+LOOK_EVERY_S = 0.1  # two cores carry six agents and whoever measures
+PATIENCE_S = 120.0  # agents that were cut off look for each other every 30 s
+
+
+class Cluster:
+    """``with Cluster(folder) as cluster``: agents that know each other, and a leader among them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.network = Network()
+        self.servers: dict[str, ConsulNode] = {}
+        self.clients: dict[str, ConsulNode] = {}
+        self.programs: list[Supervised] = []
+
+    def __enter__(self) -> Self:
+        self.network.__enter__()
+        try:
+            self._start()
+        except BaseException:
+            self.network.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.network.__exit__(kind, error, trace)
+        for process in (*self.programs, *self.clients.values(), *self.servers.values()):
+            if process.running:
+                process.wait()  # killed with its network: nothing is left of it
+
+    def _start(self) -> None:
+        voters = [f"10.77.0.{number}" for number in range(1, len(SERVERS) + 1)]
+        for name in SERVERS:
+            self.servers[name] = ConsulNode(self.network, self.folder / name, name, True, voters)
+        for name in CLIENTS:
+            self.clients[name] = ConsulNode(self.network, self.folder / name, name, False, voters)
+        for agent in (*self.servers.values(), *self.clients.values()):
+            agent.start()
+        self.wait_whole()
+
+    def wait_whole(self) -> None:
+        """Return when every agent answers consistent reads."""
+        self.until(lambda: all(agent.answers for agent in self._agents()), "every agent answers")
+
+    def _agents(self) -> list[ConsulNode]:
+        return [*self.servers.values(), *self.clients.values()]
+
+    @property
+    def server(self) -> ConsulNode:
+        """A server that answers; TimeoutError when none comes to."""
+        return self.until(
+            lambda: next((server for server in self.servers.values() if server.answers), None),
+            "a server answers",
+        )
+
+    def leading_server(self) -> ConsulNode:
+        """The leading server."""
+
+        def leading() -> ConsulNode | None:
+            address = self.server.leader_address
+            return next((server for server in self.servers.values() if server.address == address), None)
+
+        return self.until(leading, "Consul has a leader")
+
+    def supervise(self, program: Supervised) -> None:
+        """Start it, and keep it alive from now on."""
+        self.programs.append(program)
+        program.start()
+
+    def abandon(self, program: Supervised) -> None:
+        """Kill it, and keep it alive no longer."""
+        if program in self.programs:
+            self.programs.remove(program)
+            if program.running:
+                program.kill()
+
+    def now(self) -> float:
+        """CLOCK_BOOTTIME, as in the lines of the hooks."""
+        return boottime()
+
+    def pass_time(self, length_s: float) -> None:
+        """Wait, while what ended is started again."""
+        over_at = time.monotonic() + length_s
+        while (left_s := over_at - time.monotonic()) > 0:
+            for program in self.programs:
+                program.look()
+            time.sleep(min(LOOK_EVERY_S, left_s))
+
+    def until(self, condition: Callable[[], T | None], what: str) -> T:
+        """The first true value of the condition; TimeoutError with ``what`` when it does not come."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while not (value := condition()):
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"not within {PATIENCE_S:g} s: {what}")
+            self.pass_time(LOOK_EVERY_S)
+        return value
+
+
+def boottime() -> float:
+    """The clock of all lines and stamps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

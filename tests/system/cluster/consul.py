@@ -1,0 +1,116 @@
+"""A Consul agent on a node of the network: a server or a client, with its data kept over restarts.
+
+The test speaks to it over a unix socket, which no fault of the network reaches; supervisors and
+`consul lock` use its TCP port on the loopback of their node.
+"""
+
+import http.client
+import json
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.consul import BINARY
+from tests.system.cluster.network import Network
+from tests.system.cluster.process import Process
+
+HTTP_PORT = 8500
+CALL_S = 2.0  # silence is an answer too: somebody asks again
+
+
+class ConsulNode(Process):
+    """``voters`` are the addresses of all servers, for a server that is one of them as for a client."""
+
+    def __init__(
+        self, network: Network, folder: Path, name: str, server: bool, voters: Sequence[str]
+    ) -> None:
+        folder.mkdir()
+        self.name = name
+        self.address = network.plug(name)
+        self._socket = folder / "http.sock"
+        config = {
+            "node_name": name,
+            "bind_addr": self.address,
+            "data_dir": str(folder / "data"),
+            "addresses": {"http": f"127.0.0.1 unix://{self._socket}"},
+            "ports": {"http": HTTP_PORT, "dns": -1, "grpc": -1, "serf_wan": -1},
+            "retry_join": list(voters),
+            "retry_interval": "1s",
+            "server": server,
+            "performance": {"raft_multiplier": 1},
+            "session_ttl_min": "1s",
+            "disable_update_check": True,
+            "log_level": "info",
+            **({"bootstrap_expect": len(voters)} if server else {}),
+        }
+        (folder / "consul.json").write_text(json.dumps(config))
+        argv = [str(BINARY), "agent", "-config-file", str(folder / "consul.json")]
+        super().__init__(network.inside(name, argv), folder / f"{name}.log", {"HOME": str(folder)})
+
+    def start(self) -> None:
+        """Start it (again); a socket of one that was killed is in its way."""
+        self._socket.unlink(missing_ok=True)
+        super().start()
+
+    def ask(self, path: str) -> Any:
+        """The decoded answer of a GET; None for 404, and OSError for silence and every failure."""
+        connection = _UnixConnection(self._socket)
+        try:
+            connection.request("GET", f"/v1{path}", headers={"Host": "consul"})
+            response = connection.getresponse()
+            text = response.read().decode()
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"{self.name}: {error!r}") from error
+        finally:
+            connection.close()
+        if response.status not in (200, 404):
+            raise ConnectionError(f"{self.name}: {response.status} {text}")
+        return json.loads(text) if response.status == 200 else None
+
+    @property
+    def answers(self) -> bool:
+        """Whether it answers a consistent read, so that there is a leader and a way to it."""
+        try:
+            self.ask("/kv/anything?consistent")
+        except OSError:
+            return False
+        return True
+
+    def session_on(self, key: str) -> str | None:
+        """The session on a key, empty when there is none; None when it cannot be told."""
+        try:
+            entries = self.ask(f"/kv/{key}?consistent")
+        except OSError:
+            return None
+        return str(entries[0].get("Session", "")) if entries else ""
+
+    def session_names(self) -> list[str]:
+        """The names of all sessions; empty when they cannot be told."""
+        try:
+            return [str(session["Name"]) for session in self.ask("/session/list?consistent")]
+        except OSError:
+            return []
+
+    @property
+    def leader_address(self) -> str:
+        """The address of the leading server as this agent knows it, empty for none."""
+        try:
+            return str(self.ask("/status/leader")).partition(":")[0]
+        except OSError:
+            return ""
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("consul", timeout=CALL_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        try:
+            self.sock.connect(str(self._path))
+        except OSError:
+            self.sock.close()
+            raise

@@ -1,0 +1,191 @@
+"""What is done to the cluster: each fault breaks one thing, waits, and mends it.
+
+A plan is values, made from a seed: the same seed gives the same faults of the same lengths in the same
+order. Which node "the holder" is, the election decides meanwhile.
+"""
+
+import random
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tests.system.cluster.cluster import CLIENTS, Cluster
+from tests.system.cluster.consul import HTTP_PORT
+from tests.system.cluster.election import Figures
+from tests.system.cluster.judge import KILLED, LEADER_RESTARTED
+from tests.system.cluster.supervised import Supervised
+
+AT_HOLDER_SHARE = 0.75
+LONG_SHARE = 0.5
+BRIEF_S = 2.5  # mostly ridden out; the session may end all the same, 2 x ttl after its last renewal
+LONG_S = 15.0  # beyond a failover, so that another node takes over while the fault lasts
+AGENT_DOWN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``node`` is hit, unless ``at_holder``; ``long`` says whether a failover fits into it."""
+
+    kind: str
+    at_holder: bool
+    node: str
+    long: bool
+
+    @property
+    def length_s(self) -> float:
+        """For faults that have a length of ours."""
+        return LONG_S if self.long else BRIEF_S
+
+
+@dataclass(slots=True)
+class Scene:
+    """What a fault may lay hands on; ``note`` writes a line that the judge reads."""
+
+    cluster: Cluster
+    supervisors: dict[str, Supervised]
+    figures: Figures
+    note: Callable[[str, str, float | None], None]
+    elections_s: float = 0.0  # how long Consul had no leader in this fault
+
+
+def plan(seed: int, count: int) -> list[Fault]:
+    """So many faults; each kind comes once before one comes twice, and a longer plan begins the same."""
+    return list(islice(_endless(random.Random(seed)), count))
+
+
+def _endless(chance: random.Random) -> Iterator[Fault]:
+    while True:
+        for kind in chance.sample(sorted(KINDS), len(KINDS)):
+            at_holder, long = chance.random() < AT_HOLDER_SHARE, chance.random() < LONG_SHARE
+            yield Fault(kind, at_holder, chance.choice(CLIENTS), long)
+
+
+def partition(scene: Scene, node: str, fault: Fault) -> None:
+    """All packets between a node and the others are dropped."""
+    _cut(scene, node, fault, sent=True, received=True)
+
+
+def partition_out(scene: Scene, node: str, fault: Fault) -> None:
+    """What a node sends is dropped; it still hears."""
+    _cut(scene, node, fault, sent=True, received=False)
+
+
+def partition_in(scene: Scene, node: str, fault: Fault) -> None:
+    """What is sent to a node is dropped; it is still heard."""
+    _cut(scene, node, fault, sent=False, received=True)
+
+
+def _cut(scene: Scene, node: str, fault: Fault, *, sent: bool, received: bool) -> None:
+    scene.cluster.network.cut(node, sent=sent, received=received)
+    scene.cluster.pass_time(fault.length_s)
+    scene.cluster.network.heal(node)
+
+
+def loopback(scene: Scene, node: str, fault: Fault) -> None:
+    """Packets between a supervisor and its agent are dropped, both ways."""
+    scene.cluster.network.cut_loopback(node, HTTP_PORT)
+    scene.cluster.pass_time(fault.length_s)
+    scene.cluster.network.heal(node)
+
+
+def agent_kill(scene: Scene, node: str, fault: Fault) -> None:
+    """kill -9 of a client agent, which is started again."""
+    scene.cluster.clients[node].kill()
+    scene.cluster.pass_time(fault.length_s)
+    scene.cluster.clients[node].start()
+
+
+def agent_leave(scene: Scene, node: str, fault: Fault) -> None:
+    """SIGTERM of a client agent, which leaves the cluster, and is started again."""
+    scene.cluster.clients[node].stop()
+    scene.cluster.pass_time(AGENT_DOWN_S)
+    scene.cluster.clients[node].start()
+
+
+def agent_freeze(scene: Scene, node: str, fault: Fault) -> None:
+    """SIGSTOP of a client agent for longer than the lease."""
+    scene.cluster.clients[node].signal(signal.SIGSTOP)
+    scene.cluster.pass_time(LONG_S)
+    scene.cluster.clients[node].signal(signal.SIGCONT)
+
+
+def server_kill(scene: Scene, node: str, fault: Fault) -> None:
+    """kill -9 of the leading server, which is started again once another leads (or at once)."""
+    leading = scene.cluster.leading_server()
+    began_at = scene.cluster.now()
+    leading.kill()
+    if not fault.long:
+        scene.cluster.pass_time(AGENT_DOWN_S)
+        restarted_at = scene.cluster.now()
+        leading.start()
+    scene.cluster.until(lambda: scene.cluster.server.answers, "another server leads")
+    scene.elections_s = scene.cluster.now() - began_at
+    if fault.long:
+        restarted_at = scene.cluster.now()
+        leading.start()
+    _note_if_it_leads(scene, leading.name, restarted_at)
+
+
+def servers_restart(scene: Scene, node: str, fault: Fault) -> None:
+    """SIGTERM and start of each server, one lock-delay apart."""
+    for name, server in scene.cluster.servers.items():
+        led = scene.cluster.leading_server().name == name
+        began_at = scene.cluster.now()
+        server.stop()
+        restarted_at = scene.cluster.now()
+        server.start()
+        scene.cluster.until(lambda: scene.cluster.server.answers, "a server answers")
+        if led:
+            scene.elections_s = max(scene.elections_s, scene.cluster.now() - began_at)
+        _note_if_it_leads(scene, name, restarted_at)
+
+
+def _note_if_it_leads(scene: Scene, name: str, restarted_at: float) -> None:
+    """Wait until the delays that a restarted server found in its log are over."""
+    server = scene.cluster.servers[name]
+    scene.cluster.until(lambda: server.answers, f"{name} is back")
+    if scene.cluster.leading_server() is server:
+        scene.note(name, LEADER_RESTARTED, restarted_at)
+    scene.cluster.pass_time(scene.figures.lock_delay_s)
+
+
+def supervisor_kill(scene: Scene, node: str, fault: Fault) -> None:
+    """kill -9 of a supervisor; a second later it is started again."""
+    scene.supervisors[node].kill()
+    scene.note(node, KILLED, None)
+    scene.cluster.until(lambda: scene.supervisors[node].running, "the supervisor is back")
+    scene.cluster.pass_time(scene.figures.failover_s if fault.long else BRIEF_S)
+
+
+def supervisor_kill_cut(scene: Scene, node: str, fault: Fault) -> None:
+    """kill -9 of a supervisor whose node has just been cut off: it comes back to a silent Consul."""
+    scene.cluster.network.cut(node)
+    scene.supervisors[node].kill()
+    scene.note(node, KILLED, None)
+    scene.cluster.pass_time(fault.length_s)
+    scene.cluster.network.heal(node)
+
+
+def supervisor_freeze(scene: Scene, node: str, fault: Fault) -> None:
+    """SIGSTOP of a supervisor for as long as the lease allows."""
+    scene.supervisors[node].signal(signal.SIGSTOP)
+    scene.cluster.pass_time(scene.figures.freeze_s)
+    scene.supervisors[node].signal(signal.SIGCONT)
+
+
+KINDS: dict[str, Callable[[Scene, str, Fault], None]] = {
+    "partition": partition,
+    "partition-out": partition_out,
+    "partition-in": partition_in,
+    "loopback": loopback,
+    "agent-kill": agent_kill,
+    "agent-leave": agent_leave,
+    "agent-freeze": agent_freeze,
+    "server-kill": server_kill,
+    "servers-restart": servers_restart,
+    "supervisor-kill": supervisor_kill,
+    "supervisor-kill-cut": supervisor_kill_cut,
+    "supervisor-freeze": supervisor_freeze,
+}
+SERVER_KINDS = frozenset({"server-kill", "servers-restart"})

@@ -1,0 +1,63 @@
+"""What the programs that run a cluster share: a network of their own, a folder, an end in any case."""
+
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+from tests.system.cluster.network import CannotRun, enter
+
+DONE, BROKEN, CANNOT_RUN, INTERRUPTED = 0, 1, 69, 130
+LOG_TAIL = 4000  # characters
+
+
+def in_own_network(module: str, arguments: Sequence[str], work: Callable[[], int]) -> int:
+    """The exit code of ``work``, done as ``python -m module arguments`` in a network of this run alone."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    try:
+        enter(module, arguments)
+        return work()
+    except CannotRun as error:
+        print(f"cannot run the cluster: {error}", file=sys.stderr)
+        return CANNOT_RUN
+    except TimeoutError as error:
+        print(f"the cluster did not come to it: {error}", file=sys.stderr)
+        return BROKEN
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+@contextmanager
+def working_folder(keep: Path | None) -> Iterator[Path]:
+    """A folder for data and logs: ``keep``, which stays, or one that is removed at the end."""
+    with ExitStack() as exits:
+        if keep is None:
+            folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="cluster-")))
+        else:
+            folder = keep
+            folder.mkdir(parents=True)
+        try:
+            yield folder
+        except TimeoutError:
+            show_logs(folder)
+            raise
+
+
+def say(text: str) -> None:
+    """A line for whoever waits."""
+    print(text, flush=True)
+
+
+def show_logs(folder: Path) -> None:
+    """The end of every log, for whoever looks for the cause."""
+    for log in sorted(folder.glob("*/*.log")):
+        print(f"--- the end of {log.name}:\n{log.read_text(errors='replace')[-LOG_TAIL:]}", file=sys.stderr)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,50 @@
+"""Programs that systemd would keep alive: started again a second after they ended, however it was.
+
+Nothing runs by itself here: whoever waits for anything in this cluster calls ``look`` meanwhile.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.system.cluster.process import Process
+
+RESTART_S = 1.0  # RestartSec of our unit
+
+
+class Supervised(Process):
+    """A process that comes back; ``unexpected`` has the exit codes of ends that nobody asked for."""
+
+    def __init__(self, argv: Sequence[str], log_path: Path, environ: Mapping[str, str]) -> None:
+        super().__init__(argv, log_path, environ)
+        self.unexpected: list[int] = []
+        self._wanted = False
+        self._killed = False
+        self._ended_at: float | None = None
+
+    def start(self) -> None:
+        """Start it, and again whenever it ends."""
+        super().start()
+        self._wanted, self._killed, self._ended_at = True, False, None
+
+    def kill(self) -> None:
+        """kill -9; ``look`` starts it again."""
+        self._killed = True
+        super().kill()
+
+    def stop(self) -> int:
+        """SIGTERM, and its exit code; it stays away."""
+        self._wanted = False
+        return super().stop()
+
+    def look(self) -> None:
+        """Start it again if it ended long enough ago."""
+        if not self._wanted or self.running:
+            return
+        if self._ended_at is None:
+            self._ended_at = time.monotonic()
+            code = self.exit_code
+            if not self._killed and code is not None:
+                self.unexpected.append(code)
+        elif time.monotonic() - self._ended_at >= RESTART_S:
+            self.start()

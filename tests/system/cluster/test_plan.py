@@ -1,0 +1,24 @@
+"""A seed is a plan: the same faults again, every kind before one comes twice, each explained to readers."""
+
+from tests.support.pages import ROOT, first_codes
+from tests.system.cluster.faults import BRIEF_S, KINDS, LONG_S, plan
+
+PAGE = ROOT / "docs" / "cluster.md"
+
+
+def test_a_seed_gives_the_same_faults_again() -> None:
+    assert plan(7, 30) == plan(7, 30) != plan(8, 30)
+
+
+def test_a_longer_plan_begins_like_a_shorter_one() -> None:
+    assert plan(7, 12) == plan(7, 30)[:12]
+
+
+def test_twelve_faults_are_of_every_kind() -> None:
+    assert {fault.kind for fault in plan(1, 12)} == set(KINDS)
+    assert len(KINDS) == 12
+
+
+def test_the_page_names_every_fault_and_its_length() -> None:
+    assert first_codes(PAGE, "fault") == list(KINDS)
+    assert f"{BRIEF_S:g} s or {LONG_S:g} s" in PAGE.read_text()

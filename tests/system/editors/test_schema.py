@@ -1,0 +1,138 @@
+"""An editor completes, explains and checks each example by its modeline.
+
+What is typed into an example is opened as another file beside it, as if it were there.
+"""
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.config import schema
+from tests.support.supervisor import ROOT
+from tests.system.editors.language_server import LanguageServer
+
+MODELINE = "# yaml-language-server: $schema=../../schemas/config.schema.json"
+OURS = re.compile(r"^(elections|semaphores):$", re.MULTILINE)
+HOOK = re.compile(r"^    on_\w+:.*\n(      - \w+: .*\n)", re.MULTILINE)
+KEY = re.compile(r"\s*(?:- )?(\w+):")
+EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if OURS.search(path.read_text()))
+WITH_HOOKS = [path for path in EXAMPLES if HOOK.search(path.read_text())]
+DEFS = schema()["$defs"]
+
+numbers = itertools.count()
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def beside(path: Path) -> Path:
+    """A file in the same folder that nobody has opened; it need not exist."""
+    return path.with_name(f"typed-{next(numbers)}.yaml")
+
+
+def messages(diagnostics: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    """(line from 1, what is wrong)."""
+    return sorted((each["range"]["start"]["line"] + 1, each["message"]) for each in diagnostics)
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= len(WITH_HOOKS) >= 8
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=relative)
+def test_an_example_names_its_schema_and_has_no_fault(server: LanguageServer, path: Path) -> None:
+    assert path.read_text().splitlines()[0] == MODELINE
+    assert messages(server.open(path)) == []
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=relative)
+def test_at_the_top_level_the_missing_sections_are_offered_and_explained(
+    server: LanguageServer, path: Path
+) -> None:
+    text = path.read_text() + "\n"
+    typed = beside(path)
+    server.open(typed, text)
+    offered = server.completions(typed, text.count("\n") - 1, 0)
+    there = set(re.findall(r"^(\w+):", text, re.MULTILINE))
+    assert set(offered) == set(schema()["properties"]) - there
+    section = OURS.search(text)
+    assert section is not None
+    line = text.count("\n", 0, section.start())
+    assert description(schema()["properties"][section[1]]) in server.hover(typed, line, 2)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=relative)
+def test_within_an_election_or_semaphore_its_own_keys_are_offered(server: LanguageServer, path: Path) -> None:
+    text = path.read_text()
+    section = OURS.search(text)
+    assert section is not None
+    first = re.compile(r"^  \S+:.*\n", re.MULTILINE).search(text, section.end())
+    assert first is not None
+    offered, there = offered_after(server, path, first.end(), 4)
+    definition = DEFS[section[1].removesuffix("s")]["properties"]
+    assert set(offered) == set(definition) - there
+    for key, item in offered.items():
+        assert described(item) == description(definition[key])
+
+
+@pytest.mark.parametrize("path", WITH_HOOKS, ids=relative)
+def test_within_a_hook_its_own_keys_are_offered(server: LanguageServer, path: Path) -> None:
+    found = HOOK.search(path.read_text())
+    assert found is not None
+    offered, there = offered_after(server, path, found.end(), 8)
+    there |= {key[1] for key in [KEY.match(found[1])] if key}
+    assert set(offered) == set(DEFS["hook"]["properties"]) - there
+
+
+def offered_after(
+    server: LanguageServer, path: Path, at: int, indent: int
+) -> tuple[dict[str, dict[str, Any]], set[str]]:
+    """What is offered on a new line there, and which keys of the same mapping follow it."""
+    before, after = path.read_text()[:at], path.read_text()[at:]
+    typed = beside(path)
+    server.open(typed, f"{before}{' ' * indent}\n{after}")
+    block = re.match(rf"(?:(?: {{{indent}}}.*|\s*#.*|)\n)*", after)
+    assert block is not None
+    there = re.findall(rf"^ {{{indent}}}(\w+):", block[0], re.MULTILINE)
+    return server.completions(typed, before.count("\n"), indent), set(there)
+
+
+def description(entry: dict[str, Any]) -> str:
+    """Of a property, or of what it refers to."""
+    return str(entry.get("description") or description(DEFS[entry["$ref"].rpartition("/")[2]]))
+
+
+def described(item: dict[str, Any]) -> str:
+    told = item.get("documentation", "")
+    return str(told["value"] if isinstance(told, dict) else told)
+
+
+TYPOS = f"""{MODELINE}
+elections:
+  app:
+    sesion: {{ttl: 15s}}
+    on_lose:
+      - shell: systemctl stop app
+        timout: 5s
+      - exec: systemctl stop web
+log: {{level: loud}}
+htttp: {{listen: 127.0.0.1:8555}}
+"""
+
+
+def test_a_typo_is_told_where_it_stands(server: LanguageServer) -> None:
+    told = messages(server.open(beside(EXAMPLES[0]), TYPOS))
+    assert {line for line, _ in told} == {4, 7, 8, 9, 10}, told
+    for line, key in ((4, "sesion"), (7, "timout"), (10, "htttp")):
+        assert (line, f"Property {key} is not allowed.") in told
+
+
+def test_what_stands_in_a_hook_is_explained(server: LanguageServer) -> None:
+    typed = beside(EXAMPLES[0])
+    server.open(typed, TYPOS)
+    assert description(DEFS["election"]["properties"]["on_lose"]) in server.hover(typed, 4, 6)
+    assert description(DEFS["hook"]["properties"]["shell"]) in server.hover(typed, 5, 10)

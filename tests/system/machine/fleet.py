@@ -1,0 +1,127 @@
+"""A pair of machines with Ansible before them.
+
+The playbook, the role and the inventory's shape are those of the example, and ``ansible-playbook`` is
+the real one; only what it takes for ssh enters a machine's namespaces.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from tests.support.supervisor import ROOT, until
+from tests.system.machine.machine import Machine
+from tests.system.machine.node import UNIT
+from tests.system.machine.pair import ADDRESSES, Pair
+from tests.system.machine.wheels import make_wheels
+
+EXAMPLE = ROOT / "examples" / "ansible"
+ANSIBLE = ROOT / ".cache" / "ansible" / "bin"
+ENTER = ROOT / "tests" / "machine" / "enter.sh"
+COMMAND = "/usr/local/bin/consul-supervisor"
+WHEELS = "/srv/wheels"
+PLAY_S = 300.0
+COUNTS = re.compile(r"^(\w+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
+
+
+class Count(NamedTuple):
+    """What a play came to on one node."""
+
+    ok: int
+    changed: int
+    failed: int
+
+
+class Played(NamedTuple):
+    """A run of ansible-playbook: its exit code, what it wrote, and its counts by node."""
+
+    code: int
+    text: str
+    counts: dict[str, Count]
+
+
+class Fleet(Pair):
+    """A pair, and the product as a wheel."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.wheel = Path()
+
+    def _build(self) -> None:
+        self.wheel = self.make_wheel("wheels")
+        super()._build()
+        (self.folder / "machines").mkdir()
+        for name, machine in self.machines.items():
+            (self.folder / "machines" / name).write_text(str(machine.leader))
+            shutil.copytree(self.wheel.parent, machine.root / WHEELS.lstrip("/"))
+            (machine.root / WHEELS.lstrip("/") / self.wheel.name).unlink()  # it comes with Ansible
+
+    def make_wheel(self, folder: str, source: Path = ROOT) -> Path:
+        """The product of that tree as a wheel, in a new folder with those of what it depends on."""
+        make_wheels(self.folder / folder, source)
+        (wheel,) = (self.folder / folder).glob("consul_supervisor-*.whl")
+        return wheel
+
+    # --- Ansible ----------------------------------------------------------------------------------
+
+    def play(self, *options: str, **variables: Any) -> Played:
+        """The example's playbook with these variables for all nodes."""
+        inventory = self.folder / "inventory.yml"
+        hosts = {"consul_supervisor": {"hosts": dict.fromkeys(ADDRESSES, {}), "vars": variables}}
+        inventory.write_text(yaml.safe_dump(hosts))
+        ran = subprocess.run(
+            [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), "site.yml", *options],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=EXAMPLE,
+            env={**os.environ, **self._ansible_environ()},
+            timeout=PLAY_S,
+        )
+        found = {m[1]: Count(int(m[2]), int(m[3]), int(m[5])) for m in COUNTS.finditer(ran.stdout)}
+        return Played(ran.returncode, ran.stdout + ran.stderr, found)
+
+    def _ansible_environ(self) -> Mapping[str, str]:
+        return {
+            "MACHINES": str(self.folder / "machines"),
+            "ANSIBLE_CONFIG": str(EXAMPLE / "ansible.cfg"),
+            "ANSIBLE_SSH_EXECUTABLE": str(ENTER),
+            "ANSIBLE_SSH_TRANSFER_METHOD": "piped",
+            "ANSIBLE_SSH_ARGS": "",
+            "ANSIBLE_PIPELINING": "True",  # three times as quick
+            "ANSIBLE_HOME": str(self.folder / "ansible"),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_LOCALHOST_WARNING": "False",
+            "PYTHONWARNINGS": "",
+        }
+
+    # --- what an operator sees --------------------------------------------------------------------
+
+    def roles(self) -> dict[str, str]:
+        """By node what it is in the first election; blank where no daemon tells."""
+        return {name: self._role(machine) for name, machine in self.machines.items()}
+
+    def _role(self, machine: Machine) -> str:
+        said = machine.sh(f"{COMMAND} status --json").stdout
+        return str(json.loads(said)["items"][0]["role"]) if said else ""
+
+    def holder(self) -> str:
+        """The node that holds, once one does and the other waits."""
+        until(lambda: sorted(self.roles().values()) == ["holding", "waiting"], f"one holds: {self.roles()}")
+        return next(name for name, role in self.roles().items() if role == "holding")
+
+    def held(self) -> tuple[str, str]:
+        """The session that holds the first election, and its LockIndex; they change with each failover."""
+        shown = self.machines["one"].did("consul kv get -detailed service/app/leader").splitlines()
+        fields = dict(line.split(maxsplit=1) for line in shown if len(line.split()) == 2)
+        return fields["Session"], fields["LockIndex"]
+
+    def pid(self, node: str) -> int:
+        """Of the supervisor's process."""
+        return int(self.machines[node].did(f"systemctl show -P MainPID {UNIT}"))

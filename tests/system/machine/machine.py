@@ -1,0 +1,207 @@
+"""One booted machine: a copy of a Debian's files in a systemd-nspawn of its own.
+
+Commands are run in it by entering its namespaces. Nothing of it outlives the ``with`` block: its
+processes end with their first one, PDEATHSIG has it shut down with the test process, and its files, its
+cgroups and what nspawn leaves in /run are removed.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from tests.support.supervisor import until
+
+TREE = Path(__file__).resolve().parents[3] / ".cache" / "machine" / "bookworm"
+BOOT_S = 60.0  # it takes one second where nothing else runs
+COMMAND_S = 120.0
+END_S = 60.0
+LOOK_S = 5.0
+ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+REBOOT_ASKED = 133  # of a systemd-nspawn with --keep-unit: start me again
+HOST_CGROUPS = Path("/sys/fs/cgroup")
+
+Ran = subprocess.CompletedProcess[str]
+
+
+class Machine:
+    """A machine of its own; ``folder`` must not exist and gets its files. ``bridge``: what its only network
+    interface, host0, is plugged into; blank for none."""
+
+    def __init__(self, folder: Path, bridge: str = "") -> None:
+        self.name = f"supervised-{uuid.uuid4().hex[:8]}"
+        self._network = f"--network-bridge={bridge}" if bridge else "--private-network"
+        self.root = folder / "root"
+        self._log = folder / "console"
+        self._nspawn: subprocess.Popen[bytes] | None = None
+        self._cgroups: list[Path] = []
+
+    def __enter__(self) -> Self:
+        self.root.parent.mkdir(parents=True)
+        try:
+            subprocess.run(["cp", "-a", TREE, self.root], check=True)
+            (self.root / "etc" / "hostname").write_text(f"{self.name}\n")
+            self._boot()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _boot(self) -> None:
+        command = [
+            *("setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--quiet", "--boot", "--register=no"),
+            *(f"--machine={self.name}", f"--directory={self.root}", self._network, "--console=pipe"),
+            *("--link-journal=no", "--resolv-conf=off", "--timezone=off", "--kill-signal=SIGRTMIN+3"),
+        ]
+        if not Path("/run/systemd/system").exists():  # no systemd to ask for a cgroup: it gets one of ours
+            command.append("--keep-unit")
+            self._cgroups = [hierarchy / self.name for hierarchy in _hierarchies()]
+        for cgroup in self._cgroups:
+            cgroup.mkdir()
+        entering = "".join(f"echo 0 >'{cgroup}/cgroup.procs' && " for cgroup in self._cgroups)
+        with self._log.open("ab") as log:
+            self._nspawn = subprocess.Popen(
+                ["/bin/sh", "-c", f'{entering}exec "$@"', "sh", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._wait_up()
+
+    def _wait_up(self) -> None:
+        def up() -> bool:
+            assert self._nspawn is not None and self._nspawn.poll() is None, self._log.read_text()
+            return self._leader() is not None and self._told("systemctl is-system-running") == "running\n"
+
+        until(up, "the machine has booted", BOOT_S)
+
+    @property
+    def leader(self) -> int:
+        """The machine's process 1, as we see it."""
+        leader = self._leader()
+        assert leader is not None, "the machine is not up"
+        return leader
+
+    def _leader(self) -> int | None:
+        """None while there is none."""
+        assert self._nspawn is not None
+        try:
+            children = psutil.Process(self._nspawn.pid).children()
+            return next((child.pid for child in children if child.exe().endswith("/systemd")), None)
+        except psutil.Error:
+            return None
+
+    def run(
+        self, *command: str, environ: Mapping[str, str] | None = None, within_s: float = COMMAND_S
+    ) -> Ran:
+        """A command in the machine, with all that it wrote; its exit code is not judged."""
+        leader = self._leader()
+        if leader is None:
+            return Ran(command, 1, "", "the machine is not up")
+        variables = (f"{name}={value}" for name, value in {**ENVIRON, **(environ or {})}.items())
+        entered = ["nsenter", "--all", f"--target={leader}", "--"]
+        return subprocess.run(
+            [*entered, "/usr/bin/env", "-i", "--chdir=/", *variables, *command],
+            check=False,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=within_s,
+        )
+
+    def sh(self, text: str, within_s: float = COMMAND_S) -> Ran:
+        """The same, of a shell's command line."""
+        return self.run("/bin/sh", "-euc", text, within_s=within_s)
+
+    def _told(self, text: str) -> str:
+        """What it writes; blank while the machine comes up or goes down, when a command may be stopped on
+        its way in and never be heard of again."""
+        try:
+            return self.sh(text, LOOK_S).stdout
+        except subprocess.TimeoutExpired:
+            return ""
+
+    def did(self, text: str, within_s: float = COMMAND_S) -> str:
+        """What a shell's command line wrote; AssertionError when it failed."""
+        ran = self.sh(text, within_s)
+        assert ran.returncode == 0, f"{text}: {ran.returncode}\n{ran.stdout}{ran.stderr}"
+        return ran.stdout
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> None:
+        """A file in the machine, its folders made as needed. Not below /run or /tmp, which are mounts."""
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+
+    def read(self, path: str) -> str:
+        """The text of a file in the machine; blank when it is absent."""
+        file = self.root / path.lstrip("/")
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def reboot(self) -> None:
+        """In order: services are stopped, the machine boots again with another boot id."""
+        before = self.did(BOOT_ID)
+        self.sh("systemctl --no-block reboot")
+
+        def rebooted() -> bool:
+            assert self._nspawn is not None
+            return self._nspawn.poll() is not None or self._told(BOOT_ID) not in ("", before)
+
+        until(rebooted, "the machine goes down", BOOT_S)
+        assert self._nspawn is not None
+        if self._nspawn.poll() == REBOOT_ASKED:
+            self._leave_cgroups()
+            self._boot()
+        self._wait_up()
+        assert self.did(BOOT_ID) != before
+
+    def _end(self) -> None:
+        if self._nspawn is not None:
+            leader = self._leader()
+            if leader is not None:
+                os.kill(leader, signal.SIGKILL)  # and the kernel ends all that it began
+            else:
+                self._nspawn.kill()
+            self._nspawn.wait(END_S)
+        self._leave_cgroups()
+        shutil.rmtree(Path("/run/systemd/nspawn/propagate") / self.name, ignore_errors=True)
+        shutil.rmtree(self.root)
+
+    def _leave_cgroups(self) -> None:
+        for cgroup in self._cgroups:
+            _remove(cgroup)
+
+
+def _hierarchies() -> list[Path]:
+    """Where cgroups are made that systemd may use: one, or two beside those of the first version."""
+    named = [HOST_CGROUPS / "systemd", HOST_CGROUPS / "unified"]
+    return [HOST_CGROUPS] if (HOST_CGROUPS / "cgroup.procs").exists() else [h for h in named if h.exists()]
+
+
+def _remove(cgroup: Path) -> None:
+    """With those below it, once their last process has gone."""
+
+    def gone() -> bool:
+        for folder, _, _ in os.walk(cgroup, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return False
+        return True
+
+    until(gone, f"no process is left in {cgroup}", END_S)

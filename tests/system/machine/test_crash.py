@@ -1,0 +1,122 @@
+"""A supervisor that is killed, or stands still: systemd has it back, and it goes on or winds up."""
+
+import signal
+
+from tests.support.supervisor import until
+from tests.system.machine.node import CONFIG, UNIT, Node, record
+
+FROZEN_S = 40.0  # WatchdogSec and RestartSec pass, and a start; the rest is patience
+
+
+def test_a_killed_supervisor_is_back_and_goes_on_without_a_hook(node: Node) -> None:
+    session, before = node.start_holding(), node.pid
+    node.kill(signal.SIGKILL)
+    node.wait_new_process(before)
+    assert node.wait_holds() == session
+    assert node.events() == ["acquire acquired"]
+    assert node.restarts == 1
+
+
+def test_an_upgrade_by_kill_keeps_what_the_node_holds(node: Node) -> None:
+    """The new program is put in place while the old one runs; `run` is started again, no hook is."""
+    run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}
+    session, before = node.start_holding(app=node.election(run=run)), node.pid
+    install = (
+        "pip install -q --force-reinstall --no-deps --no-index --find-links /srv/wheels consul-supervisor"
+    )
+    node.machine.did(f"/opt/consul-supervisor/bin/{install}; systemctl kill -s KILL {UNIT}")
+    node.wait_new_process(before)
+    assert node.wait_holds() == session
+    assert node.events() == ["acquire acquired"]
+    until(lambda: len(node.log("run-started")) == 2, "the run child is back", 10.0)
+
+
+def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -> None:
+    """An upgrade, a person and needrestart all type the same command."""
+    run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}
+    session, before = node.start_holding(app=node.election(run=run)), node.pid
+    node.machine.did(f"systemctl restart {UNIT}")
+    assert node.pid not in (0, before)
+    assert node.wait_holds() == session
+    assert node.events() == ["acquire acquired"]
+    until(lambda: len(node.log("run-started")) == 2, "the run child is back", 10.0)
+    assert node.machine.sh("pgrep -xc sleep").stdout.strip() == "1"
+    node.stop()
+    assert node.events() == ["acquire acquired", "lose shutdown"]
+    assert node.holder() == ""
+
+
+def test_a_restart_by_another_state_dir_winds_up_what_is_on_record_in_the_former(node: Node) -> None:
+    """A stop was meant: what the killed process held is given up by on_lose, then it begins anew."""
+    session = node.start_holding()
+    node.machine.write(CONFIG, f"state_dir: /var/lib/{UNIT}/other\n{node.machine.read(CONFIG)}")
+    node.machine.run("systemctl", "restart", UNIT)
+    until(lambda: len(node.events()) == 3, f"it leads again: {node.events()}\n{node.log_text()}", 60.0)
+    assert node.wait_holds() != session
+    assert node.events() == ["acquire acquired", "lose config-changed", "acquire acquired"]
+
+
+def test_a_restart_in_the_midst_of_a_hook_begins_that_hook_again(node: Node) -> None:
+    """What the killed hook left in the unit is gone before the next process begins."""
+    slow = f"{record('begin')}; test $(wc -l </srv/events) -gt 1 || sleep 300; {record('end')}"
+    node.configure(app=node.election(on_acquire=[{"shell": slow, "timeout": "20s"}]))
+    node.start()
+    node.wait_event("begin acquired")
+    session = node.holder()
+    node.machine.did(f"systemctl restart {UNIT}")
+    assert node.wait_holds() == session
+    assert [event.split()[0] for event in node.events()] == ["begin", "begin", "end"]
+    assert node.machine.sh("pgrep -xc sleep").stdout.strip() == "0"
+    assert not node.log("leftover-process")
+
+
+def test_a_frozen_supervisor_is_killed_and_goes_on_without_a_hook(node: Node) -> None:
+    session, before = node.start_holding(), node.pid
+    node.kill(signal.SIGSTOP)
+    until(lambda: node.pid not in (0, before), "systemd has killed what stood still", FROZEN_S)
+    assert "Watchdog timeout" in node.log_text()
+    assert node.wait_holds() == session
+    assert node.events() == ["acquire acquired"]
+
+
+def test_a_frozen_supervisor_that_lost_meanwhile_runs_on_lose_when_it_is_back(node: Node) -> None:
+    session, before = node.start_holding(), node.pid
+    node.kill(signal.SIGSTOP)
+    node.destroy(session)
+    until(lambda: node.pid not in (0, before), "systemd has killed what stood still", FROZEN_S)
+    node.wait_event("lose crashed")
+    assert node.events() == ["acquire acquired", "lose crashed"]
+
+
+def test_what_is_frozen_while_it_stops_is_killed_and_left_for_the_next_start(node: Node) -> None:
+    node.drop_in("[Service]\nTimeoutStopSec=2s\n")
+    slow = {"shell": f"{record('begin')}; sleep 8; {record('end')}", "timeout": "10s"}
+    node.start_holding(app=node.election(on_lose=[slow]))
+    node.machine.did(f"systemctl stop --no-block {UNIT}")
+    node.wait_event("begin shutdown")
+    node.kill(signal.SIGSTOP)
+    until(lambda: node.pid == 0, "systemd has killed what stood still", FROZEN_S)
+    assert node.holder()
+    began = node.events().count("begin shutdown")
+    node.start()
+    until(lambda: node.events().count("begin shutdown") > began, "on_lose runs again", 10.0)
+
+
+def test_a_full_disk_keeps_a_tenure_from_beginning_and_no_loss_from_its_end(node: Node) -> None:
+    node.machine.did(f"mkdir -p /var/lib/{UNIT}; mount -t tmpfs -o size=256k tmpfs /var/lib/{UNIT}")
+    fill = f"dd if=/dev/zero of=/var/lib/{UNIT}/full bs=4k status=none || true"
+    node.machine.did(fill)
+    node.configure(app=node.election())
+    node.start()
+    until(lambda: "No space left" in node.log_text(), "the log says so", 10.0)
+    assert node.events() == []
+    node.machine.did(f"rm /var/lib/{UNIT}/full")
+    session = node.wait_holds()
+    node.machine.did(fill)
+    before = node.pid
+    node.destroy(session)
+    node.wait_event("lose session-invalidated")
+    node.kill(signal.SIGKILL)
+    node.wait_new_process(before)
+    node.stop()
+    assert node.events() == ["acquire acquired", "lose session-invalidated"]

@@ -1,0 +1,135 @@
+"""Start, status line, stop and reboot, as systemd sees them."""
+
+import shutil
+import signal
+
+from tests.support.pages import fenced
+from tests.support.supervisor import until
+from tests.system.machine.node import CONFIG, ROOT, UNIT, Node, record
+
+USEC = 1_000_000
+NIGHTLY = "/etc/consul-supervisor/nightly.yaml"
+
+
+def test_it_is_up_when_consul_has_answered_and_its_status_says_what_it_holds(node: Node) -> None:
+    node.start_holding()
+    assert node.show("Type", "ActiveState", "SubState") == ["notify", "active", "running"]
+    assert node.status == "holds 1 of 1: app"
+    assert node.events() == ["acquire acquired"]
+
+
+def test_a_silent_consul_keeps_it_from_being_up_until_its_silence_is_in_the_log(node: Node) -> None:
+    """The kernel takes the connection and nobody answers: only the exchange's own end tells."""
+    node.configure(app=node.election())
+    node.machine.did("systemctl kill -s STOP consul")
+    node.start()
+    began, up = map(int, node.show("ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic"))
+    assert (up - began) / USEC > 2.0
+    assert node.log("consul-silent")
+    node.machine.did("systemctl kill -s CONT consul")
+    node.wait_holds()
+
+
+def test_many_items_are_all_heard_before_it_is_up(node: Node) -> None:
+    """Also those that only watch, or are paused."""
+    node.configure(app=node.election(), other={}, seen={"contend": False})
+    node.start()
+    until(
+        lambda: node.status == "holds 2 of 2: app, other; observes 1", f"its status\n{node.log_text()}", 10.0
+    )
+    node.machine.did("/opt/consul-supervisor/bin/consul-supervisor pause other")
+    before = node.pid
+    node.kill(signal.SIGKILL)
+    node.wait_new_process(before)
+    until(
+        lambda: node.status == "holds 2 of 2: app, other; observes 1", f"its status\n{node.log_text()}", 10.0
+    )
+
+
+def test_a_stop_waits_for_on_lose_longer_than_the_unit_says(node: Node) -> None:
+    """Retries of on_lose go on while no rival can hold; systemd is told to wait for them."""
+    node.drop_in("[Service]\nTimeoutStopSec=2s\n")
+    failing = f"{record('try')}; sleep 2; test $CONSUL_SUPERVISOR_ATTEMPT = 4"
+    hook = {"shell": failing, "timeout": "4s", "retries": 3, "retry_delay": "100ms"}
+    node.start_holding(app=node.election(on_lose=[hook, {"shell": record("done")}]))
+    node.stop()
+    assert node.events() == ["acquire acquired", *["try shutdown"] * 4, "done shutdown"]
+    assert node.holder() == ""
+    assert node.show("Result", "ExecMainStatus", "ActiveState") == ["success", "0", "inactive"]
+
+
+def test_a_start_waits_for_what_a_crash_left_to_be_wound_up(node: Node) -> None:
+    """A file that has become bad: on_lose by the record, for longer than a start may take, then 78."""
+    node.drop_in("[Service]\nTimeoutStartSec=6s\nRestartSec=3s\n")
+    slow = {"shell": f"{record('begin')}; sleep 10; {record('end')}", "timeout": "13s"}
+    node.start_holding(app=node.election(on_lose=[slow]))
+    node.machine.write(CONFIG, "elections: 7\n")
+    node.kill(signal.SIGKILL)
+    until(lambda: node.show("ActiveState") == ["failed"], f"it has given up\n{node.log_text()}", 60.0)
+    assert node.events()[1:] == ["begin config-changed", "end config-changed"]
+    assert node.show("Result", "ExecMainStatus", "NRestarts") == ["exit-code", "78", "1"]
+    assert node.holder() == ""
+
+
+def test_a_recipe_comes_changes_and_goes_beside_another_election(node: Node) -> None:
+    """By the commands of its README, in a checkout on the node; the other election has no part in it."""
+    page = ROOT / "examples" / "cron" / "README.md"
+    blocks = {block.section: block.text for block in fenced(page) if block.language == "sh"}
+    come, go = blocks["Set it up"], blocks["Take it away"]
+    reload = f"systemctl reload-or-restart {UNIT}"
+    assert reload in come and reload in go and f"`{reload}`" in page.read_text()
+    shutil.copytree(page.parent, node.machine.root / "srv" / "checkout" / "examples" / "cron")
+    node.machine.did("mkdir -p /etc/cron.d")
+    session, before = node.start_holding(), node.pid
+
+    node.machine.did(f"cd /srv/checkout; set +e; {come}")  # `holds` says 1 at first
+    until(lambda: node.status == "holds 2 of 2: app, nightly", f"it holds both\n{node.log_text()}", 30.0)
+    nightly = node.machine.read(NIGHTLY)
+    assert "timeout: 5s" in nightly
+    node.machine.write(NIGHTLY, nightly.replace("timeout: 5s", "timeout: 4s"))
+    node.machine.did(reload)
+    assert node.log("reloaded")[-1]["changed"] == "nightly"
+    node.machine.did(f"cd /srv/checkout; {go}")
+    until(lambda: node.status == "holds 1 of 1: app", f"it holds one\n{node.log_text()}", 30.0)
+
+    assert (node.pid, node.holder(), node.events()) == (before, session, ["acquire acquired"])
+
+
+def test_a_bad_file_is_78_and_is_not_started_again(node: Node) -> None:
+    node.machine.write(CONFIG, "elections: {app: {ky: a/b}}\n")
+    assert node.machine.run("systemctl", "start", UNIT).returncode != 0
+    assert node.show("ActiveState", "ExecMainStatus", "NRestarts") == ["failed", "78", "0"]
+    assert f"{CONFIG}:1:" in node.log_text()
+
+
+def test_a_machine_that_goes_down_releases_while_consul_still_runs(node: Node) -> None:
+    node.start_holding()
+    node.machine.reboot()
+    node.wait_consul()
+    assert node.wait_holds()
+    assert node.events() == ["acquire acquired", "lose shutdown", "acquire acquired"]
+    assert not node.log("hook-started", reason="crashed")
+
+
+def test_a_record_of_another_boot_is_wound_up_and_forgotten(node: Node) -> None:
+    """The supervisor was killed and did not come back before the machine did."""
+    node.drop_in("[Service]\nRestart=no\n")
+    before = node.start_holding(app=node.election(session={"ttl": "2s", "lock_delay": "12s"}))
+    node.kill(signal.SIGKILL)
+    until(lambda: node.show("ActiveState") == ["failed"], "it is down", 10.0)
+    node.machine.reboot()
+    node.wait_event("lose crashed")
+    after = until(lambda: node.status == "holds 1 of 1: app" and node.holder(), "it holds again", 90.0)
+    assert after != before
+    assert node.events() == ["acquire acquired", "lose crashed", "acquire acquired"]
+
+
+def test_a_reload_tells_systemd_and_a_bad_file_changes_nothing(node: Node) -> None:
+    session, before = node.start_holding(), node.pid
+    node.configure(app=node.election(), other={"contend": False})
+    node.machine.did(f"systemctl reload {UNIT}")
+    until(lambda: node.status == "holds 1 of 1: app; observes 1", f"its status\n{node.log_text()}", 10.0)
+    node.machine.write(CONFIG, "elections: 7\n")
+    assert node.machine.run("systemctl", "reload", UNIT).returncode != 0
+    assert node.show("ActiveState", "SubState", "NRestarts") == ["active", "running", "0"]
+    assert (node.pid, node.holder(), node.events()) == (before, session, ["acquire acquired"])

@@ -1,0 +1,28 @@
+"""The product and what it needs as wheels for the machine's Python, from wherever pip gets packages here.
+
+The machine has no network: it installs from this folder alone.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PYTHON = "3.11"  # of Debian 12
+PIP_S = 300.0
+
+
+def make_wheels(folder: Path, source: Path = ROOT) -> None:
+    """Fill a new folder with what that tree makes. RuntimeError with pip's own words when it cannot."""
+    folder.mkdir(parents=True)
+    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
+    (product,) = folder.glob("consul_supervisor-*.whl")
+    only = ("--only-binary=:all:", f"--python-version={PYTHON}")
+    _pip("download", *only, "--find-links", str(folder), "--dest", str(folder), str(product))
+
+
+def _pip(*arguments: str) -> None:
+    argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    ran = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=PIP_S)
+    if ran.returncode:
+        raise RuntimeError(f"pip {arguments[0]}: {ran.stdout}{ran.stderr}")

@@ -1,0 +1,50 @@
+"""The Pythons of this machine that the package says it runs on."""
+
+import functools
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.system.packaging.builds import ROOT, clean_environ
+
+ASKED = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
+RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@functools.cache
+def promised() -> tuple[str, ...]:
+    """The versions that pyproject.toml names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    last = [line.rpartition(" :: ")[2] for line in project["classifiers"] if "Python ::" in line]
+    return tuple(version for version in last if version.count("."))
+
+
+@functools.cache
+def found() -> dict[str, str]:
+    """Those of the promised versions that are here and can make a venv, and the running one always."""
+    pythons = {RUNNING: sys.executable}
+    for version in promised():
+        works = (str(path) for path in _candidates(version) if _is(version, path))
+        if version != RUNNING and (first := next(works, "")):
+            pythons[version] = first
+    return pythons
+
+
+def _candidates(version: str) -> Iterator[Path]:
+    """Some of PATH are only stand-ins that say where the real one is; pyenv's own folder has it."""
+    for folder in os.get_exec_path():
+        yield Path(folder, f"python{version}")
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    yield from sorted(pyenv.glob(f"versions/{version}.*/bin/python"))
+
+
+def _is(version: str, path: Path) -> bool:
+    if not os.access(path, os.X_OK):
+        return False
+    ran = subprocess.run(
+        [str(path), "-c", ASKED], check=False, capture_output=True, text=True, env=clean_environ()
+    )
+    return ran.returncode == 0 and ran.stdout.strip() == version

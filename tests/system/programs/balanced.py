@@ -1,0 +1,104 @@
+"""Two nodes before which a balancer stands: real supervisors, tiny real applications, restless clients."""
+
+import http.client
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.consul.elections.scene import Scene
+from tests.support.background import Worker
+from tests.support.consul import HOST, Agent, free_ports
+from tests.support.supervisor import ROOT
+from tests.system.programs.application import server
+from tests.system.programs.haproxy import Node
+
+PAUSE_S = 0.01
+CLIENT_TIMEOUT_S = 5.0
+
+
+class BalancedScene(Scene):
+    """An election on nodes a and b, whose supervisors listen on ports of ``nodes``."""
+
+    def __init__(self, agent: Agent, folder: Path, name: str) -> None:
+        super().__init__(agent, folder, name)
+        ports = free_ports(4)
+        self.nodes_of = {"a": Node("a", ports[0], ports[1]), "b": Node("b", ports[2], ports[3])}
+        self._starting = ""
+
+    @property
+    def places(self) -> Sequence[Node]:
+        """Where they listen."""
+        return tuple(self.nodes_of.values())
+
+    def config(
+        self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
+    ) -> dict[str, object]:
+        """The content of a node's file."""
+        listen = f"{HOST}:{self.nodes_of[self._starting].http_port}"
+        return {**super().config(items, consul), "http": {"listen": listen}}
+
+    def election(self, node: str, **changes: object) -> dict[str, object]:
+        """Its file is the next that is written."""
+        self._starting = node
+        return super().election(node, **changes)
+
+    def application(self, node: str) -> dict[str, object]:
+        """The application as a run child: it acts only while its node leads."""
+        port = str(self.nodes_of[node].application_port)
+        exec_ = [sys.executable, "-m", "tests.system.programs.application", node, port]
+        return {"exec": exec_, "cwd": str(ROOT), "stop_timeout": "300ms"}
+
+    def serve_always(self, stack: ExitStack) -> None:
+        """The applications of both nodes run for as long as the stack, whoever leads."""
+        for node in self.places:
+            running = server(node.name, node.application_port)
+            thread = threading.Thread(target=running.serve_forever)
+            thread.start()
+            stack.callback(running.server_close)
+            stack.callback(thread.join)
+            stack.callback(running.shutdown)
+
+
+class Reached(NamedTuple):
+    """A client's request, in seconds of CLOCK_BOOTTIME; ``node`` is blank when nobody answered it."""
+
+    began_at: float
+    node: str
+
+
+class Clients(Worker):
+    """Ask again and again, each time by a new connection, while the ``with`` block runs."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._reached: list[Reached] = []
+        super().__init__()
+
+    def all(self) -> list[Reached]:
+        """Every request that has come to its end, oldest first."""
+        return list(self._reached)
+
+    def answered(self, node: str) -> list[float]:
+        """When the requests began that this node answered."""
+        return [reached.began_at for reached in self.all() if reached.node == node]
+
+    def _work(self) -> None:
+        while not self._ended.wait(PAUSE_S):
+            began_at = time.clock_gettime(time.CLOCK_BOOTTIME)
+            self._reached.append(Reached(began_at, ask(self._port)))
+
+
+def ask(port: int, path: str = "/") -> str:
+    """The node that answers; blank when nobody does."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=CLIENT_TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode().strip()
+    except (OSError, http.client.HTTPException):
+        return ""
+    finally:
+        connection.close()

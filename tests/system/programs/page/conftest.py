@@ -1,0 +1,62 @@
+"""A browser for the tests of a worker, and what it is pointed at.
+
+Each test gets the browser with nothing of the one before in it.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from docs.page import status
+from tests.consul.elections.scene import Scene
+from tests.consul.web.conftest import WebScene
+from tests.support.browser import Browser
+from tests.support.canned import CannedDaemon
+from tests.support.consul import Agent
+from tests.support.staging import reported, staged
+from tests.system.programs.page.looking import opened
+
+pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One Chromium for all tests of this worker: use ``browser``."""
+    with Browser(tmp_path_factory.mktemp("chromium")) as running:
+        yield running
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """An empty page of 1200 by 800; in the end nothing was thrown in it and nothing refused by its policy."""
+    chromium.reset()
+    yield chromium
+    assert chromium.told("Runtime.exceptionThrown") == []
+    refused = [
+        told["entry"] for told in chromium.told("Log.entryAdded") if told["entry"]["source"] == "security"
+    ]
+    assert refused == []
+
+
+@pytest.fixture
+def daemon() -> Iterator[CannedDaemon]:
+    """Three elections and a semaphore; one election is stuck."""
+    with CannedDaemon(status(datetime.now(UTC))) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, daemon: CannedDaemon) -> Browser:
+    """That daemon's page, as it is when the first answer is shown."""
+    return opened(browser, daemon.url)
+
+
+@pytest.fixture
+def scene(
+    shared_agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest
+) -> Iterator[Scene]:
+    """Real supervisors that listen, on the shared agent."""
+    with staged(WebScene(shared_agent, tmp_path / "nodes", unique), request) as made:
+        yield made

@@ -1,0 +1,148 @@
+"""The page is for everybody: keyboards, screen readers, phones, dark rooms, and a hundred items."""
+
+import copy
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.page import item
+from tests.support.browser import Browser
+from tests.support.canned import CannedDaemon
+from tests.system.programs.page.looking import OPEN_ALL, POLLED, ROWS, names, opened, row, said
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+
+
+def silence(page: Browser, daemon: CannedDaemon) -> None:
+    daemon.status = None
+    page.wait("document.documentElement.dataset.state === 'silent'")
+
+
+def all_open(page: Browser, daemon: CannedDaemon) -> None:
+    said(daemon)["troubles"].append("the token is refused")
+    said(daemon)["items"][0] |= {
+        "lease_left_s": 9.0,
+        "lease_runs_out": True,
+        "warnings": ["its lease runs out"],
+    }
+    said(daemon)["items"][1]["warnings"] = ["the limit differs"]
+    said(daemon)["items"][3]["transitions"] = []
+    page.wait(f"{row('namenode')}.dataset.mood === 'attention'")
+    page.run(OPEN_ALL)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("state", [all_open, silence])
+def test_it_can_be_read_by_everybody(browser: Browser, daemon: CannedDaemon, scheme: str, state: Any) -> None:
+    """Axe finds nothing, and every text has the contrast of WCAG AA, also on a hatched ground."""
+    browser.prefer(color_scheme=scheme)
+    browser.call("Page.setBypassCSP", enabled=True)  # for axe; the page does without
+    opened(browser, daemon.url)
+    state(browser, daemon)
+    assert browser.run(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
+    assert browser.run(CONTRAST) == []
+    browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text() + ";0")
+    found = browser.run("axe.run().then((result) => result.violations)")
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+
+
+def test_the_keyboard_reaches_everything(page: Browser, daemon: CannedDaemon) -> None:
+    """In the order of reading, each with a focus that is seen."""
+    wanted = page.run(
+        """[...document.querySelectorAll('a, input, button, summary')]
+        .filter((each) => each.checkVisibility()).map((each) => each.innerText || each.id)"""
+    )
+    reached = []
+    for _ in wanted:
+        page.press("Tab")
+        reached.append(page.run("document.activeElement.innerText || document.activeElement.id"))
+        assert page.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert len(reached) > 12 and [first(text) for text in reached] == [first(text) for text in wanted]
+
+
+def first(text: str) -> str:
+    return " ".join(text.split()[:3])
+
+
+def test_a_transition_tells_its_hooks_by_keyboard(page: Browser) -> None:
+    page.run(f"{row('redis')}.querySelectorAll('ol summary')[1].focus()")
+    page.press("Enter")
+    told = page.run(f"{row('redis')}.querySelectorAll('ol > li')[1].innerText")
+    assert "on_lose[1] (attempt 2) ✕ failed: no end within 5s from 6.4 s, for 5.01 s" in told
+
+
+def test_slash_filters_and_escape_ends_it(page: Browser) -> None:
+    assert page.run("document.getElementById('filter').labels[0].innerText") == "Filter"
+    page.press("/")
+    for letter in "rebu":
+        page.press(letter)
+    page.wait("document.getElementById('count').textContent === '1 of 4'")
+    assert names(page) == ["rebuild"]
+    assert page.run("location.hash") == "#filter=rebu"
+    page.press("Escape")
+    page.wait("document.getElementById('count').textContent === '4'")
+
+
+def test_what_is_filtered_for_can_be_kept_as_a_bookmark(browser: Browser, daemon: CannedDaemon) -> None:
+    opened(browser, f"{daemon.url}#filter=waiting")
+    assert names(browser) == ["activemq"]
+
+
+def test_the_focus_stays_where_it_is_when_the_order_changes(page: Browser, daemon: CannedDaemon) -> None:
+    page.run(f"{row('rebuild')}.querySelector('summary').focus()")
+    said(daemon)["items"][3]["warnings"] = ["the limit differs"]
+    page.wait("document.querySelectorAll('#list > li')[1].dataset.mood === 'attention'")
+    assert names(page) == ["redis", "rebuild", "activemq", "namenode"]
+    assert page.run(f"document.activeElement === {row('rebuild')}.querySelector('summary')")
+
+
+def test_a_change_of_role_is_announced_and_a_tick_is_not(page: Browser, daemon: CannedDaemon) -> None:
+    page.run(
+        """window.told = [];
+        const tell = ({ target }) => told.push(target.textContent);
+        const watcher = new MutationObserver((all) => all.forEach(tell));
+        for (const live of document.querySelectorAll('[role=status], [role=alert], [aria-live]'))
+          watcher.observe(live, { childList: true, characterData: true, subtree: true });"""
+    )
+    page.wait(f"{POLLED} > 3")
+    assert page.run("told") == []
+    said(daemon)["items"][1].update(role="holding", reason="acquired")
+    page.wait("told.length")
+    page.wait(f"{POLLED} > {page.run(POLLED) + 1}")
+    assert page.run("told") == ["activemq is holding: acquired"]
+
+
+@pytest.mark.parametrize("width", [320, 700, 1200])
+def test_it_fits_its_width(browser: Browser, daemon: CannedDaemon, width: int) -> None:
+    """Nothing to scroll sideways, however long the words are."""
+    told = said(daemon)
+    told["troubles"].append("x" * 300)
+    told["items"][0] |= {"name": "n" * 63, "leader": "v" * 1024, "key": "k" * 400, "warnings": ["w" * 300]}
+    told["items"][3]["holders"] = [{"session": "s" * 36, "value": "h" * 1024} for _ in range(10)]
+    browser.resize(width, 640, phone=width < 400)
+    opened(browser, daemon.url)
+    browser.run(OPEN_ALL)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    beyond = browser.run(
+        """[...document.querySelectorAll('main *:not(bdi)')]
+        .filter((each) => each.checkVisibility() && each.getBoundingClientRect().right > innerWidth)
+        .map((each) => each.outerHTML.slice(0, 90))"""
+    )
+    assert beyond == []
+
+
+def test_a_hundred_items_are_quiet_but_for_those_in_trouble(browser: Browser, daemon: CannedDaemon) -> None:
+    now = datetime.now(UTC)
+    calm = [item(now, f"calm-{n:02d}", "waiting", 60, leader="vm1") for n in range(98)]
+    redis = said(daemon)["items"][2]
+    said(daemon)["items"] = [*calm, redis, item(now, "empty", "waiting", 60)]
+    opened(browser, daemon.url)
+    assert names(browser)[:3] == ["redis", "empty", "calm-00"] and len(names(browser)) == 100
+    assert browser.run("[...document.querySelectorAll('#list > li > details[open]')].length") == 1
+    one = copy.deepcopy(calm[50])
+    said(daemon)["items"].remove(calm[50])
+    browser.wait(f"{ROWS} === 99")
+    assert one["name"] not in names(browser)

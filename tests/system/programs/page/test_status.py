@@ -1,0 +1,268 @@
+"""What the page makes of a status, whatever it says: rows, leases, time lines, silence, hostile text."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from docs.page import status, transition
+from tests.support.browser import Browser
+from tests.support.canned import CannedDaemon
+from tests.system.programs.page.looking import OPEN_ALL, POLLED, bar, names, opened, row, said
+
+HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>\u202e{{7*7}}'
+
+
+# --- what it shows ------------------------------------------------------------------------------------
+
+
+def test_it_shows_each_item_with_role_leader_and_lease(page: Browser) -> None:
+    text = page.run(f"{row('namenode')}.innerText")
+    for shown in (
+        "namenode",
+        "election",
+        "holding",
+        "vm7",
+        "lease 2",
+        '{"Node": "vm7", "Port": 8020}',
+        "48213",
+    ):
+        assert shown in text
+    assert "2 of 3: vm2, vm7" in page.run(f"{row('rebuild')}.innerText")
+    assert "lease" not in page.run(f"{row('activemq')}.innerText")
+
+
+def test_trouble_comes_first_and_is_in_the_title(page: Browser, daemon: CannedDaemon) -> None:
+    assert names(page) == ["redis", "activemq", "namenode", "rebuild"]
+    assert page.run("document.title") == "✕ 1 trouble · vm7"
+    assert "redis is stuck" in page.run(f"{row('redis')}.innerText")
+    well = status(datetime.now(UTC))
+    well |= {
+        "healthy": True,
+        "troubles": [],
+        "items": [one for one in well["items"] if one["name"] != "redis"],
+    }
+    daemon.status = well
+    page.wait("document.title === '● All well · vm7'")
+    assert names(page) == ["activemq", "namenode", "rebuild"]
+
+
+def test_a_trouble_of_no_item_is_told_above_all(page: Browser, daemon: CannedDaemon) -> None:
+    said(daemon)["troubles"].append("the token is refused")
+    page.wait("document.getElementById('troubles').innerText.includes('the token is refused')")
+    assert page.run("document.title") == "✕ 2 troubles · vm7"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"leader": None}, "nobody leads"),
+        ({"warnings": ["the limit differs"]}, "the limit differs"),
+        ({"paused": True, "role": "paused"}, "paused: does not contend"),
+        ({"role": "ineligible"}, "not fit: does not contend"),
+        ({"role": "resting", "warnings": ["rests until noon"]}, "rests until noon"),
+    ],
+)
+def test_what_wants_a_look_is_told_in_its_row(
+    browser: Browser, daemon: CannedDaemon, changes: dict[str, Any], told: str
+) -> None:
+    said(daemon)["items"][1].update(changes)
+    opened(browser, daemon.url)
+    assert told in browser.run(f"{row('activemq')}.querySelector('summary').innerText")
+    assert browser.run(f"{row('activemq')}.dataset.mood") == "attention"
+
+
+def test_a_lease_that_runs_out_is_hatched_and_no_more_trouble_than_the_daemon_says(
+    page: Browser, daemon: CannedDaemon
+) -> None:
+    """Health is the daemon's to judge: the page, the command and /healthz tell the same."""
+    told = {"lease_left_s": 4.0, "lease_runs_out": True, "warnings": ["its lease runs out: see there"]}
+    said(daemon)["items"][0].update(told)
+    page.wait(f"{row('namenode')}.dataset.mood === 'attention'")
+    assert "its lease runs out" in page.run(f"{row('namenode')}.innerText")
+    assert page.run(f"{row('namenode')}.querySelector('[data-is=lease]').hasAttribute('data-low')")
+    assert page.run("document.title") == "✕ 1 trouble · vm7"  # that of another item
+
+
+def test_an_error_that_is_over_is_told_in_the_past_and_then_no_more(
+    page: Browser, daemon: CannedDaemon
+) -> None:
+    told = said(daemon)
+    began, over = (datetime.now(UTC) - timedelta(seconds=ago_s) for ago_s in (400, 10))
+    error = {"at": began.isoformat(), "text": "Consul did not answer: refused", "over_at": over.isoformat()}
+    told["items"][1]["last_error"] = error
+    summary = f"{row('activemq')}.querySelector('summary').innerText"
+    page.wait(f"{summary}.includes('Consul did not answer')")
+    told["items"][1]["last_error"] = {**error, "over_at": began.isoformat()}
+    page.wait(f"!{summary}.includes('Consul did not answer')")
+
+
+def test_the_command_that_a_stuck_item_wants_can_be_copied(page: Browser) -> None:
+    assert "consul-supervisor recover redis" in page.run(f"{row('redis')}.querySelector('summary').innerText")
+
+
+def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
+    """On the browser's own clock, smoothly: it is seen at places between two steps of the script."""
+    glides = page.run(
+        f"""new Promise((done) => {{
+          const bar = {bar("namenode")}, seen = new Map(), end = performance.now() + 20000;
+          const look = () => {{
+            const step = bar.style.transform, places = seen.get(step) ?? new Set();
+            seen.set(step, places.add(bar.getBoundingClientRect().width));
+            if (places.size > 3 || performance.now() > end) return done(places.size > 3);
+            requestAnimationFrame(look);
+          }};
+          look();
+        }})"""
+    )
+    assert glides
+
+
+def test_without_motion_the_lease_steps(browser: Browser, daemon: CannedDaemon) -> None:
+    browser.prefer(reduced_motion="reduce")
+    opened(browser, daemon.url)
+    moving = "[...document.querySelectorAll('*')].filter((each) => each.getAnimations().length).length"
+    before = browser.run(f"{bar('namenode')}.style.transform")
+    browser.wait(f"{bar('namenode')}.style.transform !== {json.dumps(before)}")
+    assert browser.run(moving) == 0
+
+
+# --- the time line ------------------------------------------------------------------------------------
+
+
+def test_the_time_line_is_drawn_to_scale(page: Browser) -> None:
+    """One scale for all transitions of an item: 20 s for one that lasted 11.4 s."""
+    bars = page.run(
+        f"""[...{row("redis")}.querySelectorAll('.bar')].map((bar) => {{
+          const track = bar.parentElement.getBoundingClientRect(), own = bar.getBoundingClientRect();
+          return [(own.left - track.left) / track.width, own.width / track.width];
+        }})"""
+    )
+    hooks = [(0.004, 1.9), (0.003, 0.35), (0.36, 5.01), (6.4, 5.01), (0.004, 2.1), (0.003, 0.2)]
+    for (left, width), (after_s, took_s) in zip(bars, hooks, strict=True):
+        assert left == pytest.approx(after_s / 20, abs=0.002)
+        assert width == pytest.approx(took_s / 20, abs=0.002)
+
+
+def test_a_failed_hook_is_marked_by_more_than_colour(page: Browser) -> None:
+    failed = f"{row('redis')}.querySelector('.bar[data-result=failed]')"
+    assert "✕" in page.run(f"{failed}.textContent")
+    assert page.run(f"getComputedStyle({failed}).backgroundImage").startswith("repeating-linear-gradient")
+    assert "✕ 2 failed" in page.run(f"{row('redis')}.innerText")
+
+
+def test_a_hook_that_runs_grows(page: Browser, daemon: CannedDaemon) -> None:
+    now = datetime.now(UTC)
+    running = transition(now, 2.1, "acquire", "acquired", ("on_acquire[0]", 0.0, 2.1, "running", ""))
+    said(daemon)["items"][1]["transitions"].insert(0, {**running, "duration_s": None})
+    said(daemon)["daemon"]["now"] = now.isoformat()
+    width = f"{row('activemq')}.querySelector('.bar[data-result=running]')?.offsetWidth"
+    page.wait(f"{width} !== undefined")
+    assert "running" in page.run(f"{row('activemq')}.innerText")
+    before = page.run(width)
+    said(daemon)["daemon"]["now"] = (now + timedelta(seconds=1)).isoformat()  # 3.1 of 4 s
+    page.wait(f"{width} > {before}")
+
+
+def test_twenty_transitions_are_five_and_the_rest_on_demand(page: Browser, daemon: CannedDaemon) -> None:
+    now = datetime.now(UTC)
+    many = [transition(now, 60.0 * n, "change", "leader-changed") for n in range(20)]
+    said(daemon)["items"][1]["transitions"] = many
+    steps = f"{row('activemq')}.querySelectorAll('ol > li').length"
+    page.wait(f"{steps} === 5")
+    page.run(f"{row('activemq')}.querySelector('button').click()")
+    assert page.run(steps) == 20
+
+
+# --- silence ------------------------------------------------------------------------------------------
+
+
+def test_no_lease_is_shown_while_the_daemon_is_silent(page: Browser, daemon: CannedDaemon) -> None:
+    answer, daemon.status = daemon.status, None
+    page.wait("document.documentElement.dataset.state === 'silent'")
+    text = page.text()
+    assert "The daemon has not answered since" in text and "it cannot be reached" in text
+    assert "was holding" in text and "lease unknown" in text
+    assert page.run("document.title") == "? No answer · vm7"
+    assert page.run("[...document.querySelectorAll('[data-is=bar]')].every((bar) => !bar.checkVisibility())")
+    assert page.run("getComputedStyle(document.querySelector('main')).filter") == "grayscale(1)"
+    daemon.status = answer
+    page.wait("document.documentElement.dataset.state === 'live'")
+    assert "was holding" not in page.text() and "has not answered" not in page.text()
+
+
+def test_an_answer_of_another_version_is_no_answer(page: Browser, daemon: CannedDaemon) -> None:
+    said(daemon)["version"] = 2
+    page.wait("document.body.innerText.includes('of another version than this page')")
+
+
+def test_it_asks_seldom_while_nobody_looks(page: Browser) -> None:
+    page.run(
+        """window.waits = [];
+        const real = setTimeout;
+        window.setTimeout = (call, ms) => { waits.push(ms); return real(call, ms) };
+        Object.defineProperty(document, 'hidden', { value: true, configurable: true })"""
+    )
+    page.wait("waits.includes(POLL_HIDDEN_MS)")
+    page.run("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait("waits.at(-1) === POLL_MS")
+
+
+def test_a_page_that_was_asleep_asks_before_it_shows(page: Browser) -> None:
+    """As after a laptop's sleep: what was said too long ago is not shown as true."""
+    page.run("clearTimeout(poll.timer); seen.wall -= FRESH_MS + 1; tick()")
+    assert page.run("document.documentElement.dataset.state") == "silent"
+
+
+# --- hostile values -----------------------------------------------------------------------------------
+
+
+def test_whatever_other_nodes_write_stays_text(browser: Browser, daemon: CannedDaemon) -> None:
+    told = said(daemon)
+    told["troubles"].append(HOSTILE)
+    for one in told["items"]:
+        one |= {
+            "leader": HOSTILE,
+            "warnings": [HOSTILE],
+            "last_error": {"at": told["daemon"]["now"], "text": HOSTILE},
+        }
+        one["transitions"][0]["hooks"][0]["detail"] = HOSTILE
+        one["last_hook"]["detail"] = HOSTILE
+    told["items"][3]["holders"] = [{"session": HOSTILE, "value": json.dumps({"Node": HOSTILE})}]
+    opened(browser, daemon.url)
+    browser.run(OPEN_ALL)
+    browser.wait(f"{POLLED} > 2")
+    assert browser.run("window.hurt") is None
+    assert browser.run("document.querySelectorAll('img, body script + script, iframe').length") == 0
+    assert browser.text().count("<img src=x") > 12
+
+
+def test_a_value_cannot_turn_the_text_around_it(browser: Browser, daemon: CannedDaemon) -> None:
+    """Each stands in an isolate of its own: a right-to-left override ends with it."""
+    said(daemon)["items"][0]["leader"] = HOSTILE
+    opened(browser, daemon.url)
+    around = f"{row('namenode')}.querySelector('[data-is=leader]').firstElementChild"
+    assert browser.run(f"getComputedStyle({around}).unicodeBidi") == "isolate"
+
+
+def test_nothing_is_fetched_from_elsewhere(page: Browser, daemon: CannedDaemon) -> None:
+    page.wait(f"{POLLED} > 2")
+    asked = {event["request"]["url"] for event in page.told("Network.requestWillBeSent")}
+    assert asked - {"data:,"} == {daemon.url, f"{daemon.url}v1/status"}
+
+
+def test_the_browser_runs_nothing_that_is_not_the_page_s(page: Browser) -> None:
+    """The policy holds: markup from text is refused, and so is a script or style that is added."""
+    assert "TrustedHTML" in page.run("try { document.body.innerHTML = 'x' } catch (error) { String(error) }")
+    page.run(
+        """for (const kind of ['script', 'style']) {
+          const added = document.createElement(kind);
+          const text = { script: 'window.hurt = 1', style: 'body { color: red !important }' }[kind];
+          try { added.textContent = text } catch {}
+          document.body.append(added);
+        }"""
+    )
+    assert page.run("window.hurt") is None
+    assert page.run("getComputedStyle(document.body).color") != "rgb(255, 0, 0)"
+    page.events.clear()  # it was refused, and told so

@@ -1,0 +1,144 @@
+"""The leader as a service in Consul, by examples/consul-service/namenode.hcl: whoever asks Consul for it is
+told the node that holds, or none."""
+
+import re
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.consul.elections.scene import boottime
+from tests.support.consul import BINARY, HOST, Agent, free_ports
+from tests.support.pages import ROOT
+from tests.support.staging import reported, staged
+from tests.support.supervisor import until
+from tests.system.programs.balanced import BalancedScene
+
+pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
+EXAMPLE = ROOT / "examples" / "consul-service" / "namenode.hcl"
+LEADER, ALL = "namenode-leader", "namenode"
+
+
+class Catalog:
+    """What Consul says of the services; ``apart``: nodes by the port of their application."""
+
+    def __init__(self, agent: Agent, dns_port: int, apart: dict[int, str]) -> None:
+        self._agent = agent
+        self._dns_port = dns_port
+        self._apart = apart
+
+    def passing(self, service: str) -> set[str]:
+        """The nodes on which it is well."""
+        found = self._agent.call("GET", f"/health/service/{service}?passing").json()
+        return {self._apart[entry["Service"]["Port"]] for entry in found}
+
+    def known(self, service: str) -> set[str]:
+        """The nodes that have it, well or not."""
+        found = self._agent.call("GET", f"/health/service/{service}").json()
+        return {self._apart[entry["Service"]["Port"]] for entry in found}
+
+    def by_dns(self, service: str) -> set[str]:
+        """The nodes that a query for SRV records names."""
+        return {self._apart[port] for port in srv_ports(self._dns_port, f"{service}.service.consul")}
+
+
+def srv_ports(dns_port: int, name: str) -> list[int]:
+    """The ports in the answer to one question by UDP, which is no more than the test needs."""
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
+    question = struct.pack("!6H", 1, 0x0100, 1, 0, 0, 0) + labels + struct.pack("!2H", 33, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.settimeout(5)
+        asked.sendto(question, (HOST, dns_port))
+        answer = asked.recv(4096)
+    ports, at = [], len(question)
+    for _ in range(struct.unpack("!H", answer[6:8])[0]):
+        assert answer[at] & 0xC0, "Consul points back to the name that was asked for"
+        kind, _, _, length = struct.unpack("!2HIH", answer[at + 2 : at + 12])
+        if kind == 33:
+            ports.append(struct.unpack("!H", answer[at + 16 : at + 18])[0])
+        at += 12 + length
+    return ports
+
+
+@pytest.fixture
+def dns_port() -> int:
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+def scene(
+    tmp_path: Path, dns_port: int, unique: str, request: pytest.FixtureRequest
+) -> Iterator[BalancedScene]:
+    """Two nodes, whose services are registered with one agent."""
+    with Agent(tmp_path / "consul", config={"ports": {"dns": dns_port}}) as agent:
+        with staged(BalancedScene(agent, tmp_path / "nodes", unique), request) as made:
+            yield made
+
+
+def register(scene: BalancedScene) -> None:
+    """The example on each node. They share an agent here, so that their services need ids of their own."""
+    for node in scene.places:
+        text = EXAMPLE.read_text().replace("8020", str(node.application_port))
+        text = text.replace(
+            "127.0.0.1:8555/leader/namenode", f"127.0.0.1:{node.http_port}/leader/{scene.name}"
+        )
+        text = re.sub(
+            r'^    name = "(.*)"$', rf'    name = "\1"\n    id = "\1-{node.name}"', text, flags=re.M
+        )
+        file = scene.folder / f"namenode-{node.name}.hcl"
+        file.write_text(text)
+        argv = [str(BINARY), "services", "register", f"-http-addr={scene.agent.url}", str(file)]
+        ran = subprocess.run(argv, check=False, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+
+
+def test_an_agent_takes_the_example_as_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "namenode.hcl").write_text(EXAMPLE.read_text())
+    (tmp_path / "agent.json").write_text('{"data_dir": "/nowhere", "bind_addr": "127.0.0.1"}')
+    ran = subprocess.run(
+        [str(BINARY), "validate", str(tmp_path)], check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "freeze"])
+def test_consul_names_the_leader_alone(
+    scene: BalancedScene, dns_port: int, how: str, measured: Callable[[str], None]
+) -> None:
+    catalog = Catalog(scene.agent, dns_port, {node.application_port: node.name for node in scene.places})
+    scene.folder.mkdir(exist_ok=True)
+    register(scene)
+    assert catalog.passing(LEADER) == set() and catalog.by_dns(LEADER) == set()
+    scene.leader("a", run=scene.application("a"))
+    scene.waiter("b", run=scene.application("b"))
+    until(lambda: catalog.passing(LEADER) == {"a"}, "a is named")
+    until(lambda: catalog.by_dns(LEADER) == {"a"}, "a is named by DNS")
+    until(lambda: catalog.passing(ALL) == {"a"}, "of the application's own check, whose port b has closed")
+    assert catalog.known(LEADER) == {"a", "b"}
+    if how == "stop":
+        assert scene.nodes["a"].stop() == 0
+    elif how == "kill":
+        scene.kill("a")
+    else:
+        scene.nodes["a"].signal(signal.SIGSTOP)
+        until(lambda: catalog.passing(LEADER) == set(), "nobody is named while a is frozen")
+        scene.nodes["a"].signal(signal.SIGCONT)
+        # a may still hold, or find that its lease is over and lose to b: the newest leader counts
+        until(lambda: catalog.passing(LEADER) == {scene.wait_leader()}, "who leads is named")
+        return
+    named: list[set[str]] = []
+
+    def follows() -> bool:
+        named.append(catalog.passing(LEADER))
+        return named[-1] == {"b"}
+
+    until(follows, "b is named", within_s=60)
+    followed_s = boottime() - scene.records(node="b", event="acquire", stage="end")[0].at
+    last_a = max((at for at, names in enumerate(named) if "a" in names), default=-1)
+    assert named[last_a + 1 :] == [set()] * (len(named) - last_a - 2) + [{"b"}], named
+    until(lambda: catalog.by_dns(LEADER) == {"b"}, "b is named by DNS")
+    measured(f"Consul ({how}): the new leader is named {followed_s:.2f} s after its on_acquire")

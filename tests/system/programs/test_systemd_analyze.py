@@ -1,0 +1,46 @@
+"""How open systemd finds the unit: the sandbox stays as tight as hooks allow."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+UNIT = Path(__file__).resolve().parents[3] / "systemd" / "consul-supervisor.service"
+EXPOSURE_MAX = 5.0  # systemd's own scale: 10 is no sandbox, from 5 on it says MEDIUM
+
+
+def exposure(unit: str, folder: Path) -> float:
+    """What `systemd-analyze security` gives it."""
+    file = folder / UNIT.name
+    file.write_text(unit)
+    analyze = shutil.which("systemd-analyze")
+    assert analyze is not None, "cannot look at the unit: systemd-analyze is missing (package systemd)"
+    ran = subprocess.run(
+        [analyze, "security", "--offline=true", "--no-pager", str(file)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    found = re.search(r"Overall exposure level for .*: ([0-9.]+) ", ran.stdout)
+    assert found is not None, ran.stdout + ran.stderr
+    return float(found[1])
+
+
+def test_the_unit_is_not_wide_open(tmp_path: Path) -> None:
+    assert exposure(UNIT.read_text(), tmp_path) < EXPOSURE_MAX
+
+
+@pytest.mark.parametrize("line", ["CapabilityBoundingSet=", "SystemCallFilter=", "PrivateDevices=yes"])
+def test_each_part_of_the_sandbox_counts(line: str, tmp_path: Path) -> None:
+    """systemd-analyze sees what is taken away: a typo in the unit would be a sandbox that is not there."""
+    text = UNIT.read_text()
+    without = "\n".join(each for each in text.splitlines() if not each.startswith(line))
+    assert exposure(without, tmp_path) > exposure(text, tmp_path)
+
+
+def test_the_documentation_says_how_open_it_is(tmp_path: Path) -> None:
+    page = (UNIT.parents[1] / "docs" / "systemd.md").read_text()
+    assert f"shows what is open: {exposure(UNIT.read_text(), tmp_path)}," in page

@@ -1,0 +1,65 @@
+"""What counts as flat, and how it is shown."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.system.soak.judge import Limit, Series, as_at_first, at_most, flat, plot, sparkline, the_same
+
+STEADY = [50.0] * 30
+WARMED_UP = [30.0] * 10 + STEADY[10:]
+LEAK = [50.0 + number * 0.5 for number in range(30)]
+PEAK = [*STEADY[:25], 500.0, *STEADY[26:]]
+
+
+def series(limit: Limit, values: Sequence[float]) -> Series:
+    return Series("figure", limit, list(values))
+
+
+@pytest.mark.parametrize("values", [STEADY, WARMED_UP, PEAK, LEAK[::-1]])
+def test_what_is_steady_after_its_warm_up_is_flat(values: Sequence[float]) -> None:
+    """Whatever it took before, and for a moment."""
+    assert series(flat(0.0), values).kept
+
+
+def test_what_grows_to_the_end_is_not_flat() -> None:
+    """But for the slack that is given a reason."""
+    leak = series(flat(0.0), LEAK)
+    assert not leak.kept and leak.last - leak.second == 5.0
+    assert not series(flat(4.9), LEAK).kept
+    assert series(flat(5.0), LEAK).kept
+
+
+def test_a_growth_of_five_percent_is_the_most() -> None:
+    assert series(flat(0.0), [100.0] * 20 + [105.0] * 10).kept
+    assert not series(flat(0.0), [100.0] * 20 + [105.1] * 10).kept
+
+
+def test_what_is_counted_at_rest_is_the_same_each_time() -> None:
+    assert series(the_same(3), [3, 3, 3]).kept and series(as_at_first(), [7, 7, 7]).kept
+    assert not series(the_same(3), [3, 3, 3, 2]).kept
+    assert not series(as_at_first(), [7, 7, 8]).kept
+
+
+def test_a_bound_holds_at_every_look() -> None:
+    assert series(at_most(3), [0, 3, 1]).kept
+    assert not series(at_most(3), [0, 4, 1]).kept
+
+
+@pytest.mark.parametrize("limit", [flat(100.0), the_same(1), as_at_first(), at_most(100)])
+def test_what_was_hardly_seen_is_not_kept(limit: Limit) -> None:
+    few = series(limit, [1, 1])
+    assert not few.kept and "too few" in plot([few])
+
+
+def test_a_leak_is_a_slope_and_a_peak_is_seen() -> None:
+    assert sparkline([1, 2, 3, 4, 5, 6, 7, 8], 8) == "▂▃▄▅▅▆▇█"
+    assert sparkline(PEAK, 10).count("█") == 1
+    assert sparkline([0, 0, 0], 3) == "▁▁▁"
+
+
+def test_a_line_has_all_its_figures_and_fits_a_terminal() -> None:
+    seen = series(flat(1.0), [12345.6, *LEAK])
+    heading, line = plot([seen]).splitlines()
+    assert len(line) <= 80 and len(heading) <= 80
+    assert line.split()[:6] == ["figure", "12346", "56.8", "62", "12346", "≤"] and line.endswith("MISSED")

@@ -1,0 +1,7 @@
+"""Each request of the product with each answer of Consul: its outcome, and what the core makes of that.
+
+replies.py     the answers, and those that only one request gets
+stories.py     lives of an election and of a semaphore, in which each request is pending
+recorded.toml  answers of other versions of Consul, with the public source of each
+python -m tests.unit.answers  prints the table of requests and answers
+"""

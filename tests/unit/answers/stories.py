@@ -1,0 +1,249 @@
+"""Lives of an election and of a semaphore, each told step by step: at every moment some requests are pending.
+
+``moments`` gives all of them. Whatever can be pending must be so at some moment; a test says so.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from tests.unit.core import play as elections
+from tests.unit.core import slot_play as slots
+from tests.unit.core.play import FREE, OURS, RIVAL, SILENCE, WON, Play
+
+Story = Callable[[], Iterator[Play]]
+LATER_S = 20.0  # what failed has been tried again
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A contender at one time, with what is under way."""
+
+    story: str
+    play: Play
+
+    def state(self, request: a.Request) -> tuple[object, ...]:
+        """What decides how the core takes an answer to this request."""
+        contender = self.play.contender
+        phase = None if contender.tenure is None else contender.tenure.phase
+        return type(request), contender.session.stage, phase, contender.role, contender.stopping
+
+    def told(self, request: a.Request, outcome: e.Outcome) -> Play:
+        """How it goes on after this answer, when nothing else is answered."""
+        play = cloned(self.play)
+        play.happens(play.now, e.Answered(request, outcome))
+        play.passes(play.now + LATER_S, silent=True)
+        return play
+
+
+def cloned(play: Play) -> Play:
+    """Goes on by itself."""
+    clone = copy.copy(play)
+    for name in ("records", "log", "under_way", "prepared"):
+        setattr(clone, name, list(getattr(play, name)))
+    return clone
+
+
+def moments(story: Story) -> Iterator[Moment]:
+    """All of one story."""
+    for number, play in enumerate(story()):
+        yield Moment(f"{story.__name__} {number}", cloned(play))
+
+
+# --- elections -----------------------------------------------------------------------------------
+
+
+def begins() -> Iterator[Play]:
+    """A session, a watch, and a rival that holds."""
+    play = Play(elections.contender())
+    play.happens(0.0, e.Tick())
+    yield play
+    play.on(0.1, a.CreateSession, e.Created("s"))
+    yield play
+    play.on(0.2, a.WatchKey, RIVAL)
+    yield play
+    play.on(0.3, a.ReadSession, e.SessionInfo(15.0, "ours"))
+    yield play
+    play.happens(play.deadline, e.Tick())
+    yield play  # renewing
+    play.on(play.now, a.WatchKey, SILENCE)
+    play.happens(play.deadline, e.Tick())
+    yield play  # asking anew
+
+
+def leads() -> Iterator[Play]:
+    """From the try to the end of a tenure."""
+    play = elections.waiting()
+    play.on(0.2, a.WatchKey, FREE)
+    yield play
+    play.on(0.3, a.Acquire, WON)
+    yield play
+    play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.on(1.0, a.WatchKey, OURS)
+    yield play
+    while not any(isinstance(request, a.ReadKey) for request in play.under_way):
+        play.happens(play.deadline, e.Tick())
+    while not any(isinstance(request, a.RenewSession) for request in play.under_way):
+        play.happens(play.deadline, e.Tick())
+    yield play
+    play.on(play.now, a.RenewSession, e.SessionGone())
+    yield play
+    play.on(play.now, a.ReadKey, OURS)
+    play.happens(play.now, e.SettingsChanged("n", replace(play.contender.settings, value=b"new")))
+    yield from _until(play, a.Rewrite)
+    play.happens(play.now, e.PauseAsked("n"))
+    yield play
+    play.happens(play.now, e.StopAsked())
+    yield play
+    play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
+    yield play
+    play.on(play.now, a.Rewrite, SILENCE)
+    yield from _until(play, a.Release)
+    play.on(play.now, a.Release, SILENCE)
+    yield from _until(play, a.DestroySession)
+
+
+def steps_down() -> Iterator[Play]:
+    """Releases and destroys while the process goes on."""
+    play = elections.holding()
+    play.happens(1.5, e.StepDownAsked("n", 5.0))
+    yield play
+    play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
+    yield from _until(play, a.Release)
+    play.on(play.now, a.Release, e.Failed("500 No cluster leader"))
+    yield from _until(play, a.Release)
+    play.on(play.now, a.Release, e.Done())
+    yield from _until(play, a.DestroySession)
+    play.on(play.now, a.DestroySession, e.Throttled("429"))
+    yield from _until(play, a.DestroySession)
+
+
+def is_paused_amid_a_try() -> Iterator[Play]:
+    """A session that a try under way may have won with."""
+    play = elections.waiting()
+    play.on(0.2, a.WatchKey, FREE)
+    play.happens(0.3, e.PauseAsked("n"))
+    yield play
+
+
+def stops_amid_a_try() -> Iterator[Play]:
+    """The same, of a process that ends."""
+    play = elections.waiting()
+    play.on(0.2, a.WatchKey, FREE)
+    play.happens(0.3, e.StopAsked())
+    yield play
+
+
+def stops_amid_a_create() -> Iterator[Play]:
+    """The session that comes is destroyed."""
+    play = Play(elections.contender())
+    play.happens(0.0, e.Tick())
+    play.happens(0.1, e.StopAsked())
+    yield play
+
+
+def observes() -> Iterator[Play]:
+    """Without a session."""
+    play = Play(elections.contender(contend=False, on_acquire=(), on_lose=(), on_change=(elections.UP,)))
+    play.happens(0.0, e.Tick())
+    yield play
+    play.on(0.1, a.WatchKey, RIVAL)
+    yield play
+
+
+def adopts() -> Iterator[Play]:
+    """What an earlier process has left on record."""
+    record = elections.holding().records[-1]
+    play = Play(elections.contender(), record, now=2.0)
+    play.happens(2.0, e.Tick())
+    yield play
+    play.on(2.1, a.ReadKey, OURS)
+    yield play
+
+
+def is_throttled() -> Iterator[Play]:
+    """Consul takes no requests for a while."""
+    play = Play(elections.contender())
+    play.happens(0.0, e.Tick())
+    for _ in range(3):
+        for kind in (a.CreateSession, a.WatchKey):
+            yield from _until(play, kind)
+            play.on(play.now, kind, e.Throttled("429"))
+        yield play
+
+
+# --- semaphores ----------------------------------------------------------------------------------
+
+
+def takes_a_slot() -> Iterator[Play]:
+    """In line, then a slot, then out."""
+    play = slots.waiting()
+    yield play
+    play.on(0.2, a.WatchSlots, slots.view("o1", "o2", "o3", at=slots.lock("o1", "o2", "o3")))
+    yield play
+    play.on(0.3, a.JoinSemaphore, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    yield play
+    line = slots.view("o1", "o2", "s", at=slots.lock("o1", "o2", index=70), index=70)
+    play.on(0.4, a.WatchSlots, line)
+    yield from _until(play, a.TakeSlot)
+    play.on(play.now, a.TakeSlot, e.LostRace())
+    yield from _until(play, a.ReadSlots)
+    play.on(play.now, a.ReadSlots, line)
+    yield from _until(play, a.TakeSlot)
+    play.on(play.now, a.TakeSlot, slots.TAKEN)
+    yield play
+    play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.happens(play.now, e.SettingsChanged("n", replace(play.contender.settings, value=b"new")))
+    yield from _until(play, a.Rewrite)
+    play.on(play.now, a.Rewrite, e.Done())
+    play.happens(play.now, e.StepDownAsked("n", 5.0))
+    play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
+    yield from _until(play, a.LeaveSemaphore)
+    play.on(play.now, a.LeaveSemaphore, e.LostRace())
+    yield from _until(play, a.ReadSlots)
+
+
+def misses_a_holder() -> Iterator[Play]:
+    """Whose key the list does not show."""
+    play = slots.in_line(slots.view("o1", "o2", at=slots.lock("o1", "o2", "o3")))
+    play.on(0.4, a.WatchSlots, slots.view("o1", "o2", "s", at=slots.lock("o1", "o2", "o3"), index=62))
+    yield from _until(play, a.ReadKey)
+
+
+def leaves_the_line() -> Iterator[Play]:
+    """A process that ends, with a try whose answer never came."""
+    play = slots.full()
+    play.happens(0.5, e.StopAsked())
+    yield from _until(play, a.LeaveSemaphore)
+
+
+def _until(play: Play, kind: type[a.Request]) -> Iterator[Play]:
+    """Time goes by until a request of this kind is under way; other requests have no answer."""
+    for _ in range(100):
+        if any(isinstance(request, kind) for request in play.under_way):
+            yield play
+            return
+        ends = [request.at + request.timeout_s for request in play.under_way]
+        now = max(play.now, min([play.deadline, *ends]))
+        over = [request for request in play.under_way if request.at + request.timeout_s <= now]
+        play.happens(now, e.Answered(over[0], SILENCE) if over else e.Tick())
+        yield play
+    raise AssertionError(f"no {kind.__name__}: {play.under_way}")
+
+
+STORIES: tuple[Story, ...] = (
+    begins,
+    leads,
+    steps_down,
+    is_paused_amid_a_try,
+    stops_amid_a_try,
+    stops_amid_a_create,
+    observes,
+    adopts,
+    is_throttled,
+    takes_a_slot,
+    misses_a_holder,
+    leaves_the_line,
+)

@@ -1,0 +1,31 @@
+"""Answers of Consul that others have published: versions that no test here can ask."""
+
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.core import events as e
+from tests.unit.answers.replies import CONSUL, REQUESTS, Reply
+
+RECORDED = tomllib.loads(Path(__file__).with_name("recorded.toml").read_text())["answer"]
+
+
+@pytest.mark.parametrize(
+    "row", RECORDED, ids=lambda row: f"{row['request']} {row['status']} {row['version']}"
+)
+def test_an_answer_is_taken_for_what_it_says(row: dict[str, Any]) -> None:
+    request = next(one for one in REQUESTS if type(one).__name__ == row["request"])
+    named = {field.name: row[field.name] for field in fields(request) if field.name in row}
+    reply = Reply(row["status"], row["body"].encode())
+    outcome = CONSUL.decode(replace(request, **named), reply.response)
+    assert type(outcome).__name__ == row["outcome"], outcome
+    if isinstance(outcome, e.Denied) and "lacks permission" in row["body"]:
+        assert " needs " not in outcome.why
+
+
+def test_each_row_names_a_public_page() -> None:
+    assert all(row["source"].startswith("https://github.com/") for row in RECORDED)
+    assert len(RECORDED) >= 20

@@ -1,0 +1,1 @@
+"""What `check` computes and reports."""

@@ -1,0 +1,201 @@
+"""The schema is the one source: valid, described, every default in use, every key in the example."""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema.validators import Draft202012Validator
+
+from supervisor.config import loader, schema
+
+SCHEMA = schema()
+COMPLETE = Path(__file__).parents[3] / "examples" / "configs" / "complete.yaml"
+
+Rule = dict[str, Any]
+
+
+def resolved(rule: Rule) -> Rule:
+    while "$ref" in rule:
+        target = SCHEMA["$defs"][rule["$ref"].removeprefix("#/$defs/")]
+        rule = {**target, **{key: value for key, value in rule.items() if key != "$ref"}}
+    return rule
+
+
+def objects(node: Any, name: str = "") -> Iterator[tuple[str, Rule]]:
+    """Every part of the schema that has a type or names properties of its own."""
+    if isinstance(node, dict):
+        if "type" in node or "$ref" in node:
+            yield name, node
+        for key, member in node.items():
+            if key not in ("default", "then", "if", "dependentSchemas"):
+                yield from objects(member, f"{name}/{key}")
+
+
+def properties() -> list[tuple[str, Rule]]:
+    return [
+        (f"{name}/{key}", rule)
+        for name, node in objects(SCHEMA)
+        for key, rule in node.get("properties", {}).items()
+    ]
+
+
+def defaults() -> list[tuple[str, str]]:
+    """Definition and property of every default that a loader can see."""
+    return [
+        (definition, key)
+        for definition, node in SCHEMA["$defs"].items()
+        for key, rule in node.get("properties", {}).items()
+        if "default" in resolved(rule)
+    ]
+
+
+def test_it_is_a_valid_schema() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(("name", "rule"), properties(), ids=[name for name, _ in properties()])
+def test_every_property_has_a_description(name: str, rule: Rule) -> None:
+    assert resolved(rule)["description"].endswith(".")
+
+
+@pytest.mark.parametrize(("name", "rule"), [*objects(SCHEMA)], ids=[name for name, _ in objects(SCHEMA)])
+def test_every_rule_can_be_put_into_words(name: str, rule: Rule) -> None:
+    """A pattern has its sentence and binds the whole text; a choice has a type; an object is closed."""
+    rule = resolved(rule)
+    assert "type" in rule or name == ""
+    if "pattern" in rule:
+        assert rule["patternErrorMessage"]
+        assert (rule["pattern"][0], rule["pattern"][-1]) == ("^", "$")
+    if "enum" in rule or "oneOf" in rule:
+        assert "type" in rule
+    if "properties" in rule:
+        assert rule["additionalProperties"] is False
+    assert len(rule.get("required", [])) <= 1
+
+
+def test_what_is_not_available_yet_is_marked_and_refused_by_any_validator() -> None:
+    marked = {name for name, rule in properties() if not rule.get("x-available", True)}
+    assert {name.rpartition("/")[2] for name in marked} == set()  # all that is promised is there
+    assert all(rule["not"] == {} for name, rule in properties() if name in marked)
+
+
+CHANGED = {
+    "ttl": "17s",
+    "lock_delay": "47s",
+    "behavior": "delete",
+    "acquire_failure": "keep",
+    "method": "PUT",
+}
+
+
+@pytest.mark.parametrize(("definition", "key"), defaults(), ids=map(".".join, defaults()))
+def test_a_default_that_is_changed_in_the_schema_changes_what_is_loaded(
+    definition: str, key: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        """
+elections:
+  app:
+    session: {}
+    on_acquire: [{shell: a}]
+    on_lose: [{shell: a}]
+    on_change: [{webhook: "https://h/"}]
+    run: {exec: [a]}
+    candidate_check: {exec: [a]}
+  bare: {}
+semaphores:
+  some: {limit: 2}
+"""
+    )
+    changed = copy.deepcopy(SCHEMA)
+    rule = changed["$defs"][definition]["properties"][key]
+    rule["default"] = another(key, resolved(rule)["default"])
+    before = repr(loader.load(file, {}, "node1", SCHEMA))
+    assert repr(loader.load(file, {}, "node1", changed)) != before or hidden_differ(file, changed)
+
+
+def hidden_differ(file: Path, changed: Rule) -> bool:
+    """repr leaves out what may be secret: env and headers."""
+    return loader.load(file, {}, "node1", changed) != loader.load(file, {}, "node1", SCHEMA)
+
+
+def another(key: str, default: Any) -> Any:
+    """A default other than ``default`` that is as good."""
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, int):
+        return default + 1
+    if isinstance(default, dict):
+        return {"Other": "x"}
+    if isinstance(default, list):
+        return {"service_checks": [{"id": "x"}], "node_checks": ["x"]}.get(key, [{"shell": "x"}])
+    if key == "address":
+        return "http://consul:8500"
+    durations = {
+        "timeout": "4s",
+        "interval": "4s",
+        "retry_delay": "3s",
+        "kill_after": "2s",
+        "stop_timeout": "3s",
+        "rejoin_delay": "3s",
+    }
+    return (
+        {**CHANGED, **durations}.get(key)
+        or {"level": "error", "format": "json"}.get(key)
+        or f"{default}-other"
+    )
+
+
+def used(data: Any, rule: Rule, name: str) -> Iterator[tuple[str, str]]:
+    """Every (object of the schema, key) that ``data`` makes use of; KeyError for an unknown key."""
+    definition = rule.get("$ref", name).removeprefix("#/$defs/")
+    rule = resolved(rule)
+    if isinstance(data, list):
+        for item in data:
+            yield from used(item, rule.get("items", {}), f"{definition}[]")
+    for key, member in data.items() if isinstance(data, dict) and "properties" in rule else ():
+        yield definition, key
+        yield from used(member, rule["properties"][key], f"{definition}.{key}")
+    if isinstance(data, dict) and isinstance(rule.get("additionalProperties"), dict):
+        for member in data.values():
+            yield from used(member, rule["additionalProperties"], f"{definition}.*")
+
+
+def available(rule: Rule, name: str) -> Iterator[tuple[str, str]]:
+    """Every (object of the schema, key) that may be used."""
+    definition = rule.get("$ref", name).removeprefix("#/$defs/")
+    rule = resolved(rule)
+    for key, member in rule.get("properties", {}).items():
+        if member.get("x-available", True):
+            yield definition, key
+            yield from available(member, f"{definition}.{key}")
+    if "items" in rule:
+        yield from available(rule["items"], f"{definition}[]")
+    if isinstance(rule.get("additionalProperties"), dict):
+        yield from available(rule["additionalProperties"], f"{definition}.*")
+
+
+def test_the_complete_example_shows_every_available_key_and_no_other() -> None:
+    text = COMPLETE.read_text()
+    assert "# token: ${MY_TOKEN}" in text  # it cannot stand beside token_file
+    shown = set(used(yaml.safe_load(text), SCHEMA, "root")) | {("consul", "token"), ("run", "shell")}
+    shown.add(("candidate_check", "shell"))
+    assert shown == set(available(SCHEMA, "root"))
+
+
+def test_the_complete_example_says_the_defaults_that_it_shows() -> None:
+    """What the file says under ``defaults`` and ``log`` is what the schema does, but for lock_delay."""
+    data = yaml.safe_load(COMPLETE.read_text())
+    sections = {"session_defaults": "session", "hook_defaults": "hook", "lose_hook_defaults": "lose_hook"}
+    for definition, key in defaults():
+        if definition in sections and key != "lock_delay":
+            shown = data["defaults"][sections[definition]][key]
+        elif definition == "log":
+            shown = data["log"][key]
+        else:
+            continue
+        assert shown == resolved(SCHEMA["$defs"][definition]["properties"][key])["default"]

@@ -1,0 +1,1 @@
+"""Requests and answers, tokens and limits, without a Consul."""

@@ -1,0 +1,74 @@
+"""Semaphores told to the core step by step: the settings, the views, and the states that tests begin in.
+
+The settings are those of ``play``, with 3 slots below ``p`` and a prune delay of 30 s; session ``s`` is
+ours. ``o1``, ``o2`` ... are others; a view names who is alive, and who has a slot.
+"""
+
+from typing import Any
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.settings import SemaphoreSettings, SessionSettings
+from tests.unit.core.play import CREATE, DOWN, UP, Play
+
+WATCH, READ, ASK = a.WatchSlots, a.ReadSlots, a.ReadKey
+ENROLL, TAKE, LEAVE = a.JoinSemaphore, a.TakeSlot, a.LeaveSemaphore
+GONE = e.KeyView(50)
+
+
+def semaphore(*, limit: int = 3, **more: Any) -> SemaphoreSettings:
+    base: dict[str, Any] = {"on_acquire": (UP,), "on_lose": (DOWN,), "prune_delay_s": 30.0, **more}
+    session = SessionSettings("ours", ttl_s=9.0, lock_delay_s=15.0, behavior="delete")
+    return SemaphoreSettings("n", "p/.lock", b"me", session, limit=limit, **base)
+
+
+def key(name: str, *, alive: bool = True, delay_s: float | None = 30.0) -> e.ContenderKey:
+    """In line since the index that its name ends with; ours since 50."""
+    index = int(name[1:]) if name[1:] else 50
+    return e.ContenderKey(name, name if alive else "", b"me", index, 1, delay_s)
+
+
+def lock(*holders: str, limit: int | None = 3, index: int = 60, delay_s: float | None = 30.0) -> e.LockKey:
+    return e.LockKey(9, index, a.Roster(limit, holders, delay_s))
+
+
+def view(*contenders: str, at: e.LockKey | None, index: int = 60) -> e.SlotsView:
+    return e.SlotsView(index, at, tuple(map(key, contenders)))
+
+
+EMPTY = e.SlotsView(5)
+SEATED = e.SlotWritten(e.KeyIndexes(50, 50, 1), e.KeyIndexes(9, 61, 0))
+TAKEN = e.SlotWritten(e.KeyIndexes(50, 50, 1), e.KeyIndexes(9, 61, 0))
+OURS = view("s", at=lock("s", limit=3, index=61), index=61)
+
+
+def waiting(**more: Any) -> Play:
+    """Started at 0; the session is there at 0.1, and the watch of index 0 waits for its answer."""
+    play = Play(semaphore(**more))
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, CREATE, e.Created("s"), "")
+    return play
+
+
+def in_line(shown: e.SlotsView, **more: Any) -> Play:
+    """In line since 0.3, behind all that the view shows."""
+    play = waiting(**more)
+    assert "enroll s" in Play.says(play.on(0.2, WATCH, shown))
+    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    return play
+
+
+def full(**more: Any) -> Play:
+    """Three others have the slots."""
+    return in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3")), **more)
+
+
+def holding(**more: Any) -> Play:
+    """Alone with a slot since 0.3; on_acquire is done at 1, the watch says so."""
+    play = waiting(**more)
+    play.does(0.2, WATCH, EMPTY, "enroll s as 3: s, watch 5")
+    play.on(0.3, ENROLL, SEATED)
+    play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.does(1.1, WATCH, OURS, "watch 61 consistently")
+    assert play.role == "holding"
+    return play

@@ -1,0 +1,160 @@
+"""A session that Consul has otherwise than it was asked for is never used for a tenure."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.asked import differences
+from supervisor.core.session import ALTERED_RETRY_S
+from supervisor.core.settings import SemaphoreSettings, SessionSettings
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    DOWN,
+    FREE,
+    OURS,
+    READ,
+    RENEW,
+    SILENCE,
+    WATCH,
+    Play,
+    contender,
+    holding,
+)
+
+ALTERED = e.SessionAltered("lock-delay 15 s instead of 30 s")
+ASKED = SessionSettings("ours", 9.0, 30.0, node_checks=("one", "two"), service_checks=("three",))
+
+
+def unverified(**more: Any) -> Play:
+    """The session is there since 0.1, the key is free, and nobody has looked at the session yet."""
+    play = Play(contender(**more))
+    play.verifies = False
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, CREATE, e.Created("s"), "renew s")
+    play.does(0.1, WATCH, FREE, "watch 5")
+    return play
+
+
+# --- what differs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("has", "said"),
+    [
+        ({}, ""),
+        ({"name": "another"}, ""),
+        ({"node_checks": ("two", "one", "one")}, ""),
+        ({"ttl_s": 9.0004}, ""),
+        ({"lock_delay_s": 15.0}, "lock-delay 15 s instead of 30 s"),
+        ({"lock_delay_s": 31.5}, ""),
+        ({"lock_delay_s": 29.5}, "lock-delay 29.5 s instead of 30 s"),
+        ({"ttl_s": None}, "TTL none instead of 9 s"),
+        ({"ttl_s": 9.5}, "TTL 9.5 s instead of 9 s"),
+        ({"behavior": "delete"}, "behavior delete instead of release"),
+        ({"node_checks": ("serfHealth",)}, "node checks serfHealth instead of one and two"),
+        ({"service_checks": ()}, "service checks none instead of three"),
+        (
+            {"ttl_s": None, "lock_delay_s": 0.0},
+            "lock-delay 0 s instead of 30 s, TTL none instead of 9 s",
+        ),
+    ],
+)
+def test_each_difference_is_named(has: dict[str, Any], said: str) -> None:
+    assert differences(ASKED, replace(ASKED, **has)) == said
+
+
+def test_a_lock_delay_beyond_what_consul_applies_is_that_which_it_applies() -> None:
+    asked, longest = replace(ASKED, lock_delay_s=90.0), replace(ASKED, lock_delay_s=60.0)
+    assert differences(asked, asked) == differences(asked, longest) == differences(longest, asked) == ""
+    assert differences(asked, replace(ASKED, lock_delay_s=59.0)) == "lock-delay 59 s instead of 60 s"
+
+
+# --- before a try ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_tried_before_the_session_was_looked_at() -> None:
+    play = unverified()
+    play.does(0.2, RENEW, e.SessionAlive(), "acquire s")
+
+
+def test_a_session_that_nobody_could_look_at_is_asked_about_again() -> None:
+    play = unverified()
+    play.does(0.2, RENEW, SILENCE, "")
+    play.does(0.7, "renew s")
+    play.does(0.8, RENEW, e.SessionAlive(), "acquire s, read")
+
+
+def test_an_altered_session_is_destroyed_and_the_next_one_comes_after_a_pause() -> None:
+    play = unverified()
+    play.does(0.2, RENEW, ALTERED, "destroy s")
+    assert play.contender.altered == ALTERED.why
+    play.on(0.3, DESTROY, e.Done())
+    play.passes(0.2 + ALTERED_RETRY_S - 0.01)
+    assert len(play.times(CREATE)) == 1 and not play.times(ACQUIRE)
+    play.passes(0.2 + ALTERED_RETRY_S)
+    assert play.times(CREATE)[1:] == [pytest.approx(0.2 + ALTERED_RETRY_S)]
+
+
+def test_after_a_session_as_it_was_asked_for_nothing_is_reported_any_more() -> None:
+    play = unverified()
+    play.on(0.2, RENEW, ALTERED)
+    play.on(0.3, DESTROY, e.Done())
+    play.verifies = True
+    play.passes(0.2 + ALTERED_RETRY_S)
+    assert play.contender.altered == "" and play.role == "acquiring"
+
+
+def test_an_altered_session_that_is_shown_as_the_holder_begins_no_tenure() -> None:
+    """Somebody else has locked the key with it."""
+    play = unverified()
+    play.does(0.3, WATCH, replace(OURS, session="s"), "destroy s, watch 7")
+    assert not play.times(a.StartHook)
+
+
+def test_the_look_at_a_session_is_its_first_renewal_and_the_next_comes_as_ever() -> None:
+    play = unverified()
+    play.does(0.2, RENEW, e.SessionAlive(), "acquire s")
+    play.on(0.3, ACQUIRE, e.LostRace())
+    assert play.contender.session.renew.due_at == pytest.approx(0.1 + 4.5)
+
+
+def test_a_semaphore_does_not_stand_in_line_with_an_altered_session() -> None:
+    settings = SemaphoreSettings(
+        "n", "p/.lock", b"{}", SessionSettings("ours", 9.0, 30.0, "delete"), on_lose=(DOWN,)
+    )
+    play = Play(settings)
+    play.verifies = False
+    play.does(0.0, "create, watch 0 consistently")
+    play.on(0.1, CREATE, e.Created("s"))
+    play.on(0.1, a.WatchSlots, e.SlotsView(5))
+    play.does(0.2, RENEW, ALTERED, "destroy s")
+    assert not play.times(a.JoinSemaphore)
+
+
+# --- in a tenure -----------------------------------------------------------------------------------
+
+
+def test_a_holder_whose_session_is_shown_as_altered_gives_up_in_order() -> None:
+    """The lease counts on its lock-delay; the lock goes only after on_lose."""
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.4, RENEW, ALTERED, "start down#1: session-altered, losing")
+    play.on(3.5, READ, OURS)
+    assert not play.times(a.Release), "on_lose comes to its end before"
+    play.ends(4.0, "release s, waiting")
+
+
+def test_a_tenure_is_not_adopted_with_an_altered_session() -> None:
+    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    play = Play(contender(), record)
+    play.happens(0.0, e.Tick())
+    play.on(0.1, READ, replace(OURS, session="s"))
+    assert play.role == "acquiring"
+    begun = play.on(0.2, RENEW, ALTERED)
+    assert play.says(begun) == "start down#1: crashed, losing"

@@ -1,0 +1,139 @@
+"""candidate_check: unfit until it rises, a holder steps down when it falls, and it delays nothing."""
+
+from supervisor.core import actions as a
+from supervisor.core import candidate_check as healths
+from supervisor.core import events as e
+from supervisor.core.lane import NEVER
+from supervisor.core.settings import CandidateCheck
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    FREE,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    WATCH,
+    WON,
+    Play,
+    contender,
+    hook,
+)
+
+CHECK = CandidateCheck(hook("check", 3.0, kill_after_s=1.0), interval_s=5.0, rise=2, fall=3)
+
+
+def checked() -> Play:
+    """Its session is there, the key is free, and the first check runs since 0.0."""
+    play = Play(contender(candidate_check=CHECK))
+    play.does(0.0, "create, watch 0 consistently, start check#1: scheduled, ineligible")
+    play.on(0.1, CREATE, e.Created("s"))
+    play.does(0.2, WATCH, FREE, "watch 5")
+    return play
+
+
+def result(play: Play, now: float, expected: str, *, ok: bool) -> None:
+    """The check that runs comes to its end."""
+    started = next(
+        x for _, x in reversed(play.log) if isinstance(x, a.StartHook) and x.context.event == "check"
+    )
+    play.hears(now, e.HookEnded(started, ok), expected)
+
+
+def leading() -> Play:
+    """Two checks have succeeded; on_acquire has ended at 5.4."""
+    play = checked()
+    result(play, 0.3, "", ok=True)
+    play.passes(5.0)
+    result(play, 5.1, "read, waiting", ok=True)
+    play.does(5.2, READ, FREE, "acquire s")
+    play.on(5.3, ACQUIRE, WON)
+    play.hears(5.4, e.HookEnded(play.last(a.StartHook), ok=True), "holding")
+    return play
+
+
+def test_a_free_key_is_not_taken_before_the_check_has_risen() -> None:
+    play = leading()
+    assert play.times(ACQUIRE) == [5.2]
+
+
+def test_a_check_that_another_file_adds_begins_at_once() -> None:
+    """Or a node that was adopted with it would be unfit for ever once it has lost."""
+    bare, with_check = healths.new_health(contender()), contender(candidate_check=CHECK)
+    health, begun = healths.advance(healths.new_health(with_check).after(bare), with_check, None, "i", 7.0)
+    assert [type(action) for action in begun] == [a.StartHook] and health.due_at == 12.0
+    assert healths.new_health(contender()).after(health).deadline == NEVER
+
+
+def test_a_check_is_told_who_leads_by_what_was_seen_last() -> None:
+    play = checked()
+    result(play, 0.3, "", ok=True)
+    play.on(0.4, WATCH, RIVAL)
+    play.passes(5.0)
+    first, second = (x.context for _, x in play.log if isinstance(x, a.StartHook) and x.hook == CHECK.hook)
+    assert (first.leader, second.leader) == (None, b"them")
+
+
+def test_a_failure_begins_the_count_anew() -> None:
+    play = checked()
+    result(play, 0.3, "", ok=True)
+    for start, ok in ((5.0, False), (10.0, True), (15.0, False)):
+        play.passes(start)
+        result(play, start + 0.1, "", ok=ok)
+    assert play.role == "ineligible" and not play.times(ACQUIRE)
+
+
+def test_checks_begin_one_interval_apart_and_never_two_at_once() -> None:
+    play = checked()
+    play.passes(12.0)
+    begun = [now for now, x in play.log if isinstance(x, a.StartHook)]
+    assert begun == [0.0]
+    result(play, 12.0, "start check#1: scheduled", ok=True)
+
+
+def test_a_holder_steps_down_after_fall_failures_in_a_row() -> None:
+    play = leading()
+    for start in (10.0, 15.0):
+        play.passes(start)
+        result(play, start + 0.1, "", ok=False)
+        assert play.role == "holding"
+    play.passes(20.0)
+    result(play, 20.1, "start down#1: unhealthy, losing", ok=False)
+
+
+def test_a_success_forgives_the_failures_before_it() -> None:
+    play = leading()
+    for start, ok in ((10.0, False), (15.0, False), (20.0, True), (25.0, False), (30.0, False)):
+        play.passes(start)
+        result(play, start + 0.1, "", ok=ok)
+    assert play.role == "holding"
+
+
+def test_after_an_unhealthy_loss_it_rejoins_with_delay_and_only_when_it_is_fit() -> None:
+    play = leading()
+    for start in (10.0, 15.0, 20.0):
+        play.passes(start)
+        result(play, start + 0.1, "start down#1: unhealthy, losing" if start == 20.0 else "", ok=False)
+    down = next(x for _, x in reversed(play.log) if isinstance(x, a.StartHook) and x.hook.name == "down")
+    play.hears(20.2, e.HookEnded(down, ok=True), "release s, ineligible")
+    play.on(20.3, RELEASE, e.Done())
+    play.passes(30.0)
+    assert [now for now in play.times(CREATE) if now > 20.0] == []
+    play.passes(31.0)
+    assert len([now for now in play.times(CREATE) if now > 20.0]) == 1
+
+
+def test_an_adopted_holder_stays_although_its_check_has_not_risen_yet() -> None:
+    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    play = Play(contender(candidate_check=CHECK), record=record)
+    play.happens(0.0, e.Tick())
+    play.on(0.1, RENEW, e.SessionAlive())
+    play.does(0.2, READ, OURS, "holding")
+    result(play, 0.3, "", ok=False)
+    assert play.role == "holding"
+
+
+def test_a_stop_ends_a_check_that_runs() -> None:
+    play = checked()
+    play.hears(0.5, e.StopAsked(), "destroy s, kill check")

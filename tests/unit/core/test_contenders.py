@@ -1,0 +1,220 @@
+"""All elections of a process: each event reaches its own, and the earliest deadline is known."""
+
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.contender import departing_contender, new_contender
+from supervisor.core.contenders import Contenders, Successor
+from supervisor.core.session import Stage
+from tests.unit.core.play import RIVAL, contender, hook
+
+
+def node(*names: str, spread: float = 0.0, **more: Any) -> Contenders:
+    settings = [replace(contender(**more), name=name, key=name) for name in names]
+    return Contenders([new_contender(each, spread=spread, instance="i") for each in settings])
+
+
+def names_of(actions: list[a.Action]) -> list[str]:
+    return [action.item for action in actions if isinstance(action, a.Request)]
+
+
+def test_every_election_begins_with_the_first_tick() -> None:
+    both = node("one", "two")
+    assert both.deadline() == -inf
+    assert names_of(both.step(e.Tick(), 0.0)) == ["one", "one", "two", "two"]
+
+
+def test_an_answer_reaches_the_election_that_asked() -> None:
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    create = next(r for r in begun if isinstance(r, a.CreateSession) and r.item == "two")
+    untouched = both.by_name["one"]
+    both.step(e.Answered(create, e.Created("s")), 0.1)
+    assert both.by_name["two"].session.id == "s"
+    assert both.by_name["one"] is untouched
+
+
+def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
+    both = node("one", "two", contend=False, on_acquire=(), on_lose=(), on_change=(hook("told"),))
+    begun = both.step(e.Tick(), 0.0)
+    started = [
+        action
+        for watch in begun
+        if isinstance(watch, a.WatchKey)
+        for action in both.step(e.Answered(watch, RIVAL), 0.1)
+        if isinstance(action, a.StartHook)
+    ]
+    both.step(e.HookEnded(started[1], ok=True), 0.2)
+    assert both.by_name["two"].change.idle and not both.by_name["one"].change.idle
+
+
+def has_session(both: Contenders, create: a.CreateSession, at: float) -> None:
+    """The session is there, and is as it was asked for."""
+    for action in both.step(e.Answered(create, e.Created(f"s-{create.item}")), at):
+        if isinstance(action, a.RenewSession):
+            both.step(e.Answered(action, e.SessionAlive()), at)
+
+
+def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
+    """One waits to renew, the other is behind by a second."""
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    for create, at in zip([r for r in begun if isinstance(r, a.CreateSession)], (0.0, 1.0), strict=True):
+        has_session(both, create, at)
+    assert both.deadline() == 4.5
+    assert names_of(both.step(e.Tick(), 4.5)) == ["one"]
+    assert both.deadline() == 5.5
+    assert names_of(both.step(e.Tick(), 5.5)) == ["two"]
+    assert both.deadline() == inf
+
+
+def test_a_late_tick_is_for_all_that_it_missed_each_once() -> None:
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    for create in [r for r in begun if isinstance(r, a.CreateSession)]:
+        has_session(both, create, 0.1)
+    assert names_of(both.step(e.Tick(), 60.0)) == ["one", "two"]
+
+
+def test_a_deadline_that_moved_away_and_back_is_met() -> None:
+    one = node("one", contend=False, on_acquire=(), on_lose=())
+    watch = one.step(e.Tick(), 0.0)[0]
+    assert isinstance(watch, a.WatchKey)
+    one.step(e.Answered(watch, e.Unknown("")), 1.0)
+    assert one.deadline() == 1.5
+    (again,) = one.step(e.Tick(), 1.5)
+    assert isinstance(again, a.WatchKey)
+    assert one.deadline() == inf
+    one.step(e.Answered(again, e.Denied("")), 1.6)
+    assert one.deadline() == 2.1
+
+
+def test_a_stop_is_for_all_and_the_node_has_stopped_when_all_have() -> None:
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    assert both.step(e.StopAsked(), 1.0) == []
+    creates = [r for r in begun if isinstance(r, a.CreateSession)]
+    both.step(e.Answered(creates[0], e.Unknown("")), 2.0)
+    assert not both.stopped
+    both.step(e.Answered(creates[1], e.Unknown("")), 2.1)
+    assert both.stopped and both.deadline() == inf
+
+
+def test_the_deadlines_that_are_kept_do_not_grow_with_the_events() -> None:
+    """An agent may be away for months; each failed watch moves the deadline there and back."""
+    observer = node("observer", contend=False, on_acquire=(), on_lose=())
+    waiter = node("waiter", ttl_s=86400.0)
+    for one in (observer, waiter):
+        for request in one.step(e.Tick(), 0.0):
+            if isinstance(request, a.CreateSession):
+                one.step(e.Answered(request, e.Created("s")), 0.0)
+            else:
+                watch = request
+        for second in range(1000):
+            assert isinstance(watch, a.WatchKey)
+            one.step(e.Answered(watch, e.Unknown("")), float(second))
+            one.deadline()
+            watch = one.step(e.Tick(), second + 0.5)[0]
+            one.deadline()
+        assert len(one._due) <= 2
+
+
+def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
+    retries = []
+    for spread in (0.0, 0.5):
+        one = node("one", spread=spread)
+        create = one.step(e.Tick(), 0.0)[0]
+        assert isinstance(create, a.CreateSession)
+        one.step(e.Answered(create, e.Unknown("")), 1.0)
+        retries.append(one.deadline())
+    assert retries == [1.5, 1.75]
+
+
+def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
+    """Another key under the same name: the old one is released first."""
+    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
+    before = departing_contender(contender(), spread=0.0, instance="i", record=record, now=1.0)
+    after = new_contender(contender(), spread=0.5, instance="i")
+    node = Contenders([before], [Successor(after, frozenset({"n"}))])
+    begun = kept(node, node.step(e.Tick(), 1.0), 1.0)
+    assert not [action for action in begun if isinstance(action, a.CreateSession)]
+    start = next(action for action in begun if isinstance(action, a.StartHook))
+    begun = kept(node, node.step(e.HookEnded(start, ok=True), 1.1), 1.1)
+    release = next(action for action in begun if isinstance(action, a.Release))
+    kept(node, node.step(e.Answered(release, e.Done()), 1.2), 1.2)
+    (destroy,) = node.step(e.Tick(), 1.5)
+    assert isinstance(destroy, a.Request)
+    kept(node, node.step(e.Answered(destroy, e.Done()), 1.6), 1.6)
+    begun = node.step(e.Tick(), 1.7)
+    assert [action for action in begun if isinstance(action, a.CreateSession)]
+    assert node.by_name["n"].spread == 0.5
+
+
+def wound_up(node: Contenders, begun: list[a.Action], now: float) -> None:
+    """All that is begun is answered well until nothing is left; at most a hundred turns."""
+    under_way = [action for action in begun if isinstance(action, a.Request | a.StartHook)]
+    for _ in range(100):
+        if not under_way:
+            return
+        action = under_way.pop(0)
+        if isinstance(action, a.StartHook):
+            event: e.Event = e.HookEnded(action, ok=True)
+        else:
+            event = e.Answered(action, e.Done())
+        begun = kept(node, node.step(event, now), now) + kept(node, node.step(e.Tick(), now + 0.3), now + 0.3)
+        under_way += [each for each in begun if isinstance(each, a.Release | a.DestroySession | a.StartHook)]
+        now += 0.4
+
+
+def two_keys(*, paused: bool) -> Contenders:
+    """Elections n and m of one key depart; "new" has that key, and n has another."""
+    record = a.Record(a.Step.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
+    before = [
+        departing_contender(replace(contender(), name=name), spread=0.0, instance="i", record=record, now=1.0)
+        for name in ("n", "m")
+    ]
+    after = [
+        Successor(new_contender(replace(contender(), name="new"), spread=0.5, instance="i"), frozenset("nm")),
+        Successor(new_contender(contender(), spread=0.5, instance="i"), frozenset("n")),
+    ]
+    return Contenders(before, after)
+
+
+def test_a_renamed_election_begins_when_all_that_have_its_key_have_wound_up() -> None:
+    node = two_keys(paused=False)
+    assert node.waiting_for("new") == {"n", "m"}
+    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
+    assert "new" not in node.by_name and node.waiting_for("new") == {"m"}
+    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
+    assert node.by_name["new"].spread == 0.5 and not node.waiting_for("new")
+    assert node.by_name["new"].session.stage is Stage.CREATING
+
+
+def test_a_pause_while_it_departs_is_its_successors() -> None:
+    node = two_keys(paused=False)
+    node.step(e.PauseAsked("n"), 1.0)
+    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
+    assert node.by_name["n"].paused and node.by_name["n"].role is not a.Role.STOPPED
+    assert not node.by_name["m"].paused
+
+
+def started(node: Contenders, name: str) -> a.StartHook:
+    """The on_lose of this election, which has just begun."""
+    node.step(e.Tick(), 1.0)
+    tenure = node.by_name[name].tenure
+    assert tenure is not None and tenure.hooks.running is not None
+    return tenure.hooks.running
+
+
+def kept(node: Contenders, begun: list[a.Action], now: float) -> list[a.Action]:
+    """What is begun, with every record written at once."""
+    more = [
+        action
+        for write in begun
+        if isinstance(write, a.WriteRecord)
+        for action in kept(node, node.step(e.RecordWritten(write), now), now)
+    ]
+    return [*begun, *more]

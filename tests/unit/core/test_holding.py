@@ -1,0 +1,371 @@
+"""How a holder learns that it holds no more: what is a loss, why, and when a rival may hold."""
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    FORBIDDEN,
+    FREE,
+    LOCK_DELAY_S,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    ROOM_S,
+    RUN,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    acquiring,
+    holding,
+    waiting,
+)
+
+RELEASED = e.KeyView(9, "", b"me", 3, 9, 2)
+DELETED = e.KeyView(9)
+CONTACT = 0.2
+
+
+def lose_context(play: Play) -> a.HookContext:
+    context: a.HookContext = play.last(a.StartHook).context
+    assert context.event == "lose"
+    return context
+
+
+# --- the cadence of news ----------------------------------------------------------------------------
+
+
+def test_a_holder_reads_the_key_once_in_an_interval() -> None:
+    play = holding()
+    play.passes(10.0)
+    assert play.times(READ) == pytest.approx([3.2, 6.2, 9.2])
+
+
+@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
+def test_a_failed_read_is_repeated_soon(outcome: e.Outcome) -> None:
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.4, READ, outcome, "")
+    play.does(3.9, "read")
+
+
+def test_the_renewal_waits_for_no_read_and_the_read_for_no_renewal() -> None:
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.4, READ, OURS, "")
+    play.does(6.2, "read")
+
+
+# --- silence ------------------------------------------------------------------------------------------
+
+
+def test_belief_ends_one_room_after_the_last_contact_and_nothing_sooner() -> None:
+    play = holding()
+    play.passes(CONTACT + ROOM_S - 0.01, silent=True)
+    assert play.role == "holding"
+    play.passes(CONTACT + ROOM_S, silent=True)
+    assert play.role == "losing"
+    assert lose_context(play).reason == "lease-expired"
+    assert lose_context(play).rival_at == pytest.approx(CONTACT + 30.0)
+
+
+def test_a_contact_counts_from_when_it_was_asked_for() -> None:
+    play = holding()
+    play.does(3.2, "read")
+    play.on(5.9, READ, OURS)
+    play.passes(3.2 + ROOM_S - 0.01, silent=True)
+    assert play.role == "holding"
+    play.passes(3.2 + ROOM_S, silent=True)
+    assert play.role == "losing"
+
+
+def test_renewals_keep_the_session_and_no_belief() -> None:
+    play = holding()
+    while play.deadline < CONTACT + ROOM_S:
+        play.happens(play.deadline, e.Tick())
+        for request in [r for r in play.under_way if not isinstance(r, WATCH)]:
+            outcome = e.SessionAlive() if isinstance(request, RENEW) else SILENCE
+            play.happens(play.now, e.Answered(request, outcome))
+    assert play.role == "holding"
+    play.happens(CONTACT + ROOM_S, e.Tick())
+    assert lose_context(play).reason == "lease-expired"
+
+
+def test_belief_ends_before_the_answer_that_comes_too_late_is_looked_at() -> None:
+    play = holding()
+    play.does(3.2, "read")
+    assert play.on(CONTACT + ROOM_S, READ, OURS)[0] == play.last(a.StartHook)
+    assert lose_context(play).reason == "lease-expired"
+
+
+def test_a_watch_that_need_not_be_consistent_is_no_contact() -> None:
+    play = acquiring(on_acquire=())
+    play.does(2.0, WATCH, OURS, "watch 7 consistently")
+    play.passes(CONTACT + ROOM_S, silent=True)
+    assert play.role == "losing"
+
+
+def test_a_consistent_watch_is_a_contact() -> None:
+    play = holding()
+    play.on(20.0, WATCH, OURS)
+    play.passes(1.0 + ROOM_S - 0.01, silent=True)
+    assert play.role == "holding"
+    play.passes(1.0 + ROOM_S, silent=True)
+    assert play.role == "losing"
+
+
+def test_an_answer_to_an_older_question_takes_no_contact_back() -> None:
+    """The watch was armed at 1.0, the read asked at 3.2."""
+    play = holding()
+    play.does(3.2, "read")
+    play.on(3.3, READ, OURS)
+    play.on(3.4, WATCH, e.KeyView(8, "s", b"put", 3, 8, 0))
+    play.passes(3.2 + ROOM_S - 0.01, silent=True)
+    assert play.role == "holding"
+
+
+def test_after_the_silence_the_lock_is_released_and_tried_for_again() -> None:
+    play = holding()
+    play.passes(CONTACT + ROOM_S, silent=True)
+    play.ends(24.0, "release s, waiting")
+    play.passes(30.0)
+    assert play.times(DESTROY) and play.last(ACQUIRE).at > 24.0
+
+
+def test_without_a_ttl_silence_ends_belief_too() -> None:
+    play = holding(ttl_s=None)
+    play.passes(CONTACT + ROOM_S, silent=True)
+    assert play.role == "losing"
+
+
+# --- Consul says that the key is not ours -------------------------------------------------------------
+
+
+def test_a_blank_key_waits_a_moment_for_the_reason() -> None:
+    """It is gone in any case; whether its session died decides what the hook is told."""
+    play = holding()
+    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: released-by-operator, losing")
+    assert lose_context(play).rival_at == 2.0
+
+
+def test_a_session_that_was_destroyed_still_guards_the_lock() -> None:
+    play = holding()
+    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    play.does(2.1, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
+    assert lose_context(play).rival_at == CONTACT + 30.0
+
+
+def test_the_reason_is_waited_for_a_quarter_of_a_second_at_most() -> None:
+    play = holding()
+    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    assert play.deadline == 2.25
+    play.does(2.25, "start down#1: lock-gone, losing")
+
+
+def test_a_renewal_under_way_when_the_key_was_lost_tells_no_reason() -> None:
+    """It was asked before; the next one is waited for."""
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.4, WATCH, RELEASED, "watch 9 consistently")
+    play.does(3.5, RENEW, e.SessionAlive(), "renew s")
+    play.does(3.55, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
+
+
+def reasons_told(play: Play) -> list[tuple[str, str]]:
+    """Each role that log and status were told since it held, with its reason."""
+    became = [action for _, action in play.log if isinstance(action, a.RoleChanged)]
+    told = [(str(action.role), str(action.reason)) for action in became]
+    return told[told.index(("holding", "acquired")) + 1 :]
+
+
+def test_log_and_status_are_told_one_reason_for_a_loss() -> None:
+    """The role changes at once; the reason is told when it is known."""
+    play = holding()
+    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    assert (play.role, reasons_told(play)) == ("losing", [])
+    play.on(2.1, RENEW, e.SessionGone())
+    assert reasons_told(play) == [("losing", "session-invalidated")]
+
+
+def test_a_reason_that_becomes_known_before_on_lose_begins_is_told_once_more() -> None:
+    """The run child takes its time to end."""
+    play = holding(run=RUN)
+    play.on(2.0, WATCH, RELEASED)
+    play.hears(2.3, e.Tick(), "losing")
+    play.does(2.4, RENEW, e.SessionGone(), "losing")
+    assert reasons_told(play) == [("losing", "lock-gone"), ("losing", "session-invalidated")]
+
+
+@pytest.mark.parametrize("hooks", [{"on_acquire": (), "on_lose": ()}, {"on_lose": ()}], ids=["none", "up"])
+def test_a_loss_without_a_hook_to_run_has_its_reason(hooks: dict[str, tuple[()]]) -> None:
+    play = holding(**hooks)
+    play.passes(LOCK_DELAY_S, silent=True)
+    assert reasons_told(play) == [("losing", "lease-expired"), ("waiting", "")]
+
+
+def test_a_deleted_key() -> None:
+    play = holding()
+    play.does(2.0, WATCH, DELETED, "renew s, watch 9 consistently")
+    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: key-deleted, losing")
+    assert lose_context(play).rival_at == 2.0
+
+
+def test_a_rival_on_the_key() -> None:
+    play = holding()
+    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
+    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: released-by-operator, losing")
+    context = lose_context(play)
+    assert (context.rival_at, context.leader, context.previous_leader) == (2.0, b"them", b"me")
+
+
+def test_a_rival_on_the_key_holds_though_our_session_died() -> None:
+    play = holding()
+    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
+    play.does(2.1, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
+    assert lose_context(play).rival_at == 2.0
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(e.KeyView(9, "s", b"me", 8, 9, 1), id="re-created"),
+        pytest.param(e.KeyView(9, "s", b"me", 3, 9, 3), id="LockIndex grew"),
+    ],
+)
+def test_ours_again_is_not_ours_still(view: e.KeyView) -> None:
+    """Somebody else may have held it in between."""
+    play = holding()
+    play.on(2.0, WATCH, view)
+    assert play.role == "losing"
+
+
+def test_a_plain_put_over_the_key_is_no_loss() -> None:
+    """It sets LockIndex to 0; a tenure goes on with its token."""
+    play = holding()
+    play.does(2.0, WATCH, e.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
+    play.does(3.2, "read")
+    play.does(3.3, READ, e.KeyView(9, "s", b"them", 3, 9, 0), "renew s")
+    assert play.role == "holding"
+
+
+def test_an_answer_overtaken_by_that_of_a_plain_put_is_no_loss() -> None:
+    """It is older, for its ModifyIndex is; that its LockIndex is larger tells nothing."""
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.25, WATCH, e.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
+    play.does(3.3, READ, OURS, "renew s")
+    assert play.role == "holding"
+
+
+def test_nor_is_one_of_the_watch_that_a_read_has_overtaken() -> None:
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.25, READ, e.KeyView(9, "s", b"them", 3, 9, 0), "")
+    play.does(3.3, WATCH, OURS, "renew s, watch 7 consistently")
+    assert play.role == "holding"
+
+
+def test_a_question_from_before_the_tenure_cannot_contradict_it() -> None:
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play.does(4.6, "renew s")
+    play.does(4.7, RENEW, SILENCE, "")
+    play.does(5.2, "renew s")
+    play.does(5.3, RENEW, e.SessionAlive(), "read")
+    play.does(5.4, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    play.does(5.5, READ, FREE, "read")
+    assert play.role == "acquiring"
+
+
+# --- the session dies -----------------------------------------------------------------------------------
+
+
+def test_a_holder_called_dead_asks_for_the_key_before_it_believes_it() -> None:
+    """A server that has just restarted may say 404 of a living session; a consistent read knows."""
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.35, READ, OURS, "")
+    play.does(3.4, RENEW, e.SessionGone(), "read")
+    play.does(3.5, READ, OURS, "")
+    assert play.role == "holding"
+    play.does(3.9, "renew s")
+    play.does(4.0, RENEW, e.SessionAlive(), "read")
+    assert play.role == "holding"
+
+
+def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
+    play = holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.35, READ, OURS, "")
+    play.does(3.4, RENEW, e.SessionGone(), "read")
+    play.does(3.5, READ, RELEASED, "renew s")
+    play.does(3.6, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
+    assert lose_context(play).rival_at == pytest.approx(3.2 + 30.0)
+    play.ends(5.0, "release s, waiting")
+    play.on(5.1, RELEASE, e.Done())
+    play.does(5.4, "destroy s")
+    play.does(5.5, DESTROY, e.Done(), "create")
+
+
+def test_what_is_not_said_of_the_session_is_no_loss() -> None:
+    play = holding()
+    for outcome in (SILENCE, FORBIDDEN):
+        play.passes(play.now + 2.0)
+        play.happens(max(play.deadline, play.now), e.Tick())
+        for request in [r for r in play.under_way if not isinstance(r, WATCH)]:
+            play.happens(play.now, e.Answered(request, outcome))
+    assert play.role == "holding"
+
+
+# --- back-off --------------------------------------------------------------------------------------------
+
+
+def next_create(play: Play, lost_at: float) -> float:
+    """How long after the loss the node contends again; then it holds, and on_acquire runs."""
+    play.passes(lost_at + 1.0)
+    while play.contender.lock.view != RELEASED:
+        play.on(play.now, WATCH, RELEASED)
+    play.passes(lost_at + 301.0)
+    assert play.role == "acquiring"
+    return min(at for at in play.times(CREATE) if at > lost_at) - lost_at
+
+
+def fail_to_acquire(play: Play) -> float:
+    play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=False))
+    return next_create(play, play.now)
+
+
+def test_after_a_failed_on_acquire_it_waits_longer_each_time_up_to_five_minutes() -> None:
+    play = acquiring(on_lose=())
+    delays = [fail_to_acquire(play) for _ in range(7)]
+    assert delays == pytest.approx([10, 20, 40, 80, 160, 300, 300], abs=0.1)
+
+
+def exit_of_run(play: Play, after_s: float) -> float:
+    play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.passes(play.now + after_s)
+    play.happens(play.now, e.RunEnded(play.last(a.StartRun)))
+    return next_create(play, play.now)
+
+
+def test_ten_minutes_of_holding_make_the_next_loss_the_first_again() -> None:
+    play = acquiring(on_lose=(), run=RUN)
+    delays = [
+        fail_to_acquire(play),
+        exit_of_run(play, 590.0),
+        exit_of_run(play, 601.0),
+        fail_to_acquire(play),
+    ]
+    assert delays == pytest.approx([10, 20, 10, 20], abs=0.1)

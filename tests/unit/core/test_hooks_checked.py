@@ -1,0 +1,171 @@
+"""Hooks that cannot start on this machine: such a node takes over nothing, and a holder goes on leading."""
+
+from dataclasses import replace
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.contender import contender_of, departing_contender
+from supervisor.core.contenders import Contenders, Successor
+from supervisor.core.settings import ItemSettings, Wanted
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    FREE,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    WATCH,
+    WON,
+    Play,
+    contender,
+    holding,
+)
+from tests.unit.core.slot_play import EMPTY, full, semaphore
+
+MISSING = a.Fault("down", "no such program /down", "install it")
+LOCKED = a.Fault("up", "/up is not executable", "chmod +x /up")
+
+
+def checked(*faults: a.Fault) -> e.HooksChecked:
+    return e.HooksChecked("n", faults)
+
+
+def unchecked(settings: ItemSettings | None = None, record: a.Record = a.EMPTY_RECORD) -> Play:
+    """As the daemon begins an item: nobody has looked at its hooks yet."""
+    play = Play(settings or contender())
+    wanted = Wanted(settings or contender(), spread=0.0, unchecked=True)
+    play.contender = contender_of(wanted, instance="i", now=0.0, record=record)
+    return play
+
+
+def beside_a_free_key() -> Play:
+    play = unchecked()
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, CREATE, e.Created("s"), "")
+    play.does(0.2, WATCH, FREE, "watch 5")
+    return play
+
+
+def test_a_free_key_is_taken_once_it_is_known_that_all_hooks_can_start() -> None:
+    play = beside_a_free_key()
+    play.hears(0.3, checked(), "acquire s")
+    assert play.role == "waiting"
+
+
+def test_a_node_whose_hook_cannot_start_is_ineligible_until_all_can() -> None:
+    play = beside_a_free_key()
+    play.hears(0.3, checked(MISSING, LOCKED), "ineligible, cannot start down, up")
+    play.hears(1.0, checked(MISSING), "cannot start down")
+    play.passes(20.0)
+    assert not play.times(ACQUIRE)
+    play.hears(20.0, checked(), "read, waiting, all can start")
+    play.does(20.1, READ, FREE, "acquire s")
+
+
+def test_the_same_fault_is_told_once() -> None:
+    play = beside_a_free_key()
+    play.hears(0.3, checked(MISSING), "ineligible, cannot start down")
+    play.hears(0.4, checked(MISSING), "")
+
+
+def test_what_was_won_before_the_fault_was_found_is_given_back_without_a_hook() -> None:
+    play = beside_a_free_key()
+    play.hears(0.3, checked(), "acquire s")
+    play.hears(0.35, checked(MISSING), "ineligible, cannot start down")
+    play.does(0.4, ACQUIRE, WON, "release s")
+    assert play.contender.tenure is None
+
+
+def test_a_holder_goes_on_leading_and_says_so() -> None:
+    play = holding()
+    play.hears(2.0, checked(MISSING), "cannot start down as holder")
+    play.passes(60.0)
+    assert play.role == "holding" and not play.times(RELEASE)
+    play.hears(60.0, checked(), "all can start as holder")
+    assert play.role == "holding"
+
+
+def test_after_its_tenure_a_node_with_a_fault_does_not_contend() -> None:
+    play = holding()
+    play.hears(2.0, checked(LOCKED), "cannot start up as holder")
+    play.happens(3.0, e.StepDownAsked("n", 1.0))
+    play.ends(3.1, "release s, ineligible")
+    play.on(3.2, RELEASE, e.Done())
+    play.passes(30.0)
+    assert play.role == "ineligible" and len(play.times(ACQUIRE)) == 1
+
+
+def test_an_adopted_holder_waits_for_no_look() -> None:
+    left = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    play = unchecked(record=left)
+    play.happens(0.0, e.Tick())
+    play.on(0.1, RENEW, e.SessionAlive())
+    play.on(0.1, READ, OURS)
+    assert play.role == "holding" and play.contender.faults is None
+    play.hears(0.2, checked(MISSING), "cannot start down as holder")
+    assert play.role == "holding"
+
+
+def test_an_observer_is_not_concerned() -> None:
+    play = unchecked(contender(contend=False, on_acquire=(), on_lose=()))
+    assert play.contender.faults == ()
+    play.happens(0.0, e.Tick())
+    play.hears(0.1, checked(MISSING), "")
+    assert play.role == "observer"
+
+
+def test_who_waits_in_line_for_a_slot_leaves_it() -> None:
+    """A node that could not give a slot back would keep the others waiting."""
+    play = full()
+    play.happens(1.0, checked(MISSING))
+    assert play.times(a.LeaveSemaphore) == [1.0] and play.role == "ineligible"
+
+
+def test_a_semaphore_takes_no_slot_before_its_hooks_are_known_to_start() -> None:
+    play = unchecked(semaphore())
+    play.happens(0.0, e.Tick())
+    play.on(0.1, CREATE, e.Created("s"))
+    assert play.on(0.2, a.WatchSlots, EMPTY) and not play.times(a.TakeSlot) + play.times(a.JoinSemaphore)
+    assert play.happens(0.3, checked())
+    assert play.times(a.TakeSlot) + play.times(a.JoinSemaphore)
+
+
+def test_hooks_of_another_file_are_looked_at_before_they_are_relied_on() -> None:
+    play = beside_a_free_key()
+    play.happens(0.25, e.HooksChecked("n", (MISSING,)))
+    settings = replace(play.contender.settings, on_lose=())
+    play.hears(0.3, e.SettingsChanged("n", settings, unchecked=True), "waiting")
+    assert not play.times(ACQUIRE)
+    play.hears(0.4, checked(), "acquire s, all can start")
+
+
+def test_a_holder_that_another_file_changes_goes_on() -> None:
+    play = holding()
+    settings = replace(play.contender.settings, on_acquire=())
+    play.happens(2.0, e.SettingsChanged("n", settings, unchecked=True))
+    assert play.role == "holding" and play.contender.settings == settings
+
+
+def test_what_is_found_of_an_item_that_begins_later_is_kept_for_it() -> None:
+    settings = contender(on_lose=())
+    left = a.Record(a.Step.SESSION, "k", "old")
+    before = departing_contender(contender(), spread=0.5, instance="i", record=left, now=0.0)
+    heir = contender_of(Wanted(settings, spread=0.0, unchecked=True), instance="i", now=0.0)
+    node = Contenders([before], [Successor(heir, frozenset({"n"}))])
+    node.step(checked(MISSING), 0.1)
+    assert node.waiting["n"].faults == (MISSING,) and not node.by_name["n"].faults
+    assert node.by_name["n"].departing
+
+
+def test_a_file_that_is_read_again_has_its_changed_items_looked_at() -> None:
+    begun = contender_of(Wanted(contender(), spread=0.0), instance="i", now=0.0)
+    node = Contenders([begun])
+    node.step(e.Tick(), 0.0)
+    node.step(e.ConfigLoaded((Wanted(contender(), spread=0.0, unchecked=True),), "j"), 1.0)
+    assert node.by_name["n"].faults == (), "nothing has changed"
+    changed = contender(on_lose=())
+    node.step(e.ConfigLoaded((Wanted(changed, spread=0.0, unchecked=True),), "k"), 2.0)
+    assert node.by_name["n"].faults is None
+    node.step(checked(), 2.1)
+    assert node.by_name["n"].faults == ()

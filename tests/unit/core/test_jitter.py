@@ -1,0 +1,133 @@
+"""Contenders that began at the same instant ask at different ones, and none asks later than promised."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.jitter import FIRST_JITTER_MAX, JITTER_MAX, align_to_tick
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    FREE,
+    INFO,
+    OURS,
+    READ,
+    RENEW,
+    RIVAL,
+    WATCH,
+    WON,
+    Play,
+    contender,
+)
+
+SPREADS = (0.0, 0.25, 0.5, 0.999)
+CREATED_AT, CONTACT, WON_AT = 0.1, 0.2, 0.3
+WAITER_S, HOLDER_S, INTERVAL_S = 4.5, 3.0, 3.0  # of play.contender
+UNTIL = 120.0
+
+
+def began(spread: float, ttl_s: float | None = 9.0, read_offset: float | None = None) -> Play:
+    play = Play(contender(ttl_s=ttl_s))
+    play.contender = replace(play.contender, spread=spread, read_offset=read_offset)
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(CREATED_AT, CREATE, e.Created("s"), "")
+    return play
+
+
+def waiter(spread: float) -> Play:
+    play = began(spread)
+    play.on(CONTACT, WATCH, RIVAL)
+    play.on(CONTACT, INFO, e.SessionInfo(15.0))
+    play.passes(UNTIL)
+    return play
+
+
+def holder(spread: float, ttl_s: float | None = 9.0, read_offset: float | None = None) -> Play:
+    play = began(spread, ttl_s, read_offset)
+    play.on(CONTACT, WATCH, FREE)
+    play.on(WON_AT, ACQUIRE, WON)
+    play.happens(WON_AT, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.on(WON_AT, WATCH, OURS)
+    play.passes(UNTIL)
+    assert play.role == "holding"
+    return play
+
+
+def nearest_s(ours: list[float], others: list[float]) -> list[float]:
+    """How far each of ours is from the nearest of the others'."""
+    return [min(abs(at - other) for other in others) for at in ours]
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_no_interval_is_longer_than_promised_nor_much_shorter(spread: float) -> None:
+    """The first of a series comes at the spread's own time within its interval, and no later."""
+    waits, holds = waiter(spread), holder(spread)
+    for play, kind, begin, every_s in (
+        (waits, RENEW, CREATED_AT, WAITER_S),
+        (holds, RENEW, WON_AT, HOLDER_S),
+        (holds, READ, CONTACT, INTERVAL_S),
+    ):
+        times = play.times(kind)
+        first_at = begin + every_s * (1 - FIRST_JITTER_MAX * spread)
+        assert times[0] <= max(first_at, WON_AT) + 1e-9
+        assert UNTIL - times[-1] <= every_s
+        assert all(after - before <= every_s + 1e-9 for before, after in pairwise(times))
+        regular = [at for at in times if at > first_at + every_s]
+        assert len(regular) > 20
+        for before, after in pairwise(regular):
+            assert after - before == pytest.approx(every_s * (1 - JITTER_MAX * spread))
+
+
+def test_without_a_ttl_the_renewals_are_spread_all_the_same() -> None:
+    first, second, *_ = holder(0.5, ttl_s=None).times(RENEW)
+    assert first == pytest.approx(CREATED_AT + 7.5)
+    assert second - first == pytest.approx(9.5)
+
+
+@pytest.mark.parametrize(("kind", "begin"), [(RENEW, waiter), (RENEW, holder), (READ, holder)])
+def test_two_that_began_together_move_apart(kind: type[a.Request], begin: Callable[[float], Play]) -> None:
+    """From the first on, and go on moving: they do not settle at any distance."""
+    ours, theirs = (begin(spread).times(kind) for spread in (0.25, 0.75))
+    assert nearest_s(ours[:2], theirs)[0] > 0.5
+    apart_s = nearest_s(ours, theirs)
+    assert max(apart_s) - min(apart_s) > 1.0
+
+
+def test_those_of_one_spread_stay_in_step() -> None:
+    """So it is the spread that moves them, and a run can be made again."""
+    assert holder(0.25).log == holder(0.25).log
+
+
+@pytest.mark.parametrize(("ttl_s", "beat_s"), [(9.0, 0.15), (60.0, 0.25)])
+def test_one_of_many_renews_on_the_beat_of_its_process(ttl_s: float, beat_s: float) -> None:
+    """No later than it would alone, and so little earlier that it costs next to nothing."""
+    alone, many = holder(0.3, ttl_s), holder(0.3, ttl_s, read_offset=0.5)
+    for play in (alone, many):
+        assert all(after - before <= ttl_s / 3 + 1e-9 for before, after in pairwise(play.times(RENEW)))
+    for at in many.times(RENEW):
+        assert at / beat_s == pytest.approx(round(at / beat_s))
+        assert 0 <= at + 0.7 * beat_s - align_to_tick(at + 0.7 * beat_s, ttl_s / 3) < beat_s
+    assert len(many.times(RENEW)) <= 1.06 * len(alone.times(RENEW)) + 1
+
+
+@pytest.mark.parametrize("read_offset", [0.0, 0.3, 0.999])
+def test_those_of_one_offset_read_at_the_same_instants(read_offset: float) -> None:
+    """However they began: one question then serves them all, and none waits longer than promised."""
+    plays = [began(spread) for spread in (0.1, 0.8)]
+    for number, play in enumerate(plays):
+        play.contender = replace(play.contender, read_offset=read_offset)
+        begin = CONTACT + number
+        play.on(begin, WATCH, FREE)
+        play.on(begin, ACQUIRE, WON)
+        play.happens(begin, e.HookEnded(play.last(a.StartHook), ok=True))
+        play.on(begin, WATCH, OURS)
+        play.passes(UNTIL)
+    ours, theirs = (play.times(READ) for play in plays)
+    assert ours[-10:] == pytest.approx(theirs[-10:])
+    for times in (ours, theirs):
+        assert all(after - before <= INTERVAL_S + 1e-9 for before, after in pairwise(times))
+        assert len(times) <= UNTIL / INTERVAL_S + 1

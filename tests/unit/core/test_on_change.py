@@ -1,0 +1,165 @@
+"""The lane of on_change: what it tells of, in which order, and that it delays nothing."""
+
+from math import inf
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.settings import Hook
+from tests.unit.core.play import (
+    ACQUIRE,
+    FREE,
+    OURS,
+    READ,
+    RIVAL,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    contender,
+    hook,
+    waiting,
+)
+
+TOLD = (hook("told"),)
+RIVAL_PUT = e.KeyView(10, "rival", b"new", 3, 10, 3)
+OTHER = e.KeyView(11, "other", b"other", 3, 11, 4)
+BLANK = e.KeyView(12, "", b"other", 3, 12, 4)
+
+
+def observer(on_change: tuple[Hook, ...] = TOLD) -> Play:
+    settings = contender(contend=False, on_acquire=(), on_lose=(), on_change=on_change)
+    play = Play(settings)
+    play.does(0.0, "watch 0 consistently")
+    return play
+
+
+def told(play: Play) -> tuple[str, bytes | None, bytes | None]:
+    context: a.HookContext = play.last(a.StartHook).context
+    assert context.event == "change"
+    return (context.reason.value, context.leader, context.previous_leader)
+
+
+def test_the_state_found_at_start_is_told_of_once() -> None:
+    play = observer()
+    play.does(0.1, WATCH, RIVAL, "watch 9, start told#1: initial")
+    assert told(play) == ("initial", b"them", None)
+    play.ends(0.2, "")
+    play.does(0.3, WATCH, RIVAL, "watch 9")
+
+
+@pytest.mark.parametrize("view", [FREE, e.KeyView(6)], ids=["free", "absent"])
+def test_at_start_nobody_may_lead(view: e.KeyView) -> None:
+    """Whatever value the key still has."""
+    play = observer()
+    play.on(0.1, WATCH, view)
+    assert told(play) == ("initial", None, None)
+
+
+def test_another_leader_and_another_value_are_told_of() -> None:
+    play = observer()
+    play.on(0.1, WATCH, RIVAL)
+    play.ends(0.2, "")
+    play.does(0.3, WATCH, RIVAL_PUT, "watch 10, start told#1: value-changed")
+    assert told(play) == ("value-changed", b"new", b"them")
+    play.ends(0.4, "")
+    play.does(0.5, WATCH, OTHER, "watch 11, start told#1: leader-changed")
+    assert told(play) == ("leader-changed", b"other", b"new")
+
+
+def test_the_previous_leader_is_remembered_while_nobody_leads() -> None:
+    play = observer()
+    play.on(0.1, WATCH, OTHER)
+    play.ends(0.2, "")
+    play.does(0.3, WATCH, BLANK, "watch 12, start told#1: leader-changed")
+    assert told(play) == ("leader-changed", None, b"other")
+    play.ends(0.4, "")
+    play.does(0.5, WATCH, e.KeyView(13, "rival", b"them", 3, 13, 5), "watch 13, start told#1: leader-changed")
+    assert told(play) == ("leader-changed", b"them", b"other")
+
+
+def test_the_newest_state_waits_and_those_between_are_passed_over() -> None:
+    play = observer()
+    play.on(0.1, WATCH, RIVAL)
+    play.does(0.2, WATCH, RIVAL_PUT, "watch 10")
+    play.does(0.3, WATCH, OTHER, "watch 11")
+    play.ends(0.4, "start told#1: leader-changed")
+    assert told(play) == ("leader-changed", b"other", b"them")
+
+
+def test_a_leader_that_is_back_before_the_hook_ended_is_no_news() -> None:
+    play = observer()
+    play.on(0.1, WATCH, RIVAL)
+    play.does(0.2, WATCH, BLANK, "watch 12")
+    play.does(0.3, WATCH, e.KeyView(13, "rival", b"them", 3, 13, 5), "watch 13")
+    play.ends(0.4, "")
+
+
+def test_all_hooks_run_and_a_failed_one_is_tried_again() -> None:
+    play = observer(on_change=(hook("one", retries=1), hook("two")))
+    play.on(0.1, WATCH, RIVAL)
+    play.ends(0.2, "", ok=False)
+    play.does(1.2, "start one#2: initial")
+    play.ends(1.3, "start two#1: initial", ok=False)
+    play.ends(1.4, "")
+
+
+def test_old_news_is_not_tried_again_when_there_is_newer() -> None:
+    play = observer(on_change=(hook("one", retries=1),))
+    play.on(0.1, WATCH, RIVAL)
+    play.does(0.2, WATCH, OTHER, "watch 11")
+    play.ends(0.3, "start one#1: leader-changed", ok=False)
+
+
+def test_each_change_has_a_transition_of_its_own() -> None:
+    play = observer()
+    play.on(0.1, WATCH, RIVAL)
+    play.ends(0.2, "")
+    play.on(0.3, WATCH, OTHER)
+    transitions = [start.context.transition for _, start in play.log if isinstance(start, a.StartHook)]
+    assert len(set(transitions)) == 2
+
+
+def test_silence_is_no_change() -> None:
+    play = observer()
+    play.on(0.1, WATCH, RIVAL)
+    play.ends(0.2, "")
+    play.does(0.3, WATCH, SILENCE, "")
+    play.does(0.8, "watch 0 consistently")
+    play.does(0.9, WATCH, RIVAL, "watch 9")
+
+
+def test_our_own_win_is_a_change_that_delays_nothing() -> None:
+    play = waiting(on_change=TOLD)
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5, start told#1: initial")
+    play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    first = next(start for _, start in play.log if isinstance(start, a.StartHook))
+    play.hears(0.4, e.HookEnded(first, ok=True), "start told#1: leader-changed")
+    play.hears(0.5, e.StopAsked(), "kill up, losing")
+
+
+def test_a_stop_ends_what_runs_after_on_lose_and_begins_nothing_more() -> None:
+    play = observer()
+    play.on(0.1, WATCH, RIVAL)
+    play.does(0.2, WATCH, OTHER, "watch 11")
+    play.hears(0.3, e.StopAsked(), "kill told")
+    play.hears(0.35, e.Tick(), "")
+    play.ends(0.4, "stopped, finished", ok=False)
+    assert play.deadline == inf
+
+
+def test_a_holder_is_told_of_a_value_that_somebody_put() -> None:
+    play = waiting(on_change=TOLD, on_acquire=(), on_lose=())
+    play.on(0.2, WATCH, FREE)
+    play.ends(0.25, "")
+    play.does(
+        0.3,
+        ACQUIRE,
+        WON,
+        "start told#1: leader-changed, holding",
+    )
+    play.ends(0.4, "")
+    play.does(0.5, WATCH, OURS, "watch 7 consistently")
+    play.does(3.2, "read")
+    play.does(3.25, READ, e.KeyView(8, "s", b"put", 3, 8, 0), "start told#1: value-changed")

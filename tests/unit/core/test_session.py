@@ -1,0 +1,215 @@
+"""A session of Consul from its creation to its end, and what is sent again when nobody answers."""
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    DOWN,
+    FORBIDDEN,
+    FREE,
+    INFO,
+    READ,
+    RELEASE,
+    RENEW,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    acquiring,
+    behind,
+    contender,
+    holding,
+    waiting,
+)
+
+# --- creating --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "again_at", "role"),
+    [
+        (SILENCE, 0.6, "waiting"),
+        (FORBIDDEN, 0.6, "waiting"),
+        (e.Refused("Missing check 'x' registration"), 5.1, "waiting"),
+        (e.Ineligible("Check 'x' is in critical state"), 1.1, "ineligible"),
+    ],
+)
+def test_a_session_that_was_not_created_is_asked_for_again(
+    outcome: e.Outcome, again_at: float, role: str
+) -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.on(0.1, CREATE, outcome)
+    assert play.role == role
+    assert play.deadline == pytest.approx(again_at)
+    play.does(play.deadline, "create")
+
+
+def test_eligible_again_when_a_session_is_created() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, CREATE, e.Ineligible("Check 'x' is in critical state"), "ineligible")
+    play.does(1.1, "create")
+    play.does(1.2, CREATE, e.Created("s"), "waiting")
+
+
+def test_a_session_that_a_check_ends_over_and_over_is_created_once_a_second() -> None:
+    play = behind()
+    play.does(4.6, "renew s")
+    play.does(4.7, RENEW, e.SessionGone(), "destroy s")
+    play.does(4.8, DESTROY, e.Done(), "")
+    play.does(5.7, "create")
+    play.does(5.8, CREATE, e.Created("s2"), "")
+
+
+# --- renewing ----------------------------------------------------------------------------------------
+
+
+def test_a_waiter_renews_twice_in_a_ttl() -> None:
+    play = behind()
+    play.passes(15.0)
+    assert play.times(RENEW) == pytest.approx([4.6, 9.1, 13.6])
+
+
+def test_a_holder_renews_three_times_in_a_ttl() -> None:
+    play = holding()
+    play.passes(10.0)
+    assert play.times(RENEW) == pytest.approx([3.3, 6.3, 9.3])
+
+
+def test_without_a_ttl_a_renewal_still_asks_whether_the_session_lives() -> None:
+    play = behind(ttl_s=None)
+    play.passes(25.0)
+    assert play.times(RENEW) == pytest.approx([10.1, 20.1])
+
+
+@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
+def test_a_failed_renewal_is_repeated_soon(outcome: e.Outcome) -> None:
+    play = behind()
+    play.does(4.6, "renew s")
+    play.does(7.6, RENEW, outcome, "")
+    play.does(8.1, "renew s")
+
+
+def test_the_first_renewal_after_silence_asks_for_the_key_too() -> None:
+    """The watch may hang at an agent that has forgotten it."""
+    play = behind()
+    play.does(4.6, "renew s")
+    play.does(7.6, RENEW, SILENCE, "")
+    play.does(8.1, "renew s")
+    play.does(8.2, RENEW, e.SessionAlive(), "read")
+
+
+# --- ending ------------------------------------------------------------------------------------------
+
+
+def stopped_holder() -> Play:
+    """on_lose is done; the release is under way, for good."""
+    play = holding()
+    play.happens(2.0, e.StopAsked())
+    play.ends(2.5, "release s, waiting")
+    return play
+
+
+def test_a_released_session_is_destroyed_a_little_later() -> None:
+    """Who waits learns meanwhile that it was a release, and none of Consul's work is in its way."""
+    play = stopped_holder()
+    play.does(2.6, RELEASE, e.Done(), "")
+    play.does(2.85, "destroy s")
+    play.does(2.9, DESTROY, e.Done(), "stopped, finished")
+
+
+@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
+def test_at_the_end_of_the_process_one_try_of_each_write_must_do(outcome: e.Outcome) -> None:
+    play = stopped_holder()
+    play.does(5.5, RELEASE, outcome, "destroy s")
+    play.does(8.5, DESTROY, outcome, "stopped, finished")
+    assert len(play.times(RELEASE)) == len(play.times(DESTROY)) == 1
+
+
+def test_while_the_process_lives_each_write_is_repeated_until_it_is_answered() -> None:
+    play = acquiring()
+    play.ends(1.0, "start down#1: acquire-failed, losing", ok=False)
+    play.ends(4.0, "release s, waiting")
+    play.does(7.0, RELEASE, SILENCE, "")
+    play.does(7.5, "release s")
+    play.does(10.5, RELEASE, FORBIDDEN, "")
+    play.does(11.0, "release s")
+    play.does(11.1, RELEASE, e.Done(), "")
+    play.does(11.35, "destroy s")
+    play.does(14.35, DESTROY, SILENCE, "")
+    play.does(14.85, "destroy s")
+    play.does(14.9, DESTROY, e.Done(), "create")
+
+
+def test_a_session_that_never_tried_is_destroyed_without_a_release() -> None:
+    play = behind()
+    play.hears(1.0, e.StopAsked(), "destroy s")
+    play.does(1.1, DESTROY, e.Done(), "stopped, finished")
+    assert play.times(RELEASE) == []
+
+
+def test_a_session_that_tried_in_vain_is_released_too() -> None:
+    """The acquire that got no answer may yet be applied."""
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play.hears(1.0, e.StopAsked(), "")
+    play.does(3.2, ACQUIRE, SILENCE, "release s")
+    play.does(3.3, RELEASE, e.Done(), "")
+    play.does(3.55, "destroy s")
+
+
+def test_a_lock_that_is_won_after_the_stop_is_given_back() -> None:
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play.happens(1.0, e.StopAsked())
+    play.does(1.1, ACQUIRE, WON, "release s")
+    assert play.times(a.StartHook) == []
+
+
+def test_a_session_that_is_created_after_the_stop_is_destroyed() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    assert play.happens(1.0, e.StopAsked()) == []
+    play.does(1.1, CREATE, e.Created("s"), "destroy s")
+    play.does(4.1, DESTROY, SILENCE, "stopped, finished")
+
+
+def test_a_create_without_an_answer_ends_with_the_stop() -> None:
+    """Its session, if there is one, is left to its TTL."""
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.happens(1.0, e.StopAsked())
+    play.does(3.0, CREATE, SILENCE, "stopped, finished")
+
+
+def test_a_lock_won_by_a_session_that_was_called_dead_is_given_back() -> None:
+    """Whether it was dead or not: its life ends in order, and no tenure begins with it."""
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play.does(4.6, "renew s")
+    play.does(4.7, RENEW, e.SessionGone(), "")
+    play.does(4.8, ACQUIRE, WON, "release s")
+    assert play.role == "waiting"
+
+
+def test_the_value_that_the_key_had_is_what_a_release_leaves() -> None:
+    """A plain PUT over our key is somebody's wish, not ours to undo."""
+    play = holding(on_lose=(), on_acquire=())
+    play.on(2.0, WATCH, e.KeyView(8, "s", b"theirs", 3, 8, 0))
+    play.happens(3.0, e.StopAsked())
+    assert play.last(RELEASE).value == b"theirs"
+
+
+def test_every_exchange_ends_within_the_smaller_of_interval_and_3_s() -> None:
+    play = holding()
+    play.passes(10.0)
+    play.happens(10.0, e.StopAsked())
+    for kind in (CREATE, RENEW, READ, ACQUIRE):
+        assert play.last(kind).timeout_s == 3.0
+    assert holding(ttl_s=6.0).last(CREATE).timeout_s == 2.0
+    assert DOWN.timeout_s == 5.0 and not play.times(INFO)

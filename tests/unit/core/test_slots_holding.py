@@ -1,0 +1,221 @@
+"""Semaphores: what a holder takes for a loss, and what it counts on."""
+
+from dataclasses import replace
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.lock.semaphore import LOCK
+from supervisor.core.record import is_adoptable
+from tests.unit.core.play import RENEW, SILENCE, Play
+from tests.unit.core.slot_play import (
+    ASK,
+    ENROLL,
+    GONE,
+    READ,
+    TAKE,
+    TAKEN,
+    WATCH,
+    full,
+    holding,
+    in_line,
+    key,
+    lock,
+    semaphore,
+    view,
+)
+
+
+def loses(play: Play) -> str:
+    """The reason that on_lose is given, once it has waited for a better one."""
+    play.passes(play.now + 0.3)
+    context = play.last(a.StartHook).context
+    assert context.event == "lose", play.log[-5:]
+    return f"{context.reason} {context.rival_at - play.now:.0f}"
+
+
+def test_a_slot_taken_from_us_is_a_loss_and_a_rival_may_be_there() -> None:
+    play = holding()
+    play.on(2.0, WATCH, view("o1", "s", at=lock("o1", index=70), index=70))
+    assert loses(play) == "slot-removed 0"
+
+
+def test_a_record_that_is_gone_is_a_loss_that_the_prune_delay_guards() -> None:
+    play = holding()
+    assert f"ask p/{LOCK}" in Play.says(play.on(2.0, WATCH, view("s", at=None, index=70)))
+    assert "read" in Play.says(play.on(2.1, ASK, GONE))
+    play.on(2.2, READ, view("s", at=None, index=70))
+    assert loses(play) == "slot-removed 28"
+
+
+def test_a_record_that_the_list_does_not_show_is_no_loss_while_a_read_shows_it() -> None:
+    play = holding()
+    hidden = view("s", at=None, index=70)
+    play.on(2.0, WATCH, hidden)
+    play.on(2.1, ASK, e.KeyView(70, "", b"{}", 9, 61, 0))
+    play.on(2.2, READ, hidden)
+    play.passes(3.0)
+    assert play.role == "holding"
+
+
+def test_a_slot_taken_from_us_has_no_guard_though_our_session_ends_too() -> None:
+    play = holding()
+    play.on(2.0, WATCH, view("o1", at=lock("o1", index=70), index=70))
+    play.on(2.1, RENEW, e.SessionGone())
+    context = play.last(a.StartHook).context
+    assert (context.reason, context.rival_at) == ("session-invalidated", 2.0)
+
+
+def test_a_holder_whose_session_has_ended_asks_for_it_once() -> None:
+    """The others are kept out by the prune delay; what is lost is not asked for again and again."""
+    play = holding()
+    gone = e.SlotsView(70, lock("s", index=61))
+    play.on(2.0, WATCH, gone)
+    play.on(2.0, ASK, GONE)
+    play.on(2.0, READ, gone)
+    asked = len(play.times(READ))
+    play.on(2.0, RENEW, e.SessionGone())
+    context = play.last(a.StartHook).context
+    assert (context.reason, context.rival_at) == ("session-invalidated", 30.2)
+    assert len(play.times(READ)) == asked
+
+
+def test_a_holder_whose_key_was_deleted_asks_once_whether_its_session_lives() -> None:
+    play = holding()
+    gone = e.SlotsView(70, lock("s", index=61))
+    play.on(2.0, WATCH, gone)
+    play.on(2.0, ASK, GONE)
+    play.on(2.0, READ, gone)
+    play.on(2.0, RENEW, e.SessionAlive())
+    asked = len(play.times(RENEW))
+    play.happens(2.0, e.Answered(play.last(WATCH), replace(gone, index=71)))
+    assert len(play.times(RENEW)) == asked
+
+
+def test_a_contender_key_that_was_made_anew_is_not_that_of_our_tenure() -> None:
+    play = holding()
+    again = replace(key("s"), create_index=69)
+    play.on(2.0, WATCH, e.SlotsView(70, lock("s", index=61), (again,)))
+    assert loses(play) == "key-deleted 28"
+
+
+def test_a_contender_key_that_was_deleted_is_a_loss_that_the_prune_delay_guards() -> None:
+    play = holding()
+    shown = e.SlotsView(70, lock("s", index=61))
+    assert "ask p/s" in Play.says(play.on(2.0, WATCH, shown))
+    play.on(2.1, ASK, GONE)
+    play.on(2.2, READ, shown)
+    assert loses(play) == "key-deleted 28"
+
+
+def test_a_list_that_hides_us_is_no_loss_and_no_contact() -> None:
+    play = holding()
+    before = play.contender.tenure
+    play.on(2.0, WATCH, e.SlotsView(70, lock("s", index=61)))
+    play.on(2.1, ASK, e.KeyView(70, "s", b"me", 50, 50, 1))
+    assert play.role == "holding" and before is not None and play.contender.tenure is not None
+    assert play.contender.tenure.contact == before.contact
+    play.passes(40.0, silent=True)
+    assert play.last(a.StartHook).context.reason == "lease-expired"
+
+
+def test_a_record_that_became_garbage_is_no_contact() -> None:
+    play = holding()
+    garbage = e.SlotsView(70, e.LockKey(9, 70, None, "it is no JSON"), (key("s"),))
+    told = Play.says(play.on(2.0, WATCH, garbage))
+    assert "notice" in told and play.role == "holding"
+    play.passes(40.0, silent=True)
+    assert play.last(a.StartHook).context.reason == "lease-expired"
+
+
+def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
+    play = holding()
+    assert play.contender.lease.lock_delay_s == 30.0
+    play.on(2.0, WATCH, view("s", at=lock("s", index=70, delay_s=20.0), index=70))
+    assert play.contender.lease.lock_delay_s == 20.0
+
+
+def test_a_short_prune_delay_that_was_left_there_shortens_nobodys_lease() -> None:
+    """Our own step writes ours; before it nobody waits for us."""
+    play = in_line(view("o1", at=lock(delay_s=0.001)))
+    play.happens(0.6, e.Tick())
+    assert play.last(TAKE).roster.prune_delay_s == 30.0
+    play.does(0.7, TAKE, TAKEN, "start up#1: acquired, acquiring")
+    assert play.contender.lease.lock_delay_s == 30.0
+
+
+def test_a_hold_that_is_found_out_too_late_is_asked_for_again_in_a_while() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.on(1.1, TAKE, SILENCE)
+    play.happens(max(play.now, play.deadline), e.Tick())
+    asked = play.last(READ).at
+    play.on(asked + 40.0, READ, view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66))
+    assert play.last(READ).at == asked and play.contender.tenure is None
+
+
+def test_when_all_is_deleted_who_has_seen_holders_stands_in_line_and_waits() -> None:
+    play = full()
+    says = Play.says(play.on(1.0, WATCH, e.SlotsView(70)))
+    assert "ask p/.lock" in says and "enroll s" in says and "enroll s as" not in says
+    play.on(1.1, ASK, GONE)
+    play.on(1.2, ENROLL, e.SlotWritten(e.KeyIndexes(75, 75, 1), None))
+    assert play.contender.lock.try_at == pytest.approx(31.0)
+
+
+def test_when_all_is_deleted_who_holds_alone_has_lost() -> None:
+    play = holding()
+    assert "ask p/.lock" in Play.says(play.on(2.0, WATCH, e.SlotsView(70)))
+    play.on(2.1, ASK, GONE)
+    play.does(2.2, READ, e.SlotsView(70), "renew s")
+
+
+def test_an_answer_that_a_read_has_overtaken_is_no_news() -> None:
+    """Whoever looks at it later may know more by then."""
+    play = in_line(view("o1", "o2", "o3", "o4", at=lock("o1", limit=1)), limit=1)
+    play.on(0.4, WATCH, view("o1", "o2", "o3", "o4", "s", at=lock("o1", limit=1)))
+    assert play.last(WATCH).lag_s > 0
+    play.on(1.0, WATCH, view("o2", "o3", "o4", "s", at=lock("o1", limit=1), index=70))
+    play.on(1.02, ASK, GONE)
+    newer = view("o2", "o3", "o4", "s", at=lock("o2", limit=1, index=80), index=80)
+    play.on(1.05, READ, newer)
+    play.on(1.09, WATCH, view("o2", "o3", "o4", "s", at=lock("o1", limit=1), index=75))
+    assert play.contender.lock.view == newer
+    assert play.last(WATCH).consistent
+
+
+def test_a_record_goes_on_only_while_others_wait_as_long_as_we_count_on() -> None:
+    held = a.Record(a.Step.HOLDING, "p/.lock", "s")
+    assert is_adoptable(held, semaphore(), semaphore(limit=1))
+    assert is_adoptable(held, semaphore(), semaphore(prune_delay_s=20.0))
+    assert not is_adoptable(held, semaphore(), semaphore(prune_delay_s=40.0)), "our body says 30 s"
+
+
+def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
+    held = a.Record(a.Step.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
+    old, new = semaphore(), semaphore(on_adopt="acquire")
+    play = Play(new, record=held, now=2.0, recorded=old)
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, e.SessionAlive())
+    shown = view("s", at=lock("s", index=61, delay_s=20.0), index=61)
+    assert "start up#1" in Play.says(play.on(2.2, WATCH, shown))
+    assert play.contender.settings == new and play.contender.lease.lock_delay_s == 20.0
+
+
+def test_a_holder_s_read_names_its_session_and_no_other_s_does() -> None:
+    """By that it is told what it needs to know where all below the prefix is too much to be read."""
+    play = holding()
+    play.happens(1.5, e.Stalled(5.0))
+    assert play.last(READ).session == "s"
+    waits = full()
+    waits.happens(1.0, e.Stalled(5.0))
+    assert waits.last(READ).session == ""
+
+
+def test_a_holder_that_is_shown_its_own_keys_alone_goes_on() -> None:
+    play = in_line(view("o1", "o2", at=lock("o1", "o2")))
+    play.on(0.4, WATCH, view("o1", "o2", "s", at=lock("o1", "o2", "s", index=61), index=61))
+    play.happens(1.5, e.Stalled(5.0))
+    told = Play.says(play.on(1.6, READ, view("s", at=lock("o1", "o2", "s", index=61), index=61)))
+    assert "ask p/o1" in told and play.contender.has_lock

@@ -1,0 +1,146 @@
+"""What on_change is told of slots: never that nobody holds because an answer shows less than there is."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from tests.unit.core.play import CREATE, FORBIDDEN, Play, hook
+from tests.unit.core.slot_play import ASK, EMPTY, GONE, READ, WATCH, key, lock, semaphore, view
+
+TOLD = hook("told")
+THERE = e.KeyView(5, "", b"{}", 3, 5, 0)  # no newer than the list that does not show it
+
+
+def observer(**more: Any) -> Play:
+    """Begun at 0; the first list is awaited."""
+    play = Play(semaphore(contend=False, on_acquire=(), on_lose=(), on_change=(TOLD,), **more))
+    play.does(0.0, "watch 0 consistently")
+    return play
+
+
+def told(play: Play) -> list[tuple[str, ...]]:
+    """The holders that on_change was told of, once each."""
+    starts = [action for _, action in play.log if isinstance(action, a.StartHook)]
+    return [tuple(each.session for each in start.context.holders) for start in starts]
+
+
+def test_an_empty_list_is_told_of_once_a_read_of_the_record_says_so_too() -> None:
+    play = observer()
+    play.does(0.1, WATCH, EMPTY, "watch 5, ask p/.lock")
+    assert "start told#1: initial" in Play.says(play.on(0.2, ASK, GONE) + play.on(0.3, READ, EMPTY))
+    assert told(play) == [()] and not play.contender.last_notice
+    play.ends(0.4, "")
+    play.does(0.5, WATCH, replace(EMPTY, index=6), "watch 6")
+
+
+def test_a_list_that_hides_the_record_is_told_of_never_and_said() -> None:
+    play = observer()
+    play.on(0.1, WATCH, EMPTY)
+    play.on(0.2, ASK, THERE)
+    play.on(0.3, READ, EMPTY)
+    assert not told(play) and ".lock: may the token read all of it?" in play.contender.last_notice
+    play.passes(20.0)
+    assert len(play.times(ASK)) == 1
+    play.on(21.0, WATCH, view("o1", at=lock("o1")))
+    assert told(play) == [("o1",)] and not play.contender.last_notice
+
+
+def test_who_may_not_read_the_record_asks_on_and_tells_nothing() -> None:
+    play = observer()
+    play.on(0.1, WATCH, EMPTY)
+    for second in range(1, 10):
+        play.happens(second, e.Tick())
+        play.on(second + 0.1, ASK, FORBIDDEN)
+    assert not told(play) and len(play.times(ASK)) == 9
+
+
+def test_a_list_older_than_the_record_is_asked_for_anew() -> None:
+    play = observer()
+    play.on(0.1, WATCH, EMPTY)
+    assert "read" in Play.says(play.on(0.2, ASK, replace(THERE, create_index=6, modify_index=6)))
+    assert not play.contender.last_notice, "nothing is hidden"
+    play.on(0.3, READ, view("o1", at=lock("o1")))
+    assert told(play) == [("o1",)] and not play.contender.last_notice
+
+
+def test_a_holder_that_the_list_hides_has_not_left() -> None:
+    play = observer()
+    both = view("o1", "o2", at=lock("o1", "o2"))
+    play.on(0.1, WATCH, both)
+    play.ends(0.2, "")
+    play.on(0.3, WATCH, replace(both, index=61, contenders=(key("o1"),)))
+    assert play.last(ASK).key == "p/o2" and told(play) == [("o1", "o2")]
+    play.on(0.4, ASK, e.KeyView(61, "o2", b"me", 2, 2, 1))
+    play.on(0.5, READ, replace(both, index=61, contenders=(key("o1"),)))
+    assert told(play) == [("o1", "o2")] and "o2" in play.contender.last_notice
+
+
+def test_a_holder_that_has_vanished_is_told_of_once_a_read_says_so() -> None:
+    play = observer()
+    both = view("o1", "o2", at=lock("o1", "o2"))
+    play.on(0.1, WATCH, both)
+    play.ends(0.2, "")
+    one = replace(both, index=61, contenders=(key("o1"),))
+    play.on(0.3, WATCH, one)
+    play.on(0.4, ASK, GONE)
+    play.on(0.5, READ, one)
+    assert told(play) == [("o1", "o2"), ("o1",)]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_who_contends_tells_no_sooner(paused: bool) -> None:
+    play = Play(semaphore(on_change=(TOLD,)), record=replace(a.EMPTY_RECORD, paused=paused))
+    play.happens(0.0, e.Tick())
+    if not paused:
+        play.on(0.05, CREATE, e.Created("s"))
+    play.on(0.1, WATCH, EMPTY)
+    play.on(0.2, ASK, FORBIDDEN)
+    assert not told(play)
+    play.happens(0.8, e.Tick())
+    play.on(0.9, ASK, GONE)
+    play.on(1.0, READ, EMPTY)
+    assert told(play) == [()]
+
+
+def test_who_tells_nobody_does_not_ask_for_what_its_try_will_say() -> None:
+    play = Play(semaphore())
+    play.happens(0.0, e.Tick())
+    play.on(0.05, CREATE, e.Created("s"))
+    play.on(0.1, WATCH, EMPTY)
+    assert not play.times(ASK)
+
+
+# --- lists of which Consul says that it left something out -----------------------------------------
+
+FILTERED = replace(EMPTY, filtered=True)
+
+
+def test_a_filtered_list_without_the_record_is_never_told_of_as_empty() -> None:
+    play = observer()
+    assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("watch 5, ask p/.lock, notice: Consul leaves")
+    play.on(0.2, ASK, FORBIDDEN)
+    assert not told(play) and "may not read" in play.contender.last_notice
+    play.on(0.3, WATCH, view("o1", at=lock("o1")))
+    assert told(play) == [("o1",)] and not play.contender.last_notice
+
+
+def test_what_was_left_out_may_be_of_no_concern() -> None:
+    """A read of the record decides, and a list with all holders is all that matters."""
+    play = observer()
+    play.on(0.1, WATCH, FILTERED)
+    play.on(0.2, ASK, GONE)
+    play.on(0.3, READ, FILTERED)
+    assert told(play) == [()] and not play.contender.last_notice
+    play = observer()
+    play.on(0.1, WATCH, replace(view("o1", at=lock("o1")), filtered=True))
+    assert told(play) == [("o1",)] and not play.contender.last_notice
+
+
+def test_who_contends_makes_no_record_beside_one_that_may_be_hidden() -> None:
+    play = Play(semaphore())
+    play.happens(0.0, e.Tick())
+    play.on(0.05, CREATE, e.Created("s"))
+    assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("enroll s, watch 5, ask p/.lock, notice")

@@ -1,0 +1,151 @@
+"""While Consul takes no more requests, what can wait is asked for less and less often, and nothing else."""
+
+import pytest
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.frozen import replace
+from supervisor.core.session import CREATE_WITHOUT_TTL_RETRY_S
+from supervisor.core.throttle import THROTTLED_S_MAX
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    FREE,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    contender,
+    holding,
+    waiting,
+)
+
+FULL = e.Throttled("429 rate limit exceeded")
+RETRY_S = 0.5  # of spread 0; the pause of a throttle is half of what it says
+
+
+def gaps(play: Play, kind: type[a.Request], times: int, outcome: e.Outcome = FULL) -> list[float]:
+    """From each answer of this kind to the next request, all of them answered so, others not at all."""
+    found = []
+    for _ in range(times):
+        answered_at = play.now
+        play.on(answered_at, kind, outcome)
+        before = len(play.times(kind))
+        while len(play.times(kind)) == before:
+            play.happens(play.deadline, e.Tick())
+        found.append(play.now - answered_at)
+    return found
+
+
+def test_each_refusal_doubles_the_pause_up_to_a_bound() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    waits = gaps(play, CREATE, 7)
+    assert waits == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4, 8, 16, 16, 16)])
+    assert max(waits) < THROTTLED_S_MAX
+
+
+def test_without_a_ttl_a_refusal_is_waited_out_as_long_as_silence_is_and_longer() -> None:
+    play = Play(contender(ttl_s=None))
+    play.does(0.0, "create, watch 0 consistently")
+    assert gaps(play, CREATE, 1, SILENCE) == pytest.approx([CREATE_WITHOUT_TTL_RETRY_S])
+    play.contender = replace(play.contender, spread=0.99)
+    waits = gaps(play, CREATE, 6)
+    assert min(waits) == pytest.approx(CREATE_WITHOUT_TTL_RETRY_S) and max(waits) > THROTTLED_S_MAX
+
+
+def test_a_refused_question_of_one_that_waits_counts() -> None:
+    play = waiting()
+    play.on(0.2, WATCH, FULL)
+    assert play.contender.throttle.reads == 1 and play.contender.retry_s == RETRY_S + 0.5
+
+
+def test_an_answer_ends_it_for_its_kind_alone() -> None:
+    """Consul counts reads and writes apart: reads that it answers do not hurry tries that it refuses."""
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    for level in (1, 2, 3):
+        play.on(play.now, ACQUIRE, FULL)
+        assert play.contender.throttle.writes == level
+        while ACQUIRE not in map(type, play.under_way):
+            if READ in map(type, play.under_way):
+                play.on(play.now, READ, FREE)
+            else:
+                play.happens(play.deadline, e.Tick())
+    play.on(play.now, ACQUIRE, e.LostRace())
+    assert play.contender.throttle.writes == 0
+
+
+def test_silence_is_no_answer_that_ends_it() -> None:
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.on(0.1, CREATE, FULL)
+    play.on(0.1, WATCH, SILENCE)
+    assert play.contender.throttle.writes == 1
+
+
+def test_a_holder_goes_on_reading_and_renewing_at_its_pace() -> None:
+    """Each that is refused is asked again as soon as after any other failure."""
+    play = holding()
+    for kind in (READ, RENEW):
+        while kind not in map(type, play.under_way):
+            play.happens(play.deadline, e.Tick())
+    assert gaps(play, RENEW, 3) == pytest.approx([RETRY_S] * 3)
+    assert gaps(play, READ, 3) == pytest.approx([RETRY_S] * 3)
+    assert gaps(play, WATCH, 1) == pytest.approx([RETRY_S])
+    assert play.role == "holding" and play.contender.throttle.pause_s(0.0) == 0.0
+
+
+def test_a_holder_watches_from_its_first_read_on_though_the_watch_before_was_refused() -> None:
+    """A pause that began while it waited is none that a holder has."""
+    play = Play(contender())
+    play.does(0.0, "create, watch 0 consistently")
+    play.on(0.1, CREATE, e.Created("s"))
+    gaps(play, WATCH, 4)
+    play.on(play.now, WATCH, FULL)
+    play.hears(play.now, e.Stalled(0.0), "read")
+    play.on(play.now, READ, FREE)
+    play.on(play.now, ACQUIRE, WON)
+    won_at, interval_s = play.now, play.contender.lease.interval_s
+    while WATCH not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert play.now <= won_at + interval_s
+
+
+def test_a_question_of_a_holder_that_is_answered_ends_it() -> None:
+    """What was refused before the tenure tells nothing of the time after it."""
+    throttle = waiting().contender.throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), SILENCE, holds=True).reads == 1
+    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
+    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FREE, holds=True).reads == 0
+
+
+def test_a_release_does_not_wait_and_the_destroy_behind_it_does() -> None:
+    play = holding()
+    play.happens(1.5, e.StepDownAsked("n", 60.0))
+    play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert gaps(play, RELEASE, 3) == pytest.approx([RETRY_S] * 3)
+    play.on(play.now, RELEASE, e.Done())
+    while DESTROY not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert gaps(play, DESTROY, 3) == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4)])
+
+
+def test_who_waits_goes_on_renewing_its_session() -> None:
+    play = waiting()
+    play.on(0.2, WATCH, RIVAL)
+    while RENEW not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert gaps(play, RENEW, 3) == pytest.approx([RETRY_S] * 3)
+
+
+def test_a_fleet_does_not_come_back_in_step() -> None:
+    throttle = waiting().contender.throttle
+    for _ in range(3):
+        throttle = throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+    assert throttle.pause_s(0.0) == 2.0 and throttle.pause_s(0.99) == pytest.approx(5.96)

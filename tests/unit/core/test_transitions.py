@@ -1,0 +1,118 @@
+"""The state machines of the core: their tables are the law, and the drawings follow the tables."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+from supervisor import core
+from supervisor.core import session as sessions
+from supervisor.core import tenure as tenures
+from supervisor.core.actions import Role
+from supervisor.core.contender import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
+from supervisor.core.machine import ImpossibleTransition
+from supervisor.core.session import NO_SESSION, Stage
+from supervisor.core.tenure import Phase, Tenure
+from tests.unit.core.edges import PHASE_EDGES, STAGE_EDGES, Edge
+
+CORE = Path(core.__file__).parent
+DRAWING = CORE.parents[1] / "docs" / "election.svg"
+TENURE = Tenure("s", 7, 3, 1, 0.0, b"me", None)
+CHAIN = re.compile(r"[A-Z_]+(?: -> [A-Z_]+)+")
+MADE = {
+    ("contender.py", "begin_tenure", "Tenure"),
+    ("record.py", "tenure_from", "Tenure"),
+    ("record.py", "session_from", "Session"),
+    ("session.py", "", "Session"),  # NO_SESSION
+}
+"""Where a tenure or a session is made, with the phase or stage that it begins with."""
+
+
+@pytest.mark.parametrize("before", Phase)
+@pytest.mark.parametrize("after", Phase)
+def test_a_tenure_takes_the_edges_of_its_table_and_no_other(before: Phase, after: Phase) -> None:
+    tenure = replace(TENURE, phase=before)
+    if (before, after) in PHASE_EDGES:
+        assert tenures.become(tenure, after).phase is after
+    else:
+        with pytest.raises(ImpossibleTransition, match=f"from {before} to {after}$"):
+            tenures.become(tenure, after)
+
+
+@pytest.mark.parametrize("before", Stage)
+@pytest.mark.parametrize("after", Stage)
+def test_a_session_takes_the_edges_of_its_table_and_no_other(before: Stage, after: Stage) -> None:
+    session = replace(NO_SESSION, stage=before, id="s")
+    if (before, after) in STAGE_EDGES:
+        assert sessions.become(session, after).stage is after
+    else:
+        with pytest.raises(ImpossibleTransition, match=f"from {before} to {after}$"):
+            sessions.become(session, after)
+
+
+def test_an_absent_session_keeps_nothing_of_the_one_before() -> None:
+    session = replace(NO_SESSION, stage=Stage.DESTROYING, id="s", tried=True, ending=True)
+    assert sessions.become(session, Stage.ABSENT) == NO_SESSION
+
+
+def test_every_state_has_its_row() -> None:
+    assert tenures.TRANSITIONS.keys() == set(Phase) and sessions.TRANSITIONS.keys() == set(Stage)
+
+
+def test_nothing_but_become_sets_a_phase_or_a_stage() -> None:
+    """A tenure or session that is made begins in some state; ``become`` alone changes it."""
+    made, changed = set[tuple[str, str, str]](), set[tuple[str, str]]()
+    for path in CORE.rglob("*.py"):
+        for function, call in _calls(ast.parse(path.read_text())):
+            called = call.func.id if isinstance(call.func, ast.Name) else ""
+            if called in ("Tenure", "Session"):
+                made.add((path.name, function, called))
+            elif {"phase", "stage"} & {keyword.arg for keyword in call.keywords}:
+                changed.add((path.name, function))
+    assert made == MADE
+    assert changed == {("tenure.py", "become"), ("session.py", "become")}
+
+
+def _calls(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Call):
+            yield function, node
+        yield from _calls(node, node.name if isinstance(node, ast.FunctionDef) else function)
+
+
+# --- drawings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "states", "edges"),
+    [(tenures, Phase, PHASE_EDGES), (sessions, Stage, STAGE_EDGES)],
+    ids=["tenure", "session"],
+)
+def test_the_docstring_draws_the_table(
+    module: ModuleType, states: type[Phase] | type[Stage], edges: frozenset[Edge]
+) -> None:
+    """Each edge stands there once, beside what leads to it."""
+    chains = [chain.split(" -> ") for chain in CHAIN.findall(inspect.getdoc(module) or "")]
+    drawn = [(states[one], states[other]) for chain in chains for one, other in pairwise(chain)]
+    assert sorted(drawn) == sorted(edges)
+
+
+def test_election_svg_draws_the_roles_that_follow_from_the_table() -> None:
+    """What is lost waits again; three roles that keep a node from contending share a box."""
+    arrows = {path.get("id", "") for path in ElementTree.parse(DRAWING).iterfind("{*}path")}
+    roles = {**ROLE_OF_PHASE, Phase.LOST: Role.WAITING}
+    followed = {(roles[before], roles[after]) for before, after in PHASE_EDGES}
+    tenure = {f"{before}-{after}" for before, after in followed if before is not after}
+    assert arrows == tenure | {"waiting-acquiring", "waiting-paused", "paused-waiting"}
+
+
+def test_every_role_has_its_condition() -> None:
+    assert ROLE_OF_PHASE.keys() == set(Phase)
+    assert {*ROLE_OF_PHASE.values(), *(role for role, _ in ROLES_WITHOUT_TENURE), Role.STOPPED} == set(Role)

@@ -1,0 +1,1 @@
+"""The driver, signals, and what a start makes of records."""

@@ -1,0 +1,135 @@
+"""A turn: actions in their order, records before what depends on them, a late loop noticed."""
+
+from typing import Any
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.contender import new_contender
+from supervisor.core.contenders import Contenders
+from supervisor.daemon.driver import Driver, Effects
+from tests.unit.core.play import FREE, WON, contender
+
+
+class Stage:
+    """A world that only takes down what it is told to do, and whose disk may be full."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.done: list[Any] = []
+        self.told: list[e.Event] = []
+        self.woken_at: list[float] = []
+        self.why_not = ""
+
+    def now(self) -> float:
+        return self.at
+
+    def take_down(self, action: Any) -> None:
+        self.done.append(action)
+
+    request = take_down
+
+    def write_record(self, write: a.WriteRecord) -> str:
+        self.done.append(write)
+        return self.why_not
+
+    def wake(self, at: float) -> None:
+        self.woken_at.append(at)
+
+    def observe(self, event: e.Event, actions: list[a.Action]) -> None:
+        self.told.append(event)
+
+    def last(self, kind: type[Any]) -> Any:
+        return next(action for action in reversed(self.done) if isinstance(action, kind))
+
+    def kinds(self) -> list[str]:
+        """What was done since the last look."""
+        done, self.done = self.done, []
+        return [type(action).__name__ for action in done if not isinstance(action, a.PrepareWrite)]
+
+
+def driven() -> tuple[Driver, Stage]:
+    """An election that has sent its acquire."""
+    stage = Stage()
+    kinds = (a.PrepareWrite, a.StartHook, a.KillHook, a.StartRun, a.StopRun, a.Finished)
+    effects: Effects = dict.fromkeys(kinds, stage.take_down)
+    driver = Driver(Contenders([new_contender(contender(), spread=0.0, instance="i")]), stage, effects)
+    driver.dispatch(e.Tick())
+    driver.dispatch(e.Answered(stage.last(a.CreateSession), e.Created("s")))
+    driver.dispatch(e.Answered(stage.last(a.RenewSession), e.SessionAlive()))
+    driver.dispatch(e.Answered(stage.last(a.WatchKey), FREE))
+    return driver, stage
+
+
+def test_a_record_is_written_before_the_hook_that_waits_for_it() -> None:
+    driver, stage = driven()
+    acquire = stage.last(a.Acquire)
+    stage.kinds()
+    driver.dispatch(e.Answered(acquire, WON))
+    assert stage.kinds()[:2] == ["WriteRecord", "StartHook"]
+
+
+def test_a_record_that_is_refused_is_answered_in_the_same_turn() -> None:
+    driver, stage = driven()
+    acquire = stage.last(a.Acquire)
+    stage.kinds()
+    stage.why_not = "no space left"
+    driver.dispatch(e.Answered(acquire, WON))
+    assert "StartHook" not in stage.kinds()
+    remembered = [event for event in stage.told if isinstance(event, e.RecordWritten)]
+    assert remembered[-1].why_not == "no space left"
+
+
+def test_what_was_decided_is_told_with_its_event() -> None:
+    driver, stage = driven()
+    assert [type(event) for event in stage.told] == [
+        e.Tick,
+        e.Answered,
+        e.RecordWritten,
+        e.Answered,
+        e.Answered,
+    ]
+
+
+def test_it_is_woken_at_the_deadline_and_each_second_at_the_latest() -> None:
+    driver, stage = driven()
+    assert stage.woken_at[0] == 1.0
+    stage.at = 1.0
+    driver.dispatch(e.Tick())
+    assert stage.woken_at[-1] == 2.0
+
+
+def test_a_tick_that_comes_early_arms_the_timer_again() -> None:
+    driver, stage = driven()
+    stage.at = 0.9999
+    before = len(stage.woken_at)
+    driver.dispatch(e.Tick())
+    assert len(stage.woken_at) == before + 1
+
+
+def test_a_turn_that_comes_far_too_late_looks_at_the_lease_first() -> None:
+    driver, stage = driven()
+    acquire = stage.last(a.Acquire)
+    stage.at = 2.5
+    stage.told.clear()
+    driver.dispatch(e.Answered(acquire, WON))
+    assert stage.told[0] == e.Stalled(1.5)
+    assert isinstance(stage.told[1], e.Answered)
+
+
+def test_what_else_waited_behind_a_standstill_does_not_tell_of_it_again() -> None:
+    """A thousand elections that each look at a thousand leases would stand still for longer than before."""
+    driver, stage = driven()
+    acquire, watch = stage.last(a.Acquire), stage.last(a.WatchKey)
+    stage.at = 2.5
+    driver.dispatch(e.Answered(acquire, WON))
+    stage.at = 2.6
+    driver.dispatch(e.Answered(watch, e.Unknown("")))
+    assert [event for event in stage.told if isinstance(event, e.Stalled)] == [e.Stalled(1.5)]
+    assert stage.woken_at[-1] > 2.5
+
+
+def test_a_turn_in_time_is_no_standstill() -> None:
+    driver, stage = driven()
+    stage.at = 1.9
+    driver.dispatch(e.Tick())
+    assert not [event for event in stage.told if isinstance(event, e.Stalled)]

@@ -1,0 +1,163 @@
+"""What a process that starts makes of the file and of the records: nothing on record is passed over."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from supervisor.config import ConsulSettings
+from supervisor.core.actions import Reason, Record, Role, Step
+from supervisor.core.contender import Contender
+from supervisor.core.settings import ElectionSettings, Wanted
+from supervisor.core.tenure import Phase
+from supervisor.daemon.restore import ProcessIdentity, Restored, restore
+from supervisor.hooks.leftovers import Group
+from supervisor.journal import Identity, Recorded, Unreadable
+from tests.unit.core.play import contender
+
+HERE = Identity("machine", "host", "boot")
+ORIGIN = ProcessIdentity("instance", HERE, 2.0)
+SETTINGS = contender()
+RENAMED = Wanted(replace(SETTINGS, name="new"), 0.5)
+
+
+def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
+    state = Record(step, "k", "s", 7, 3, 1, 1.0, leader=b"me", **changes.pop("state", {}))
+    base = Recorded(SETTINGS, ConsulSettings("http://c"), state, HERE)
+    return replace(base, **changes)
+
+
+def begun(settings: ElectionSettings | None, found: Recorded | Unreadable | None = None) -> Restored:
+    wanted = [] if settings is None else [Wanted(settings, 0.5)]
+    return restore(wanted, {} if found is None else {"n": found}, ORIGIN)
+
+
+def only(found: Restored) -> Contender:
+    (election,) = found.contenders
+    return election
+
+
+def test_without_a_record_an_election_begins_afresh() -> None:
+    election = only(begun(SETTINGS))
+    assert election.tenure is None and not election.session.id and election.spread == 0.5
+
+
+def test_what_still_fits_goes_on() -> None:
+    election = only(begun(SETTINGS, record()))
+    assert election.tenure is not None and election.tenure.phase is Phase.ADOPTING
+    assert not election.stopping
+
+
+def test_hooks_that_changed_do_not_end_a_tenure_and_wait_for_its_adoption() -> None:
+    wanted = replace(SETTINGS, on_lose=())
+    election = only(begun(wanted, record()))
+    assert not election.stopping
+    assert (election.settings, election.next_settings) == (SETTINGS, wanted)
+    assert only(begun(wanted, record(Step.SESSION))).settings == wanted
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"key": "other"},
+        {"session": replace(SETTINGS.session, lock_delay_s=20.0)},
+        {"contend": False, "on_acquire": (), "on_lose": ()},
+    ],
+)
+def test_another_key_or_session_is_wound_up_by_the_record_before_it_begins(changes: dict[str, Any]) -> None:
+    wanted = replace(SETTINGS, **changes)
+    found = begun(wanted, record())
+    assert only(found).stopping and only(found).settings == SETTINGS
+    (successor,) = found.successors
+    assert successor.after == {"n"}
+    assert successor.contender.settings == wanted and successor.contender.tenure is None
+
+
+def test_what_is_gone_from_the_file_is_wound_up() -> None:
+    found = begun(None, record())
+    assert only(found).stopping and not found.successors
+
+
+def test_a_renamed_election_begins_when_the_one_with_its_key_has_wound_up() -> None:
+    """Both stop and start the same application."""
+    found = restore([RENAMED], {"n": record()}, ORIGIN)
+    assert only(found).settings == SETTINGS and only(found).stopping
+    (successor,) = found.successors
+    assert successor.contender.settings.name == "new" and successor.after == {"n"}
+
+
+def test_another_key_waits_for_nothing() -> None:
+    found = restore([Wanted(replace(SETTINGS, name="new", key="other"), 0.5)], {"n": record()}, ORIGIN)
+    assert len(found.contenders) == 2 and not found.successors
+
+
+@pytest.mark.parametrize("field", ["machine", "host", "boot"])
+def test_a_record_of_elsewhere_is_foreign(field: str) -> None:
+    election = only(begun(SETTINGS, record(identity=replace(HERE, **{field: "other"}))))
+    assert election.tenure is not None and election.tenure.phase is Phase.LOSING
+    assert election.tenure.reason is Reason.CRASHED and not election.session.id
+
+
+def test_what_was_foreign_stays_foreign() -> None:
+    """A crash in the on_lose of a foreign record makes the session no more ours than it was."""
+    election = only(begun(SETTINGS, record(Step.LOSING, state={"foreign": True})))
+    assert not election.session.id
+
+
+def test_of_an_unreadable_record_the_worst_is_taken_for_true() -> None:
+    election = only(begun(SETTINGS, Unreadable("why")))
+    assert election.tenure is not None and election.tenure.phase is Phase.LOSING
+    assert election.tenure.reason is Reason.CRASHED and not election.session.id
+
+
+def test_an_on_lose_that_runs_on_record_means_losing_whatever_the_step_says() -> None:
+    """The crash came between its begin and the record of the loss."""
+    groups = (Group(12, 345, "s-lose"),)
+    election = only(begun(SETTINGS, record(groups=groups)))
+    assert election.tenure is not None and election.tenure.phase is Phase.LOSING
+    assert only(begun(SETTINGS, record(groups=(Group(12, 345, "s-acquire"),)))).tenure.phase is Phase.ADOPTING  # type: ignore[union-attr]
+
+
+def test_a_pause_is_kept_over_another_key() -> None:
+    found = begun(replace(SETTINGS, key="other"), record(Step.SESSION, state={"paused": True}))
+    assert found.successors[0].contender.paused
+
+
+def test_a_pause_alone_fits_any_key() -> None:
+    paused = Recorded(SETTINGS, ConsulSettings("http://c"), Record(paused=True), HERE)
+    election = only(begun(replace(SETTINGS, key="other"), paused))
+    assert election.paused and election.role is Role.PAUSED
+
+
+def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file_says() -> None:
+    spoilt = Unreadable("why", record())
+    assert only(begun(replace(SETTINGS, on_lose=()), spoilt)).settings == SETTINGS
+    renamed = restore([RENAMED], {"n": spoilt}, ORIGIN)
+    assert only(renamed).tenure is not None and only(renamed).settings == SETTINGS
+    assert [each.after for each in renamed.successors] == [{"n"}]
+
+
+def test_a_pause_is_that_of_the_key() -> None:
+    found = restore(
+        [RENAMED],
+        {"n": record(Step.SESSION, state={"paused": True})},
+        ORIGIN,
+    )
+    assert found.successors[0].contender.paused
+
+
+def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
+    """Its lease is running."""
+    other = replace(record(), settings=replace(SETTINGS, name="new"))
+    found = restore([RENAMED], {"n": record(Step.SESSION), "new": other}, ORIGIN)
+    assert not found.successors
+    assert [each.tenure is not None for each in found.contenders] == [False, True]
+
+
+def test_one_of_many_waits_for_its_turn_but_not_with_what_it_holds() -> None:
+    """A thousand sessions at once would time each other out; a tenure on record is being lost meanwhile."""
+    late = replace(Wanted(SETTINGS, 0.5), delay_s=3.0)
+    fresh = only(restore([late], {}, ORIGIN))
+    assert fresh.session.deadline == ORIGIN.now + 3.0
+    held = only(restore([late], {"n": record()}, ORIGIN))
+    assert held.tenure is not None and held.session.id == "s" and held.rejoin_at < ORIGIN.now

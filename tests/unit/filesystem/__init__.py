@@ -1,0 +1,1 @@
+"""Which file systems are local."""

@@ -1,0 +1,1 @@
+"""Records on a disk that is full, cut off or damaged."""

@@ -1,0 +1,1 @@
+"""Log, metrics and what systemd is told."""

@@ -1,0 +1,328 @@
+"""What repeats is told once: an outage of an hour with a hundred items is a handful of lines, and none of
+what an operator must know is lost with the rest."""
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from supervisor.core.actions import (
+    Acquire,
+    Action,
+    CreateSession,
+    Finished,
+    ReadKey,
+    RenewSession,
+    Request,
+    StartHook,
+    WatchKey,
+    WriteRecord,
+)
+from supervisor.core.contender import new_contender
+from supervisor.core.contenders import Contenders
+from supervisor.core.events import (
+    Answered,
+    Created,
+    Denied,
+    Done,
+    Event,
+    HookEnded,
+    KeyView,
+    Outcome,
+    SessionAlive,
+    Tick,
+    Unknown,
+    Won,
+)
+from supervisor.core.settings import SessionSettings
+from supervisor.daemon.driver import Driver
+from supervisor.hooks import HookLine
+from supervisor.telemetry.log import OUTPUT_LINES_MAX
+from supervisor.telemetry.log.recurring import FORGET_S, NAMES_MAX, REMIND_S, REPEAT_S
+from tests.models.simulation.schedule import Schedule
+from tests.support.log_lines import undocumented
+from tests.support.log_written import Written
+from tests.unit.core.play import contender
+
+ITEMS = [f"e{number:02}" for number in range(100)]
+HOUR_S = 3600
+EACH_S = 5
+LINES_MAX = 5 * 60  # five a minute: two troubles that take turns, each with a beginning and an end
+FAILURES = HOUR_S * len(ITEMS) // EACH_S
+REFUSED: Outcome = Unknown("cannot reach 127.0.0.1:8500: connection refused")
+TIMED_OUT: Outcome = Unknown("cannot reach 127.0.0.1:8500: no answer to connect")
+GARBLED: Outcome = Unknown("not an answer of Consul: no JSON")
+DENIED: Outcome = Denied("403 Permission denied")
+WELL: Outcome = KeyView(1)
+
+
+def read(item: str = "app") -> ReadKey:
+    return ReadKey(item, 0.0, 1.0, "key")
+
+
+def renewal(item: str = "app") -> RenewSession:
+    return RenewSession(item, 0.0, 1.0, "session", SessionSettings("n"))
+
+
+def answered(written: Written, request: Request, outcome: Outcome) -> None:
+    written.log.on_step(Answered(request, outcome), ())
+
+
+def an_hour(peer: Callable[[int, int], Outcome]) -> Written:
+    """Of a hundred items 20 read each second, and are answered as the second and their number say."""
+    written = Written(level="info")
+    reads = [read(item) for item in ITEMS]
+    for second in range(HOUR_S):
+        written.now = float(second)
+        for number in range(second % EACH_S, len(ITEMS), EACH_S):
+            answered(written, reads[number], peer(second, number))
+    return written
+
+
+# --- an hour of a hundred items ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "outcome", [REFUSED, TIMED_OUT, GARBLED, DENIED], ids=lambda outcome: outcome.why[:12]
+)
+def test_an_hour_of_one_trouble_is_ten_lines(outcome: Outcome) -> None:
+    written = an_hour(lambda second, number: outcome)
+    first, second, *more = written.lines()
+    assert first["item"] == "e00" and "items" not in first
+    assert (second["items"], second["names"]) == (len(ITEMS), ITEMS[:NAMES_MAX])
+    assert len(more) == HOUR_S // REMIND_S - 1 + (HOUR_S % REMIND_S > 0)
+    told = sum(line.get("times_unsaid", 0) + 1 for line in written.lines())
+    assert FAILURES - REMIND_S * len(ITEMS) / EACH_S < told <= FAILURES
+    assert undocumented(written.lines()) == []
+
+
+def test_its_end_is_said_once_with_how_long_it_was() -> None:
+    """And how long is counted to the first question that was answered, not to its late answer."""
+    written = an_hour(lambda second, number: REFUSED)
+    written.now = HOUR_S + 29.0
+    for item in ITEMS:
+        answered(written, ReadKey(item, float(HOUR_S), 1.0, "key"), WELL)
+    (end,) = [line for line in written.lines() if line["event"] == "consul-answers"]
+    assert written.lines()[-1] == end and end["after"] == "consul-silent"
+    assert (end["items"], end["duration_s"], end["failures"]) == (len(ITEMS), HOUR_S, FAILURES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "peer",
+    [
+        pytest.param(lambda second, number: (REFUSED, TIMED_OUT)[second % 2], id="reasons take turns"),
+        pytest.param(lambda second, number: (REFUSED, DENIED, GARBLED)[(second + number) % 3], id="kinds do"),
+        pytest.param(lambda second, number: (REFUSED, WELL)[second // EACH_S % 2], id="there and away"),
+        pytest.param(
+            lambda second, number: (REFUSED, WELL)[(second // EACH_S + number) % 2], id="each in turn"
+        ),
+        pytest.param(lambda second, number: Unknown(f"500 at index {second}"), id="a number that grows"),
+        pytest.param(lambda second, number: (REFUSED, WELL)[second % 70 > 20], id="20 seconds of 70"),
+    ],
+)
+def test_whatever_flaps_is_at_most_a_few_lines_a_minute(peer: Callable[[int, int], Outcome]) -> None:
+    """Of all items together: where two troubles take turns, each has a beginning and an end a minute."""
+    lines = an_hour(peer).lines()
+    assert 0 < len(lines) <= LINES_MAX, len(lines)
+    assert undocumented(lines) == []
+
+
+def test_chance_makes_it_no_louder() -> None:
+    dice = random.Random(1)
+    outcomes = [REFUSED, TIMED_OUT, GARBLED, DENIED, WELL, WELL]
+    assert len(an_hour(lambda second, number: dice.choice(outcomes)).lines()) <= LINES_MAX
+
+
+# --- what is told of it -----------------------------------------------------------------------------
+
+
+def test_one_item_that_is_denied_is_named_and_others_that_follow_are_told() -> None:
+    """At 3 a.m. the name is wanted; the others are told within a minute."""
+    written = Written(level="info")
+    for second in range(int(REPEAT_S) + 20):
+        written.now = float(second)
+        answered(written, renewal("one"), DENIED)
+        if second >= 10:
+            answered(written, read("two"), DENIED)
+    first, second_line = written.lines()
+    assert (first["event"], first["level"], first["item"]) == ("consul-denied", "error", "one")
+    assert (second_line["items"], second_line["names"]) == (2, ["one", "two"])
+    assert second_line["kinds"] == ["read key", "renew session"]
+
+
+def test_what_ended_within_the_minute_is_counted_in_the_next_line() -> None:
+    written = Written(level="info")
+    for at in (0.0, 10.0, 20.0, REPEAT_S + 1):
+        written.now = at
+        answered(written, renewal(), REFUSED)
+        answered(written, renewal(), SessionAlive())
+    assert written.events() == ["consul-silent", "consul-answers"] * 2
+    assert written.lines()[2]["times_unsaid"] == 2
+
+
+def test_what_is_never_asked_again_is_over_some_time_later() -> None:
+    """A release that got no answer, but a read showed its effect."""
+    written = Written(level="info")
+    answered(written, renewal(), REFUSED)
+    for second in range(int(FORGET_S) + 3):
+        written.now = float(second)
+        answered(written, read(), WELL)
+    assert written.events() == ["consul-silent", "consul-answers"]
+
+
+def test_an_item_that_has_ended_has_no_trouble_and_no_end_of_it() -> None:
+    """A stop while Consul is silent does not say that it answers."""
+    written = Written(level="info")
+    answered(written, renewal(), REFUSED)
+    answered(written, renewal("other"), REFUSED)
+    written.log.on_step(Tick(), (Finished("app", clean=True),))
+    answered(written, renewal("other"), SessionAlive())
+    assert written.events() == ["consul-silent", "consul-answers"]
+    written.now = REPEAT_S
+    answered(written, renewal(), REFUSED)
+    written.log.on_step(Tick(), (Finished("app", clean=True),))
+    answered(written, read("other"), WELL)
+    assert written.events() == ["consul-silent", "consul-answers", "consul-silent"]
+
+
+def test_another_trouble_of_the_same_exchange_is_no_end_of_trouble() -> None:
+    """A proxy that says 403 once the agent behind it is back: silence is over, the token is refused."""
+    written = Written(level="info")
+    answered(written, renewal(), REFUSED)
+    answered(written, renewal(), DENIED)
+    assert written.events() == ["consul-silent", "consul-answers", "consul-denied"]
+
+
+def test_a_read_shows_that_a_watch_may_read() -> None:
+    """A watch that is accepted again says nothing for half a minute."""
+    written = Written(level="info")
+    answered(written, WatchKey("app", 0.0, 1.0, "key", 1, 30.0, True), DENIED)
+    answered(written, read(), WELL)
+    assert written.events() == ["consul-denied", "consul-answers"]
+
+
+def test_at_debug_every_failure_has_its_line() -> None:
+    written = Written(level="debug")
+    for _ in range(20):
+        answered(written, read(), REFUSED)
+    assert written.events().count("exchange-failed") == 20
+
+
+# --- real contenders ------------------------------------------------------------------------------------
+
+
+class Alone:
+    """A node whose peer answers as told: driver, node and contenders are real."""
+
+    def __init__(self, items: int, peer: Callable[[float, Request], Outcome], written: Written) -> None:
+        self._schedule = Schedule()
+        self._peer = peer
+        self._written = written
+        self._wakes = 0
+        settings = [replace(contender(), name=name, key=name) for name in ITEMS[:items]]
+        made = [new_contender(each, spread=at / items, instance="i") for at, each in enumerate(settings)]
+        self.exchanges = 0
+        self.driver = Driver(Contenders(made), self, {StartHook: self.start_hook})
+
+    def run(self, until_s: float) -> None:
+        self.driver.dispatch(Tick())
+        self._schedule.run(until_s)
+
+    def now(self) -> float:
+        return self._schedule.now
+
+    def request(self, request: Request) -> None:
+        self.exchanges += 1
+        outcome = self._peer(self.now(), request)
+        silent = outcome is TIMED_OUT
+        within_s = request.timeout_s if silent else 0.001
+        if isinstance(request, WatchKey) and request.index > 0 and isinstance(outcome, KeyView):
+            within_s = request.wait_s
+        self._schedule.after(within_s, self.driver.dispatch, Answered(request, outcome))
+
+    def start_hook(self, start: StartHook) -> None:
+        self._schedule.after(0.01, self.driver.dispatch, HookEnded(start, ok=True))
+
+    def write_record(self, write: WriteRecord) -> str:
+        return ""
+
+    def wake(self, at: float) -> None:
+        self._wakes += 1
+        self._schedule.at(at, self._tick, self._wakes)
+
+    def _tick(self, wake: int) -> None:
+        if wake == self._wakes:
+            self.driver.dispatch(Tick())
+
+    def observe(self, event: Event, actions: list[Action]) -> None:
+        self._written.now = self.now()
+        self._written.log.on_step(event, actions)
+
+
+class Peer:
+    """Consul, as far as contenders without rivals see it; ``troubled``: it answers with troubles instead."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        self.troubled: Callable[[float], bool] = lambda now: False
+        self._troubles = itertools.cycle((REFUSED, TIMED_OUT, GARBLED, DENIED))
+
+    def answer(self, now: float, request: Request) -> Outcome:
+        return next(self._troubles) if self.troubled(now) else self._well(request)
+
+    def _well(self, request: Request) -> Outcome:
+        item = request.item
+        match request:
+            case CreateSession():
+                return Created(item)
+            case Acquire():
+                self.held.add(item)
+                return Won(3, 7, 2)
+            case RenewSession():
+                return SessionAlive()
+            case WatchKey() | ReadKey():
+                return KeyView(7, item, b"me", 3, 7, 2) if item in self.held else KeyView(5)
+        self.held.discard(item)
+        return Done()
+
+
+@pytest.mark.long
+def test_an_hour_of_outage_of_holders_is_their_transitions_and_a_few_lines() -> None:
+    """What happens to each item is told of each; the agent's silence is told once."""
+    items, begins_s, ends_s = 2, 60, 60 + HOUR_S
+    written, peer = Written(level="info"), Peer()
+    peer.troubled = lambda now: begins_s <= now < ends_s
+    node = Alone(items, peer.answer, written)
+    node.run(ends_s + 120)
+    lines = written.lines()
+    assert undocumented(lines) == [] and node.exchanges > items * HOUR_S / 4
+    losing = [line for line in lines if line.get("role") == "losing"]
+    assert [line["reason"] for line in losing] == ["lease-expired"] * items
+    told = [line for line in lines if line["event"].startswith("consul-")]
+    assert 4 <= len(told) <= LINES_MAX
+    of_items = [line for line in lines if not line["event"].startswith("consul-")]
+    assert len(of_items) <= 20 * items, Counter(line["event"] for line in of_items)
+    assert told[-1]["event"] == "consul-answers"
+
+
+# --- what hooks write ----------------------------------------------------------------------------------
+
+
+def test_hooks_together_write_no_more_than_journald_takes() -> None:
+    """Ten hooks of a thousand lines a second: what is left out is counted, what we say ourselves is not."""
+    written = Written(level="info")
+    for second in range(30):
+        written.now = float(second)
+        for number in range(10_000):
+            written.log.output(HookLine("app", f"h{number % 10}", "t", "stdout", "text"))
+        written.log.line("info", "role", item="app", role="holding")
+    events = Counter(written.events())
+    assert events["hook-output"] == 3 * OUTPUT_LINES_MAX and events["role"] == 30
+    written.now = 60.0
+    written.log.on_step(Tick(), ())
+    dropped = sum(line["count"] for line in written.lines() if line["event"] == "hook-output-dropped")
+    assert dropped == 300_000 - 3 * OUTPUT_LINES_MAX

@@ -1,0 +1,419 @@
+"""What a scrape tells is what is so: of each item, its hooks, of Consul and of the daemon."""
+
+import asyncio
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import prometheus_client
+import pytest
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from supervisor import __version__
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core.contender import new_contender
+from supervisor.core.contenders import Contenders
+from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
+from supervisor.core.tenure import REASON_WITHIN_S
+from supervisor.http_server import HttpRequest
+from supervisor.telemetry.history import History
+from supervisor.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
+from supervisor.telemetry.status import DaemonInfo, Status
+from supervisor.web import Routes
+from tests.support.pages import ROOT
+from tests.unit.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
+
+WALL = 1_700_000_000.0  # the time of day at the clock's 0
+P = "consul_supervisor_"
+BARE = contender(on_acquire=(), on_lose=())
+SLOTS = SemaphoreSettings("s", "p/.lock", b"me", SessionSettings("ours"), limit=3)
+
+
+class Scene:
+    """A node whose world is the test: what it asks for is under way until the test says how it ended."""
+
+    def __init__(self, *settings: ItemSettings) -> None:
+        self.now = 0.0
+        self.node = Contenders(new_contender(each, spread=0.0, instance="i") for each in settings)
+        self.history = History(self.wall, self.clock)
+        facts = DaemonInfo(__version__, "vm1", 1, None, "http://127.0.0.1:8500")
+        self.status = Status(self.node, self.history, facts, self.wall, self.clock)
+        self.metrics = Metrics(self.status, self.history, self.clock, self.wall)
+        self.under_way: list[a.Request] = []
+        self.started: list[a.StartHook] = []
+        self.happens(e.Tick())
+
+    def clock(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return WALL + self.now
+
+    def happens(self, event: e.Event) -> list[a.Action]:
+        """One turn, and those of the records that it makes."""
+        actions = self.node.step(event, self.now)
+        for action in actions:
+            if isinstance(action, a.Request):
+                self.under_way.append(action)
+            elif isinstance(action, a.StartHook):
+                self.started.append(action)
+        self.history.on_step(event, actions)
+        self.metrics.on_step(event, actions)
+        for action in actions:
+            if isinstance(action, a.WriteRecord):
+                self.happens(e.RecordWritten(action))
+        return actions
+
+    def answer(self, kind: type[a.Request], outcome: e.Outcome, item: str = "n") -> None:
+        """The newest request of this kind has come to its end."""
+        request = [each for each in self.under_way if isinstance(each, kind) and each.item == item][-1]
+        self.under_way.remove(request)
+        self.happens(e.Answered(request, outcome))
+
+    def has_session(self) -> None:
+        """The session is there, as it was asked for."""
+        self.answer(a.CreateSession, e.Created("s"))
+        self.answer(a.RenewSession, e.SessionAlive())
+
+    def hook_ends(self, *, ok: bool = True) -> None:
+        """The hook that began last."""
+        self.happens(e.HookEnded(self.started.pop(), ok))
+
+    def acquires(self) -> None:
+        """The lock is won: on_acquire is under way, if there is one."""
+        self.has_session()
+        self.answer(a.WatchKey, FREE)
+        self.answer(a.Acquire, WON)
+
+    def loses(self) -> None:
+        """A rival has the key: on_lose is under way, if there is one."""
+        self.now += 3.0
+        self.happens(e.Tick())
+        self.answer(a.ReadKey, RIVAL)
+        self.now += REASON_WITHIN_S
+        self.happens(e.Tick())
+
+    def scrape(self, accept: str = "") -> tuple[str, bytes]:
+        """The content type and the body."""
+        content_type, pieces = self.metrics.text(accept)
+        return content_type, b"".join(pieces)
+
+    def samples(self) -> Iterator[Any]:
+        """All that a scrape tells."""
+        for family in parse_text(self.scrape()[1].decode()):
+            yield from family.samples
+
+    def value(self, metric: str, /, **labels: str) -> float | None:
+        """Of the one series of this metric (without its prefix) and these labels; None when there is none."""
+        found = [
+            each.value
+            for each in self.samples()
+            if each.name == P + metric and labels.items() <= each.labels.items()
+        ]
+        assert len(found) <= 1, f"{metric} {labels} are {len(found)} series"
+        return found[0] if found else None
+
+
+def shown_roles(scene: Scene) -> list[str]:
+    return [each.labels["role"] for each in scene.samples() if each.name == f"{P}role" and each.value == 1]
+
+
+# --- items -----------------------------------------------------------------------------------------
+
+
+def test_all_series_of_an_item_are_there_from_its_first_moment_with_0() -> None:
+    check = CandidateCheck(hook("candidate_check"))
+    scene = Scene(contender(on_change=(hook("on_change[0]"),), candidate_check=check), SLOTS)
+    for name in ("holding", "lease_seconds", "leader_present", "stuck", "paused", "notice"):
+        assert scene.value(name, name="n", kind="election") == 0, name
+        assert scene.value(name, name="s", kind="semaphore") == 0, name
+    for event in ("acquire", "lose"):
+        assert scene.value("transitions_total", name="n", kind="election", event=event) == 0
+        assert scene.value("transitions_total", name="s", kind="semaphore", event=event) == 0
+    for event in ("acquire", "lose", "change", "check"):
+        assert scene.value("hook_failures_total", name="n", event=event) == 0
+        assert scene.value("hook_duration_seconds_count", name="n", event=event) == 0
+    assert shown_roles(scene) == ["ineligible", "waiting"]
+
+
+def test_there_are_as_many_series_as_the_page_says() -> None:
+    daemon, election = series(), series(BARE) - series()
+    semaphore, event = series(SLOTS) - series(), series(replace(BARE, on_lose=(UP,))) - series(BARE)
+    told = (
+        f"There are {election} of each election, {semaphore} of each semaphore, {event} more for each event "
+        f"that it has hooks for, and {daemon} of the daemon."
+    )
+    assert told in " ".join((ROOT / "docs" / "metrics.md").read_text().split())
+
+
+def series(*items: ItemSettings) -> int:
+    return len(list(Scene(*items).samples()))
+
+
+def test_an_event_without_hooks_has_no_series() -> None:
+    scene = Scene(BARE)
+    assert scene.value("hook_failures_total", name="n") is None
+    assert scene.value("hook_duration_seconds_count", name="n") is None
+
+
+def test_it_holds_from_the_end_of_on_acquire_to_the_end_of_its_lease() -> None:
+    scene = Scene(contender())
+    scene.acquires()
+    assert (scene.value("holding"), scene.value("leader_present")) == (0, 1)
+    assert scene.value("lease_seconds") == scene.value("lease_room_seconds") == ROOM_S
+    scene.hook_ends()
+    assert (scene.value("holding"), shown_roles(scene)) == (1, ["holding"])
+    scene.now = ROOM_S - 1
+    assert (scene.value("holding"), scene.value("lease_seconds")) == (1, 1)
+    scene.now = ROOM_S  # and nobody has looked at the clock
+    assert (scene.value("holding"), scene.value("lease_seconds")) == (0, 0)
+    assert scene.value("lease_room_seconds") == ROOM_S
+
+
+def test_an_observer_has_no_lease() -> None:
+    scene = Scene(contender(contend=False, on_acquire=(), on_lose=()))
+    assert (scene.value("lease_room_seconds"), shown_roles(scene)) == (0, ["observer"])
+    scene.answer(a.WatchKey, RIVAL)
+    assert scene.value("leader_present") == 1
+
+
+@pytest.mark.parametrize("settings", [contender(), BARE], ids=["with hooks", "without"])
+def test_each_coming_and_going_of_the_lock_counts_once(settings: ItemSettings) -> None:
+    scene = Scene(settings)
+    scene.acquires()
+    if settings.on_acquire:
+        assert scene.value("transitions_total", event="acquire") == 1
+        scene.hook_ends()
+    assert scene.value("transitions_total", event="acquire") == 1
+    assert scene.value("transitions_total", event="lose") == 0
+    scene.loses()
+    if settings.on_lose:
+        assert scene.value("transitions_total", event="lose") == 1
+        scene.hook_ends()
+    assert scene.value("transitions_total", event="lose") == 1
+    assert scene.value("transitions_total", event="acquire") == 1
+    assert scene.value("leader_present") == 1
+
+
+def test_stuck_and_paused_are_told() -> None:
+    scene = Scene(contender())
+    scene.happens(e.PauseAsked("n"))
+    assert (scene.value("paused"), scene.value("stuck")) == (1, 0)
+    scene.happens(e.ResumeAsked("n"))
+    scene.acquires()
+    scene.hook_ends()
+    scene.happens(e.PauseAsked("n"))
+    assert (scene.value("paused"), scene.value("holding")) == (1, 1)
+    scene.happens(e.ResumeAsked("n"))
+    scene.loses()
+    scene.hook_ends(ok=False)
+    assert (scene.value("paused"), scene.value("stuck"), scene.value("healthy")) == (0, 1, 0)
+
+
+def test_a_semaphore_tells_its_limits_and_its_holders() -> None:
+    scene = Scene(SLOTS, contender())
+    assert (scene.value("limit"), scene.value("effective_limit"), scene.value("holders")) == (3, 3, 0)
+    keys = (e.ContenderKey("x", "x", b"", 5, 1), e.ContenderKey("y", "", b"", 6, 1))
+    lock = e.LockKey(4, 7, a.Roster(limit=2, holders=("x", "y")))
+    scene.answer(a.WatchSlots, e.SlotsView(7, lock, keys), "s")
+    assert (scene.value("limit"), scene.value("effective_limit")) == (3, 2)
+    assert (scene.value("holders"), scene.value("leader_present", name="s")) == (1, 1)
+    assert (scene.value("notice", name="s"), scene.value("notice", name="n")) == (1, 0)
+
+
+def test_the_series_of_an_item_go_with_it_and_come_back_with_0() -> None:
+    scene = Scene(contender(), SLOTS)
+    scene.acquires()
+    scene.hook_ends(ok=False)
+    assert scene.value("hook_failures_total", name="n", event="acquire") == 1
+    gone = scene.node.by_name.pop("n")
+    assert not [each for each in scene.samples() if each.labels.get("name") == "n"]
+    scene.node.by_name["n"] = replace(gone, tenure=None)
+    assert scene.value("hook_failures_total", name="n", event="acquire") == 0
+    assert scene.value("transitions_total", name="n", event="acquire") == 0
+    assert scene.value("hook_duration_seconds_count", name="n", event="acquire") == 0
+
+
+# --- hooks -----------------------------------------------------------------------------------------
+
+
+def test_attempts_are_timed_and_failures_counted() -> None:
+    scene = Scene(contender(on_acquire=(hook("up", retries=1),)))
+    scene.acquires()
+    scene.now = 0.75
+    scene.hook_ends(ok=False)
+    scene.now = 2.0
+    scene.happens(e.Tick())
+    scene.now = 2.25
+    scene.hook_ends()
+    assert scene.value("hook_failures_total", event="acquire") == 1
+    assert scene.value("hook_failures_total", event="lose") == 0
+    assert scene.value("hook_duration_seconds_count", event="acquire") == 2
+    assert scene.value("hook_duration_seconds_sum", event="acquire") == 1.0
+    buckets = {"0.1": 0, "0.5": 1, "1.0": 2, "60.0": 2, "+Inf": 2}
+    for bound, count in buckets.items():
+        assert scene.value("hook_duration_seconds_bucket", event="acquire", le=bound) == count, bound
+
+
+def test_a_hook_that_we_ended_has_not_failed_but_the_next_one_may() -> None:
+    scene = Scene(contender())
+    scene.acquires()
+    scene.loses()
+    scene.hook_ends(ok=False)
+    assert scene.value("hook_failures_total", event="acquire") == 0
+    assert scene.value("hook_duration_seconds_count", event="acquire") == 1
+    scene.hook_ends(ok=False)
+    assert scene.value("hook_failures_total", event="lose") == 1
+    again = a.StartHook(UP, 1, a.HookContext("acquire", "n", "k", a.Reason.ACQUIRED, "t"))
+    scene.metrics.on_step(e.Tick(), [again])
+    scene.metrics.on_step(e.HookEnded(again, ok=False), [])
+    assert scene.value("hook_failures_total", event="acquire") == 1
+
+
+# --- Consul ----------------------------------------------------------------------------------------
+
+
+def test_answers_are_timed_but_for_watches() -> None:
+    scene = Scene(contender())
+    scene.now = 0.2
+    scene.has_session()
+    scene.now = 25.0
+    scene.answer(a.WatchKey, RIVAL)
+    assert scene.value("consul_request_duration_seconds_count", operation="write") == 1
+    assert scene.value("consul_request_duration_seconds_sum", operation="write") == 0.2
+    assert scene.value("consul_request_duration_seconds_count", operation="read") == 0
+    assert scene.value("consul_request_duration_seconds_count", operation="renew") == 1
+    assert scene.value("consul_request_duration_seconds_count", operation="watch") is None
+    assert scene.value("consul_answered_timestamp_seconds") == WALL + 25.0
+    scene.now = 40.0
+    assert scene.value("consul_answered_timestamp_seconds") == WALL + 25.0
+
+
+def test_silence_is_an_error_and_no_duration() -> None:
+    scene = Scene(contender())
+    assert scene.value("consul_answered_timestamp_seconds") == 0
+    scene.now = 3.0
+    scene.answer(a.CreateSession, e.Unknown("no answer"))
+    scene.answer(a.WatchKey, e.Unknown("no answer"))
+    assert scene.value("consul_errors_total", operation="write", error="no-answer") == 1
+    assert scene.value("consul_errors_total", operation="watch", error="no-answer") == 1
+    assert scene.value("consul_errors_total", operation="write", error="denied") == 0
+    assert scene.value("consul_request_duration_seconds_count", operation="write") == 0
+    assert scene.value("consul_answered_timestamp_seconds") == 0
+
+
+def test_a_refused_token_is_told_until_it_is_taken() -> None:
+    scene = Scene(contender())
+    assert scene.value("token_refused") == 0
+    scene.answer(a.CreateSession, e.Denied("Permission denied"))
+    assert (scene.value("token_refused"), scene.value("healthy")) == (1, 0)
+    assert scene.value("consul_errors_total", operation="write", error="denied") == 1
+    scene.now = 1.0
+    scene.happens(e.Tick())
+    scene.has_session()
+    assert (scene.value("token_refused"), scene.value("healthy")) == (0, 1)
+
+
+def test_reads_renewals_and_writes_are_told_apart() -> None:
+    scene = Scene(contender())
+    read, renew = a.ReadSlots("n", 0.0, 1.0, "p"), a.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
+    scene.metrics.on_step(e.Answered(read, OURS), [])
+    scene.metrics.on_step(e.Answered(a.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
+    scene.metrics.on_step(e.Answered(a.ReadSession("n", 0.0, 1.0, "s"), e.SessionInfo(None)), [])
+    scene.metrics.on_step(e.Answered(renew, e.SessionAlive()), [])
+    scene.metrics.on_step(e.Answered(a.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
+    scene.metrics.on_step(e.Answered(a.Release("n", 0.0, 1.0, "k", "s", b""), e.Done()), [])
+    counts = [
+        scene.value("consul_request_duration_seconds_count", operation=each)
+        for each in ("read", "renew", "write")
+    ]
+    assert counts == [3, 1, 1]
+
+
+# --- the daemon ------------------------------------------------------------------------------------
+
+
+def test_a_refused_reload_is_told_until_one_succeeds() -> None:
+    scene = Scene(BARE)
+    assert (scene.value("config_reload_success"), scene.value("config_loaded_timestamp_seconds")) == (1, WALL)
+    scene.now = 5.0
+    scene.metrics.reloaded(False)
+    assert (scene.value("config_reload_success"), scene.value("config_loaded_timestamp_seconds")) == (0, WALL)
+    scene.metrics.reloaded(True)
+    assert scene.value("config_reload_success") == 1
+    assert scene.value("config_loaded_timestamp_seconds") == WALL + 5.0
+
+
+def test_it_says_what_runs_and_on_what() -> None:
+    scene = Scene()
+    assert scene.value("build_info", version=__version__, python=platform.python_version()) == 1
+
+
+def test_two_daemons_of_one_process_share_nothing() -> None:
+    names = {family.name for family in prometheus_client.REGISTRY.collect()}
+    one, other = Scene(contender()), Scene(contender())
+    one.metrics.reloaded(False)
+    assert other.value("config_reload_success") == 1
+    assert {family.name for family in prometheus_client.REGISTRY.collect()} == names
+
+
+def test_who_asks_for_openmetrics_gets_it() -> None:
+    scene = Scene(contender(), SLOTS)
+    scene.acquires()
+    scene.hook_ends()
+    content_type, body = scene.scrape("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert content_type.startswith("application/openmetrics-text; version=")
+    names = {family.name for family in parse_openmetrics(body.decode())}  # type: ignore[no-untyped-call]
+    assert {f"{P}holding", f"{P}transitions", f"{P}hook_duration_seconds", f"{P}build"} <= names
+    content_type, _ = scene.scrape("text/html")
+    assert content_type.startswith("text/plain; version=0.0.4")
+
+
+@pytest.mark.parametrize(
+    "accept", ["", "application/openmetrics-text;version=1.0.0"], ids=["text", "openmetrics"]
+)
+def test_pieces_are_small_and_make_up_the_whole(accept: str) -> None:
+    """However many items there are, the loop has its turn after some lines."""
+    scene = Scene(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(200)))
+    encode, _ = choose_encoder(accept)
+    whole = encode(scene.metrics)
+    pieces = list(scene.metrics.text(accept)[1])
+    body = b"".join(pieces)
+    assert max(piece.count(b"\n") for piece in pieces) <= SAMPLES_AT_ONCE + 2
+    assert body.endswith(b"# EOF\n") == bool(accept)
+    process = {line for line in body.splitlines() if b"process_" in line}
+    assert [line for line in body.splitlines() if line not in process] == whole.splitlines()
+
+
+def test_a_crowd_of_scrapes_leaves_the_loop_its_turns() -> None:
+    """Between any two pieces, of whichever scrape, all else that is due has its turn."""
+    scene = Scene(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(50)))
+    routes = Routes(scene.status, scene.metrics)
+    scrape = HttpRequest("GET", "/metrics", (), b"", sized=True)
+    pieces = len(list(scene.metrics.text()[1]))
+
+    async def crowd() -> int:
+        scrapes = [asyncio.create_task(routes.answer(scrape)) for _ in range(5)]
+        turns = 0
+        while not all(each.done() for each in scrapes):
+            turns += 1
+            await asyncio.sleep(0)
+        assert {(each.result().status, bool(each.result().body)) for each in scrapes} == {(200, True)}
+        return turns
+
+    assert asyncio.run(crowd()) >= 5 * pieces
+
+
+def test_commands_do_not_pay_for_the_library() -> None:
+    """It takes as long to import as half of the rest; only the daemon needs it."""
+    asked = "import sys, supervisor.cli, supervisor.check; print('prometheus_client' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert ran.stdout.strip() == "False"

@@ -1,0 +1,201 @@
+"""The shape of the tree that readers rely on; what is shipped of it is tested in packaging/."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "supervisor"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+TOP_LEVEL = {
+    "CHANGELOG.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "bench",
+    "docs",
+    "examples",
+    "pyproject.toml",
+    "schemas",
+    "supervisor",
+    "systemd",
+    "tests",
+}
+# The floors, the highest first, and what each package imports: the whole import rule. A package imports
+# from lower floors only; a new import is a decision, to be made here.
+FLOORS = {
+    "cli": "check config consul control core daemon demo devagent errors filesystem formats journal preflight"
+    " telemetry",
+    "daemon": "config consul control core filesystem hooks http_server journal preflight telemetry web",
+    "preflight": "check config core hooks telemetry",
+    "check": "config consul core filesystem formats transport",
+    "web": "config core http_server telemetry",
+    "telemetry": "consul core hooks",
+    "consul": "config core errors filesystem formats transport",
+    "journal": "config core errors filesystem formats hooks",
+    "control": "config errors http_server",
+    "demo": "devagent errors http_server",
+    "config": "core errors formats",
+    "hooks": "core filesystem formats transport",
+    "transport": "core filesystem",
+    "devagent": "http_server",
+    "formats": "core",
+    "errors": "",
+    "http_server": "",
+    "filesystem": "",
+    "core": "",
+}
+PACKAGES = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+SCHEMA = "schemas/config.schema.json"
+
+
+def name(module: Path) -> str:
+    return str(module.relative_to(ROOT))
+
+
+def test_the_top_level_is_what_it_is_said_to_be() -> None:
+    assert {path.name for path in ROOT.iterdir() if path.name[0] != "."} - {"dist"} == TOP_LEVEL
+
+
+def test_the_package_holds_the_one_schema() -> None:
+    """A link in a checkout, so that an editable install reads what is edited; a copy in an sdist."""
+    assert (PACKAGE / SCHEMA).read_bytes() == (ROOT / SCHEMA).read_bytes()
+
+
+def test_nothing_is_loose() -> None:
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == {
+        *FLOORS,
+        "schemas",
+    }
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name)
+def test_the_map_of_a_package_names_every_module_and_no_other(package: Path) -> None:
+    """The docstring of a package is where its reader starts."""
+    doc = ast.get_docstring(ast.parse((package / "__init__.py").read_text()), clean=False) or ""
+    mapped = re.findall(r"^ +([a-z_]+(?:\.py|/)) ", doc, re.MULTILINE)
+    assert sorted(mapped) == sorted(entries(package))
+
+
+def entries(folder: Path) -> Iterator[str]:
+    """The modules (``x.py``) and packages (``x/``) of a folder."""
+    for path in folder.iterdir():
+        if path.is_dir() and (path / "__init__.py").exists():
+            yield f"{path.name}/"
+        elif path.suffix == ".py" and not path.name.startswith("__"):
+            yield path.name
+
+
+def test_a_package_imports_from_lower_floors_only() -> None:
+    floors = list(FLOORS)
+    wrong = [
+        f"{package} may not import {other}: put {package} above it"
+        for package, others in FLOORS.items()
+        for other in others.split()
+        if floors.index(other) <= floors.index(package)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_a_package_imports_what_its_line_allows_and_nothing_of_that_is_unused(package: str) -> None:
+    used = {
+        imported.split(".")[1]
+        for module in (PACKAGE / package).rglob("*.py")
+        for imported in imports(module)
+        if within(imported, "supervisor") and imported != "supervisor"
+    }
+    assert used - {package} == set(FLOORS[package].split())
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports within functions and for types count, too: what is a circle to a reader is one."""
+    modules = {dotted(module): module for module in MODULES}
+    graph = {
+        of: {to for to in imported_modules(module, modules) if to != of} for of, module in modules.items()
+    }
+    left = dict(graph)
+    while ends := {of for of, to in left.items() if not to & left.keys()}:
+        left = {of: to for of, to in left.items() if of not in ends}
+    assert left == {}
+
+
+def imported_modules(module: Path, modules: dict[str, Path]) -> Iterator[str]:
+    """The modules of ours that it imports, whether as ``from a import b`` or as ``from a.b import c``."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys()
+            whole = len(names) == len(node.names)  # nothing of the package itself
+            yield from names | ({node.module} & modules.keys() if not whole else set())
+
+
+def dotted(module: Path) -> str:
+    """Its name for ``import``."""
+    parts = module.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name)
+def test_every_module_says_what_it_is(module: Path) -> None:
+    assert ast.get_docstring(ast.parse(module.read_text()))
+
+
+@pytest.mark.parametrize("module", sorted((PACKAGE / "core").rglob("*.py")), ids=name)
+def test_the_core_imports_only_the_standard_library_and_itself(module: Path) -> None:
+    outside = {
+        imported
+        for imported in imports(module)
+        if imported.split(".")[0] not in sys.stdlib_module_names and not within(imported, "supervisor.core")
+    }
+    assert outside == set()
+
+
+@pytest.mark.parametrize("module", sorted((PACKAGE / "core").rglob("*.py")), ids=name)
+def test_the_core_has_no_clock_no_input_and_no_output(module: Path) -> None:
+    world = {"asyncio", "logging", "os", "pathlib", "random", "select", "socket", "subprocess", "sys", "time"}
+    assert {imported.split(".")[0] for imported in imports(module)} & world == set()
+    assert calls(module) & {"open", "print", "input"} == set()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name)
+def test_only_the_command_line_prints(module: Path) -> None:
+    assert (PACKAGE / "cli") in module.parents or "print" not in calls(module)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name)
+def test_one_thread_no_executor_and_no_sleep(module: Path) -> None:
+    assert {imported for imported in imports(module) if within(imported, "threading", "concurrent")} == set()
+    assert calls(module) & {"to_thread", "run_in_executor"} == set()
+    assert "time.sleep" not in module.read_text()
+
+
+def imports(module: Path) -> set[str]:
+    """Every module that this one imports anywhere, relative imports resolved."""
+    package = ".".join(module.relative_to(ROOT).parent.parts)
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            found.add(".".join([*above, *([node.module] if node.module else [])]))
+    return found
+
+
+def calls(module: Path) -> set[str]:
+    """The last names of everything that this module calls: ``print``, ``open``, ``run_in_executor``."""
+    functions = [node.func for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
+    return {getattr(function, "id", getattr(function, "attr", "")) for function in functions}
+
+
+def within(imported: str, *packages: str) -> bool:
+    return any(imported == package or imported.startswith(package + ".") for package in packages)
+
+
+def test_the_changelog_has_a_place_for_what_comes_next() -> None:
+    assert "\n## [Unreleased]\n" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,0 +1,683 @@
+"""An exchange with a peer that behaves: what is sent, what is returned, and over which connection."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import requests
+
+from supervisor.core.settings import Tls
+from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
+from supervisor.transport.connection import Exchange
+from supervisor.transport.dial import Dialer, Progress
+from tests.support.patience import PATIENCE_S, patient
+from tests.unit.transport import harness
+from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, transport
+from tests.unit.transport.peer import AGAIN, CLOSE, HOLD, READ, RESET, Peer, Step, answer, send
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+LAG_S = 0.2
+SERVES = [READ, answer(b"one"), AGAIN]
+Use = Callable[[Transport], Coroutine[Any, Any, requests.Response]]
+
+
+def only_answer(script: list[Step], method: str = "GET", lag_s: float = 0.0) -> requests.Response:
+    """The answer to one request without a body, read by a peer that follows ``script``."""
+
+    async def scenario(url: str) -> requests.Response:
+        async with transport(url) as it:
+            request = requests.Request(method, url + "/path").prepare()
+            return await it.exchange(request, timeout_s=PATIENT_S, fresh=False, delay=lambda: lag_s)
+
+    with Peer(script) as peer:
+        return asyncio.run(scenario(peer.url))
+
+
+def over(url: str, *uses: Use, **options: Any) -> list[requests.Response]:
+    """What these exchanges return, one after the other, with one transport."""
+
+    async def scenario() -> list[requests.Response]:
+        async with transport(url, **options) as it:
+            return [await use(it) for use in uses]
+
+    return asyncio.run(scenario())
+
+
+def reads(url: str) -> Use:
+    return lambda it: it.exchange(get(url + "/read"), timeout_s=PATIENT_S, fresh=False)
+
+
+def writes(url: str) -> Use:
+    return lambda it: it.exchange(put(url + "/write"), timeout_s=PATIENT_S, fresh=True)
+
+
+# --- the message ----------------------------------------------------------------------------------
+
+
+def test_an_answer_is_what_requests_makes_of_one() -> None:
+    response = only_answer(
+        [READ, answer(b'{"a": 1}', headers=b"X-Consul-Index: 7\r\nVary: a\r\nvary: b\r\n"), HOLD]
+    )
+    assert (response.status_code, response.reason, response.ok) == (200, "OK", True)
+    assert (response.content, response.json()) == (b'{"a": 1}', {"a": 1})
+    assert response.headers["x-consul-INDEX"] == "7"
+    assert response.headers["Vary"] == "a, b"
+    assert response.encoding is None
+    assert response.url == response.request.url
+    assert response.history == []
+    response.close()
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["301 Moved Permanently", "403 Forbidden", "404 Not Found", "409 Conflict", "413 Too Large"]
+    + ["429 Too Many Requests", "500 Internal Server Error", "503 Service Unavailable"],
+)
+def test_every_status_is_an_answer(status: str) -> None:
+    """Only the caller knows what a status means; a redirect is not followed."""
+    response = only_answer([READ, answer(b"No cluster leader", status, b"Location: /elsewhere\r\n"), HOLD])
+    assert f"{response.status_code} {response.reason}" == status
+    assert response.content == b"No cluster leader"
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "length"),
+    [("GET", "204 No Content", 0), ("GET", "304 Not Modified", 100), ("HEAD", "200 OK", 100)],
+)
+def test_an_answer_without_a_body_ends_with_its_head(method: str, status: str, length: int) -> None:
+    """Whatever its Content-Length says: nothing is waited for."""
+    head = f"HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n".encode()
+    response = only_answer([READ, send(head), HOLD], method)
+    assert (response.status_code, response.content) == (int(status[:3]), b"")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param([READ, answer(b"whole")], id="length"),
+        pytest.param([READ, send(b"HTTP/1.1 200 OK\r\n\r\nwhole"), CLOSE], id="until close"),
+        pytest.param([READ, send(b"HTTP/1.0 200 OK\r\n\r\nwhole"), CLOSE], id="HTTP/1.0"),
+        pytest.param([READ, send(CHUNKED + b"2;x=y\r\nwh\r\n3\r\nole\r\n0\r\nT: t\r\n\r\n")], id="chunked"),
+        pytest.param(
+            [
+                READ,
+                send(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"),
+                answer(b"whole"),
+            ],
+            id="after interim answers",
+        ),
+        pytest.param([answer(b"whole"), READ], id="before it was asked"),
+        pytest.param([answer(b"whole"), CLOSE], id="before it was asked, then closed"),
+    ],
+)
+@pytest.mark.parametrize("lag_s", [0.0, LAG_S], ids=["at once", "with a lag"])
+def test_every_framing_of_a_body(script: list[Step], lag_s: float) -> None:
+    """A peer that refuses connections may answer (429) and close before it has read anything."""
+    assert only_answer(script, lag_s=lag_s).content == b"whole"
+
+
+@pytest.mark.parametrize("length", [5, 300_000])
+def test_an_answer_with_a_lag_is_left_alone_so_long(length: int) -> None:
+    began = time.monotonic()
+    response = only_answer([READ, answer(b"x" * length), HOLD], lag_s=LAG_S)
+    assert len(response.content) == length
+    assert time.monotonic() - began >= LAG_S
+
+
+def test_a_lag_beyond_the_time_for_the_answer_is_a_timeout() -> None:
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> ExchangeFailed:
+            async with transport(peer.url) as it:
+                late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, delay=lambda: PATIENT_S)
+                return await failure_of(late)
+
+        assert asyncio.run(scenario()).kind is FailureKind.TIMEOUT
+
+
+def test_an_answer_is_heard_before_whoever_awaits_it_is_woken() -> None:
+    """Once, and not out of the call that sends the request, although the connection is ready."""
+    told: list[str] = []
+
+    async def scenario(url: str) -> None:
+        async with transport(url) as it:
+            for _ in range(2):
+                under_way = it.exchange(
+                    get(url),
+                    timeout_s=PATIENT_S,
+                    fresh=False,
+                    on_response=lambda response: told.append("heard"),
+                )
+                told.append("sent")
+                await under_way
+                told.append("awaited")
+
+    with Peer(SERVES) as peer:
+        asyncio.run(scenario(peer.url))
+    assert told == ["sent", "heard", "awaited"] * 2
+
+
+def test_what_is_asked_as_an_answer_is_heard_goes_over_the_same_connection() -> None:
+    """A watch is asked again at once: with a connection for each answer it would dial each time."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + str(connections).encode())
+
+    async def scenario() -> list[bytes]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        answers: list[bytes] = []
+        asked: list[asyncio.Task[requests.Response]] = []
+        all_told = asyncio.Event()
+
+        def ask(it: Transport) -> None:
+            def heard(response: requests.Response) -> None:
+                answers.append(response.content)
+                ask(it) if len(answers) < 5 else all_told.set()
+
+            exchange = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard)
+            asked.append(asyncio.create_task(exchange))
+
+        async with transport(url) as it:
+            ask(it)
+            await all_told.wait()
+            await asyncio.gather(*asked)
+        server.close()
+        return answers
+
+    assert asyncio.run(scenario()) == [b"1"] * 5
+
+
+def test_no_answer_is_not_heard() -> None:
+    heard: list[requests.Response] = []
+
+    async def scenario(url: str) -> ExchangeFailed:
+        async with transport(url) as it:
+            cut_off = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard.append)
+            return await failure_of(cut_off)
+
+    with Peer([READ, send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal"), CLOSE]) as peer:
+        asyncio.run(scenario(peer.url))
+    assert heard == []
+
+
+def test_an_answer_that_comes_as_its_task_is_cancelled_is_not_heard() -> None:
+    """In one turn of the loop: first the cancelling, then the bytes."""
+    heard: list[requests.Response] = []
+    bugs: list[object] = []
+
+    async def scenario(url: str) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, what: bugs.append(what))
+        async with transport(url) as it:
+            await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)  # now a connection is kept
+            under_way = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard.append)
+            task = asyncio.create_task(under_way)
+            time.sleep(LAG_S)  # the loop stands still: the answer is there, and has not been read
+            loop.call_soon(task.cancel)
+            with suppress(asyncio.CancelledError):
+                await task
+
+    with Peer(SERVES) as peer:
+        asyncio.run(scenario(peer.url))
+    assert (heard, bugs) == ([], [])
+
+
+def test_a_bug_of_whoever_hears_an_answer_is_told_to_the_loop() -> None:
+    """Also an OSError, which asyncio would take for one of the socket, and forget."""
+    bugs: list[object] = []
+
+    def fails(response: requests.Response) -> None:
+        raise OSError("a bug")
+
+    async def scenario(url: str) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: bugs.append(what["exception"]))
+        async with transport(url) as it:
+            await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=fails)
+
+    with Peer(SERVES) as peer:
+        asyncio.run(scenario(peer.url))
+    assert [str(bug) for bug in bugs] == ["a bug"]
+
+
+def test_a_body_up_to_the_bound_is_returned_and_one_byte_more_is_refused() -> None:
+    with Peer([READ, answer(b"x" * 300_000), AGAIN]) as peer:
+        [response] = over(peer.url, reads(peer.url), body_bytes_max=300_000)
+        assert len(response.content) == 300_000
+        with pytest.raises(ExchangeFailed) as caught:
+            over(peer.url, reads(peer.url), body_bytes_max=299_999)
+    assert caught.value.kind is FailureKind.TOO_LARGE
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00\xff", b"x" * 3_000_000, "é"])
+def test_the_request_arrives_as_requests_prepared_it(body: bytes | str) -> None:
+    """Method, target with its query, headers, Content-Length, an uncoded answer asked for, no chunks."""
+
+    async def scenario() -> tuple[bytes, requests.PreparedRequest]:
+        arrived: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            arrived.set_result(head + await reader.readexactly(length))
+            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        request = requests.Request(
+            "PUT", url + "/v1/kv/a%2Fb", {"X-Consul-Token": "t"}, data=body, params={"cas": "1"}
+        )
+        async with server, transport(url) as it:
+            prepared = request.prepare()
+            await it.exchange(prepared, timeout_s=PATIENT_S, fresh=True)
+            return await arrived, prepared
+
+    arrived, prepared = asyncio.run(scenario())
+    head, _, received = arrived.partition(b"\r\n\r\n")
+    raw = body.encode() if isinstance(body, str) else body
+    assert received == raw
+    line, *headers = head.decode().split("\r\n")
+    assert line == "PUT /v1/kv/a%2Fb?cas=1 HTTP/1.1"
+    assert {name.lower(): value for name, value in (each.split(": ") for each in headers)} == {
+        "host": str(prepared.url).split("/")[2],
+        "x-consul-token": "t",
+        "content-length": str(len(raw)),
+        "accept-encoding": "identity",
+    }
+
+
+def test_a_header_that_http_forbids_is_told_without_its_value() -> None:
+    request = get("http://127.0.0.1:1/")
+    request.headers["X-Consul-Token"] = "s3cret\r\nX-Injected: 1"
+    with Peer([HOLD]) as peer:
+
+        async def scenario() -> ExchangeFailed:
+            async with transport(peer.url) as it:
+                return await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
+
+        failure = asyncio.run(scenario())
+    assert failure.kind is FailureKind.LOCAL
+    assert "s3cret" not in f"{failure!r} {failure.__cause__!r}"
+
+
+# --- which connection -----------------------------------------------------------------------------
+
+
+def test_reads_share_a_kept_connection_and_each_write_has_its_own() -> None:
+    with Peer(SERVES) as peer:
+        read, write = reads(peer.url), writes(peer.url)
+        over(peer.url, read, read, write, read, write)
+        assert peer.seen() == [
+            (0, "GET /read"),
+            (0, "GET /read"),
+            (1, "PUT /write"),
+            (0, "GET /read"),
+            (2, "PUT /write"),
+        ]
+
+
+def test_concurrent_reads_have_a_connection_each_and_keep_them() -> None:
+    """As many watches as there are wait at the same time; the next round opens nothing new."""
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url) as it:
+                for _ in range(2):
+                    requests_ = (
+                        it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(5)
+                    )
+                    await asyncio.gather(*requests_)
+
+        asyncio.run(scenario())
+        assert {number for number, _ in peer.seen()} == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("end", [CLOSE, RESET])
+def test_a_kept_connection_that_closes_under_a_get_is_replaced_once(end: Step) -> None:
+    """Nothing of an answer had come, and a read may be repeated."""
+    with Peer([READ, answer(b"one"), READ, end], SERVES) as peer:
+        read = reads(peer.url)
+        assert [each.content for each in over(peer.url, read, read)] == [b"one", b"one"]
+        assert peer.seen() == [(0, "GET /read"), (0, "GET /read"), (1, "GET /read")]
+
+
+def test_a_get_is_not_repeated_twice() -> None:
+    with Peer([READ, answer(b"one"), READ, CLOSE], [READ, CLOSE]) as peer:
+        read = reads(peer.url)
+        with pytest.raises(ExchangeFailed) as caught:
+            over(peer.url, read, read)
+        assert caught.value.kind is FailureKind.RESET
+        assert peer.seen() == [(0, "GET /read"), (0, "GET /read"), (1, "GET /read")]
+
+
+def test_a_get_is_not_repeated_once_an_answer_began() -> None:
+    with Peer([READ, answer(b"one"), READ, send(b"H"), CLOSE], SERVES) as peer:
+        read = reads(peer.url)
+        with pytest.raises(ExchangeFailed):
+            over(peer.url, read, read)
+        assert peer.seen() == [(0, "GET /read"), (0, "GET /read")]
+
+
+def test_a_put_on_a_kept_connection_is_never_repeated() -> None:
+    """It may have been acted on."""
+    with Peer([READ, answer(b"one"), READ, CLOSE], SERVES) as peer:
+
+        def kept_put(it: Transport) -> Coroutine[Any, Any, requests.Response]:
+            return it.exchange(put(peer.url + "/renew"), timeout_s=PATIENT_S, fresh=False)
+
+        with pytest.raises(ExchangeFailed) as caught:
+            over(peer.url, reads(peer.url), kept_put)
+        assert caught.value.kind is FailureKind.RESET
+        assert peer.seen() == [(0, "GET /read"), (0, "PUT /renew")]
+
+
+@pytest.mark.parametrize("script", [[READ, CLOSE], [READ, RESET], [READ, send(b"HTTP/1.1"), CLOSE]])
+@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("method", ["PUT", "GET"])
+def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: bool, method: str) -> None:
+    """Neither on a new connection nor on one that was opened ahead, whatever its method."""
+    with Peer(script, SERVES) as peer:
+
+        async def scenario() -> ExchangeFailed:
+            async with transport(peer.url) as it:
+                if prepared:
+                    it.prepare()
+                    await ready(it)
+                request = requests.Request(method, peer.url).prepare()
+                return await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
+
+        assert asyncio.run(scenario()).kind is FailureKind.RESET
+        assert peer.seen() == [(0, f"{method} /")]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param([READ, answer(b"one", headers=b"Connection: close\r\n"), HOLD], id="says so"),
+        pytest.param([READ, send(b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\none"), HOLD], id="HTTP/1.0"),
+        pytest.param(
+            [READ, answer(b"one"), send(b"HTTP/1.1 200 OK\r\n"), READ, HOLD], id="said more than asked"
+        ),
+        pytest.param([READ, answer(b"one"), CLOSE], id="closed"),
+    ],
+)
+def test_a_connection_that_cannot_be_kept_is_not_used_again(script: list[Step]) -> None:
+    """Above all bytes beyond an answer must not be taken for the next one."""
+    with Peer(script, SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url) as it:
+                for _ in range(2):
+                    await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+                    await asyncio.sleep(0.05)
+
+        asyncio.run(scenario())
+        assert peer.seen() == [(0, "GET /"), (1, "GET /")]
+
+
+def test_after_a_failure_no_kept_connection_is_used_again() -> None:
+    """They lead to the same peer over the same network: the next try is on a new connection."""
+    with Peer([READ, answer(b"one"), HOLD], [READ, answer(b"one"), READ, HOLD], SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url) as it:
+                await asyncio.gather(
+                    *(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(2))
+                )
+                for timeout_s in (0.3, PATIENT_S):
+                    with suppress(ExchangeFailed):
+                        await it.exchange(get(peer.url), timeout_s=timeout_s, fresh=False)
+
+        asyncio.run(scenario())
+        assert max(number for number, _ in peer.seen()) == 2
+
+
+def test_a_failed_exchange_is_followed_by_one_on_a_new_connection() -> None:
+    """An answer that comes late must never be taken for that of the next request."""
+    with Peer([READ, HOLD], SERVES) as peer:
+
+        async def scenario() -> requests.Response:
+            async with transport(peer.url) as it:
+                late = await failure_of(it.exchange(get(peer.url + "/late"), timeout_s=0.1, fresh=False))
+                assert late.kind is FailureKind.TIMEOUT
+                return await it.exchange(get(peer.url + "/next"), timeout_s=PATIENT_S, fresh=False)
+
+        assert asyncio.run(scenario()).content == b"one"
+        assert peer.seen() == [(0, "GET /late"), (1, "GET /next")]
+
+
+# --- prepared ahead -------------------------------------------------------------------------------
+
+
+async def ready(it: Transport) -> None:
+    """Until the connection that ``prepare`` opens is there."""
+    for _ in range(1000):
+        await asyncio.sleep(0.005)
+        if it.prepared:
+            return
+    raise AssertionError("no connection was prepared")
+
+
+def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
+    """Connections are numbered as they are opened: the spare is the first, though used second."""
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url) as it:
+                it.prepare()
+                it.prepare()
+                await ready(it)
+                it.prepare()
+                await reads(peer.url)(it)
+                await writes(peer.url)(it)
+                assert not it.prepared
+                await writes(peer.url)(it)
+
+        asyncio.run(scenario())
+        assert peer.seen() == [(1, "GET /read"), (0, "PUT /write"), (2, "PUT /write")]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param([CLOSE], id="closed"),
+        pytest.param([RESET], id="reset"),
+        pytest.param([answer(b"too many", "429 Too Many Requests"), HOLD], id="spoke"),
+        pytest.param([answer(b"too many", "429 Too Many Requests"), CLOSE], id="spoke and closed"),
+    ],
+)
+def test_a_spare_whose_peer_left_or_spoke_is_not_used(script: list[Step]) -> None:
+    with Peer(script, SERVES) as peer:
+
+        async def scenario() -> requests.Response:
+            async with transport(peer.url) as it:
+                it.prepare()
+                await asyncio.sleep(patient(0.2))
+                return await writes(peer.url)(it)
+
+        assert asyncio.run(scenario()).content == b"one"
+        assert peer.seen() == [(1, "PUT /write")]
+
+
+def test_a_spare_that_closed_a_moment_ago_is_not_used() -> None:
+    """Even when the loop had no turn to hear of it: the socket itself is asked."""
+
+    async def scenario(listener: socket.socket) -> requests.Response:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        loop = asyncio.get_running_loop()
+        async with transport(url) as it:
+            it.prepare()
+            spare, _ = await loop.sock_accept(listener)
+            await ready(it)
+            accepting = loop.create_task(loop.sock_accept(listener))
+            await asyncio.sleep(0)
+            spare.close()
+            writing = asyncio.create_task(writes(url)(it))
+            sock, _ = await accepting
+            with sock:
+                await loop.sock_recv(sock, 1000)
+                await loop.sock_sendall(sock, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                return await writing
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        assert asyncio.run(scenario(listener)).status_code == 200
+
+
+def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
+    """It has refused; what it would still read it might act on."""
+    with Peer([answer(b"too many", "429 Too Many Requests"), READ, HOLD]) as peer:
+
+        async def scenario() -> int:
+            dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
+            connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
+            await asyncio.sleep(patient(0.1))
+            connection.begin(Exchange(put(peer.url)))
+            response = await connection.answer()
+            connection.abort()
+            await asyncio.sleep(0.01)
+            return response.status_code
+
+        assert asyncio.run(scenario()) == 429
+        assert peer.seen() == []
+
+
+def test_a_spare_grows_old_and_is_closed() -> None:
+    """A firewall may have forgotten it; and it counts against Consul's limit of connections."""
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url, idle_age_max_s=0.5) as it:
+                before = harness.descriptors()
+                it.prepare()
+                await ready(it)
+                await reads(peer.url)(it)
+                assert harness.descriptors() == before + 2
+                await asyncio.sleep(0.5 + patient(0.2))
+                assert harness.descriptors() == before
+                assert not it.prepared
+                await writes(peer.url)(it)
+
+        asyncio.run(scenario())
+        assert peer.seen() == [(1, "GET /read"), (2, "PUT /write")]
+
+
+def test_a_spare_of_half_its_age_is_replaced() -> None:
+    """Whoever prepares each half minute always has one."""
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url, idle_age_max_s=2.0) as it:
+                before = harness.descriptors()
+                it.prepare()
+                await ready(it)
+                await asyncio.sleep(1.1)
+                it.prepare()
+                await asyncio.sleep(min(patient(0.2), 0.8))
+                assert it.prepared and harness.descriptors() == before + 1
+                await writes(peer.url)(it)
+
+        asyncio.run(scenario())
+        assert peer.seen() == [(1, "PUT /write")]
+
+
+def test_prepare_is_silent_and_the_exchange_tells() -> None:
+    with Peer([HOLD]) as gone:
+        pass
+
+    async def scenario() -> ExchangeFailed:
+        async with transport(gone.url) as it:
+            it.prepare()
+            await asyncio.sleep(0.05)
+            return await failure_of(writes(gone.url)(it))
+
+    assert asyncio.run(scenario()).kind is FailureKind.REFUSED
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def test_close_ends_what_is_under_way() -> None:
+    """Exchanges fail, kept and prepared connections close, a connect under way is given up."""
+    with Peer([READ, HOLD], SERVES) as peer:
+
+        async def scenario() -> None:
+            before = harness.descriptors()
+            async with transport(peer.url) as it:
+                waiting = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
+                await asyncio.sleep(0.05)
+                await reads(peer.url)(it)
+                it.prepare()
+                await ready(it)
+                assert harness.descriptors() == before + 3
+                it.prepare()
+            assert harness.descriptors() == before
+            failure = await failure_of(waiting)
+            assert str(failure) == f"the connection to 127.0.0.1:{peer.port} was closed on this side"
+
+        asyncio.run(scenario())
+
+
+def test_one_thread_is_all_there_is() -> None:
+    """A process that uses all of it, a name included, has one thread; seen by the kernel."""
+    program = """
+import asyncio, json, os, sys
+import requests
+from supervisor.core.settings import Tls
+from supervisor.transport import Endpoint, Transport
+async def main(url):
+    it = Transport(Endpoint.of(url, Tls()))
+    it.prepare()
+    for fresh in (False, True):
+        request = requests.Request("GET", url).prepare()
+        assert (await it.exchange(request, timeout_s=20.0, fresh=fresh)).content == b"one"
+    print(json.dumps(len(os.listdir("/proc/self/task"))))
+    await it.close()
+asyncio.run(main(sys.argv[1]))
+"""
+    with Peer(SERVES) as peer:
+        command = [sys.executable, "-c", program, f"http://localhost:{peer.port}"]
+        ended = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert json.loads(ended.stdout) == 1
+
+
+def test_a_peer_that_says_no_more_and_then_takes_all_is_closed_once() -> None:
+    """Both are met in one turn of a loop that was held up; asyncio closes such a connection itself."""
+    held_up = threading.Event()
+
+    def hang_up_and_read(listener: socket.socket) -> None:
+        peer, _ = listener.accept()
+        with peer:
+            held_up.wait(PATIENT_S)
+            peer.shutdown(socket.SHUT_WR)
+            while peer.recv(1 << 20):
+                pass
+
+    async def scenario(url: str) -> ExchangeFailed:
+        loop = asyncio.get_running_loop()
+        async with transport(url) as it:
+            loop.call_later(0.1, held_up.set)
+            loop.call_later(0.1, time.sleep, 0.5)
+            large = requests.Request("PUT", url + "/write", data=b"x" * 4_000_000).prepare()
+            return await failure_of(it.exchange(large, timeout_s=PATIENT_S, fresh=True))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        peer = threading.Thread(target=hang_up_and_read, args=(listener,))
+        peer.start()
+        failure = asyncio.run(scenario(f"http://127.0.0.1:{listener.getsockname()[1]}"))
+        peer.join()
+    assert failure.kind is FailureKind.RESET

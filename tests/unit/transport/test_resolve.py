@@ -1,0 +1,249 @@
+"""Names are looked up by a child that can be killed; an old answer is better than none."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from supervisor.transport import ExchangeFailed, FailureKind, Transport, resolve
+from tests.unit.transport import harness
+from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, transport
+from tests.unit.transport.peer import AGAIN, HOLD, READ, Peer, answer
+from tests.unit.transport.test_hostile import full_queue
+
+SERVES = [READ, answer(b"one"), AGAIN]
+Getent = Callable[[str], None]
+
+
+@pytest.fixture
+def getent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Getent:
+    """Puts a getent of these shell lines first on PATH; it notes each call in ``calls``."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def install(lines: str) -> None:
+        script = folder / "getent.new"
+        script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n{lines}\n')
+        script.chmod(0o755)
+        script.rename(folder / "getent")
+
+    return install
+
+
+def calls(tmp_path: Path) -> list[str]:
+    return (tmp_path / "calls").read_text().splitlines()
+
+
+def says(*addresses: str) -> str:
+    """What getent prints for a name with these addresses."""
+    lines = [f"{each}  {kind} consul.test" for each in addresses for kind in ("STREAM", "DGRAM ", "RAW   ")]
+    return "\n".join(f"echo '{line}'" for line in lines)
+
+
+async def read(it: Transport, port: int, timeout_s: float = PATIENT_S) -> bytes:
+    request = get(f"http://consul.test:{port}")
+    return (await it.exchange(request, timeout_s=timeout_s, fresh=True)).content
+
+
+async def failing_read(port: int, timeout_s: float = PATIENT_S) -> ExchangeFailed:
+    async with transport(f"http://consul.test:{port}") as it:
+        request = get(f"http://consul.test:{port}")
+        return await failure_of(it.exchange(request, timeout_s=timeout_s, fresh=True))
+
+
+def test_localhost_is_looked_up_as_the_system_does() -> None:
+    """With the real getent."""
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> bytes:
+            url = f"http://localhost:{peer.port}"
+            async with transport(url) as it:
+                return (await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)).content
+
+        assert asyncio.run(scenario()) == b"one"
+
+
+def test_an_address_needs_no_look_up(getent: Getent, tmp_path: Path) -> None:
+    getent("exit 2")
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url) as it:
+                await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+
+        asyncio.run(scenario())
+    assert not (tmp_path / "calls").exists()
+
+
+def test_many_exchanges_share_one_look_up_and_its_answer_for_a_while(getent: Getent, tmp_path: Path) -> None:
+    """Not a child for each of a hundred watches, nor for each renewal."""
+    getent("sleep 0.1; " + says("127.0.0.1"))
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(f"http://consul.test:{peer.port}") as it:
+                await asyncio.gather(*(read(it, peer.port) for _ in range(10)))
+                await read(it, peer.port)
+
+        asyncio.run(scenario())
+    assert calls(tmp_path) == ["ahosts consul.test"]
+
+
+def test_the_child_gets_no_secret_of_ours(
+    getent: Getent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONSUL_HTTP_TOKEN", "s3cret")
+    getent(f"env > {tmp_path}/environment; {says('127.0.0.1')}")
+    with Peer(SERVES) as peer:
+        asyncio.run(failing_read(1))
+    assert "s3cret" not in (tmp_path / "environment").read_text()
+    assert peer.port
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ("exit 2", "the name is not known (getent exit 2)"),
+        ("exit 0", "getent named no address"),
+        ("echo 'nonsense STREAM consul.test'; echo; echo '-'", "getent named no address"),
+        ("kill -9 $$", "the name is not known (getent exit -9)"),
+    ],
+)
+def test_a_failing_look_up_is_told(getent: Getent, lines: str, why: str) -> None:
+    getent(lines)
+    failure = harness.ends_without_stall(lambda: failing_read(1), PATIENT_S)
+    assert failure.kind is FailureKind.RESOLVE
+    assert str(failure) == f"cannot look up consul.test: {why}"
+
+
+def test_a_missing_getent_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    failure = asyncio.run(failing_read(1))
+    assert str(failure) == "cannot look up consul.test: cannot run getent: no such file or directory"
+
+
+@pytest.mark.parametrize(
+    "lines", ["exec sleep 60", "exec yes '127.0.0.1 STREAM consul.test'", "trap '' TERM; while :; do :; done"]
+)
+def test_a_look_up_that_does_not_end_is_killed(getent: Getent, lines: str) -> None:
+    """It neither outlives its transport nor outlasts the deadline of the exchange."""
+    getent(lines)
+    failure = harness.ends_without_stall(lambda: failing_read(1, 0.3), 0.3)
+    assert failure.kind is FailureKind.TIMEOUT
+    assert str(failure) == "no answer from consul.test:1 within 0.3 s: still looking up consul.test"
+
+
+def test_an_unknown_name_is_not_looked_up_for_every_retry(getent: Getent, tmp_path: Path) -> None:
+    """A hundred elections that retry each second make no hundred children."""
+    getent("exit 2")
+
+    async def scenario() -> None:
+        async with transport("http://consul.test:1") as it:
+            for _ in range(5):
+                request = get("http://consul.test:1")
+                failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=False))
+                assert failure.kind is FailureKind.RESOLVE
+
+    asyncio.run(scenario())
+    assert len(calls(tmp_path)) == 1
+
+
+def test_closing_kills_a_look_up(getent: Getent, tmp_path: Path) -> None:
+    """No child of ours is left when close returns."""
+    getent("exec sleep 60")
+
+    async def scenario() -> None:
+        async with transport("http://consul.test:1") as it:
+            it.prepare()
+            while not (tmp_path / "calls").exists():
+                await asyncio.sleep(0.01)
+            assert len(harness.children()) == before + 1
+        assert len(harness.children()) == before
+
+    before = len(harness.children())
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("later", ["exit 2", "exec sleep 60"])
+def test_the_last_good_answer_serves_when_a_look_up_fails_or_hangs(
+    getent: Getent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str
+) -> None:
+    """A broken name server must not end a leadership; and only the first exchange waits for it."""
+    monkeypatch.setattr(resolve, "ANSWER_FRESH_S", 0.2)
+    getent(says("127.0.0.1"))
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(f"http://consul.test:{peer.port}") as it:
+                await read(it, peer.port)
+                getent(later)
+                for _ in range(3):
+                    await asyncio.sleep(0.25)
+                    assert await read(it, peer.port, timeout_s=5.0) == b"one"
+
+        asyncio.run(scenario())
+    assert len(calls(tmp_path)) >= 2
+
+
+def test_a_name_that_moved_is_looked_up_anew_after_a_failure(getent: Getent) -> None:
+    """An answer that leads nowhere is not trusted for the rest of its time, only for a second."""
+    getent(says("127.0.0.2"))
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> bytes:
+            async with transport(f"http://consul.test:{peer.port}") as it:
+                request = get(f"http://consul.test:{peer.port}")
+                moved = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
+                assert moved.kind is FailureKind.REFUSED
+                assert str(moved) == (f"cannot reach consul.test:{peer.port} (127.0.0.2): connection refused")
+                getent(says("127.0.0.1"))
+                await asyncio.sleep(1.1)
+                return await read(it, peer.port)
+
+        assert asyncio.run(scenario()) == b"one"
+
+
+def test_the_next_address_is_tried_when_one_refuses_and_then_first(getent: Getent) -> None:
+    getent(says("127.0.0.2", "127.0.0.1"))
+    with Peer(SERVES) as peer:
+
+        async def scenario() -> None:
+            async with transport(f"http://consul.test:{peer.port}") as it:
+                assert await read(it, peer.port) == b"one"
+                assert await read(it, peer.port) == b"one"
+
+        asyncio.run(scenario())
+        assert len(peer.seen()) == 2
+
+
+def test_an_address_that_does_not_answer_takes_only_its_share(getent: Getent) -> None:
+    """And once the other has answered, it is the one that is asked."""
+    with full_queue("127.0.0.1") as port, Peer(SERVES, host="127.0.0.2", port=port):
+        getent(says("127.0.0.1", "127.0.0.2"))
+
+        async def scenario() -> float:
+            async with transport(f"http://consul.test:{port}") as it:
+                assert await read(it, port, timeout_s=1.0) == b"one"
+                began = time.monotonic()
+                assert await read(it, port, timeout_s=20.0) == b"one"
+                return time.monotonic() - began
+
+        assert asyncio.run(scenario()) < 8.0  # its share would be 10 s
+
+
+def test_a_write_is_sent_to_one_address_only(getent: Getent) -> None:
+    """Once connected, no other address is tried: the first may have acted on it."""
+    getent(says("127.0.0.1", "127.0.0.2"))
+    with Peer([READ, HOLD]) as first, Peer(SERVES, host="127.0.0.2", port=first.port) as second:
+
+        async def scenario() -> ExchangeFailed:
+            url = f"http://consul.test:{first.port}"
+            async with transport(url) as it:
+                return await failure_of(it.exchange(put(url), timeout_s=0.3, fresh=True))
+
+        assert asyncio.run(scenario()).kind is FailureKind.TIMEOUT
+        assert (len(first.seen()), second.seen()) == (1, [])

@@ -1,0 +1,338 @@
+"""Whom TLS trusts, what it shows of itself, and what it says when that fails."""
+
+import asyncio
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import trustme
+
+from supervisor.core.settings import Tls
+from supervisor.filesystem.reading import read_within
+from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
+from supervisor.transport.tls import PULSE_S, TlsContext
+from tests.support.hung import hung, needs_root
+from tests.support.patience import PATIENCE_S
+from tests.support.supervisor import until
+from tests.unit.transport.conftest import Pki
+from tests.unit.transport.harness import PATIENT_S, children, failure_of, get, put, transport
+from tests.unit.transport.peer import AGAIN, READ, Peer, TlsFiles, answer
+
+NOBODY = 65534
+SERVES = [READ, answer(b"one"), AGAIN]
+
+
+def exchanged(url: str, tls: Tls) -> bytes:
+    """The body of the answer to one read."""
+
+    async def scenario() -> bytes:
+        async with transport(url, tls) as it:
+            return (await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)).content
+
+    return asyncio.run(scenario())
+
+
+def refusal(url: str, tls: Tls) -> str:
+    """The text of the failure of one read, which must be of kind tls: a fault of configuration."""
+    with pytest.raises(ExchangeFailed) as caught:
+        exchanged(url, tls)
+    assert caught.value.kind is FailureKind.TLS, str(caught.value)
+    return str(caught.value)
+
+
+def turned_away(url: str, tls: Tls) -> str:
+    """As ``refusal``, of a server that does not like our certificate and hangs up.
+
+    With TLS 1.3 it says so after a handshake that went well for us; and seldom (1 of 200) its
+    reset overtakes what it said, so that there is nothing to read but the reset.
+    """
+    for _ in range(5):
+        with pytest.raises(ExchangeFailed) as caught:
+            exchanged(url, tls)
+        if caught.value.kind is FailureKind.TLS:
+            return str(caught.value)
+        assert caught.value.kind is FailureKind.RESET, str(caught.value)
+    raise AssertionError("it was never told that the certificate was the reason")
+
+
+def mutual(pki: Pki) -> TlsFiles:
+    return TlsFiles(pki.server.cert, pki.server.key, client_ca=pki.ca)
+
+
+def test_a_known_authority_is_trusted_for_reads_and_writes_and_ahead(pki: Pki) -> None:
+    """The server's certificate names its address, as it must."""
+    with Peer(SERVES, tls=pki.server) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url, Tls(ca_file=pki.ca)) as it:
+                it.prepare()
+                for _ in range(2):
+                    await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+                assert it.prepared
+                await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+
+        asyncio.run(scenario())
+        seen = peer.seen()
+        assert [request for _, request in seen] == ["GET /", "GET /", "PUT /"]
+        assert seen[0][0] == seen[1][0] != seen[2][0]
+
+
+def test_a_folder_of_authorities_is_read_whatever_its_files_are_called(pki: Pki, tmp_path: Path) -> None:
+    """As Consul's command line reads it: its folders, too, and not by the names that OpenSSL would want."""
+    (tmp_path / "more").mkdir()
+    shutil.copy(pki.other_ca, tmp_path / "a")
+    authority = Path(pki.ca).read_text()
+    (tmp_path / "more" / "b.txt").write_text(f"# hérisson\n{authority}\n{authority}", encoding="utf-8")
+    with Peer(SERVES, tls=pki.server) as peer:
+        assert exchanged(peer.url, Tls(ca_path=str(tmp_path))) == b"one"
+        (tmp_path / "more" / "b.txt").unlink()
+        text = refusal(peer.url, Tls(ca_path=str(tmp_path)))
+        assert "not trusted" in text and f"a file in {tmp_path} (CONSUL_CAPATH)" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "it has no certificate in PEM"),
+        (
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+            "a certificate in it cannot be read",
+        ),
+        (None, "it has no file"),
+    ],
+)
+def test_a_folder_of_authorities_that_cannot_be_used(tmp_path: Path, content: str | None, why: str) -> None:
+    if content is not None:
+        (tmp_path / "a").write_text(content)
+    text = refusal("https://127.0.0.1:1/", Tls(ca_path=str(tmp_path)))
+    assert text.startswith(f"cannot use CONSUL_CAPATH, {tmp_path}") and text.endswith(why)
+
+
+def test_a_folder_of_authorities_that_is_not_there(tmp_path: Path) -> None:
+    text = refusal("https://127.0.0.1:1/", Tls(ca_path=str(tmp_path / "none")))
+    assert text == f"cannot use CONSUL_CAPATH, {tmp_path}/none: no such file or directory"
+
+
+def test_an_unknown_authority_is_refused(pki: Pki) -> None:
+    with Peer(SERVES, tls=pki.server) as peer:
+        text = refusal(peer.url, Tls(ca_file=pki.other_ca))
+        assert text.startswith(f"cannot reach 127.0.0.1:{peer.port}: TLS: its certificate is not trusted: ")
+        assert "ca_file" in text
+
+
+def test_an_authority_that_the_system_does_not_know_is_refused(pki: Pki) -> None:
+    """Without ca_file the system's authorities are asked."""
+    with Peer(SERVES, tls=pki.server) as peer:
+        assert "not trusted" in refusal(peer.url, Tls())
+
+
+def test_a_certificate_for_another_name_is_refused_unless_that_name_is_asked_for(pki: Pki) -> None:
+    with Peer(SERVES, tls=pki.elsewhere) as peer:
+        assert "server_name" in refusal(peer.url, Tls(ca_file=pki.ca))
+        assert exchanged(peer.url, Tls(ca_file=pki.ca, server_name="consul.example")) == b"one"
+
+
+def test_a_server_name_is_asked_for_even_where_the_address_would_do(pki: Pki) -> None:
+    with Peer(SERVES, tls=pki.server) as peer:
+        assert "not trusted" in refusal(peer.url, Tls(ca_file=pki.ca, server_name="consul.example"))
+
+
+def test_verification_can_be_turned_off(pki: Pki) -> None:
+    with Peer(SERVES, tls=pki.elsewhere) as peer:
+        assert exchanged(peer.url, Tls(verify=False)) == b"one"
+
+
+def test_a_client_certificate_is_shown(pki: Pki) -> None:
+    with Peer(SERVES, tls=mutual(pki)) as peer:
+        tls = Tls(ca_file=pki.ca, cert_file=pki.client_cert, key_file=pki.client_key)
+        assert exchanged(peer.url, tls) == b"one"
+
+
+def test_a_missing_client_certificate_is_a_tls_failure(pki: Pki) -> None:
+    with Peer(SERVES, tls=mutual(pki)) as peer:
+        text = turned_away(peer.url, Tls(ca_file=pki.ca))
+        assert "it turned us away" in text and "cert_file" in text
+
+
+def test_a_client_certificate_of_another_authority_is_a_tls_failure(pki: Pki) -> None:
+    with Peer(SERVES, tls=mutual(pki)) as peer:
+        tls = Tls(ca_file=pki.ca, cert_file=pki.stranger_cert, key_file=pki.stranger_key)
+        assert "it turned us away" in turned_away(peer.url, tls)
+
+
+def test_a_missing_client_certificate_shows_after_a_spare_too(pki: Pki) -> None:
+    """The spare is turned away silently; the exchange must still say why."""
+    with Peer(SERVES, tls=mutual(pki)) as peer:
+
+        async def scenario() -> ExchangeFailed:
+            async with transport(peer.url, Tls(ca_file=pki.ca)) as it:
+                it.prepare()
+                await asyncio.sleep(0.2)
+                return await failure_of(it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True))
+
+        kinds = {asyncio.run(scenario()).kind for _ in range(3)}
+        assert FailureKind.TLS in kinds <= {FailureKind.TLS, FailureKind.RESET}
+
+
+@pytest.mark.parametrize("setting", ["ca_file", "cert_file", "key_file"])
+@pytest.mark.parametrize("fault", ["missing", "no certificate"])
+def test_a_file_that_cannot_be_used_is_named(pki: Pki, tmp_path: Path, setting: str, fault: str) -> None:
+    """Also while nobody listens there: the operator's fault is told first."""
+    file = str(tmp_path / "file.pem")
+    good = Tls(ca_file=pki.ca, cert_file=pki.client_cert, key_file=pki.client_key)
+    if fault == "no certificate":
+        (tmp_path / "file.pem").write_text("nothing of use\n")
+    text = refusal("https://127.0.0.1:1", dataclasses.replace(good, **{setting: file}))  # type: ignore[arg-type]  # these are text
+    assert text.startswith("cannot use ") and setting in text and file in text
+
+
+def test_a_file_that_may_not_be_read_is_named(pki: Pki, tmp_path: Path) -> None:
+    file = str(shutil.copy(pki.client_cert, tmp_path / "client.pem"))
+    os.chmod(file, 0)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)  # root may read every file
+        text = refusal("https://127.0.0.1:1", Tls(cert_file=file, key_file=file))
+    finally:
+        os.seteuid(user)
+    assert text == f"cannot use cert_file {file}: permission denied"
+
+
+def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(pki: Pki, tmp_path: Path) -> None:
+    """On a terminal that would stand still for ever; so this has one."""
+    from cryptography.hazmat.primitives import serialization
+
+    key = serialization.load_pem_private_key(Path(pki.client_key).read_bytes(), None)
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"passphrase"),
+        )
+    )
+    program = """
+import fcntl, sys, termios
+from supervisor.core.settings import Tls
+from supervisor.transport import ExchangeFailed
+from supervisor.transport.tls import TlsContext
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+try:
+    TlsContext(Tls(cert_file=sys.argv[1], key_file=sys.argv[2])).current()
+except ExchangeFailed as failure:
+    print(failure.kind, failure)
+"""
+    keyboard, terminal = os.openpty()
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", program, pki.client_cert, str(locked)],
+            stdin=terminal,
+            capture_output=True,
+            start_new_session=True,
+            timeout=PATIENCE_S,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
+    assert ended.stderr == ""
+    assert ended.stdout.startswith(f"tls cannot use key_file {locked}: it has a passphrase")
+    assert f"openssl pkey -in {locked}" in ended.stdout
+
+
+def test_rotated_files_are_used_for_the_next_connection(tmp_path: Path) -> None:
+    """Without a restart: the server has moved to a new authority, and so does ca_file."""
+    authorities = trustme.CA(), trustme.CA()
+    servers = []
+    for position, authority in enumerate(authorities):
+        issued = authority.issue_cert("127.0.0.1")
+        cert, key = tmp_path / f"{position}.pem", tmp_path / f"{position}.key"
+        issued.cert_chain_pems[0].write_to_path(str(cert))
+        issued.private_key_pem.write_to_path(str(key))
+        servers.append(TlsFiles(str(cert), str(key)))
+    ca_file = tmp_path / "ca.pem"
+
+    def rotate(authority: trustme.CA) -> None:
+        authority.cert_pem.write_to_path(str(tmp_path / "new.pem"))
+        os.replace(tmp_path / "new.pem", ca_file)
+
+    rotate(authorities[0])
+    with Peer(SERVES, tls=servers[0]) as old, Peer(SERVES, tls=servers[1]) as new:
+
+        async def scenario() -> None:
+            tls = Tls(ca_file=str(ca_file))
+            async with transport(old.url, tls) as it_old, transport(new.url, tls) as it_new:
+                await it_old.exchange(put(old.url), timeout_s=PATIENT_S, fresh=True)
+                await failure_of(it_new.exchange(put(new.url), timeout_s=PATIENT_S, fresh=True))
+                rotate(authorities[1])
+                await it_new.exchange(put(new.url), timeout_s=PATIENT_S, fresh=True)
+                await failure_of(it_old.exchange(put(old.url), timeout_s=PATIENT_S, fresh=True))
+
+        asyncio.run(scenario())
+
+
+def test_files_that_turn_bad_leave_the_last_good_ones_in_use_and_are_told_of_once(
+    pki: Pki, tmp_path: Path
+) -> None:
+    """Between the new certificate and the new key, too, the two do not fit."""
+    cert, key = (Path(shutil.copy(file, tmp_path)) for file in (pki.client_cert, pki.client_key))
+    tls = Tls(ca_file=pki.ca, cert_file=str(cert), key_file=str(key))
+    warned: list[str] = []
+    with Peer([*SERVES, *SERVES], tls=mutual(pki)) as peer:
+
+        async def scenario() -> None:
+            async with transport(peer.url, tls, warn=warned.append) as it:
+                for content in (None, b"nothing of use\n", None):
+                    if content is not None:
+                        key.write_bytes(content)
+                    await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+                assert warned == [
+                    f"cannot use cert_file and key_file {cert}, {key}: one of them holds no PEM of its kind; "
+                    "the last good ones stay in use"
+                ]
+                key.unlink()
+                await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+                assert f"cannot use key_file {key}: no such file" in warned[1]
+                shutil.copy(pki.client_key, key)
+                await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+                assert len(warned) == 2
+
+        asyncio.run(scenario())
+
+
+@needs_root
+def test_files_whose_file_system_does_not_answer_leave_the_last_good_ones_in_use(tmp_path: Path) -> None:
+    folder = tmp_path / "far"
+    folder.mkdir()
+    trustme.CA().cert_pem.write_to_path(folder / "ca.pem")
+    warned: list[str] = []
+    others = {*children()}
+    tls = TlsContext(Tls(ca_file=str(folder / "ca.pem")), warned.append)
+    good = tls.current()
+    with hung(folder):
+        began_at = time.monotonic()
+        assert [tls.current() for _ in range(5)] == [good] * 5
+        assert time.monotonic() - began_at < 5 * PULSE_S
+        assert len(warned) == 1 and "did not answer" in warned[0] and "last good" in warned[0]
+        fresh = TlsContext(Tls(ca_file=str(folder / "ca.pem")))
+        with pytest.raises(ExchangeFailed, match="did not answer"):
+            fresh.current()
+        fresh.close()
+    until(lambda: tls.current() is good, "it answers again")
+    tls.close()
+    until(
+        lambda: read_within(os.devnull, 1) == b"" and {*children()} <= others,
+        "the next look reaps the children of those before",
+    )
+
+
+def test_a_server_name_that_is_no_name_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="server_name"):
+        Endpoint.of("https://127.0.0.1", Tls(server_name="a b"))

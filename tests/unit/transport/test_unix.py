@@ -1,0 +1,74 @@
+"""Consul behind a unix socket."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from supervisor.transport import ExchangeFailed, FailureKind
+from tests.unit.transport import harness
+from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, transport
+from tests.unit.transport.peer import AGAIN, READ, Peer, answer
+
+URL = "http://localhost/v1/kv/a"
+
+
+async def failure_at(path: Path) -> ExchangeFailed:
+    async with transport(f"unix://{path}") as it:
+        return await failure_of(it.exchange(get(URL), timeout_s=PATIENT_S, fresh=False))
+
+
+def test_exchanges_go_over_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "http.sock"
+    with Peer([READ, answer(b"one"), AGAIN], path=path) as peer:
+
+        async def scenario() -> None:
+            async with transport(f"unix://{path}") as it:
+                it.prepare()
+                for _ in range(2):
+                    response = await it.exchange(get(URL), timeout_s=PATIENT_S, fresh=False)
+                    assert response.content == b"one"
+                await it.exchange(put(URL), timeout_s=PATIENT_S, fresh=True)
+
+        asyncio.run(scenario())
+        assert [request for _, request in peer.seen()] == ["GET /v1/kv/a", "GET /v1/kv/a", "PUT /v1/kv/a"]
+
+
+def test_a_missing_socket_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "http.sock"
+    failure = asyncio.run(failure_at(path))
+    assert failure.kind is FailureKind.REFUSED
+    assert str(failure) == f"cannot reach {path}: no such file or directory"
+
+
+def test_a_socket_that_nobody_listens_on_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "http.sock"
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(path))
+    failure = asyncio.run(failure_at(path))
+    assert failure.kind is FailureKind.REFUSED
+    assert str(failure) == f"cannot reach {path}: connection refused"
+
+
+def test_a_full_queue_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    """Here connect neither waits nor goes on later: what looks connected would not be."""
+    path = tmp_path / "http.sock"
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
+        listener.bind(str(path))
+        listener.listen(0)
+        first.connect(str(path))
+        failure = harness.ends_without_stall(lambda: failure_at(path), PATIENT_S)
+    assert failure.kind is FailureKind.REFUSED
+    assert str(failure) == f"cannot reach {path}: its queue of connections is full"
+
+
+@pytest.mark.parametrize("path", ["run/consul.sock", "", "/" + "x" * 107, "/a\0b"])
+def test_a_path_that_no_socket_can_have_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="unix"):
+        asyncio.run(failure_at(Path(path)) if path.startswith("/") else relative(path))
+
+
+async def relative(path: str) -> None:
+    async with transport(f"unix://{path}"):
+        raise AssertionError("it was accepted")
