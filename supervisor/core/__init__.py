@@ -1,7 +1,7 @@
-"""The functional core: it decides and does nothing else.
+"""The functional core: it decides, and does nothing else.
 
-No I/O, no clock, no logging, no asyncio, and nothing imported but the standard library
-and this package. Time is an argument: seconds of CLOCK_BOOTTIME as a float.
+The core has no I/O, no clock, no logging and no asyncio. It imports the standard library and itself alone.
+Time is an argument: seconds of CLOCK_BOOTTIME as a float.
 
     settings.py         what the file asks for, as values
     lease.py            the safety arithmetic: how long belief may outlive the last news
@@ -26,4 +26,60 @@ and this package. Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     step.py             the one way in: lease, then the event, then what is due
     reload.py           what becomes of each item when the file is read again
     contenders.py       all contenders of this process: routes events, one earliest deadline
+
+Theory of operation
+-------------------
+
+The promise is that two holders never act at once, because on_lose has ended before a rival may hold the
+lock. The core is built for this promise and against one fact: Consul may apply a write seconds after this
+process gave up on it.
+
+*A step.* ``step(contender, event, now)`` returns the new contender and a tuple of actions. A step has three
+parts, always in this order. First, time alone ends what it must: a belief whose lease is over, and a rest.
+Then the reducer takes the event into what is known. Last, the scheduler begins whatever is due. Belief ends
+before the event is looked at, so no event outruns it. The scheduler looks at what is known and never at the
+event, so only one place decides what begins. The shell carries the actions out in their order, and answers
+each request and each start by exactly one event.
+
+*Three machines.* A contender has a session, a tenure while it holds, and a role.
+
+    session   serves one tenure. Its writes only go forward, because a late acquire must never be applied
+              after the release. The destroy closes its life.
+    tenure    lasts from Consul's word that our session holds to the end of the last on_lose. It decides
+              which hook runs, and never asks Consul anything.
+    role      is what status and log say. It follows from the other two, and decides nothing.
+
+The tables ``TRANSITIONS`` name every edge of the first two, and ``become`` refuses any other. ``role_of``
+derives the third.
+
+*The lanes.* A lane sends one exchange at a time. Each contender has five of them: ``watch`` (a blocking
+query that tells of changes), ``read`` (a consistent read), ``details`` (a question about one session or one
+key), ``renew`` and ``write``. Hooks have three sequences: those of the tenure, of on_change and of
+candidate_check. Lanes do not wait for each other. A lane whose exchange began before the present state marks
+the answer as stale: a stale answer can confirm what is known, and never contradict it.
+
+*What expires first.* A holder counts from ``contact``, which is when the question was sent whose consistent
+answer was the newest to name it. Belief ends at ``contact + room``. Then the holder kills on_acquire and the
+run child, and runs on_lose and on_lose_failure, which takes ``lose_time`` at most. A margin follows, and
+only then comes ``contact + lock_delay``, before which Consul lets no rival in. The sum needs neither Consul
+nor the network at its end, and the TTL has no part in it, because Consul may keep a session for longer than
+the TTL. A semaphore has no lock-delay in Consul, so there the contenders themselves wait for the prune delay.
+
+*Silence is never news.* A request without an answer may have been applied or not. So a contender takes
+silence neither for a loss nor for a win. A holder goes on until its belief ends. A waiter whose acquire has
+no answer reads before it tries again, and a release is repeated until Consul answers it.
+
+*The record.* A process that crashes leaves its tenure to the next one. So three things wait for the record:
+the first acquire of a session, the first hook of a tenure, and the release after its last hook. A loss
+goes on record before on_lose begins only while the lease leaves time for that.
+
+*Which rule lives where.*
+
+    how long a holder may believe           lease.py
+    whether news is fresh enough to act     tenure.py
+    which answer to believe, when to try    lock/
+    what an answer means for a tenure       lock/ returns a verdict, and reducer.py applies it
+    how a tenure begins, ends, is released  contender.py
+    what begins first                       scheduler.py
+    what a crash must not forget            record.py
 """

@@ -46,8 +46,8 @@ class Contender:
     own_losses: losses of our own making in a row.
     rejoin_at: no session is wanted before this time, because of losses, or so that sessions are not made in a
         tight loop.
-    stopping: the contender winds up.
-    departing: the contender winds up while this process goes on.
+    winding_up: the contender ends in order: on_lose, release, destroy.
+    departing: the contender winds up, while this process goes on.
     next_settings: the settings of the file, while a tenure that others began is not adopted or wound up yet.
     retry_settings_at: ``next_settings`` go on record with the tenure not before this time.
     rest_s: the rest that follows this tenure, because the contender steps down.
@@ -73,7 +73,7 @@ class Contender:
     altered: str = ""
     own_losses: int = 0
     rejoin_at: float = LONG_AGO
-    stopping: bool = False
+    winding_up: bool = False
     departing: bool = False
     next_settings: ItemSettings | None = None
     retry_settings_at: float = LONG_AGO
@@ -145,7 +145,7 @@ class Contender:
     @property
     def final_attempt(self) -> bool:
         """Whether this process ends with this contender: then one unanswered try of a write must do."""
-        return self.stopping and not self.departing
+        return self.winding_up and not self.departing
 
     @property
     def has_lock(self) -> bool:
@@ -166,7 +166,7 @@ class Contender:
         ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
         ready = ready and session.verified and self.is_fit and self.faults is not None
         ready = ready and self.record_keeper.has_session(session.id)
-        return ready and self.lock.is_free and self.tenure is None and not self.stopping
+        return ready and self.lock.is_free and self.tenure is None and not self.winding_up
 
     @property
     def has_stale_value(self) -> bool:
@@ -185,7 +185,7 @@ class Contender:
         times = [self.session.deadline, self.lock.deadline, self.record_keeper.deadline, self.health.deadline]
         if self.rests_until != LONG_AGO:
             times.append(self.rests_until)
-        if not self.stopping:
+        if not self.winding_up:
             times.append(self.change.deadline)
         if self.tenure is not None:
             times.append(self.tenure.deadline(self.lease))
@@ -280,7 +280,7 @@ def departing_contender(
 def stop(contender: Contender, reason: Reason, now: float) -> Contender:
     """Wind up, in order."""
     tenure = contender.tenure
-    return replace(contender, stopping=True, departing=False, tenure=tenure and tenure.lose(reason, now))
+    return replace(contender, winding_up=True, departing=False, tenure=tenure and tenure.lose(reason, now))
 
 
 def change_settings(
@@ -368,7 +368,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     )
     observation = Observation(view, contact, now, consistent=True, is_stale=False)
     contender = observe(replace(contender, tenure=tenure), observation, now)
-    renew = contender.session.renew.by(contender.renew_after(now, first=True))
+    renew = contender.session.renew.schedule_by(contender.renew_after(now, first=True))
     lock = contender.lock.acquired(hold.token, contender.read_after(contact, first=True))
     return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
 
@@ -504,7 +504,7 @@ def role_of(contender: Contender) -> Role:
 
 def has_finished(contender: Contender) -> bool:
     """Return whether the contender has wound up: nothing runs, and nothing is left to be done."""
-    if not contender.stopping or not has_let_go(contender):
+    if not contender.winding_up or not has_let_go(contender):
         return False
     return contender.change.idle and contender.health.idle and _may_be_forgotten(contender)
 

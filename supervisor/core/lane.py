@@ -42,15 +42,15 @@ class Lane:
         assert self.pending is None, f"{self.pending} is under way, cannot begin {request}"
         return replace(self, pending=request, due_at=NEVER, stale=False)
 
-    def end(self, due_at: float = NEVER) -> Self:
+    def finish(self, due_at: float = NEVER) -> Self:
         """The exchange is over. The earlier of two wishes for the next one counts."""
         return replace(self, pending=None, due_at=min(self.due_at, due_at), stale=False)
 
-    def at(self, due_at: float) -> Self:
+    def schedule_at(self, due_at: float) -> Self:
         """Want the next exchange at ``due_at``, whatever was wanted before."""
         return replace(self, due_at=due_at)
 
-    def by(self, due_at: float) -> Self:
+    def schedule_by(self, due_at: float) -> Self:
         """Want the next exchange at ``due_at`` at the latest."""
         return replace(self, due_at=min(self.due_at, due_at))
 

@@ -259,7 +259,7 @@ def _release_informed(contender: Contender, observation: Observation | None, now
     lock, session = contender.lock, contender.session
     if observation is not None:
         lock = lock.with_observation(observation, session.id, now)
-    write = session.write.at(max(now, lock.not_before))
+    write = session.write.schedule_at(max(now, lock.not_before))
     return replace(contender, lock=lock, session=replace(session, write=write))
 
 

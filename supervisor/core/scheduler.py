@@ -1,7 +1,8 @@
 """What is due: everything that begins, begins here, and in this order.
 
-Hooks first, for whoever waits for Consul anyway can wait for a spawn; but where a record decides
-what may follow, nothing else begins before it. What an event means is never looked at here.
+Hooks begin first, because what waits for Consul anyway can wait for a spawn. Where a record decides what
+may follow, nothing else begins before the record. This module never looks at an event: ``core.reducer``
+has taken it into what is known.
 """
 
 from supervisor.core import candidate_check as healths
@@ -39,7 +40,7 @@ Begun = tuple[Contender, tuple[Action, ...]]
 
 
 def begin_due(contender: Contender, now: float) -> Begun:
-    """Begin whatever is due."""
+    """Begin whatever is due, and return what the shell has to do."""
     if offered := _offer_file(contender, now):
         return contender, offered
     contender, actions = _advance_tenure(contender, now)
@@ -104,7 +105,7 @@ def _advance_tenure(contender: Contender, now: float) -> Begun:
 
 
 def _advance_session(contender: Contender, now: float) -> Begun:
-    if contender.tenure is None and contender.stopping:
+    if contender.tenure is None and contender.winding_up:
         session = contender.session.end(now, final_attempt=contender.final_attempt)
         if contender.departing and session.has_certainly_expired(contender.terms, now):
             session = session.abandoned(session.id)
@@ -155,7 +156,7 @@ def _release(contender: Contender, now: float) -> Request | None:
 
 
 def _advance_lock(contender: Contender, now: float) -> Begun:
-    if contender.stopping and contender.tenure is None and not contender.session.awaits_observation:
+    if contender.winding_up and contender.tenure is None and not contender.session.awaits_observation:
         return replace(contender, lock=contender.lock.silenced()), ()
     lock, terms = contender.lock, contender.terms
     if contender.may_try and lock.lacks_observation(now):
@@ -174,7 +175,7 @@ def _advance_lock(contender: Contender, now: float) -> Begun:
 
 
 def _advance_change(contender: Contender, now: float) -> Begun:
-    if not contender.stopping:
+    if not contender.winding_up:
         change, actions = changes.advance(contender.change, contender.settings, now)
     elif has_let_go(contender):
         change, actions = changes.stop(contender.change)
@@ -184,7 +185,7 @@ def _advance_change(contender: Contender, now: float) -> Begun:
 
 
 def _advance_health(contender: Contender, now: float) -> Begun:
-    if contender.stopping:
+    if contender.winding_up:
         health, actions = healths.stop(contender.health)
     else:
         change = contender.change

@@ -131,7 +131,7 @@ class Session:
         """A session is to be created at ``at``; changes nothing when there is one."""
         if self.stage is not Stage.ABSENT or self.write.due_at != NEVER:
             return self
-        return replace(self, write=self.write.at(at))
+        return replace(self, write=self.write.schedule_at(at))
 
     def not_wanted(self) -> "Session":
         """Create no session for now: forget when one was wanted, and what became of the last create."""
@@ -168,7 +168,7 @@ class Session:
         """Ask now whether it lives; an answer to an older question does not tell."""
         if self.dead or self.stage is not Stage.LIVE:
             return self
-        return replace(self, renew=self.renew.mark_stale().by(now))
+        return replace(self, renew=self.renew.mark_stale().schedule_by(now))
 
     def attempt(self, request: Request) -> "Session":
         """A try is under way."""
@@ -201,7 +201,7 @@ class Session:
 
     def await_read(self) -> "Session":
         """What it has to give up is to be found out first."""
-        return replace(self, write=self.write.at(NEVER))
+        return replace(self, write=self.write.schedule_at(NEVER))
 
     @property
     def awaits_observation(self) -> bool:
@@ -250,7 +250,7 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
     """The answer to a create, which tells the session's ID alone."""
     if isinstance(outcome, Created):
         renew = Lane(due_at=now)
-        live = become(session, Stage.LIVE, id=outcome.session, write=session.write.end(), renew=renew)
+        live = become(session, Stage.LIVE, id=outcome.session, write=session.write.finish(), renew=renew)
         return _toward_end(live, now) if session.ending else live
     if session.ending:
         return become(session, Stage.ABSENT)
@@ -267,13 +267,13 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
     assert session.renew.pending is not None
     due_at = renew_at if isinstance(outcome, SessionAlive | SessionAltered) else now + terms.urgent_retry_s
     verified = session.verified or isinstance(outcome, SessionAlive)
-    return replace(session, renew=session.renew.end(max(due_at, now)), verified=verified)
+    return replace(session, renew=session.renew.finish(max(due_at, now)), verified=verified)
 
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """The answer to a try, a release or a destroy; what a try has won is its owner's to judge."""
     answered = isinstance(outcome, Done | SessionGone | Refused)  # refused: it never will be done, go on
-    session = replace(session, write=session.write.end())
+    session = replace(session, write=session.write.finish())
     match session.stage:
         case Stage.LIVE:
             return _toward_end(session, now) if session.ending else session
@@ -284,7 +284,7 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         case Stage.DESTROYING if answered or session.final_attempt:
             return become(session, Stage.ABSENT, abandoned_id="" if answered else session.id)
         case _:
-            return replace(session, write=session.write.at(now + terms.retry_s))
+            return replace(session, write=session.write.schedule_at(now + terms.retry_s))
 
 
 def _toward_end(session: Session, now: float) -> Session:
@@ -293,8 +293,8 @@ def _toward_end(session: Session, now: float) -> Session:
         return session
     if not session.tried:
         return _destroying(session, now)
-    return become(session, Stage.RELEASING, write=session.write.at(now), renew=Lane())
+    return become(session, Stage.RELEASING, write=session.write.schedule_at(now), renew=Lane())
 
 
 def _destroying(session: Session, due_at: float) -> Session:
-    return become(session, Stage.DESTROYING, write=session.write.by(due_at), renew=Lane())
+    return become(session, Stage.DESTROYING, write=session.write.schedule_by(due_at), renew=Lane())

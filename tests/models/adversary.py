@@ -106,14 +106,14 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
     if monitor.run is not None:
         assert isinstance(monitor.run.started, a.StartRun)
         yield e.RunEnded(monitor.run.started)
-    if stop and not world.contender.stopping:
+    if stop and not world.contender.winding_up:
         yield e.StopAsked()
 
 
 def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.Event]:
     """One with another value and another room, or the one before it; or one without this election."""
     name, in_file = election.settings.name, election.next_settings or election.settings
-    if election.stopping:
+    if election.winding_up:
         return
     if e.ItemRemoved in hostile:
         yield e.ItemRemoved(name)
@@ -133,7 +133,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
             outcome = e.Unknown("silence") if silent else sane_answer(world, request)
             if outcome is not None:
                 return e.Answered(request, outcome)
-    if world.contender.faults != () and e.HooksChecked not in hostile and not world.contender.stopping:
+    if world.contender.faults != () and e.HooksChecked not in hostile and not world.contender.winding_up:
         return e.HooksChecked(world.contender.settings.name, ())
     for running in (monitor.hook, monitor.change, monitor.check):
         if running is not None and a.StartHook not in hostile:

@@ -156,7 +156,7 @@ class _Explorer:
         for silent in (False, True):
             good: set[Key] = set()
             for key, (world, link) in self.came.items():
-                if world.contender.stopping or not silent:
+                if world.contender.winding_up or not silent:
                     self._way_on(key, world, link, good, silent)
 
     def _way_on(self, key: Key, world: World, link: Link, good: set[Key], silent: bool) -> None:
@@ -180,7 +180,7 @@ def _arrived(world: World) -> bool:
     role, settings = world.contender.role, world.contender.settings
     if world.contender.departing and role is a.Role.STUCK:
         return True  # it stays for an operator to see to, while this process goes on
-    if world.contender.stopping:
+    if world.contender.winding_up:
         return role is a.Role.STOPPED
     if world.contender.paused and world.contender.tenure is None:
         return True

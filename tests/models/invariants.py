@@ -364,7 +364,7 @@ def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now
     tenure = after.tenure
     if tenure is not None and tenure.believes:
         assert now < monitor.contact_at + after.lease.room_s, "belief outlives the room"
-        assert not after.stopping, "belief after a stop was asked for"
+        assert not after.winding_up, "belief after a stop was asked for"
         assert not monitor.exposed, "belief against Consul's word"
         assert tenure.session != monitor.altered, "belief with a session that is not what was asked for"
     acts = monitor.hook is not None or monitor.run is not None

@@ -455,9 +455,9 @@ class Crowd:
                 for back_s in (0.0, 2 * PRUNE_DELAY_S):
                     crashed = self._crashed(world, number, back_s)
                     yield f"{at} {number} crashes, back in {back_s:g} s", _spent(crashed, CRASHES)
-            if world.left[FILES] and node.contender is not None and not node.contender.stopping:
+            if world.left[FILES] and node.contender is not None and not node.contender.winding_up:
                 yield f"{at} {number} reads another file", self._reads(_spent(world, FILES), number)
-            if world.left[STOPS] and node.contender is not None and not node.contender.stopping:
+            if world.left[STOPS] and node.contender is not None and not node.contender.winding_up:
                 yield f"{at} {number} stops", self._turn(_spent(world, STOPS), number, e.StopAsked())
 
     def _reads(self, world: World, number: int) -> World:

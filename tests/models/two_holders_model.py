@@ -324,7 +324,7 @@ class _Explorer:
             yield from self._turn(world, e.RunEnded(world.run[0]))
         if self.scene.stop and not world.stopped:
             yield from self._turn(replace(world, stopped=True), e.StopAsked())
-        if world.files < self.scene.files and world.contender is not None and not world.contender.stopping:
+        if world.files < self.scene.files and world.contender is not None and not world.contender.winding_up:
             changed = replace(world, files=world.files + 1)
             yield from self._turn(changed, e.SettingsChanged("n", self.scene.file(changed.files)))
         if world.crashes < self.scene.crashes:

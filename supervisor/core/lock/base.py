@@ -208,11 +208,11 @@ class Lock(ABC):
 
     def read_by(self, at: float) -> Self:
         """Want a consistent answer, asked for at ``at`` at the latest."""
-        return replace(self, read=self.read.by(at))
+        return replace(self, read=self.read.schedule_by(at))
 
     def must_reread(self, read_at: float) -> Self:
         """No longer surely free: ask at ``read_at`` before the next try."""
-        return replace(self, free_at=LONG_AGO, read=self.read.by(read_at))
+        return replace(self, free_at=LONG_AGO, read=self.read.schedule_by(read_at))
 
     def stalled(self, now: float) -> Self:
         """Time has passed unseen: what the watch may say now may be long past."""
@@ -229,10 +229,14 @@ class Lock(ABC):
         return self
 
     def acquired(self, index: int, read_at: float) -> Self:
-        """Ours from that index on: what is under way was asked for before that. A pause before the next
-        watch is one of who waits, and ends with the first read."""
-        watch = self.watch if self.watch.pending is not None else self.watch.by(read_at)
-        return replace(self, index=index, watch=watch.mark_stale(), read=self.read.mark_stale().by(read_at))
+        """Return the lock as ours from this index on.
+
+        What is under way was asked for before that. A waiter's pause between two watches ends with the first
+        read of the holder.
+        """
+        watch = self.watch if self.watch.pending is not None else self.watch.schedule_by(read_at)
+        read = self.read.mark_stale().schedule_by(read_at)
+        return replace(self, index=index, watch=watch.mark_stale(), read=read)
 
     def released(self, *, failed: bool) -> Self:
         """Ours no longer: the holder's regular reads end. ``failed``: by our own making."""
@@ -258,9 +262,9 @@ class Lock(ABC):
             return self._informed(terms, request, outcome, now), None
         stale = self.read.stale
         if not isinstance(outcome, View):
-            return replace(self, read=self.read.end(now + terms.retry_s)), None
+            return replace(self, read=self.read.finish(now + terms.retry_s)), None
         observation = Observation(outcome, request.at, request.at, consistent=True, is_stale=stale)
-        return replace(self, read=self.read.end()), observation
+        return replace(self, read=self.read.finish()), observation
 
     def _watch_answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
@@ -268,14 +272,14 @@ class Lock(ABC):
         assert isinstance(request, Watch)
         stale = self.watch.stale
         if not isinstance(outcome, View):
-            return replace(self, watch=self.watch.end(now + terms.retry_s), index=0), None
+            return replace(self, watch=self.watch.finish(now + terms.retry_s), index=0), None
         known = self.view.index if request.lag_s and self.view is not None else 0
         fell = outcome.index < max(request.index, known)  # a read may have overtaken it
         changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)
         early = now - request.at < request.wait_s
         idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
         pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
-        lock = replace(self, watch=self.watch.end(now + pause_s), idle_wakes=idle_wakes)
+        lock = replace(self, watch=self.watch.finish(now + pause_s), idle_wakes=idle_wakes)
         if stale:
             return lock, None  # the next one asks from the index of our tenure on
         lock = replace(lock, index=0 if fell else outcome.index)

@@ -114,7 +114,7 @@ class ElectionLock(Lock):
         if view.session != our_session and self.backoff_s is not None and now < self.try_at:
             key = replace(key, attempt_probability=backoff.decrease(self.attempt_probability))
         known = key.holder_session is not None and key.holder_session.session == view.session
-        details = key.details if known or view.session == our_session else key.details.by(now)
+        details = key.details if known or view.session == our_session else key.details.schedule_by(now)
         key = replace(key, holder=view.session, hold_index=view.modify_index, details=details)
         return key._taken()
 
@@ -159,7 +159,7 @@ class ElectionLock(Lock):
             return key
         asks_at = max(now, self.free_since + CONFIRM_AFTER_S)
         return replace(
-            key, try_at=key._lock_delay_ends_at(terms) + backoff_s, details=key.details.by(asks_at)
+            key, try_at=key._lock_delay_ends_at(terms) + backoff_s, details=key.details.schedule_by(asks_at)
         )
 
     def _backoff_s(self, terms: Terms) -> float:
@@ -268,19 +268,19 @@ class ElectionLock(Lock):
         if self._must_confirm_release:
             return self._on_former_session_info(request, outcome, now)
         if not isinstance(outcome, SessionInfo):
-            return replace(self, details=self.details.end(now + terms.retry_s))
+            return replace(self, details=self.details.finish(now + terms.retry_s))
         delay_s, is_supervisor = outcome.lock_delay_s, outcome.name == terms.settings.name
         if delay_s is None:
             delay_s = terms.settings.lock_delay_s
         return replace(
             self,
-            details=self.details.end(),
+            details=self.details.finish(),
             holder_session=HolderSession(request.session, delay_s, is_supervisor),
         )
 
     def _on_former_session_info(self, request: ReadSession, outcome: Outcome, now: float) -> Self:
         """Only where Consul says that the session is gone is the lock-delay waited for."""
-        key = replace(self, details=self.details.end())
+        key = replace(self, details=self.details.finish())
         if isinstance(outcome, SessionInfo) and outcome.lock_delay_s is None:
             return key
         assert self.backoff_s is not None

@@ -201,7 +201,7 @@ class SemaphoreLock(Lock):
         known = {each.name: each for each in kept if unbroken or each.name != LOCK}
         missing = tuple(known.get(name) or Missing(name, now) for name in names)
         slots = replace(self, missing=missing)
-        return slots if slots._unsure_of() is None else replace(slots, details=self.details.by(now))
+        return slots if slots._unsure_of() is None else replace(slots, details=self.details.schedule_by(now))
 
     def _names_missing_from(self, view: SlotsView) -> tuple[str, ...]:
         """Where nothing is left at all, who has seen holders knows that they may still act; and who is told
@@ -427,16 +427,16 @@ class SemaphoreLock(Lock):
         """A contender key without its session is as good as gone. For what we hold it is asked anew."""
         assert isinstance(request, ReadKey)
         if not isinstance(outcome, KeyView):
-            return replace(self, details=self.details.end(now + terms.retry_s))
+            return replace(self, details=self.details.finish(now + terms.retry_s))
         name = request.key.removeprefix(f"{_prefix(terms)}/")
         there = outcome.present if name == LOCK else outcome.session == name
         if name == LOCK and self._missing(LOCK) is None:
-            return replace(self, details=self.details.end())._told_of_lock(outcome, now)
+            return replace(self, details=self.details.finish())._told_of_lock(outcome, now)
         missing = tuple(
             replace(each, confirmed_gone=not there, unlisted=there) if each.name == name else each
             for each in self.missing
         )
-        slots = replace(self, details=self.details.end(now), missing=missing)
+        slots = replace(self, details=self.details.finish(now), missing=missing)
         if self.view is not None:
             slots = slots._with_attempt_time(self.free_at, now)
         return slots.read_by(now)
@@ -444,7 +444,9 @@ class SemaphoreLock(Lock):
     def _told_of_lock(self, lock: KeyView, now: float) -> Self:
         """Nobody uses the prefix yet; or the list hides it, unless that is older than this answer."""
         if self.view is None or not self._may_hide_all:
-            return replace(self, details=self.details.by(now))  # something else may be missing by now
+            return replace(
+                self, details=self.details.schedule_by(now)
+            )  # something else may be missing by now
         hides = lock.present and lock.modify_index <= self.view.index
         missing = (Missing(LOCK, now, unlisted=True),) if hides else ()
         return replace(self, confirmed_unused=not lock.present, missing=missing).read_by(now)

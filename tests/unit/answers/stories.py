@@ -28,7 +28,7 @@ class Moment:
         """What decides how the core takes an answer to this request."""
         contender = self.play.contender
         phase = None if contender.tenure is None else contender.tenure.phase
-        return type(request), contender.session.stage, phase, contender.role, contender.stopping
+        return type(request), contender.session.stage, phase, contender.role, contender.winding_up
 
     def told(self, request: a.Request, outcome: e.Outcome) -> Play:
         """How it goes on after this answer, when nothing else is answered."""

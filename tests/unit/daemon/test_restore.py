@@ -45,13 +45,13 @@ def test_without_a_record_an_election_begins_afresh() -> None:
 def test_what_still_fits_goes_on() -> None:
     election = only(begun(SETTINGS, record()))
     assert election.tenure is not None and election.tenure.phase is Phase.ADOPTING
-    assert not election.stopping
+    assert not election.winding_up
 
 
 def test_hooks_that_changed_do_not_end_a_tenure_and_wait_for_its_adoption() -> None:
     wanted = replace(SETTINGS, on_lose=())
     election = only(begun(wanted, record()))
-    assert not election.stopping
+    assert not election.winding_up
     assert (election.settings, election.next_settings) == (SETTINGS, wanted)
     assert only(begun(wanted, record(Step.SESSION))).settings == wanted
 
@@ -67,7 +67,7 @@ def test_hooks_that_changed_do_not_end_a_tenure_and_wait_for_its_adoption() -> N
 def test_another_key_or_session_is_wound_up_by_the_record_before_it_begins(changes: dict[str, Any]) -> None:
     wanted = replace(SETTINGS, **changes)
     found = begun(wanted, record())
-    assert only(found).stopping and only(found).settings == SETTINGS
+    assert only(found).winding_up and only(found).settings == SETTINGS
     (successor,) = found.successors
     assert successor.after == {"n"}
     assert successor.contender.settings == wanted and successor.contender.tenure is None
@@ -75,13 +75,13 @@ def test_another_key_or_session_is_wound_up_by_the_record_before_it_begins(chang
 
 def test_what_is_gone_from_the_file_is_wound_up() -> None:
     found = begun(None, record())
-    assert only(found).stopping and not found.successors
+    assert only(found).winding_up and not found.successors
 
 
 def test_a_renamed_election_begins_when_the_one_with_its_key_has_wound_up() -> None:
     """Both stop and start the same application."""
     found = restore([RENAMED], {"n": record()}, ORIGIN)
-    assert only(found).settings == SETTINGS and only(found).stopping
+    assert only(found).settings == SETTINGS and only(found).winding_up
     (successor,) = found.successors
     assert successor.contender.settings.name == "new" and successor.after == {"n"}
 

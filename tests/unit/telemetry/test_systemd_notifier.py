@@ -35,7 +35,7 @@ from tests.support.supervisor import Supervisor, until
 TENURE = Tenure("session", 7, 3, 1, 0.0, b"", None)
 
 
-STOPPED = {"stopping": True, "session": Session(), "record_keeper": RecordKeeper(EMPTY_RECORD)}
+STOPPED = {"winding_up": True, "session": Session(), "record_keeper": RecordKeeper(EMPTY_RECORD)}
 PARTS: dict[Role, dict[str, Any]] = {
     Role.ACQUIRING: {"tenure": TENURE},
     Role.HOLDING: {"tenure": replace(TENURE, phase=Phase.HOLDING)},
