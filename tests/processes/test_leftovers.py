@@ -113,7 +113,7 @@ def test_another_transition_is_left_alone(
 
 def test_we_ourselves_and_our_parent_are_never_ended(tmp_path: Path, mark: str) -> None:
     """Whatever our own environment says."""
-    script = f"from supervisor.leftovers import *; print(kill_leftovers([], [{mark!r}], within_s=1))"
+    script = f"from supervisor.hooks.leftovers import *; print(kill_leftovers([], [{mark!r}], within_s=1))"
     done = subprocess.run(
         ["/bin/sh", "-c", f'"$0" -c "{script}"; echo lives', sys.executable],
         env={**os.environ, VARIABLE: mark},
