@@ -23,8 +23,8 @@ from supervisor.consul.codec import Codec
 from supervisor.consul.responses import MalformedResponse, json_of, said, why
 from supervisor.consul.sessions import NO_PATH
 from supervisor.consul.token import Token
-from supervisor.core.actions import CreateSession, DestroySession, ReadKey, Request
-from supervisor.core.events import Created, Outcome
+from supervisor.core.outcomes import Created, Outcome
+from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 

@@ -12,7 +12,7 @@ from typing import Any
 from supervisor.consul import permissions, versions
 from supervisor.consul.endpoints import NODE
 from supervisor.consul.shared.grouping import questions_of
-from supervisor.core.events import Created, Denied, Ineligible, KeyView, Outcome, Refused
+from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outcome, Refused
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write

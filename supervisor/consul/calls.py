@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from supervisor.core.actions import Watch
+from supervisor.core.requests import Watch
 
 JSON = "application/json"
 RAW = "application/octet-stream"  # of a key's value

@@ -28,19 +28,11 @@ from supervisor.consul.shared import (
 )
 from supervisor.consul.spacing import Spacing
 from supervisor.consul.token import Token
-from supervisor.core.actions import (
-    PrepareWrite,
-    ReadKey,
-    ReadSlots,
-    Release,
-    Request,
-    Watch,
-    WatchKey,
-    WatchSlots,
-    Write,
-)
-from supervisor.core.events import Answered, Denied, Outcome, Unknown
+from supervisor.core.actions import PrepareWrite
+from supervisor.core.events import Answered
 from supervisor.core.lock.semaphore import LOCK
+from supervisor.core.outcomes import Denied, Outcome, Unknown
+from supervisor.core.requests import ReadKey, ReadSlots, Release, Request, Watch, WatchKey, WatchSlots, Write
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 

@@ -19,8 +19,8 @@ from supervisor.consul.responses import MalformedResponse, failed, said, unreada
 from supervisor.consul.semaphore import reader_of
 from supervisor.consul.shared import Listing, ListQuery, listed
 from supervisor.consul.token import Token
-from supervisor.core.actions import Acquire, Release, Request
-from supervisor.core.events import Denied, Outcome, Unknown
+from supervisor.core.outcomes import Denied, Outcome, Unknown
+from supervisor.core.requests import Acquire, Release, Request
 
 _Signature = tuple[type[Request], str, str, bytes, str | None]  # what the bytes of a write depend on
 

@@ -15,7 +15,8 @@ from supervisor.consul import keys, sessions
 from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
 from supervisor.consul.responses import MalformedResponse, failed, unreadable, why
-from supervisor.core.actions import (
+from supervisor.core.outcomes import Denied, Outcome
+from supervisor.core.requests import (
     Acquire,
     CreateSession,
     DestroySession,
@@ -33,7 +34,6 @@ from supervisor.core.actions import (
     WatchSlots,
     WriteSemaphoreRecord,
 )
-from supervisor.core.events import Denied, Outcome
 from supervisor.core.settings import LOCK_SUFFIX
 
 Operation = Literal["read", "renew", "write", "watch"]

@@ -12,8 +12,7 @@ from supervisor.consul.permissions import PERMISSION_DENIED
 from supervisor.consul.responses import MalformedResponse, failed, index_of, json_of, number, said, text, why
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.consul.shared import LOCK_FLAGS, view_of
-from supervisor.core.actions import Acquire, ReadKey, Release, Rewrite, WatchKey
-from supervisor.core.events import (
+from supervisor.core.outcomes import (
     Denied,
     Done,
     KeyView,
@@ -24,6 +23,7 @@ from supervisor.core.events import (
     SessionGone,
     Won,
 )
+from supervisor.core.requests import Acquire, ReadKey, Release, Rewrite, WatchKey
 
 # --- locks ---------------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
 from supervisor.consul.token import Token
-from supervisor.core.actions import ReadKey, ReadSlots, Request, WriteSemaphoreRecord
-from supervisor.core.events import Done, KeyView, LostRace, Outcome, SlotsView
+from supervisor.core.outcomes import Done, KeyView, LostRace, Outcome, SlotsView
+from supervisor.core.requests import ReadKey, ReadSlots, Request, WriteSemaphoreRecord
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.errors import NotPossible, PeerError
 from supervisor.transport import Endpoint, ExchangeFailed, Transport

@@ -13,7 +13,7 @@ from typing import Any
 
 import requests
 
-from supervisor.core.events import Failed, Throttled, Unknown
+from supervisor.core.outcomes import Failed, Throttled, Unknown
 
 WHY_CHARS_MAX = 200  # an error text goes into log lines and status
 RATE_LIMIT = "rate limit exceeded"

@@ -25,16 +25,7 @@ from supervisor.consul.responses import (
     why,
 )
 from supervisor.consul.shared import NO_FLAGS
-from supervisor.core.actions import (
-    JoinSemaphore,
-    LeaveSemaphore,
-    ReadSlots,
-    Roster,
-    TakeSlot,
-    WatchSlots,
-    WriteSemaphoreRecord,
-)
-from supervisor.core.events import (
+from supervisor.core.outcomes import (
     ContenderKey,
     Denied,
     Done,
@@ -45,6 +36,15 @@ from supervisor.core.events import (
     SessionGone,
     SlotsView,
     SlotWritten,
+)
+from supervisor.core.requests import (
+    JoinSemaphore,
+    LeaveSemaphore,
+    ReadSlots,
+    Roster,
+    TakeSlot,
+    WatchSlots,
+    WriteSemaphoreRecord,
 )
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.formats import semaphore_record as rosters

@@ -10,8 +10,8 @@ import requests
 from supervisor.consul.calls import Call, put
 from supervisor.consul.responses import MalformedResponse, failed, json_of, number, said, text, why
 from supervisor.consul.shown_session import as_asked, new_id
-from supervisor.core.actions import CreateSession, DestroySession, ReadSession, RenewSession
-from supervisor.core.events import Created, Done, Ineligible, Outcome, Refused, SessionGone, SessionInfo
+from supervisor.core.outcomes import Created, Done, Ineligible, Outcome, Refused, SessionGone, SessionInfo
+from supervisor.core.requests import CreateSession, DestroySession, ReadSession, RenewSession
 
 NO_PATH = "No path to datacenter"
 _CONFIGURATION_FAULTS = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from supervisor.consul.responses import MalformedResponse, number, text
 from supervisor.core.asked import differences
-from supervisor.core.events import SessionAlive, SessionAltered
+from supervisor.core.outcomes import SessionAlive, SessionAltered
 from supervisor.core.settings import SessionSettings
 from supervisor.formats.durations import parse_duration
 

@@ -5,6 +5,8 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
 
     settings.py         what the file asks for, as values
     lease.py            the safety arithmetic: how long belief may outlive the last news
+    requests.py         everything that can be asked of Consul
+    outcomes.py         everything that its answers can mean
     events.py           everything that can happen
     actions.py          everything that can be decided, and the order that binds it
     frozen.py           replace, for frozen values: quick, and no copy of what is the same

@@ -15,7 +15,6 @@ from supervisor.core import record as records
 from supervisor.core import session as sessions
 from supervisor.core.actions import EMPTY_RECORD, Fault, Reason, Record, Role, Step
 from supervisor.core.candidate_check import Health
-from supervisor.core.events import View
 from supervisor.core.frozen import replace
 from supervisor.core.jitter import align_to_tick, first_interval_s, next_interval_s
 from supervisor.core.lane import LONG_AGO, NEVER
@@ -24,6 +23,7 @@ from supervisor.core.lock.base import Lock, Observation
 from supervisor.core.lock.election import ElectionLock
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.on_change import Change
+from supervisor.core.outcomes import View
 from supervisor.core.record import RecordKeeper
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted

@@ -7,8 +7,8 @@ never runs two at once; whoever owns it says what an answer means.
 from dataclasses import dataclass
 from typing import Self
 
-from supervisor.core.actions import Request
 from supervisor.core.frozen import replace
+from supervisor.core.requests import Request
 
 NEVER = float("inf")  # a time that does not come: nothing is wanted
 LONG_AGO = -NEVER  # a time before all others: due at once, over for long, or not set yet

@@ -6,7 +6,7 @@ way, and only a consistent one can begin or end a tenure.
 
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
-from supervisor.core.actions import CreateSession, DestroySession, Reason, Request, Rewrite
+from supervisor.core.actions import Reason
 from supervisor.core.contender import (
     Contender,
     apply_file_settings,
@@ -24,23 +24,15 @@ from supervisor.core.contender import (
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
-    Done,
     Event,
     HookEnded,
     HooksChecked,
-    Ineligible,
     ItemRemoved,
-    LockDelayed,
-    LostRace,
-    Outcome,
     PauseAsked,
     RecordWritten,
     RecoverAsked,
     ResumeAsked,
     RunEnded,
-    SessionAlive,
-    SessionAltered,
-    SessionGone,
     SettingsChanged,
     Stalled,
     StepDownAsked,
@@ -49,7 +41,18 @@ from supervisor.core.events import (
 )
 from supervisor.core.frozen import replace
 from supervisor.core.lock.base import Lost, Observation, Ours
+from supervisor.core.outcomes import (
+    Done,
+    Ineligible,
+    LockDelayed,
+    LostRace,
+    Outcome,
+    SessionAlive,
+    SessionAltered,
+    SessionGone,
+)
 from supervisor.core.record import REFUSED_RETRY_S, RecordKeeper
+from supervisor.core.requests import CreateSession, DestroySession, Request, Rewrite
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Tenure
 

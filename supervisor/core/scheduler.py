@@ -16,11 +16,8 @@ from supervisor.core.actions import (
     Finished,
     NoticeChanged,
     PrepareWrite,
-    Release,
-    Request,
     Role,
     RoleChanged,
-    Watch,
     WriteRecord,
 )
 from supervisor.core.contender import (
@@ -33,6 +30,7 @@ from supervisor.core.contender import (
     want_session,
 )
 from supervisor.core.frozen import replace
+from supervisor.core.requests import Release, Request, Watch
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
 

@@ -19,16 +19,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from supervisor.core.actions import (
-    Acquire,
-    CreateSession,
-    DestroySession,
-    JoinSemaphore,
-    RenewSession,
-    Request,
-    Rewrite,
-)
-from supervisor.core.events import (
+from supervisor.core.frozen import replace
+from supervisor.core.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machine import ImpossibleTransition
+from supervisor.core.outcomes import (
     Created,
     Done,
     Ineligible,
@@ -40,9 +34,15 @@ from supervisor.core.events import (
     SessionGone,
     Unknown,
 )
-from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER, Lane
-from supervisor.core.machine import ImpossibleTransition
+from supervisor.core.requests import (
+    Acquire,
+    CreateSession,
+    DestroySession,
+    JoinSemaphore,
+    RenewSession,
+    Request,
+    Rewrite,
+)
 from supervisor.core.settings import SessionSettings
 
 # A destroy right behind the release slows the next holder's acquire by 1 ms. And a contender that asks

@@ -9,9 +9,9 @@ leadership or keep others out of what is free: renewals, the questions of a hold
 from dataclasses import dataclass
 from typing import Self
 
-from supervisor.core.actions import LeaveSemaphore, Release, RenewSession, Request, Write
-from supervisor.core.events import Outcome, Throttled, Unknown
 from supervisor.core.frozen import replace
+from supervisor.core.outcomes import Outcome, Throttled, Unknown
+from supervisor.core.requests import LeaveSemaphore, Release, RenewSession, Request, Write
 
 THROTTLED_S = 1.0  # the pause after the first refusal; it doubles with each further one
 THROTTLED_S_MAX = 16.0  # a failover is late by that much, and half of it, at the worst

@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from supervisor.core.actions import Action, Request, WriteRecord
+from supervisor.core.actions import Action, WriteRecord
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Event, RecordWritten, Stalled, Tick
+from supervisor.core.requests import Request
 
 SLEEP_MAX_S = 1.0  # timers pause while the machine is suspended, deadlines do not
 STALL_S = 1.0  # a wake-up this late means a stall: a suspended machine, a frozen process, a blocked disk

@@ -27,7 +27,6 @@ from supervisor.core.actions import (
     Finished,
     KillHook,
     PrepareWrite,
-    Request,
     StartHook,
     StartRun,
     StopRun,
@@ -43,6 +42,7 @@ from supervisor.core.events import (
     Tick,
 )
 from supervisor.core.reload import ReloadEffect, plan_reload
+from supervisor.core.requests import Request
 from supervisor.daemon import signals
 from supervisor.daemon.driver import Driver, Effects
 from supervisor.daemon.hearing import listen

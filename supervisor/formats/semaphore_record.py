@@ -15,7 +15,7 @@ from supervisor.formats.durations import parse_duration
 from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
 
 if TYPE_CHECKING:
-    from supervisor.core.actions import Roster
+    from supervisor.core.requests import Roster
 
 LIMIT_MAX = 10_000
 HOLDERS_MAX = LIMIT_MAX
@@ -32,7 +32,7 @@ def decoded(value: bytes) -> "Roster":
 
     Names are taken in upper or lower case, as Consul's client takes them.
     """
-    from supervisor.core.actions import Roster  # half as much as all that ``check`` imports of ours
+    from supervisor.core.requests import Roster
 
     if not value.strip():
         return Roster()

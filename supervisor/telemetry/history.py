@@ -21,17 +21,13 @@ from supervisor.core.actions import (
     StartRun,
     StopRun,
 )
-from supervisor.core.events import (
-    Answered,
+from supervisor.core.events import Answered, Event, HookEnded, RecordWritten, RunEnded
+from supervisor.core.outcomes import (
     Denied,
-    Event,
     Failed,
-    HookEnded,
     Ineligible,
     Outcome,
-    RecordWritten,
     Refused,
-    RunEnded,
     SessionAltered,
     Throttled,
     Unknown,

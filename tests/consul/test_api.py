@@ -21,19 +21,8 @@ from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.consul.token import Token
-from supervisor.core import actions
-from supervisor.core.actions import (
-    Acquire,
-    CreateSession,
-    DestroySession,
-    ReadKey,
-    ReadSession,
-    Release,
-    RenewSession,
-    Request,
-    WatchKey,
-)
-from supervisor.core.events import (
+from supervisor.core import requests as req
+from supervisor.core.outcomes import (
     Created,
     Denied,
     Done,
@@ -50,6 +39,17 @@ from supervisor.core.events import (
     SessionInfo,
     Unknown,
     Won,
+)
+from supervisor.core.requests import (
+    Acquire,
+    CreateSession,
+    DestroySession,
+    ReadKey,
+    ReadSession,
+    Release,
+    RenewSession,
+    Request,
+    WatchKey,
 )
 from supervisor.core.settings import SessionSettings
 from tests.support.consul import WAYS, Agent
@@ -69,15 +69,15 @@ EVERY_REQUEST = [
     ReadKey("e", 0.0, 1.0, "key"),
     WatchKey("e", 0.0, 1.0, "key", 7, 30.0, True),
 ]
-ROSTER = actions.Roster(1)
+ROSTER = req.Roster(1)
 EVERY_OTHER_REQUEST = [
-    actions.Rewrite("e", 0.0, 1.0, "key", NOBODY, b""),
-    actions.ReadSlots("e", 0.0, 1.0, "p"),
-    actions.WatchSlots("e", 0.0, 1.0, "p", 7, 30.0, True),
-    actions.JoinSemaphore("e", 0.0, 1.0, "p", NOBODY, b"", ROSTER, 3),
-    actions.TakeSlot("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
-    actions.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
-    actions.WriteSemaphoreRecord("e", 0.0, 1.0, "p", ROSTER, 3),
+    req.Rewrite("e", 0.0, 1.0, "key", NOBODY, b""),
+    req.ReadSlots("e", 0.0, 1.0, "p"),
+    req.WatchSlots("e", 0.0, 1.0, "p", 7, 30.0, True),
+    req.JoinSemaphore("e", 0.0, 1.0, "p", NOBODY, b"", ROSTER, 3),
+    req.TakeSlot("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
+    req.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
+    req.WriteSemaphoreRecord("e", 0.0, 1.0, "p", ROSTER, 3),
 ]
 
 
@@ -616,10 +616,10 @@ def test_a_value_is_decoded_as_base64(asker: Asker) -> None:
 
 def test_whatever_may_be_applied_late_is_a_write_of_its_own_connection() -> None:
     """All but questions and renewals, and an operator's change, which the daemon never sends."""
-    kinds = {kind for kind in vars(actions).values() if isinstance(kind, type) and issubclass(kind, Request)}
+    kinds = {kind for kind in vars(req).values() if isinstance(kind, type) and issubclass(kind, Request)}
     asks = {kind for kind in kinds if kind.__name__.startswith(("Read", "Watch"))}
-    others = {Request, actions.SlotRequest, actions.WriteSemaphoreRecord, RenewSession}
-    assert kinds - asks - others == set(get_args(actions.Write))
+    others = {Request, req.SlotRequest, req.WriteSemaphoreRecord, RenewSession}
+    assert kinds - asks - others == set(get_args(req.Write))
 
 
 @pytest.mark.parametrize("of_slot", [False, True])
@@ -631,7 +631,7 @@ def test_a_value_is_rewritten_only_by_who_holds(asker: Asker, of_slot: bool) -> 
     lock = {"Verb": "lock", "Key": key, "Session": ours, "Flags": flags, "Value": "b2xk"}
     assert agent.txn([{"KV": lock}]).status == 200
     before = agent.kv_get(key)
-    rewrite = actions.Rewrite("n", 0.0, 1.0, key, ours, b"new", of_slot)
+    rewrite = req.Rewrite("n", 0.0, 1.0, key, ours, b"new", of_slot)
     assert asker.ask(rewrite) == Done()
     after = agent.kv_get(key)
     assert before is not None and after is not None and after["Value"] == b"new"

@@ -18,7 +18,9 @@ YAML = {"yaml"}
 VALIDATOR = {"jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "idna"}
 LOOP = {"asyncio", "concurrent", "logging", "ssl"}
 HTTP = {"h11", "requests", "urllib3", "charset_normalizer", "idna", "http", "email"}
-CORE = {"supervisor.core.events", "supervisor.core.actions"}  # a hundred classes, made at each start
+CORE = {
+    f"supervisor.core.{name}" for name in ("requests", "outcomes", "actions", "events")
+}  # a hundred classes, made at each start
 CONSUL = LOOP | HTTP | CORE
 DAEMON = CONSUL | YAML | {"structlog", "prometheus_client", "wsgiref", "supervisor.daemon.loop"}
 HEAVY = DAEMON | VALIDATOR | {"hypothesis", "supervisor.demo", "supervisor.devagent"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.consul.endpoints import endpoint_of
-from supervisor.core.actions import ReadKey, ReadSlots
+from supervisor.core.requests import ReadKey, ReadSlots
 from tests.support.consul import Client
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
 from tests.support.pages import DOCS, SECURITY, Shown

@@ -6,7 +6,7 @@ from pathlib import Path
 import requests
 
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS, Reader
-from supervisor.core.events import ContenderKey, SlotsView
+from supervisor.core.outcomes import ContenderKey, SlotsView
 from tests.support.consul import Agent
 
 PREFIX = "service/read"

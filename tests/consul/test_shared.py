@@ -10,8 +10,9 @@ from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.consul.client import ConsulClient, shared_prefixes
 from supervisor.consul.shared import WATCHES_MAX
 from supervisor.consul.spacing import BURST, EVERY_S
-from supervisor.core.actions import ReadKey, WatchKey
-from supervisor.core.events import Answered, Denied, KeyView, Outcome, Unknown
+from supervisor.core.events import Answered
+from supervisor.core.outcomes import Denied, KeyView, Outcome, Unknown
+from supervisor.core.requests import ReadKey, WatchKey
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.daemon.loop import boottime
 from tests.support.consul import Agent

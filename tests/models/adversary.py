@@ -11,15 +11,17 @@ from math import ceil
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.contender import Contender
 from supervisor.core.lane import NEVER
 from tests.models.invariants import Monitor
 from tests.models.state_key import GRID_S, Key, key_of
 
-FREE = e.KeyView(index=7)
-FELL = e.KeyView(index=3)
-RIVAL = e.KeyView(7, "rival", b"rival", 3, 6, 2)
-OURS = e.KeyView(7, "", b"me", 3, 7, 1)
+FREE = o.KeyView(index=7)
+FELL = o.KeyView(index=3)
+RIVAL = o.KeyView(7, "rival", b"rival", 3, 6, 2)
+OURS = o.KeyView(7, "", b"me", 3, 7, 1)
 
 NOBODY: frozenset[type] = frozenset()
 FAULT = a.Fault("down", "no such program /down", "install it")
@@ -130,7 +132,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
         return e.RecordWritten(monitor.asked) if a.WriteRecord not in hostile else None
     for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
         if type(request) not in hostile:
-            outcome = e.Unknown("silence") if silent else sane_answer(world, request)
+            outcome = o.Unknown("silence") if silent else sane_answer(world, request)
             if outcome is not None:
                 return e.Answered(request, outcome)
     if world.contender.faults != () and e.HooksChecked not in hostile and not world.contender.winding_up:
@@ -145,52 +147,52 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
     return None
 
 
-def sane_answer(world: World, request: a.Request) -> e.Outcome | None:
+def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
     """None: a watch that has no news waits on."""
     tenure, view = world.contender.tenure, world.contender.lock.view
     match request:
-        case a.CreateSession():
-            return e.Created(f"s{world.sessions}")
-        case a.RenewSession():
-            return e.SessionAlive()
-        case a.Acquire():
-            return e.Won(OURS.create_index, OURS.modify_index, OURS.lock_index)
-        case a.ReadSession():
-            return e.SessionInfo(2.0)
-        case a.ReadKey() | a.WatchKey():
+        case r.CreateSession():
+            return o.Created(f"s{world.sessions}")
+        case r.RenewSession():
+            return o.SessionAlive()
+        case r.Acquire():
+            return o.Won(OURS.create_index, OURS.modify_index, OURS.lock_index)
+        case r.ReadSession():
+            return o.SessionInfo(2.0)
+        case r.ReadKey() | r.WatchKey():
             now = FREE if tenure is None else replace(OURS, session=tenure.session)
             news = view is None or replace(view, index=now.index) != now
-            asks = isinstance(request, a.ReadKey) or request.index == 0
+            asks = isinstance(request, r.ReadKey) or request.index == 0
             return now if news or asks else None
         case _:
-            return e.Done()
+            return o.Done()
 
 
-def every_answer(world: World, request: a.Request) -> Iterator[e.Outcome]:
+def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
     """All outcomes of this kind of request."""
-    yield e.Unknown("silence")
+    yield o.Unknown("silence")
     match request:
-        case a.CreateSession():
-            yield from (e.Created(f"s{world.sessions}"), e.Refused(""), e.Ineligible(""), e.Denied(""))
-            yield e.Throttled("")
-        case a.RenewSession():
-            yield from (e.SessionAlive(), e.SessionAltered("lock-delay"), e.SessionGone(), e.Denied(""))
-        case a.Acquire():
-            yield from (e.Won(3, 7, 1), e.LockDelayed(), e.LostRace(), e.SessionGone(), e.Denied(""))
-        case a.Rewrite():
-            yield from (e.Done(), e.LockDelayed(), e.LostRace(), e.SessionGone(), e.Denied(""))
-        case a.Release() | a.DestroySession():
-            yield from (e.Done(), e.Denied(""))
-        case a.ReadSession():
-            yield from (e.SessionInfo(2.0), e.SessionInfo(None), e.Denied(""))
-        case a.ReadKey() | a.WatchKey():
-            yield from (FREE, RIVAL, e.Denied(""))
-            if isinstance(request, a.WatchKey):
+        case r.CreateSession():
+            yield from (o.Created(f"s{world.sessions}"), o.Refused(""), o.Ineligible(""), o.Denied(""))
+            yield o.Throttled("")
+        case r.RenewSession():
+            yield from (o.SessionAlive(), o.SessionAltered("lock-delay"), o.SessionGone(), o.Denied(""))
+        case r.Acquire():
+            yield from (o.Won(3, 7, 1), o.LockDelayed(), o.LostRace(), o.SessionGone(), o.Denied(""))
+        case r.Rewrite():
+            yield from (o.Done(), o.LockDelayed(), o.LostRace(), o.SessionGone(), o.Denied(""))
+        case r.Release() | r.DestroySession():
+            yield from (o.Done(), o.Denied(""))
+        case r.ReadSession():
+            yield from (o.SessionInfo(2.0), o.SessionInfo(None), o.Denied(""))
+        case r.ReadKey() | r.WatchKey():
+            yield from (FREE, RIVAL, o.Denied(""))
+            if isinstance(request, r.WatchKey):
                 yield FELL
-            yield from _our_views(world.contender, watch=isinstance(request, a.WatchKey))
+            yield from _our_views(world.contender, watch=isinstance(request, r.WatchKey))
 
 
-def _our_views(election: Contender, *, watch: bool) -> Iterator[e.KeyView]:
+def _our_views(election: Contender, *, watch: bool) -> Iterator[o.KeyView]:
     """Two ways of a change each: one would do for both but for the number of states."""
     tenure = election.tenure
     if tenure is not None:
@@ -213,7 +215,7 @@ def _later(world: World, hostile: frozenset[type]) -> float | None:
     ends = [
         request.at + request.timeout_s
         for request in monitor.pending
-        if type(request) in hostile or not isinstance(request, a.WatchKey)
+        if type(request) in hostile or not isinstance(request, r.WatchKey)
     ]
     ends += [running.ends_by for running in monitor.running]
     due_at = min([world.contender.deadline, *ends])

@@ -20,6 +20,8 @@ from math import inf
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.contender import contender_of
 from supervisor.core.lane import NEVER
 from supervisor.core.lock import backoff
@@ -139,7 +141,7 @@ class _Explorer:
         try:
             election, begun = step(world.contender, event, now)
             monitor = watch_step(world.monitor, world.contender, event, election, begun, now)
-            created = isinstance(event, e.Answered) and isinstance(event.outcome, e.Created)
+            created = isinstance(event, e.Answered) and isinstance(event.outcome, o.Created)
             new = World(election, monitor, now, world.sessions + created)
             new = _without_orphans(new)
         except AssertionError as broken:
@@ -232,7 +234,7 @@ def _short(value: object) -> str:
     match value:
         case e.Answered(request, outcome):
             return f"{_short(request)} = {outcome}"
-        case a.WatchKey(index=index, consistent=consistent):
+        case r.WatchKey(index=index, consistent=consistent):
             return f"WatchKey({index}{', consistent' if consistent else ''})"
         case e.HookEnded(started, ok=ok):
             return f"{started.hook.name} ended {'well' if ok else 'badly'}"

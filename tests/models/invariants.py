@@ -9,6 +9,8 @@ from math import inf
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as out
+from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender
 from supervisor.core.session import Stage
@@ -54,8 +56,8 @@ class Monitor:
     exposed: bool = False
     written: tuple[str, int] = ("", 0)
     stop_writes: frozenset[str] = frozenset()
-    pending: tuple[a.Request, ...] = ()
-    overtaken: tuple[a.Request, ...] = ()
+    pending: tuple[r.Request, ...] = ()
+    overtaken: tuple[r.Request, ...] = ()
     asked: a.WriteRecord | None = None
     kept: a.Record = EMPTY_RECORD
     resumed_at: float = -inf
@@ -105,7 +107,7 @@ def watch_step(
     if before.tenure is None:
         monitor = replace(monitor, overtaken=monitor.pending)
     elif tells_of_a_change:
-        reads = tuple(request for request in monitor.pending if isinstance(request, a.ReadKey))
+        reads = tuple(request for request in monitor.pending if isinstance(request, r.ReadKey))
         monitor = replace(monitor, overtaken=(*monitor.overtaken, *reads))
     for action in begun:
         monitor = _begun(monitor, after, action, now)
@@ -144,35 +146,35 @@ def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
     return monitor
 
 
-def _shown(monitor: Monitor, request: a.Request, outcome: e.Outcome) -> Monitor:
+def _shown(monitor: Monitor, request: r.Request, outcome: out.Outcome) -> Monitor:
     match request, outcome:
-        case a.RenewSession(session=session), e.SessionAlive():
+        case r.RenewSession(session=session), out.SessionAlive():
             return replace(monitor, verified=session, altered="")
-        case a.RenewSession(session=session), e.SessionAltered():
+        case r.RenewSession(session=session), out.SessionAltered():
             return replace(monitor, verified="", altered=session)
     return monitor
 
 
 def _tells_of_a_change(monitor: Monitor, before: Contender, event: e.Event) -> bool:
     match event:
-        case e.Answered(a.WatchKey() as request, e.KeyView() as view) if request not in monitor.overtaken:
+        case e.Answered(r.WatchKey() as request, out.KeyView() as view) if request not in monitor.overtaken:
             return before.lock.view is None or replace(view, index=0) != replace(before.lock.view, index=0)
     return False
 
 
-def _news(monitor: Monitor, before: Contender, request: a.Request, outcome: e.Outcome) -> Monitor:
+def _news(monitor: Monitor, before: Contender, request: r.Request, outcome: out.Outcome) -> Monitor:
     """What the answer says of the key, taken by the letter of the promise."""
     ours = before.tenure.session if before.tenure is not None else before.session.id
     early = before.tenure is not None and request in monitor.overtaken
     contradicts = before.tenure is not None and not early
-    if early and isinstance(request, a.WatchKey):
+    if early and isinstance(request, r.WatchKey):
         return monitor  # it says nothing that the next one, from the tenure's index on, would not
     match request, outcome:
-        case a.Acquire(), e.Won() if before.tenure is None:
+        case r.Acquire(), out.Won() if before.tenure is None:
             return _contact(monitor, before, request.at, outcome)
-        case ((a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView(session=session)) if session != ours:
+        case ((r.ReadKey() | r.WatchKey(consistent=True)), out.KeyView(session=session)) if session != ours:
             return replace(monitor, exposed=monitor.exposed or contradicts)
-        case ((a.ReadKey() | a.WatchKey(consistent=True)), e.KeyView()) if ours:
+        case ((r.ReadKey() | r.WatchKey(consistent=True)), out.KeyView()) if ours:
             recreated = before.tenure is not None and outcome.create_index != monitor.create_index
             relocked = before.tenure is not None and (
                 outcome.lock_index > monitor.lock_index and outcome.modify_index > monitor.modify_index
@@ -184,7 +186,7 @@ def _news(monitor: Monitor, before: Contender, request: a.Request, outcome: e.Ou
 
 
 def _contact(
-    monitor: Monitor, before: Contender, at: float, shown: e.Won | e.KeyView, *, early: bool = False
+    monitor: Monitor, before: Contender, at: float, shown: out.Won | out.KeyView, *, early: bool = False
 ) -> Monitor:
     if before.tenure is not None:
         monitor = replace(monitor, contact_at=max(monitor.contact_at, at))
@@ -227,11 +229,11 @@ def _begun(monitor: Monitor, after: Contender, action: a.Action, now: float) -> 
             return replace(monitor, run=stopped)
         case a.PrepareWrite(request):
             assert request.session == after.session.id, "a write of another session is made ready"
-            assert isinstance(request, a.Release) == (after.tenure is not None)
+            assert isinstance(request, r.Release) == (after.tenure is not None)
         case a.WriteRecord():
             assert monitor.asked is None, "two records at once"
             return replace(monitor, asked=action)
-        case a.Request():
+        case r.Request():
             return _asked(monitor, after, action, now)
         case a.Finished(clean=clean):
             assert not monitor.running, "finished under a running hook"
@@ -293,14 +295,14 @@ def _hook_killed(monitor: Monitor, started: a.StartHook, now: float) -> Monitor:
     return replace(monitor, hook=running)
 
 
-_RANK: dict[type[a.Request], int] = {a.Acquire: 1, a.Release: 2, a.DestroySession: 3}
+_RANK: dict[type[r.Request], int] = {r.Acquire: 1, r.Release: 2, r.DestroySession: 3}
 
 
-def _asked(monitor: Monitor, after: Contender, request: a.Request, now: float) -> Monitor:
+def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -> Monitor:
     assert request.at == now, "a request that claims another time"
     rank = _RANK.get(type(request), 0)
     if rank:
-        assert isinstance(request, a.Acquire | a.Release | a.DestroySession)
+        assert isinstance(request, r.Acquire | r.Release | r.DestroySession)
         seen, written = monitor.written
         assert request.session != seen or rank >= written, "a write of a session goes backwards"
         assert rank == 1 or not _lose_is_due(monitor, after), "released before on_lose ran"
@@ -312,12 +314,12 @@ def _asked(monitor: Monitor, after: Contender, request: a.Request, now: float) -
         assert rank > 1 or after.health.fit, "an acquire while unfit"
         assert rank > 1 or after.faults == (), "an acquire while a hook may be unable to start"
         monitor = replace(monitor, written=(request.session, rank))
-    if isinstance(request, a.Rewrite):
+    if isinstance(request, r.Rewrite):
         assert after.tenure is not None and after.tenure.believes, "a value is written without a tenure"
         assert monitor.written == (after.session.id, 1) or after.tenure.acquired
         assert monitor.kept.session == request.session == after.session.id
     name = type(request).__name__
-    if after.final_attempt and after.tenure is None and (rank or isinstance(request, a.CreateSession)):
+    if after.final_attempt and after.tenure is None and (rank or isinstance(request, r.CreateSession)):
         assert name not in monitor.stop_writes, f"{name} is tried twice after the stop"
         monitor = replace(monitor, stop_writes=monitor.stop_writes | {name})
     return replace(monitor, pending=(*monitor.pending, request))
@@ -343,7 +345,7 @@ def _ends_belief_with_reason(
             | e.RunEnded()
             | e.RecordWritten(why_not="full")
             | e.HookEnded(ok=False)
-            | e.Answered(outcome=e.SessionGone() | e.SessionAltered())
+            | e.Answered(outcome=out.SessionGone() | out.SessionAltered())
         ):
             reason = True
     assert believes or reason, "belief ended without a reason"
@@ -352,7 +354,7 @@ def _ends_belief_with_reason(
 def _rests_until_resumed(event: e.Event, after: Contender, begun: tuple[a.Action, ...], now: float) -> None:
     """Nothing is contended for before the rest is over, and its role tells so; a resume ends both."""
     rests = now < after.rests_until
-    created = any(isinstance(action, a.CreateSession) for action in begun)
+    created = any(isinstance(action, r.CreateSession) for action in begun)
     assert not (rests and created), "a session is created during the rest"
     assert rests or after.role is not a.Role.RESTING, "the role tells of a rest that is over"
     assert not (rests and after.role is a.Role.WAITING), "the role hides the rest"

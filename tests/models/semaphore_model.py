@@ -18,6 +18,8 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.contender import Contender, departing_contender, new_contender
 from supervisor.core.lock.semaphore import LOCK
 from supervisor.core.record import is_adoptable
@@ -30,8 +32,8 @@ from tests.models.walks import hook
 STATES_MAX = 300_000
 NAMES_EACH = 4  # of a node's sessions; a name is used again when nothing knows it any more
 PRUNE_DELAY_S = 6.0
-WRITES = (a.JoinSemaphore, a.TakeSlot, a.LeaveSemaphore, a.DestroySession, a.Rewrite)
-Write = a.JoinSemaphore | a.TakeSlot | a.LeaveSemaphore | a.DestroySession | a.Rewrite
+WRITES = (r.JoinSemaphore, r.TakeSlot, r.LeaveSemaphore, r.DestroySession, r.Rewrite)
+Write = r.JoinSemaphore | r.TakeSlot | r.LeaveSemaphore | r.DestroySession | r.Rewrite
 
 
 class TooMany(AssertionError):
@@ -89,19 +91,19 @@ class Consul:
     """``keys``: of contenders, as (session, index of its creation, its prune delay)."""
 
     index: int = 1
-    lock: e.LockKey | None = None
+    lock: o.LockKey | None = None
     keys: tuple[tuple[str, int, float], ...] = ()
     alive: frozenset[str] = frozenset()
     altered: frozenset[str] = frozenset()
 
     @property
-    def view(self) -> e.SlotsView:
+    def view(self) -> o.SlotsView:
         """All below the prefix."""
         keys = (
-            e.ContenderKey(name, name, b"%g" % delay_s, created, 1, delay_s)
+            o.ContenderKey(name, name, b"%g" % delay_s, created, 1, delay_s)
             for name, created, delay_s in self.keys
         )
-        return e.SlotsView(self.index, self.lock, tuple(keys))
+        return o.SlotsView(self.index, self.lock, tuple(keys))
 
     def has_key(self, session: str) -> bool:
         return any(name == session for name, _, _ in self.keys)
@@ -115,44 +117,44 @@ class Consul:
         keys = tuple(key for key in self.keys if key[0] != session)
         return replace(self, keys=keys, index=self.index + 1)
 
-    def applied(self, request: a.Request) -> tuple["Consul", e.Outcome]:
+    def applied(self, request: r.Request) -> tuple["Consul", o.Outcome]:
         """What it does and says when this request reaches it."""
         match request:
-            case a.RenewSession(session=session):
+            case r.RenewSession(session=session):
                 if session not in self.alive:
-                    return self, e.SessionGone()
-                return self, e.SessionAltered("behavior") if session in self.altered else e.SessionAlive()
-            case a.DestroySession(session=session):
-                return self.without(session), e.Done()
-            case a.ReadSlots() | a.WatchSlots():
+                    return self, o.SessionGone()
+                return self, o.SessionAltered("behavior") if session in self.altered else o.SessionAlive()
+            case r.DestroySession(session=session):
+                return self.without(session), o.Done()
+            case r.ReadSlots() | r.WatchSlots():
                 return self, self.view
-            case a.ReadKey(key=key):
+            case r.ReadKey(key=key):
                 name = key.removeprefix("p/")
                 there = self.lock is not None if name == LOCK else self.has_key(name)
                 session = "" if name == LOCK else name
-                return self, e.KeyView(self.index, session, b"", 1, 1, 1) if there else e.KeyView(self.index)
-            case a.JoinSemaphore(session=session):
+                return self, o.KeyView(self.index, session, b"", 1, 1, 1) if there else o.KeyView(self.index)
+            case r.JoinSemaphore(session=session):
                 if session not in self.alive:
-                    return self, e.SessionGone()
+                    return self, o.SessionGone()
                 consul = self if self.has_key(session) else self._enrolled(session, float(request.value))
                 return consul._changed(request, request.roster, request.index, consul.index)
-            case a.TakeSlot(session=session):
+            case r.TakeSlot(session=session):
                 if not self.has_key(session):
-                    return self, e.LostRace()
+                    return self, o.LostRace()
                 return self._changed(request, request.roster, request.index, self.index + 1)
-            case a.Rewrite(session=session, value=value):
+            case r.Rewrite(session=session, value=value):
                 keys = tuple(
                     (name, created, float(value) if name == session else delay_s)
                     for name, created, delay_s in self.keys
                 )
                 if not self.has_key(session):
-                    return self, e.LostRace()
-                return replace(self, keys=keys, index=self.index + (keys != self.keys)), e.Done()
-            case a.LeaveSemaphore(session=session):
+                    return self, o.LostRace()
+                return replace(self, keys=keys, index=self.index + (keys != self.keys)), o.Done()
+            case r.LeaveSemaphore(session=session):
                 consul, outcome = self._changed(request, request.roster, request.index, self.index + 1)
-                if isinstance(outcome, e.LostRace):
+                if isinstance(outcome, o.LostRace):
                     return self, outcome
-                return consul.deleted(session) if consul.has_key(session) else consul, e.Done()
+                return consul.deleted(session) if consul.has_key(session) else consul, o.Done()
         raise AssertionError(request)
 
     def _enrolled(self, session: str, delay_s: float) -> "Consul":
@@ -160,18 +162,18 @@ class Consul:
         return replace(self, keys=(*self.keys, (session, index, delay_s)), index=index)
 
     def _changed(
-        self, request: a.SlotRequest, roster: a.Roster | None, expected: int, index: int
-    ) -> tuple["Consul", e.Outcome]:
+        self, request: r.SlotRequest, roster: r.Roster | None, expected: int, index: int
+    ) -> tuple["Consul", o.Outcome]:
         """The check-and-set of this step, if it has one; all of the step or nothing."""
         if roster is not None and expected != (0 if self.lock is None else self.lock.modify_index):
-            return self, e.LostRace()  # the caller drops what it had done before
+            return self, o.LostRace()  # the caller drops what it had done before
         consul = self
         if roster is not None:
             created = index if self.lock is None else self.lock.create_index
-            consul = replace(self, lock=e.LockKey(created, index, roster), index=index)
-        lock = None if roster is None else e.KeyIndexes(1, index, 0)
+            consul = replace(self, lock=o.LockKey(created, index, roster), index=index)
+        lock = None if roster is None else o.KeyIndexes(1, index, 0)
         ours = next((key[1] for key in consul.keys if key[0] == getattr(request, "session", "")), 0)
-        return consul, e.SlotWritten(e.KeyIndexes(ours, ours, 1), lock)
+        return consul, o.SlotWritten(o.KeyIndexes(ours, ours, 1), lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +183,8 @@ class Node:
 
     contender: Contender | None
     record: a.Record = a.EMPTY_RECORD
-    pending: tuple[a.Request, ...] = ()
-    unanswered: tuple[a.Request, ...] = ()
+    pending: tuple[r.Request, ...] = ()
+    unanswered: tuple[r.Request, ...] = ()
     hook: tuple[a.StartHook, float] | None = None
     cut: bool = False
     acts: bool = False
@@ -240,7 +242,7 @@ class World:
         whole = (tuple(parts), lock, keys, ("#", consul.index), _lives(consul), late, self.left)
         return _ranked(whole)
 
-    def _request(self, request: a.Request, naming: "Naming | None") -> Any:
+    def _request(self, request: r.Request, naming: "Naming | None") -> Any:
         if naming is not None:
             return part(request, naming)
         return (type(request).__name__, round(request.at - self.now, 6))
@@ -376,31 +378,31 @@ class Crowd:
             yield from self._at(replace(world, now=later))
 
     @staticmethod
-    def _has_answer(world: World, request: a.Request) -> bool:
-        if not isinstance(request, a.WatchSlots):
+    def _has_answer(world: World, request: r.Request) -> bool:
+        if not isinstance(request, r.WatchSlots):
             return True
         return request.index == 0 or world.consul.index > request.index
 
-    def _answers(self, world: World, number: int, request: a.Request) -> Iterator[tuple[str, World]]:
+    def _answers(self, world: World, number: int, request: r.Request) -> Iterator[tuple[str, World]]:
         node = world.nodes[number]
         rest = tuple(each for each in node.pending if each != request)
         answered = world.with_node(number, replace(node, pending=rest))
         who = f"{world.now:7.3f} {number}"
-        if isinstance(request, a.CreateSession):
+        if isinstance(request, r.CreateSession):
             name = self._fresh_name(world, number)
             consul = replace(world.consul, alive=world.consul.alive | {name})
             yield (
                 f"{who} session {name}",
-                self._turn(replace(answered, consul=consul), number, e.Answered(request, e.Created(name))),
+                self._turn(replace(answered, consul=consul), number, e.Answered(request, o.Created(name))),
             )
             if world.left[ALTERS]:
                 consul = replace(consul, altered=consul.altered | {name})
                 altered = _spent(replace(answered, consul=consul), ALTERS)
-                created = e.Answered(request, e.Created(name))
+                created = e.Answered(request, o.Created(name))
                 yield f"{who} session {name}, altered", self._turn(altered, number, created)
             return
         consul, outcome = world.consul.applied(request)
-        if isinstance(request, a.JoinSemaphore) and isinstance(outcome, e.LostRace):
+        if isinstance(request, r.JoinSemaphore) and isinstance(outcome, o.LostRace):
             consul = world.consul
         yield (
             f"{who} {_words(request)}: {type(outcome).__name__}",
@@ -423,7 +425,7 @@ class Crowd:
             if node.contender is not None:
                 view, tenure = node.contender.lock.view, node.contender.tenure
                 known |= {node.contender.session.id, tenure.session if tenure is not None else ""}
-                if isinstance(view, e.SlotsView):
+                if isinstance(view, o.SlotsView):
                     known |= {key.name for key in view.contenders}
                     known |= set(view.roster.holders if view.roster is not None else ())
         return next(f"{number}{letter}" for letter in "abcdefgh" if f"{number}{letter}" not in known)
@@ -531,14 +533,14 @@ class Crowd:
                 return
         raise AssertionError("time does not move on")
 
-    def _given_up(self, world: World, number: int, request: a.Request) -> World:
+    def _given_up(self, world: World, number: int, request: r.Request) -> World:
         node = world.nodes[number]
         node = replace(
             node,
             pending=tuple(each for each in node.pending if each != request),
             unanswered=tuple(each for each in node.unanswered if each != request),
         )
-        return self._turn(world.with_node(number, node), number, e.Answered(request, e.Unknown("silence")))
+        return self._turn(world.with_node(number, node), number, e.Answered(request, o.Unknown("silence")))
 
     def _started(self, world: World, number: int) -> World:
         node = world.nodes[number]
@@ -572,7 +574,7 @@ class Crowd:
     def _done(self, world: World, number: int, action: a.Action) -> World:
         node = world.nodes[number]
         match action:
-            case a.Request():
+            case r.Request():
                 return world.with_node(number, replace(node, pending=(*node.pending, action)))
             case a.Finished() if node.contender is not None and node.contender.departing:
                 after = Node(None, back_at=world.now, cut=node.cut, other=node.other)
@@ -598,7 +600,7 @@ def _spent(world: World, what: int) -> World:
     return replace(world, left=left)
 
 
-def _words(request: a.Request) -> str:
+def _words(request: r.Request) -> str:
     session = getattr(request, "session", "")
     return f"{type(request).__name__} {session}".strip()
 
@@ -611,12 +613,12 @@ def _way(link: Link) -> str:
     return "\n".join(reversed(lines))
 
 
-ALONE = frozenset({a.ReadSlots, a.WatchSlots, a.JoinSemaphore, a.LeaveSemaphore, e.SlotWritten, e.SlotsView})
+ALONE = frozenset({r.ReadSlots, r.WatchSlots, r.JoinSemaphore, r.LeaveSemaphore, o.SlotWritten, o.SlotsView})
 SCENES = (
     Scene("one: lost answers, ends", 1, 1, losses=2, ends=1, shows=ALONE),
     Scene("one: crashes, deletes", 1, 1, crashes=1, deletes=1, ends=1),
-    Scene("two for one: ends", 2, 1, ends=2, shows=frozenset({a.TakeSlot})),
-    Scene("two for one: altered sessions", 2, 1, alters=2, ends=1, shows=frozenset({e.SessionAltered})),
+    Scene("two for one: ends", 2, 1, ends=2, shows=frozenset({r.TakeSlot})),
+    Scene("two for one: altered sessions", 2, 1, alters=2, ends=1, shows=frozenset({o.SessionAltered})),
     Scene("two for one: lost answers", 2, 1, losses=1, ends=1),
     Scene("two for one: cut off", 2, 1, cuts=1, ends=1),
     Scene("two for one: crashes", 2, 1, crashes=1, ends=1),
@@ -626,7 +628,7 @@ SCENES = (
     Scene("three for two: ends", 3, 2, ends=1),
     Scene("three for two: cut off", 3, 2, cuts=1, ends=1),
     Scene("three for one: stops", 3, 1, stops=1, losses=1),
-    Scene("one: other file", 1, 1, losses=1, files=2, other=(1, 4.0), shows=frozenset({a.Rewrite})),
+    Scene("one: other file", 1, 1, losses=1, files=2, other=(1, 4.0), shows=frozenset({r.Rewrite})),
     Scene("two for one: another file, longer", 2, 1, cuts=1, files=1, other=(1, 9.0)),
     Scene("two for one: another file, shorter", 2, 1, cuts=1, files=2, losses=1, other=(1, 4.0)),
     Scene("two for one: another file, crashes", 2, 1, crashes=1, files=2, other=(1, 4.0)),

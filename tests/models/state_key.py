@@ -14,14 +14,15 @@ from math import ceil, inf
 from typing import Any
 
 from supervisor.core import actions as a
+from supervisor.core import requests as r
 from supervisor.core.actions import Record
 from supervisor.core.candidate_check import Health
 from supervisor.core.contender import Contender
-from supervisor.core.events import ContenderKey, KeyView, LockKey, SlotsView
 from supervisor.core.lane import Lane
 from supervisor.core.lock import election as keys
 from supervisor.core.lock import semaphore
 from supervisor.core.on_change import Change
+from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView
 from supervisor.core.record import RecordKeeper
 from supervisor.core.sequence import Sequence
 from supervisor.core.session import Session
@@ -80,7 +81,7 @@ def part(value: Any, naming: Naming) -> Any:
     kind = type(value)
     plan = _plan(kind)  # type: ignore[arg-type]  # mypy: a class of anything were not hashable
     parts = [how(getattr(value, name), value, naming) for name, how in plan]
-    return (kind.__name__, *parts) if isinstance(value, a.Request) else tuple(parts)
+    return (kind.__name__, *parts) if isinstance(value, r.Request) else tuple(parts)
 
 
 How = Callable[[Any, Any, Naming], Any]
@@ -90,7 +91,7 @@ How = Callable[[Any, Any, Naming], Any]
 def _plan(kind: type) -> tuple[tuple[str, How], ...]:
     assert is_dataclass(kind), kind
     plan = [(field.name, _HOW.get((kind, field.name), _whole)) for field in fields(kind)]
-    if issubclass(kind, a.Request):
+    if issubclass(kind, r.Request):
         plan = [(name, _REQUEST.get(name, _whole)) for name, _ in plan]
     return tuple((name, how) for name, how in plan if how is not _left_out)
 
@@ -128,9 +129,9 @@ def _taken_at(value: float | None, owner: Tenure, naming: Naming) -> float | Non
     return naming.age(value, 0.0)
 
 
-def _asked_at(value: float, owner: a.Request, naming: Naming) -> float:
+def _asked_at(value: float, owner: r.Request, naming: Naming) -> float:
     """Up to the exchange's end; of a watch only what it may add to the contact."""
-    if not isinstance(owner, a.Watch):
+    if not isinstance(owner, r.Watch):
         return naming.age(value, inf)
     if not owner.consistent or not naming.contact_matters:
         return 0.0
@@ -196,7 +197,7 @@ _HOW: dict[tuple[type, str], How] = {
     (ContenderKey, "session"): _session,
     (ContenderKey, "create_index"): _index,
     (ContenderKey, "lock_index"): _left_out,
-    (a.Roster, "holders"): lambda holders, _, naming: tuple(map(naming.session, holders)),
+    (r.Roster, "holders"): lambda holders, _, naming: tuple(map(naming.session, holders)),
     (Contender, "own_losses"): lambda losses, _, naming: min(losses, 1),
     (Contender, "rejoin_at"): _due,
     (Contender, "rests_until"): _due,

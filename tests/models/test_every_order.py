@@ -6,6 +6,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from tests.models.depth import rounds
 from tests.models.every_order import explore
 from tests.models.semaphore_model import SCENES
@@ -17,9 +19,9 @@ def test_everything_that_can_happen_or_be_decided_occurs_in_some_walk() -> None:
     """Each walk is held to what it shows (below), and so is each scene of semaphores. Together they show
     every edge of the state machines and every class there is, except what only an operator's command sends,
     a file, which ``Contenders`` takes in, and an answer with an error, which the core takes for none."""
-    there_is = {*get_args(e.Event), *get_args(e.Outcome), *get_args(a.Action), *REQUESTS, *a.Role, *EDGES}
+    there_is = {*get_args(e.Event), *get_args(o.Outcome), *get_args(a.Action), *REQUESTS, *a.Role, *EDGES}
     shown = {kind for each in (*WALKS, *SCENES) for kind in each.shows}
-    assert shown == there_is - {a.Request, a.SlotRequest, a.WriteSemaphoreRecord, e.ConfigLoaded, e.Failed}
+    assert shown == there_is - {r.Request, r.SlotRequest, r.WriteSemaphoreRecord, e.ConfigLoaded, o.Failed}
 
 
 def test_names_of_walks_are_unique() -> None:
@@ -30,6 +32,6 @@ def test_names_of_walks_are_unique() -> None:
 @rounds
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
 def test_no_order_of_events_breaks_a_promise(walk: Walk, enough: float) -> None:
-    """The invariants are in monitor.py; a failure tells the shortest way to the broken promise."""
+    """The invariants are in invariants.py; a failure tells the shortest way to the broken promise."""
     walked = explore(walk, enough)
     assert walk.shows <= walked.kinds

@@ -19,6 +19,8 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender, departing_contender, new_contender
 from supervisor.core.settings import ElectionSettings
@@ -29,8 +31,8 @@ from tests.models.walks import HOOKS, RUN, election, hook
 RIVAL = "rival"
 NAMES = ("s0", "s1", "s2", "s3", "s4")  # of our sessions; a name is used again when nothing knows it any more
 STATES_MAX = 400_000
-WRITES = (a.Acquire, a.Release, a.DestroySession, a.Rewrite)
-Write = a.Acquire | a.Release | a.DestroySession | a.Rewrite
+WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite)
+Write = r.Acquire | r.Release | r.DestroySession | r.Rewrite
 
 
 class BothAct(AssertionError):
@@ -74,8 +76,8 @@ class Scene:
 class Pending:
     """A request under way; ``answer`` once Consul has applied it."""
 
-    request: a.Request
-    answer: e.Outcome | None = None
+    request: r.Request
+    answer: o.Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +147,10 @@ class World:
         return settings.session.lock_delay_s
 
     @property
-    def view(self) -> e.KeyView:
+    def view(self) -> o.KeyView:
         """The key as an answer of now shows it."""
         value = self.value if self.holder in NAMES else b"rival"
-        return e.KeyView(7, self.holder, value, 3, 7, 1)
+        return o.KeyView(7, self.holder, value, 3, 7, 1)
 
 
 class _OwnNames(Naming):
@@ -227,11 +229,11 @@ class _Explorer:
 
     def _at_once(self, world: World) -> Iterator[tuple[str, World]] | None:
         for pending in world.pending:
-            if isinstance(pending.request, a.WatchKey):
+            if isinstance(pending.request, r.WatchKey):
                 known = world.contender.lock.view if world.contender is not None else None
-                assert not isinstance(known, e.SlotsView)
+                assert not isinstance(known, o.SlotsView)
                 wakes = pending.request.index == 0 or known is None or known.session != world.holder
-                if wakes and a.WatchKey not in self.scene.slow:
+                if wakes and r.WatchKey not in self.scene.slow:
                     return self._answers(world, pending, world.view)
             elif type(pending.request) not in self.scene.slow:
                 return self._answered(world, pending)
@@ -240,7 +242,7 @@ class _Explorer:
     def _answered(self, world: World, pending: Pending) -> Iterator[tuple[str, World]]:
         applied, answer = self._applied(world, pending.request)
         yield from self._answers(applied, pending, answer)
-        if isinstance(answer, e.Created) and world.alters < self.scene.alters:
+        if isinstance(answer, o.Created) and world.alters < self.scene.alters:
             altered = replace(applied, altered=applied.altered | {answer.session}, alters=world.alters + 1)
             for told, moved in self._answers(altered, pending, answer):
                 yield f"altered: {told}", moved
@@ -298,7 +300,7 @@ class _Explorer:
     def _exchanges(self, world: World) -> Iterator[tuple[str, World]]:
         for pending in world.pending:
             request = pending.request
-            if type(request) not in self.scene.slow or isinstance(request, a.WatchKey):
+            if type(request) not in self.scene.slow or isinstance(request, r.WatchKey):
                 continue
             if pending.answer is None:
                 applied, answer = self._applied(world, request)
@@ -314,7 +316,7 @@ class _Explorer:
         lost = replace(world, losses=world.losses + 1)
         if pending.answer is None and isinstance(pending.request, WRITES):
             lost = replace(lost, late=(*lost.late, pending.request))
-        yield from self._answers(lost, pending, e.Unknown("lost"))
+        yield from self._answers(lost, pending, o.Unknown("lost"))
 
     def _ours(self, world: World) -> Iterator[tuple[str, World]]:
         if world.hook is not None:
@@ -339,13 +341,13 @@ class _Explorer:
             bounds += [
                 p.request.at + p.request.timeout_s - (0.0 if losable else GRID_S)
                 for p in world.pending
-                if not isinstance(p.request, a.WatchKey)
+                if not isinstance(p.request, r.WatchKey)
             ]
         return min(bounds)
 
     # --- our process -------------------------------------------------------------------------------
 
-    def _answers(self, world: World, pending: Pending, answer: e.Outcome) -> Iterator[tuple[str, World]]:
+    def _answers(self, world: World, pending: Pending, answer: o.Outcome) -> Iterator[tuple[str, World]]:
         others = tuple(other for other in world.pending if other is not pending)
         yield from self._turn(replace(world, pending=others), e.Answered(pending.request, answer))
 
@@ -403,7 +405,7 @@ class _Explorer:
                 return replace(world, hook=(started, world.now + started.hook.kill_after_s))
             case a.StopRun(started):
                 return replace(world, run=(started, world.now + started.run.stop_timeout_s))
-            case a.Request():
+            case r.Request():
                 return self._ask(world, action)
         return world
 
@@ -412,11 +414,11 @@ class _Explorer:
         assert world.record.session == session, "begun before it was on record"
         return replace(world, acts=True, owed=session, acts_until=inf)
 
-    def _ask(self, world: World, request: a.Request) -> World:
-        if isinstance(request, a.Release | a.DestroySession):
+    def _ask(self, world: World, request: r.Request) -> World:
+        if isinstance(request, r.Release | r.DestroySession):
             assert world.owed != request.session, "released before on_lose has ended"
-        if isinstance(request, a.Acquire):
-            passed = [w for w in world.late if w.session == request.session and not isinstance(w, a.Acquire)]
+        if isinstance(request, r.Acquire):
+            passed = [w for w in world.late if w.session == request.session and not isinstance(w, r.Acquire)]
             assert not passed, "an acquire after a release or destroy of its session"
             assert world.record.session == request.session, "an acquire that is not on record"
         return replace(world, pending=(*world.pending, Pending(request)))
@@ -452,41 +454,41 @@ class _Explorer:
 
     # --- Consul ------------------------------------------------------------------------------------
 
-    def _applied(self, world: World, request: a.Request) -> tuple[World, e.Outcome]:
+    def _applied(self, world: World, request: r.Request) -> tuple[World, o.Outcome]:
         """What Consul does with this request now, and what it answers."""
         match request:
-            case a.CreateSession():
+            case r.CreateSession():
                 known = {world.record.session, world.owed, world.holder, *(w.session for w in world.late)}
                 known |= {getattr(x, "session", "") for p in world.pending for x in (p.request, p.answer)}
                 known |= world.alive
                 name = next(name for name in NAMES if name not in known)
-                return replace(world, alive=world.alive | {name}), e.Created(name)
-            case a.RenewSession(session=session):
+                return replace(world, alive=world.alive | {name}), o.Created(name)
+            case r.RenewSession(session=session):
                 if session not in world.alive:
-                    return world, e.SessionGone()
-                return world, e.SessionAltered("lock-delay") if session in world.altered else e.SessionAlive()
-            case a.ReadSession():
-                return world, e.SessionInfo(2.0)
-            case a.Acquire(session=session, value=value):
+                    return world, o.SessionGone()
+                return world, o.SessionAltered("lock-delay") if session in world.altered else o.SessionAlive()
+            case r.ReadSession():
+                return world, o.SessionInfo(2.0)
+            case r.Acquire(session=session, value=value):
                 return self._acquired(world, session, value)
-            case a.Rewrite(session=session, value=value):
+            case r.Rewrite(session=session, value=value):
                 if world.holder != session:
-                    return world, e.LostRace()
-                return replace(world, value=value), e.Done()
-            case a.Release(session=session):
-                return replace(world, holder="") if world.holder == session else world, e.Done()
-            case a.DestroySession(session=session):
-                return self._without(world, session), e.Done()
+                    return world, o.LostRace()
+                return replace(world, value=value), o.Done()
+            case r.Release(session=session):
+                return replace(world, holder="") if world.holder == session else world, o.Done()
+            case r.DestroySession(session=session):
+                return self._without(world, session), o.Done()
         return world, world.view
 
-    def _acquired(self, world: World, session: str, value: bytes) -> tuple[World, e.Outcome]:
+    def _acquired(self, world: World, session: str, value: bytes) -> tuple[World, o.Outcome]:
         if session not in world.alive:
-            return world, e.SessionGone()
+            return world, o.SessionGone()
         if world.now < world.delay_until:
-            return world, e.LockDelayed()
+            return world, o.LockDelayed()
         if world.holder not in ("", session):
-            return world, e.LostRace()
-        return replace(world, holder=session, value=value), e.Won(3, 7, 1)
+            return world, o.LostRace()
+        return replace(world, holder=session, value=value), o.Won(3, 7, 1)
 
     def _without(self, world: World, session: str) -> World:
         if session not in world.alive:
@@ -524,7 +526,7 @@ def _short(value: object) -> str:
     match value:
         case e.Answered(request, outcome):
             return f"{_short(request)} = {_short(outcome)}"
-        case e.KeyView(session=session):
+        case o.KeyView(session=session):
             return f"key of {session or 'nobody'}"
         case e.HookEnded(started, ok=ok):
             return f"{started.hook.name} ended {'well' if ok else 'badly'}"
@@ -536,7 +538,7 @@ def _short(value: object) -> str:
             return why_not or "recorded"
         case a.RoleChanged(role=role):
             return f"became {role}"
-        case a.Acquire(session=s) | a.Release(session=s) | a.DestroySession(session=s):
+        case r.Acquire(session=s) | r.Release(session=s) | r.DestroySession(session=s):
             return f"{type(value).__name__} {s}"
     return type(value).__name__
 
@@ -564,31 +566,31 @@ def scene(name: str, *slow: type, shows: tuple[object, ...] = (), **more: Any) -
 SCENES = (
     scene("sessions end", ends=2, stop=True),
     scene("altered sessions", ends=1, crashes=1, alters=1),
-    scene("altered sessions, late acquire", a.Acquire, losses=1, ends=1, alters=1),
-    scene("late acquire", a.Acquire, losses=2, ends=1),
-    scene("late acquire, crash", a.Acquire, losses=1, crashes=1),
-    scene("late release and destroy", a.Release, a.DestroySession, losses=2, stop=True),
-    scene("late writes, crash", a.Acquire, a.Release, a.DestroySession, losses=1, crashes=1),
-    scene("slow reads", a.ReadKey, losses=2, ends=1),
-    scene("slow reads, crash", a.ReadKey, losses=1, crashes=1),
-    scene("silence", a.ReadKey, a.RenewSession, losses=2),
+    scene("altered sessions, late acquire", r.Acquire, losses=1, ends=1, alters=1),
+    scene("late acquire", r.Acquire, losses=2, ends=1),
+    scene("late acquire, crash", r.Acquire, losses=1, crashes=1),
+    scene("late release and destroy", r.Release, r.DestroySession, losses=2, stop=True),
+    scene("late writes, crash", r.Acquire, r.Release, r.DestroySession, losses=1, crashes=1),
+    scene("slow reads", r.ReadKey, losses=2, ends=1),
+    scene("slow reads, crash", r.ReadKey, losses=1, crashes=1),
+    scene("silence", r.ReadKey, r.RenewSession, losses=2),
     scene("crash", crashes=1, ends=1, stop=True),
     scene("crash, full disk", crashes=1, refusals=2),
     scene("crash, gone from the file", crashes=1, ends=1, departs=True),
     scene("crash, run", crashes=1, ends=1, run=RUN),
     scene("crash, two hooks", crashes=1, on_lose=(hook("one"), hook("two"))),
     scene("crash, on_adopt", crashes=1, on_adopt="acquire"),
-    scene("another file", a.Rewrite, losses=2, ends=1, files=2, shows=(e.SettingsChanged, a.Rewrite)),
-    scene("another file, silence", a.ReadKey, losses=2, files=1),
-    scene("another file, crash", a.Rewrite, losses=1, crashes=1, files=2),
+    scene("another file", r.Rewrite, losses=2, ends=1, files=2, shows=(e.SettingsChanged, r.Rewrite)),
+    scene("another file, silence", r.ReadKey, losses=2, files=1),
+    scene("another file, crash", r.Rewrite, losses=1, crashes=1, files=2),
     scene("another file, crash, full disk", crashes=1, refusals=2, files=1),
     scene("another file, crash, gone from it", crashes=1, files=1, departs=True),
 )
 LONG = (
-    scene("long: late writes", a.Acquire, a.Release, a.DestroySession, losses=2, ends=1, takes=2),
-    scene("long: writes, crash", a.Acquire, a.Release, a.DestroySession, losses=1, crashes=1, stop=True),
-    scene("long: reads, crash", a.ReadKey, losses=1, ends=1, crashes=1),
-    scene("long: silence", a.ReadKey, a.RenewSession, a.WatchKey, losses=3, ends=1),
+    scene("long: late writes", r.Acquire, r.Release, r.DestroySession, losses=2, ends=1, takes=2),
+    scene("long: writes, crash", r.Acquire, r.Release, r.DestroySession, losses=1, crashes=1, stop=True),
+    scene("long: reads, crash", r.ReadKey, losses=1, ends=1, crashes=1),
+    scene("long: silence", r.ReadKey, r.RenewSession, r.WatchKey, losses=3, ends=1),
     scene("long: two crashes", crashes=2, ends=1, stop=True),
     scene("long: crash, full disk", crashes=1, ends=1, refusals=2),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import requests
 
 from supervisor.consul.responses import MalformedResponse, index_of, json_of, number, text, value_of
-from supervisor.core.events import KeyView, Unknown
+from supervisor.core.outcomes import KeyView, Unknown
 
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
 NO_FLAGS = 0  # the guide's requests name none, and `consul kv put` takes them away

@@ -15,9 +15,9 @@ from typing import Any
 
 from supervisor.consul.shared.listing import Listing
 from supervisor.consul.spacing import Spacing
-from supervisor.core.actions import ReadKey, WatchKey
-from supervisor.core.events import Denied, KeyView, Outcome, Unknown
 from supervisor.core.lock.base import WAIT_S, WATCH_S
+from supervisor.core.outcomes import Denied, KeyView, Outcome, Unknown
+from supervisor.core.requests import ReadKey, WatchKey
 
 REARM_S = 0.002  # those who were answered ask again meanwhile, and are aboard of the next query
 IDLE_WAKES_MAX = 5  # answers in a row of which nobody here had any news

@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from supervisor.core.actions import Acquire, Reason, Request, Rewrite, Watch
-from supervisor.core.events import Outcome, View
+from supervisor.core.actions import Reason
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.outcomes import Outcome, View
+from supervisor.core.requests import Acquire, Request, Rewrite, Watch
 from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
 

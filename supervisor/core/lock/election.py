@@ -18,17 +18,7 @@ says that the session is gone.
 from dataclasses import dataclass
 from typing import Self
 
-from supervisor.core.actions import (
-    Acquire,
-    ReadKey,
-    ReadSession,
-    Reason,
-    Release,
-    Request,
-    Rewrite,
-    WatchKey,
-)
-from supervisor.core.events import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
+from supervisor.core.actions import Reason
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import RETRY_SPREAD_S
@@ -44,6 +34,8 @@ from supervisor.core.lock.base import (
     Unsure,
     Verdict,
 )
+from supervisor.core.outcomes import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
+from supervisor.core.requests import Acquire, ReadKey, ReadSession, Release, Request, Rewrite, WatchKey
 from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
 

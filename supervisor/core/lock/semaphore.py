@@ -13,19 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from supervisor.core.actions import (
-    JoinSemaphore,
-    LeaveSemaphore,
-    ReadKey,
-    ReadSlots,
-    Reason,
-    Request,
-    Rewrite,
-    Roster,
-    TakeSlot,
-    WatchSlots,
-)
-from supervisor.core.events import (
+from supervisor.core.actions import Reason
+from supervisor.core.frozen import replace
+from supervisor.core.lane import LONG_AGO, NEVER
+from supervisor.core.lock.base import WAIT_S, WATCH_S, Lock, Lost, Observation, Ours, Unsure, Verdict
+from supervisor.core.outcomes import (
     ContenderKey,
     KeyView,
     LockKey,
@@ -36,9 +28,17 @@ from supervisor.core.events import (
     Unknown,
     View,
 )
-from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
-from supervisor.core.lock.base import WAIT_S, WATCH_S, Lock, Lost, Observation, Ours, Unsure, Verdict
+from supervisor.core.requests import (
+    JoinSemaphore,
+    LeaveSemaphore,
+    ReadKey,
+    ReadSlots,
+    Request,
+    Rewrite,
+    Roster,
+    TakeSlot,
+    WatchSlots,
+)
 from supervisor.core.session import Session, Terms
 from supervisor.core.settings import LOCK_SUFFIX, SemaphoreSettings
 from supervisor.core.tenure import Tenure

@@ -24,31 +24,26 @@ from supervisor.core.actions import (
     HookContext,
     KillHook,
     NoticeChanged,
-    Request,
     Role,
     RoleChanged,
     StartHook,
     StartRun,
     StopRun,
 )
-from supervisor.core.events import (
-    Answered,
+from supervisor.core.events import Answered, Event, HookEnded, RunEnded, Stalled, StopAsked
+from supervisor.core.outcomes import (
     Denied,
-    Event,
     Failed,
-    HookEnded,
     Ineligible,
     LockDelayed,
     LostRace,
     Outcome,
     Refused,
-    RunEnded,
     SessionAltered,
-    Stalled,
-    StopAsked,
     Throttled,
     Unknown,
 )
+from supervisor.core.requests import Request
 from supervisor.core.tenure import ORDERED
 from supervisor.hooks import HookLine
 from supervisor.hooks.output import LineBudget

@@ -7,7 +7,7 @@ their order in a list and the shape of Consul's tree.
 import random
 
 from supervisor.consul import semaphore
-from supervisor.core.actions import JoinSemaphore, LeaveSemaphore, Roster, TakeSlot, WriteSemaphoreRecord
+from supervisor.core.requests import JoinSemaphore, LeaveSemaphore, Roster, TakeSlot, WriteSemaphoreRecord
 from tests.consul.devagent.sequences import Sequence, Step, quick, timed
 
 FLAGS = semaphore.SEMAPHORE_FLAGS

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from supervisor.control.server import LIMITS as CONTROL
-from supervisor.core import events as e
-from supervisor.core.actions import Roster
+from supervisor.core import outcomes as o
 from supervisor.core.contender import new_contender
+from supervisor.core.requests import Roster
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.history import ATTEMPTS_MAX, TRANSITIONS_MAX
@@ -49,8 +49,8 @@ def seen() -> dict[str, set[str]]:
     statuses = [stage.told for _ in happenings(stage)]
     stage = Stage(tenure=TENURE)
     stage.status._facts = replace(stage.status._facts, config="/etc/consul-supervisor")
-    stage.answers(e.KeyView(5))
-    lock = replace(stage.node.by_name["n"].lock, view=e.KeyView(5, "s", b"me", 3, 5, 1))
+    stage.answers(o.KeyView(5))
+    lock = replace(stage.node.by_name["n"].lock, view=o.KeyView(5, "s", b"me", 3, 5, 1))
     stage.change(lock=lock)
     statuses.append(stage.told)
     observer = replace(stage.node.by_name["n"].settings, contend=False)
@@ -68,8 +68,8 @@ def slots() -> dict[str, Any]:
     """The status of a semaphore with a holder."""
     settings = SemaphoreSettings("n", "service/n/.lock", b"{}", SessionSettings("n"), limit=3)
     one = new_contender(settings, spread=0.0, instance="i")
-    lock = e.LockKey(1, 2, Roster(3, ("s",)))
-    view = e.SlotsView(5, lock, (e.ContenderKey("s", "s", b"{}", 1, 1),))
+    lock = o.LockKey(1, 2, Roster(3, ("s",)))
+    view = o.SlotsView(5, lock, (o.ContenderKey("s", "s", b"{}", 1, 1),))
     stage = Stage()
     stage.node.by_name["n"] = replace(one, lock=replace(one.lock, view=view))
     return stage.told

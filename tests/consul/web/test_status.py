@@ -10,6 +10,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
 from supervisor.core.contender import new_contender
 from supervisor.core.contenders import Contenders
@@ -71,8 +73,8 @@ class Stage:
     def becomes(self, role: Role, reason: str = "") -> None:
         self.history.on_step(e.Tick(), [a.RoleChanged("n", role, reason)])
 
-    def answers(self, outcome: e.Outcome) -> None:
-        self.history.on_step(e.Answered(a.ReadKey("n", self.now, 3.0, "k"), outcome), [])
+    def answers(self, outcome: o.Outcome) -> None:
+        self.history.on_step(e.Answered(r.ReadKey("n", self.now, 3.0, "k"), outcome), [])
 
 
 # --- whether it holds ----------------------------------------------------------------------------
@@ -146,7 +148,7 @@ def happenings(stage: Stage) -> Iterator[None]:
     yield
     stage.ends(stage.begins("change", 2, attempt=2))
     yield
-    stage.answers(e.Unknown("refused"))
+    stage.answers(o.Unknown("refused"))
     yield
     stage.change(last_notice="limit is 3 in the file and 2 in Consul: the smaller counts")
     yield
@@ -216,7 +218,7 @@ def contender_run() -> Run:
 
 def test_values_and_details_are_bounded_and_any_bytes_are_text() -> None:
     long = b"\xff" + b"x" * 5000
-    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=e.KeyView(5, "s", long, 3, 5, 1)))
+    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=o.KeyView(5, "s", long, 3, 5, 1)))
     assert stage.item["leader"] == "\ufffd" + "x" * (VALUE_BYTES_MAX - 1) + "…"
     stage.ends(stage.begins(), ok=False, detail='"' * 5000)
     assert stage.item["last_hook"]["detail"] == '"' * DETAIL_CHARS_MAX + "…"
@@ -240,27 +242,27 @@ def test_nothing_that_a_hook_is_made_of_is_told() -> None:
 
 def test_consul_did_not_answer_once_it_does() -> None:
     stage = Stage()
-    stage.answers(e.Unknown("refused"))
+    stage.answers(o.Unknown("refused"))
     error = stage.item["last_error"]
     assert (error["text"], error["over_at"]) == ("Consul does not answer: refused", None)
     stage.now += 2
-    stage.answers(e.KeyView(5))
+    stage.answers(o.KeyView(5))
     error = stage.item["last_error"]
     assert error["text"] == "Consul did not answer: refused"
     assert error["over_at"] == "2027-01-15T08:01:42.000Z"
     stage.now += 5
-    stage.answers(e.KeyView(6))
+    stage.answers(o.KeyView(6))
     assert stage.item["last_error"] == error
 
 
 def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
     stage = Stage()
-    stage.answers(e.Denied("Permission denied"))
+    stage.answers(o.Denied("Permission denied"))
     stage.history.on_step(
-        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), e.SessionAlive()), []
+        e.Answered(r.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), o.SessionAlive()), []
     )
     assert stage.item["last_error"]["text"] == "Consul refuses: Permission denied"
-    stage.answers(e.KeyView(5))
+    stage.answers(o.KeyView(5))
     assert stage.item["last_error"]["text"] == "Consul refused: Permission denied"
 
 
@@ -288,22 +290,22 @@ def test_a_record_that_could_not_be_written_is_over_when_it_is() -> None:
 
 def test_a_refused_token_is_red_until_it_is_taken_or_nobody_asks_any_more() -> None:
     stage = Stage()
-    stage.answers(e.Denied("Permission denied"))
+    stage.answers(o.Denied("Permission denied"))
     assert stage.code("/healthz") == 503 and stage.told["consul"]["token_refused"] is True
-    stage.answers(e.Unknown("no answer"))
+    stage.answers(o.Unknown("no answer"))
     assert stage.code("/healthz") == 503
-    stage.answers(e.KeyView(5))
+    stage.answers(o.KeyView(5))
     assert stage.code("/healthz") == 200 and stage.told["consul"]["token_refused"] is False
-    stage.answers(e.Denied("Permission denied"))
+    stage.answers(o.Denied("Permission denied"))
     stage.now += DENIED_S
     assert stage.code("/healthz") == 200
 
 
 def test_one_key_that_is_denied_beside_others_that_are_not_stays_red() -> None:
     stage = Stage()
-    stage.answers(e.Denied("Permission denied"))
+    stage.answers(o.Denied("Permission denied"))
     stage.history.on_step(
-        e.Answered(a.RenewSession("n", stage.now, 3.0, "s", SessionSettings("n")), e.SessionAlive()), []
+        e.Answered(r.RenewSession("n", stage.now, 3.0, "s", SessionSettings("n")), o.SessionAlive()), []
     )
     assert stage.code("/healthz") == 503
 
@@ -312,14 +314,14 @@ def test_a_hold_that_ended_unheard_is_red_until_consul_answers() -> None:
     """Also without a hook, where no role tells the reason; a loss that Consul tells of is none."""
     for reason, red in (("lease-expired", True), ("", True), ("step-down", False)):
         stage = Stage()
-        stage.answers(e.KeyView(5))
+        stage.answers(o.KeyView(5))
         stage.becomes(Role.HOLDING, "acquired")
         stage.now += ROOM_S + 1 if red else 1
         if reason:
             stage.becomes(Role.LOSING, reason)
         stage.becomes(Role.WAITING)
         assert stage.code("/healthz") == (503 if red else 200), reason
-        stage.answers(e.KeyView(6))
+        stage.answers(o.KeyView(6))
         assert stage.code("/healthz") == 200
 
 
@@ -380,9 +382,9 @@ def test_who_waits_is_healthy(changes: dict[str, Any]) -> None:
 def test_consul_is_heard_when_it_answers_anything() -> None:
     stage = Stage()
     assert stage.told["consul"]["answered_s_ago"] is None
-    stage.answers(e.Unknown("refused"))
+    stage.answers(o.Unknown("refused"))
     assert stage.told["consul"]["answered_s_ago"] is None
-    stage.answers(e.KeyView(5))
+    stage.answers(o.KeyView(5))
     stage.now += 1.5
     assert stage.told["consul"]["answered_s_ago"] == 1.5
 

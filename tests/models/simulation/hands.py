@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
-from supervisor.core.actions import Roster
+from supervisor.core.requests import Roster
 from supervisor.formats import semaphore_record as rosters
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.files import KEY, LIMIT_MAX, PREFIX

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from supervisor.core.actions import Roster
+from supervisor.core.requests import Roster
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.devagent.store import NEVER, Store
 from supervisor.formats import semaphore_record as rosters

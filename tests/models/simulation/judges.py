@@ -8,30 +8,18 @@ looks after every turn; the first broken promise ends the simulation.
 from collections import deque
 from collections.abc import Sequence
 
-from supervisor.core.actions import (
+from supervisor.core.actions import Action, HookContext, StartHook, StartRun, Step
+from supervisor.core.events import Answered, Event, HookEnded, RecordWritten
+from supervisor.core.outcomes import KeyView, SlotsView, SlotWritten, Won
+from supervisor.core.requests import (
     Acquire,
-    Action,
     DestroySession,
-    HookContext,
     JoinSemaphore,
     LeaveSemaphore,
     Release,
     Request,
-    StartHook,
-    StartRun,
-    Step,
     TakeSlot,
     Watch,
-)
-from supervisor.core.events import (
-    Answered,
-    Event,
-    HookEnded,
-    KeyView,
-    RecordWritten,
-    SlotsView,
-    SlotWritten,
-    Won,
 )
 from supervisor.core.tenure import Phase
 from tests.models.simulation.children import Child, Started

@@ -12,8 +12,8 @@ from typing import Protocol
 import requests
 
 from supervisor.consul.codec import Codec
-from supervisor.core.actions import CreateSession, Request, Write
-from supervisor.core.events import Outcome, Unknown
+from supervisor.core.outcomes import Outcome, Unknown
+from supervisor.core.requests import CreateSession, Request, Write
 from supervisor.devagent.messages import Answer, Waiting
 from supervisor.devagent.messages import Request as Sent
 from tests.models.simulation.cluster import Cluster

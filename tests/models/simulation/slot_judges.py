@@ -6,7 +6,8 @@ than nobody's.
 
 from collections.abc import Sequence
 
-from supervisor.core.actions import Action, JoinSemaphore, StartRun, TakeSlot
+from supervisor.core.actions import Action, StartRun
+from supervisor.core.requests import JoinSemaphore, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
 from tests.models.simulation.children import Child
 from tests.models.simulation.holders import OfSlots, Taking

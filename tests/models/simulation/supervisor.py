@@ -19,7 +19,6 @@ from supervisor.core.actions import (
     Finished,
     KillHook,
     PrepareWrite,
-    Request,
     Role,
     RoleChanged,
     StartHook,
@@ -29,16 +28,9 @@ from supervisor.core.actions import (
 )
 from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import (
-    Answered,
-    Event,
-    HookEnded,
-    Outcome,
-    RecordWritten,
-    RunEnded,
-    StopAsked,
-    Tick,
-)
+from supervisor.core.events import Answered, Event, HookEnded, RecordWritten, RunEnded, StopAsked, Tick
+from supervisor.core.outcomes import Outcome
+from supervisor.core.requests import Request
 from supervisor.core.settings import Wanted
 from supervisor.daemon.driver import Driver, Effects
 from supervisor.daemon.restore import ProcessIdentity, restore

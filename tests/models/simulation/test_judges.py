@@ -6,18 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.actions import (
-    Acquire,
-    Action,
-    HookContext,
-    JoinSemaphore,
-    LeaveSemaphore,
-    ReadKey,
-    Reason,
-    Release,
-    Role,
-    StartHook,
-)
+from supervisor.core.actions import Action, HookContext, Reason, Role, StartHook
+from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, ReadKey, Release
 from tests.models.simulation.files import KEY, PREFIX
 from tests.models.simulation.judges import (
     REQUESTS_A_SECOND_MAX,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.actions import HookContext, Reason, Role, Roster, StartHook, TakeSlot
+from supervisor.core.actions import HookContext, Reason, Role, StartHook
+from supervisor.core.requests import Roster, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.devagent.kv import Entry
 from supervisor.devagent.sessions import DELETE, Session

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from tests.models.simulation.files import KEY
 
 
@@ -72,29 +74,29 @@ def say_event(event: e.Event) -> str:
     return _name(event)
 
 
-def _say_outcome(outcome: e.Outcome) -> str:
+def _say_outcome(outcome: o.Outcome) -> str:
     match outcome:
-        case e.Unknown(why) | e.Denied(why) | e.Refused(why) | e.Ineligible(why):
+        case o.Unknown(why) | o.Denied(why) | o.Refused(why) | o.Ineligible(why):
             return f"{_name(outcome)} ({why[:24]})"
-        case e.Created(session):
+        case o.Created(session):
             return f"Created {short(session)}"
-        case e.Won(modify_index=token):
+        case o.Won(modify_index=token):
             return f"Won, token {token}"
-        case e.SlotWritten(lock=None):
+        case o.SlotWritten(lock=None):
             return "in line"
-        case e.SlotWritten(lock=e.KeyIndexes(modify_index=token)):
+        case o.SlotWritten(lock=o.KeyIndexes(modify_index=token)):
             return f"has a slot, token {token}"
-        case e.SlotsView(index, lock, contenders):
+        case o.SlotsView(index, lock, contenders):
             alive = sum(key.is_alive for key in contenders)
             return f"{_say_lock(lock)}, {alive} alive, index {index}"
-        case e.KeyView() if not outcome.present:
+        case o.KeyView() if not outcome.present:
             return f"absent, index {outcome.index}"
-        case e.KeyView():
+        case o.KeyView():
             return f"held by {short(outcome.session) or 'nobody'}, index {outcome.index}"
     return _name(outcome)
 
 
-def _say_lock(lock: e.LockKey | None) -> str:
+def _say_lock(lock: o.LockKey | None) -> str:
     if lock is None or lock.roster is None:
         return "no record" if lock is None else "no semaphore's record"
     holders = " ".join(map(short, lock.roster.holders)) or "nobody"
@@ -121,12 +123,12 @@ def say_action(action: a.Action) -> str:
             return f"writes {record.step}"
         case a.Finished(clean=clean):
             return f"has wound up{'' if clean else ', stuck'}"
-        case a.ReadKey(key=key) if key != KEY:
+        case r.ReadKey(key=key) if key != KEY:
             return f"ReadKey {key.rpartition('/')[2][:5]}"
-        case a.CreateSession() | a.ReadKey() | a.ReadSlots():
+        case r.CreateSession() | r.ReadKey() | r.ReadSlots():
             return _name(action)
         case (
-            a.WatchKey(index=index, consistent=consistent) | a.WatchSlots(index=index, consistent=consistent)
+            r.WatchKey(index=index, consistent=consistent) | r.WatchSlots(index=index, consistent=consistent)
         ):
             return f"{_name(action)} {index}{' consistent' if consistent else ''}"
     return f"{_name(action)} {short(getattr(action, 'session', ''))}"

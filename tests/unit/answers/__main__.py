@@ -1,7 +1,7 @@
 """Print what each answer of Consul is taken for, by request."""
 
 from supervisor.consul.endpoints import endpoint_of
-from supervisor.core.actions import Release, Request
+from supervisor.core.requests import Release, Request
 from tests.unit.answers.replies import REQUESTS, outcomes
 
 

@@ -10,9 +10,9 @@ from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
 from supervisor.consul.endpoints import ENDPOINTS
 from supervisor.consul.token import Token
-from supervisor.core import actions as a
-from supervisor.core import events as e
-from supervisor.core.actions import Request
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
+from supervisor.core.requests import Request
 from supervisor.core.settings import SessionSettings
 
 HOPS = ("rpc error making call: ", "rpc error making call: rpc error making call: ", "apply failed: ")
@@ -98,33 +98,33 @@ REPLIES: dict[str, Reply] = {
         503, b"rate limit exceeded for operation that can only be performed by the leader, try again later"
     ),
 }
-SILENCE: dict[str, e.Outcome] = {"no answer": e.Unknown("cannot reach 127.0.0.1:8500: timed out")}
+SILENCE: dict[str, o.Outcome] = {"no answer": o.Unknown("cannot reach 127.0.0.1:8500: timed out")}
 
 
 def good(request: Request) -> dict[str, Reply]:
     """What Consul answers to this request when all is well, in each form."""
     match request:
-        case a.CreateSession():
+        case r.CreateSession():
             return {"it is made": _json({"ID": "11111111-2222-3333-4444-555555555555"})}
-        case a.RenewSession(session=session):
+        case r.RenewSession(session=session):
             return {"it lives": _json([{"ID": session, "LockDelay": 30 * 10**9, **_AS_ASKED}])}
-        case a.ReadSession(session=session):
+        case r.ReadSession(session=session):
             return {"it lives": _json([{"ID": session, "LockDelay": 15 * 10**9, "Name": "ours"}])}
-        case a.DestroySession():
+        case r.DestroySession():
             return {"done": Reply(200, b"true")}
-        case a.Release(value=b"") | a.LeaveSemaphore() | a.WriteSemaphoreRecord():
+        case r.Release(value=b"") | r.LeaveSemaphore() | r.WriteSemaphoreRecord():
             return {"done": _written(getattr(request, "key", "k"), "")}
-        case a.Release():
+        case r.Release():
             return {"done": Reply(200, b"true"), "not held": Reply(200, b"false")}
-        case a.Acquire(key=key, session=session) | a.Rewrite(key=key, session=session):
+        case r.Acquire(key=key, session=session) | r.Rewrite(key=key, session=session):
             return {"ours": _written(key, session)}
-        case a.JoinSemaphore(prefix=prefix, session=session) | a.TakeSlot(prefix=prefix, session=session):
+        case r.JoinSemaphore(prefix=prefix, session=session) | r.TakeSlot(prefix=prefix, session=session):
             entries = [_entry(f"{prefix}/{session}", session, 50), _entry(f"{prefix}/.lock", "", 61)]
             return {"seated": _json({"Results": [{"KV": entry} for entry in entries]})}
-        case a.ReadKey(key=key) | a.WatchKey(key=key):
+        case r.ReadKey(key=key) | r.WatchKey(key=key):
             whose = {"ours": "s", "a rival's": "rival", "free": ""}
             return {how: _shown([_entry(key, session, 9)]) for how, session in whose.items()}
-        case a.ReadSlots(prefix=prefix) | a.WatchSlots(prefix=prefix):
+        case r.ReadSlots(prefix=prefix) | r.WatchSlots(prefix=prefix):
             lists = {"ours": ["s"], "others'": ["o1", "o2", "o3"], "nobody's": []}
             return {how: _shown(_semaphore(prefix, holders)) for how, holders in lists.items()}
     raise AssertionError(request)
@@ -154,7 +154,7 @@ def _semaphore(prefix: str, holders: list[str]) -> list[dict[str, object]]:
     return [*keys, _entry(f"{prefix}/.lock", "", 80, record)]
 
 
-def outcomes(request: Request) -> dict[str, e.Outcome]:
+def outcomes(request: Request) -> dict[str, o.Outcome]:
     """By its name, what each answer to this request is taken for."""
     replies = {f"200 {name}": reply for name, reply in good(request).items()} | REPLIES
     told = {name: CONSUL.decode(request, reply.response) for name, reply in replies.items()}
@@ -162,23 +162,23 @@ def outcomes(request: Request) -> dict[str, e.Outcome]:
 
 
 _AS_ASKED = {"Name": "ours", "Behavior": "release", "NodeChecks": [], "TTL": "10s"}
-_WHO, _ROSTER = ("n", 0.0, 1.0), a.Roster(3, ("s",), 30.0)
+_WHO, _ROSTER = ("n", 0.0, 1.0), r.Roster(3, ("s",), 30.0)
 REQUESTS: tuple[Request, ...] = (
-    a.CreateSession(*_WHO, SessionSettings("ours")),
-    a.RenewSession(*_WHO, "s", SessionSettings("ours")),
-    a.ReadSession(*_WHO, "s"),
-    a.DestroySession(*_WHO, "s"),
-    a.Acquire(*_WHO, "k", "s", b"me"),
-    a.Rewrite(*_WHO, "k", "s", b"new"),
-    a.Release(*_WHO, "k", "s", b"me"),
-    a.Release(*_WHO, "k", "s", b""),
-    a.ReadKey(*_WHO, "k"),
-    a.WatchKey(*_WHO, "k", 5, 30.0, True),
-    a.JoinSemaphore(*_WHO, "p", "s", b"me", _ROSTER, 0),
-    a.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
-    a.LeaveSemaphore(*_WHO, "p", "s"),
-    a.WriteSemaphoreRecord(*_WHO, "p", _ROSTER, 60),
-    a.ReadSlots(*_WHO, "p"),
-    a.WatchSlots(*_WHO, "p", 5, 30.0, True),
+    r.CreateSession(*_WHO, SessionSettings("ours")),
+    r.RenewSession(*_WHO, "s", SessionSettings("ours")),
+    r.ReadSession(*_WHO, "s"),
+    r.DestroySession(*_WHO, "s"),
+    r.Acquire(*_WHO, "k", "s", b"me"),
+    r.Rewrite(*_WHO, "k", "s", b"new"),
+    r.Release(*_WHO, "k", "s", b"me"),
+    r.Release(*_WHO, "k", "s", b""),
+    r.ReadKey(*_WHO, "k"),
+    r.WatchKey(*_WHO, "k", 5, 30.0, True),
+    r.JoinSemaphore(*_WHO, "p", "s", b"me", _ROSTER, 0),
+    r.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
+    r.LeaveSemaphore(*_WHO, "p", "s"),
+    r.WriteSemaphoreRecord(*_WHO, "p", _ROSTER, 60),
+    r.ReadSlots(*_WHO, "p"),
+    r.WatchSlots(*_WHO, "p", 5, 30.0, True),
 )
 assert {type(request) for request in REQUESTS} == {*ENDPOINTS}

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from tests.unit.core import play as elections
 from tests.unit.core import slot_play as slots
 from tests.unit.core.play import FREE, OURS, RIVAL, SILENCE, WON, Play
@@ -24,13 +26,13 @@ class Moment:
     story: str
     play: Play
 
-    def state(self, request: a.Request) -> tuple[object, ...]:
+    def state(self, request: r.Request) -> tuple[object, ...]:
         """What decides how the core takes an answer to this request."""
         contender = self.play.contender
         phase = None if contender.tenure is None else contender.tenure.phase
         return type(request), contender.session.stage, phase, contender.role, contender.winding_up
 
-    def told(self, request: a.Request, outcome: e.Outcome) -> Play:
+    def told(self, request: r.Request, outcome: o.Outcome) -> Play:
         """How it goes on after this answer, when nothing else is answered."""
         play = cloned(self.play)
         play.happens(play.now, e.Answered(request, outcome))
@@ -60,15 +62,15 @@ def begins() -> Iterator[Play]:
     play = Play(elections.contender())
     play.happens(0.0, e.Tick())
     yield play
-    play.on(0.1, a.CreateSession, e.Created("s"))
+    play.on(0.1, r.CreateSession, o.Created("s"))
     yield play
-    play.on(0.2, a.WatchKey, RIVAL)
+    play.on(0.2, r.WatchKey, RIVAL)
     yield play
-    play.on(0.3, a.ReadSession, e.SessionInfo(15.0, "ours"))
+    play.on(0.3, r.ReadSession, o.SessionInfo(15.0, "ours"))
     yield play
     play.happens(play.deadline, e.Tick())
     yield play  # renewing
-    play.on(play.now, a.WatchKey, SILENCE)
+    play.on(play.now, r.WatchKey, SILENCE)
     play.happens(play.deadline, e.Tick())
     yield play  # asking anew
 
@@ -76,33 +78,33 @@ def begins() -> Iterator[Play]:
 def leads() -> Iterator[Play]:
     """From the try to the end of a tenure."""
     play = elections.waiting()
-    play.on(0.2, a.WatchKey, FREE)
+    play.on(0.2, r.WatchKey, FREE)
     yield play
-    play.on(0.3, a.Acquire, WON)
+    play.on(0.3, r.Acquire, WON)
     yield play
     play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))
-    play.on(1.0, a.WatchKey, OURS)
+    play.on(1.0, r.WatchKey, OURS)
     yield play
-    while not any(isinstance(request, a.ReadKey) for request in play.under_way):
+    while not any(isinstance(request, r.ReadKey) for request in play.under_way):
         play.happens(play.deadline, e.Tick())
-    while not any(isinstance(request, a.RenewSession) for request in play.under_way):
+    while not any(isinstance(request, r.RenewSession) for request in play.under_way):
         play.happens(play.deadline, e.Tick())
     yield play
-    play.on(play.now, a.RenewSession, e.SessionGone())
+    play.on(play.now, r.RenewSession, o.SessionGone())
     yield play
-    play.on(play.now, a.ReadKey, OURS)
+    play.on(play.now, r.ReadKey, OURS)
     play.happens(play.now, e.SettingsChanged("n", replace(play.contender.settings, value=b"new")))
-    yield from _until(play, a.Rewrite)
+    yield from _until(play, r.Rewrite)
     play.happens(play.now, e.PauseAsked("n"))
     yield play
     play.happens(play.now, e.StopAsked())
     yield play
     play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
     yield play
-    play.on(play.now, a.Rewrite, SILENCE)
-    yield from _until(play, a.Release)
-    play.on(play.now, a.Release, SILENCE)
-    yield from _until(play, a.DestroySession)
+    play.on(play.now, r.Rewrite, SILENCE)
+    yield from _until(play, r.Release)
+    play.on(play.now, r.Release, SILENCE)
+    yield from _until(play, r.DestroySession)
 
 
 def steps_down() -> Iterator[Play]:
@@ -111,19 +113,19 @@ def steps_down() -> Iterator[Play]:
     play.happens(1.5, e.StepDownAsked("n", 5.0))
     yield play
     play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
-    yield from _until(play, a.Release)
-    play.on(play.now, a.Release, e.Failed("500 No cluster leader"))
-    yield from _until(play, a.Release)
-    play.on(play.now, a.Release, e.Done())
-    yield from _until(play, a.DestroySession)
-    play.on(play.now, a.DestroySession, e.Throttled("429"))
-    yield from _until(play, a.DestroySession)
+    yield from _until(play, r.Release)
+    play.on(play.now, r.Release, o.Failed("500 No cluster leader"))
+    yield from _until(play, r.Release)
+    play.on(play.now, r.Release, o.Done())
+    yield from _until(play, r.DestroySession)
+    play.on(play.now, r.DestroySession, o.Throttled("429"))
+    yield from _until(play, r.DestroySession)
 
 
 def is_paused_amid_a_try() -> Iterator[Play]:
     """A session that a try under way may have won with."""
     play = elections.waiting()
-    play.on(0.2, a.WatchKey, FREE)
+    play.on(0.2, r.WatchKey, FREE)
     play.happens(0.3, e.PauseAsked("n"))
     yield play
 
@@ -131,7 +133,7 @@ def is_paused_amid_a_try() -> Iterator[Play]:
 def stops_amid_a_try() -> Iterator[Play]:
     """The same, of a process that ends."""
     play = elections.waiting()
-    play.on(0.2, a.WatchKey, FREE)
+    play.on(0.2, r.WatchKey, FREE)
     play.happens(0.3, e.StopAsked())
     yield play
 
@@ -149,7 +151,7 @@ def observes() -> Iterator[Play]:
     play = Play(elections.contender(contend=False, on_acquire=(), on_lose=(), on_change=(elections.UP,)))
     play.happens(0.0, e.Tick())
     yield play
-    play.on(0.1, a.WatchKey, RIVAL)
+    play.on(0.1, r.WatchKey, RIVAL)
     yield play
 
 
@@ -159,7 +161,7 @@ def adopts() -> Iterator[Play]:
     play = Play(elections.contender(), record, now=2.0)
     play.happens(2.0, e.Tick())
     yield play
-    play.on(2.1, a.ReadKey, OURS)
+    play.on(2.1, r.ReadKey, OURS)
     yield play
 
 
@@ -168,9 +170,9 @@ def is_throttled() -> Iterator[Play]:
     play = Play(elections.contender())
     play.happens(0.0, e.Tick())
     for _ in range(3):
-        for kind in (a.CreateSession, a.WatchKey):
+        for kind in (r.CreateSession, r.WatchKey):
             yield from _until(play, kind)
-            play.on(play.now, kind, e.Throttled("429"))
+            play.on(play.now, kind, o.Throttled("429"))
         yield play
 
 
@@ -181,45 +183,45 @@ def takes_a_slot() -> Iterator[Play]:
     """In line, then a slot, then out."""
     play = slots.waiting()
     yield play
-    play.on(0.2, a.WatchSlots, slots.view("o1", "o2", "o3", at=slots.lock("o1", "o2", "o3")))
+    play.on(0.2, r.WatchSlots, slots.view("o1", "o2", "o3", at=slots.lock("o1", "o2", "o3")))
     yield play
-    play.on(0.3, a.JoinSemaphore, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    play.on(0.3, r.JoinSemaphore, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     yield play
     line = slots.view("o1", "o2", "s", at=slots.lock("o1", "o2", index=70), index=70)
-    play.on(0.4, a.WatchSlots, line)
-    yield from _until(play, a.TakeSlot)
-    play.on(play.now, a.TakeSlot, e.LostRace())
-    yield from _until(play, a.ReadSlots)
-    play.on(play.now, a.ReadSlots, line)
-    yield from _until(play, a.TakeSlot)
-    play.on(play.now, a.TakeSlot, slots.TAKEN)
+    play.on(0.4, r.WatchSlots, line)
+    yield from _until(play, r.TakeSlot)
+    play.on(play.now, r.TakeSlot, o.LostRace())
+    yield from _until(play, r.ReadSlots)
+    play.on(play.now, r.ReadSlots, line)
+    yield from _until(play, r.TakeSlot)
+    play.on(play.now, r.TakeSlot, slots.TAKEN)
     yield play
     play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
     play.happens(play.now, e.SettingsChanged("n", replace(play.contender.settings, value=b"new")))
-    yield from _until(play, a.Rewrite)
-    play.on(play.now, a.Rewrite, e.Done())
+    yield from _until(play, r.Rewrite)
+    play.on(play.now, r.Rewrite, o.Done())
     play.happens(play.now, e.StepDownAsked("n", 5.0))
     play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
-    yield from _until(play, a.LeaveSemaphore)
-    play.on(play.now, a.LeaveSemaphore, e.LostRace())
-    yield from _until(play, a.ReadSlots)
+    yield from _until(play, r.LeaveSemaphore)
+    play.on(play.now, r.LeaveSemaphore, o.LostRace())
+    yield from _until(play, r.ReadSlots)
 
 
 def misses_a_holder() -> Iterator[Play]:
     """Whose key the list does not show."""
     play = slots.in_line(slots.view("o1", "o2", at=slots.lock("o1", "o2", "o3")))
-    play.on(0.4, a.WatchSlots, slots.view("o1", "o2", "s", at=slots.lock("o1", "o2", "o3"), index=62))
-    yield from _until(play, a.ReadKey)
+    play.on(0.4, r.WatchSlots, slots.view("o1", "o2", "s", at=slots.lock("o1", "o2", "o3"), index=62))
+    yield from _until(play, r.ReadKey)
 
 
 def leaves_the_line() -> Iterator[Play]:
     """A process that ends, with a try whose answer never came."""
     play = slots.full()
     play.happens(0.5, e.StopAsked())
-    yield from _until(play, a.LeaveSemaphore)
+    yield from _until(play, r.LeaveSemaphore)
 
 
-def _until(play: Play, kind: type[a.Request]) -> Iterator[Play]:
+def _until(play: Play, kind: type[r.Request]) -> Iterator[Play]:
     """Time goes by until a request of this kind is under way; other requests have no answer."""
     for _ in range(100):
         if any(isinstance(request, kind) for request in play.under_way):

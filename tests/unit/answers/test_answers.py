@@ -5,8 +5,9 @@ from typing import get_args
 import pytest
 
 from supervisor.consul.endpoints import ENDPOINTS
-from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.lane import NEVER
 from supervisor.telemetry.history import TROUBLES, History
 from supervisor.telemetry.log.names import Name
@@ -16,39 +17,39 @@ from tests.unit.answers.__main__ import name_of, table
 from tests.unit.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, good, outcomes
 from tests.unit.answers.stories import STORIES, Story, moments
 
-SAYS_NOTHING = (e.Unknown, e.Denied, e.Refused, e.Ineligible)
+SAYS_NOTHING = (o.Unknown, o.Denied, o.Refused, o.Ineligible)
 BY_CONSUL = [name for name, reply in REPLIES.items() if reply.status == 500]
 
 
 def test_every_class_of_request_has_a_row() -> None:
-    kinds = {kind for kind in vars(a).values() if isinstance(kind, type) and issubclass(kind, a.Request)}
-    assert kinds - {a.Request, a.SlotRequest} == {*ENDPOINTS}
+    kinds = {kind for kind in vars(r).values() if isinstance(kind, type) and issubclass(kind, r.Request)}
+    assert kinds - {r.Request, r.SlotRequest} == {*ENDPOINTS}
     assert {row.line for row in ENDPOINTS.values()} <= {*get_args(Name)}
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)
-def test_every_answer_has_an_outcome(request_: a.Request) -> None:
+def test_every_answer_has_an_outcome(request_: r.Request) -> None:
     """Log, status and metrics have words for each of them."""
     written, totals = Written(), Totals(lambda: 0.0)
     history = History(lambda: 0.0, lambda: 0.0)
     for name, outcome in outcomes(request_).items():
-        assert isinstance(outcome, e.Outcome), name
+        assert isinstance(outcome, o.Outcome), name
         for told in (written.log, totals, history):
             told.on_step(e.Answered(request_, outcome), (request_,))
         if isinstance(outcome, SAYS_NOTHING):
             last = history.story("n").last_error
             assert last is not None and last.text == f"{TROUBLES[type(outcome)][0]}{outcome.why}"
-            assert outcome.why.strip() and type(outcome) in {*ERRORS, e.Ineligible}, name
+            assert outcome.why.strip() and type(outcome) in {*ERRORS, o.Ineligible}, name
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)
-def test_what_is_well_is_never_taken_for_trouble(request_: a.Request) -> None:
+def test_what_is_well_is_never_taken_for_trouble(request_: r.Request) -> None:
     for name, reply in good(request_).items():
         assert not isinstance(CONSUL.decode(request_, reply.response), SAYS_NOTHING), name
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)
-def test_what_agents_put_before_an_error_changes_nothing(request_: a.Request) -> None:
+def test_what_agents_put_before_an_error_changes_nothing(request_: r.Request) -> None:
     for name in BY_CONSUL:
         plain = type(CONSUL.decode(request_, REPLIES[name].response))
         for hop in (*HOPS, BOTH):
@@ -59,19 +60,19 @@ def test_what_agents_put_before_an_error_changes_nothing(request_: a.Request) ->
 def test_each_kind_of_trouble_is_told_from_the_others() -> None:
     create, renewal = outcomes(REQUESTS[0]), outcomes(REQUESTS[1])
     for answer in ("429 with nothing", "429 rate limit", "500 rate limit", "503 rate limit"):
-        assert isinstance(create[answer], e.Throttled) and isinstance(renewal[answer], e.Throttled)
+        assert isinstance(create[answer], o.Throttled) and isinstance(renewal[answer], o.Throttled)
     for answer in ("500 Invalid Session TTL", "500 Missing check", "500 Missing node", "400"):
-        assert isinstance(create[answer], e.Refused) and isinstance(renewal[answer], e.Failed)
-    assert isinstance(create["500 critical check"], e.Ineligible)
-    assert isinstance(create["429 connections"], e.Failed)
+        assert isinstance(create[answer], o.Refused) and isinstance(renewal[answer], o.Failed)
+    assert isinstance(create["500 critical check"], o.Ineligible)
+    assert isinstance(create["429 connections"], o.Failed)
     assert "http_max_conns_per_client" in create["429 connections"].why
-    assert type(create["no answer"]) is e.Unknown
-    assert isinstance(renewal["200 of an altered session"], e.SessionAltered)
+    assert type(create["no answer"]) is o.Unknown
+    assert isinstance(renewal["200 of an altered session"], o.SessionAltered)
 
 
 def test_a_refusal_says_what_would_mend_it() -> None:
-    rewrite = outcomes(a.Rewrite("n", 0.0, 1.0, "k", "s", b"new"))
-    why = {name: outcome.why for name, outcome in rewrite.items() if isinstance(outcome, e.Denied)}
+    rewrite = outcomes(r.Rewrite("n", 0.0, 1.0, "k", "s", b"new"))
+    why = {name: outcome.why for name, outcome in rewrite.items() if isinstance(outcome, o.Denied)}
     rule = 'the anonymous token, for none is set, needs key "k" { policy = "write" }'
     assert why["403 Permission denied"] == f"403 Permission denied: {rule}"
     assert why["403 by a client agent"].endswith(rule)
@@ -80,7 +81,7 @@ def test_a_refusal_says_what_would_mend_it() -> None:
     assert "it was deleted or mistyped" in why["403 ACL not found"]
     assert "http_config.allow_write_http_from" in why["403 Access is restricted"]
     assert "http_config.block_endpoints" in why["403 Endpoint is blocked"]
-    slot = a.Rewrite("n", 0.0, 1.0, "p/s", "s", b"new", of_slot=True)
+    slot = r.Rewrite("n", 0.0, 1.0, "p/s", "s", b"new", of_slot=True)
     assert 'key_prefix "p/" { policy = "write" }' in outcomes(slot)["403 Permission denied"].why  # type: ignore[union-attr]
 
 
@@ -99,7 +100,7 @@ def test_the_core_goes_on_after_every_outcome_in_every_state(story: Story) -> No
                 assert alive, f"{moment.story}: {request} {answer}"
 
 
-def _kind(answer: str, outcome: e.Outcome) -> object:
+def _kind(answer: str, outcome: o.Outcome) -> object:
     """Of those that say nothing one is like another."""
     return type(outcome) if isinstance(outcome, SAYS_NOTHING) else answer
 
@@ -109,7 +110,7 @@ def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
     pending = {
         type(request) for story in STORIES for moment in moments(story) for request in moment.play.under_way
     }
-    assert {*ENDPOINTS} - pending == {a.WriteSemaphoreRecord}
+    assert {*ENDPOINTS} - pending == {r.WriteSemaphoreRecord}
 
 
 def test_the_table_names_every_request_and_answer() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from tests.unit.answers.replies import CONSUL, REQUESTS, Reply
 
 RECORDED = tomllib.loads(Path(__file__).with_name("recorded.toml").read_text())["answer"]
@@ -22,7 +22,7 @@ def test_an_answer_is_taken_for_what_it_says(row: dict[str, Any]) -> None:
     reply = Reply(row["status"], row["body"].encode())
     outcome = CONSUL.decode(replace(request, **named), reply.response)
     assert type(outcome).__name__ == row["outcome"], outcome
-    if isinstance(outcome, e.Denied) and "lacks permission" in row["body"]:
+    if isinstance(outcome, o.Denied) and "lacks permission" in row["body"]:
         assert " needs " not in outcome.why
 
 

@@ -7,8 +7,9 @@ import requests
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.consul.client import START_SPACING_S, PendingAnswer, wanted_of
 from supervisor.consul.shared import WATCHES_MAX
-from supervisor.core.actions import RenewSession
-from supervisor.core.events import Answered, Outcome, SessionAlive, Unknown
+from supervisor.core.events import Answered
+from supervisor.core.outcomes import Outcome, SessionAlive, Unknown
+from supervisor.core.requests import RenewSession
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.transport import ExchangeFailed, FailureKind
 

@@ -12,20 +12,22 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as req
 from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender, new_contender
 from supervisor.core.settings import Command, ElectionSettings, Hook, ItemSettings, Run, SessionSettings
 from supervisor.core.step import step
 
-CREATE, RENEW, DESTROY, INFO = a.CreateSession, a.RenewSession, a.DestroySession, a.ReadSession
-ACQUIRE, RELEASE, READ, WATCH = a.Acquire, a.Release, a.ReadKey, a.WatchKey
-SILENCE = e.Unknown("no answer")
-FORBIDDEN = e.Denied("Permission denied")
-FREE = e.KeyView(5, "", b"last", 3, 5, 1)
-ABSENT = e.KeyView(6)
-OURS = e.KeyView(7, "s", b"me", 3, 7, 2)
-WON = e.Won(3, 7, 2)
-RIVAL = e.KeyView(9, "rival", b"them", 3, 9, 3)
+CREATE, RENEW, DESTROY, INFO = req.CreateSession, req.RenewSession, req.DestroySession, req.ReadSession
+ACQUIRE, RELEASE, READ, WATCH = req.Acquire, req.Release, req.ReadKey, req.WatchKey
+SILENCE = o.Unknown("no answer")
+FORBIDDEN = o.Denied("Permission denied")
+FREE = o.KeyView(5, "", b"last", 3, 5, 1)
+ABSENT = o.KeyView(6)
+OURS = o.KeyView(7, "s", b"me", 3, 7, 2)
+WON = o.Won(3, 7, 2)
+RIVAL = o.KeyView(9, "rival", b"them", 3, 9, 3)
 ROOM_S, LOCK_DELAY_S = 23.5, 30.0
 
 
@@ -65,8 +67,8 @@ class Play:
         self.disk_full = False
         self.refused = 0
         self.log: list[tuple[float, a.Action]] = []
-        self.under_way: list[a.Request] = []
-        self.prepared: list[a.Request] = []
+        self.under_way: list[req.Request] = []
+        self.prepared: list[req.Request] = []
         self.now = 0.0
 
     # --- what happens -------------------------------------------------------------------------
@@ -77,7 +79,7 @@ class Play:
         event = e.Answered(self.pending(happens[0]), happens[1]) if happens else e.Tick()
         self._expect(self.happens(now, event), expected)
 
-    def on(self, now: float, kind: type[a.Request], outcome: e.Outcome) -> list[a.Action]:
+    def on(self, now: float, kind: type[req.Request], outcome: o.Outcome) -> list[a.Action]:
         """The answer to the newest request of this kind."""
         return self.happens(now, e.Answered(self.pending(kind), outcome))
 
@@ -97,7 +99,7 @@ class Play:
         begun = self._verified(event, self._turn(event, now), now)
         if isinstance(event, e.Answered):
             self.under_way.remove(event.request)
-        self.under_way += [action for action in begun if isinstance(action, a.Request)]
+        self.under_way += [action for action in begun if isinstance(action, req.Request)]
         self.prepared += [action.request for action in begun if isinstance(action, a.PrepareWrite)]
         done: list[a.Action] = [action for action in begun if not isinstance(action, a.PrepareWrite)]
         self.log += [(now, action) for action in done]
@@ -105,12 +107,12 @@ class Play:
 
     def _verified(self, event: e.Event, begun: list[a.Action], now: float) -> list[a.Action]:
         """A session that was just made is as it was asked for."""
-        created = isinstance(event, e.Answered) and isinstance(event.outcome, e.Created)
-        shows = [action for action in begun if isinstance(action, a.RenewSession)]
+        created = isinstance(event, e.Answered) and isinstance(event.outcome, o.Created)
+        shows = [action for action in begun if isinstance(action, req.RenewSession)]
         if not created or not shows or not self.verifies:
             return begun
         rest = [action for action in begun if action not in shows]
-        return rest + self._turn(e.Answered(shows[0], e.SessionAlive()), now)
+        return rest + self._turn(e.Answered(shows[0], o.SessionAlive()), now)
 
     def _turn(self, event: e.Event, now: float) -> list[a.Action]:
         """What is to be kept is kept at once, as the driver does it, and is not part of the lines."""
@@ -129,40 +131,40 @@ class Play:
         """Time goes by, turn by turn; a Consul to which nothing happens answers at once, or never."""
         while True:
             ends = [
-                r.at + r.timeout_s if silent else r.at for r in self.under_way if not isinstance(r, a.Watch)
+                r.at + r.timeout_s if silent else r.at for r in self.under_way if not isinstance(r, req.Watch)
             ]
             now = max(min([self.contender.deadline, *ends]), self.now)
             if now > until:
                 return
             if ends and now == max(min(ends), self.now):
-                request = next(r for r in self.under_way if not isinstance(r, a.Watch))
+                request = next(r for r in self.under_way if not isinstance(r, req.Watch))
                 self.happens(now, e.Answered(request, SILENCE if silent else self._sane(request)))
             else:
                 self.happens(now, e.Tick())
 
-    def _sane(self, request: a.Request) -> e.Outcome:
+    def _sane(self, request: req.Request) -> o.Outcome:
         tenure = self.contender.tenure
         match request:
-            case a.CreateSession():
-                return e.Created("s")
-            case a.RenewSession():
-                return e.SessionAlive()
-            case a.Acquire():
+            case req.CreateSession():
+                return o.Created("s")
+            case req.RenewSession():
+                return o.SessionAlive()
+            case req.Acquire():
                 return WON
-            case a.ReadSession():
-                return e.SessionInfo(15.0)
-            case a.ReadSlots():
-                return self.contender.lock.view or e.SlotsView(5)
-            case a.ReadKey():
+            case req.ReadSession():
+                return o.SessionInfo(15.0)
+            case req.ReadSlots():
+                return self.contender.lock.view or o.SlotsView(5)
+            case req.ReadKey():
                 return self.contender.lock.view or ABSENT if tenure is not None else FREE
             case _:
-                return e.Done()
+                return o.Done()
 
     # --- what is seen --------------------------------------------------------------------------
 
-    def pending(self, kind: type[a.Request]) -> a.Request:
+    def pending(self, kind: type[req.Request]) -> req.Request:
         """The newest request of this kind."""
-        request: a.Request = self.last(kind)
+        request: req.Request = self.last(kind)
         return request
 
     def last(self, kind: type[Any]) -> Any:
@@ -192,7 +194,7 @@ class Play:
         assert begun == expected, f"it did: {begun!r}, not: {expected!r}"
 
 
-def _roster(roster: a.Roster) -> str:
+def _roster(roster: req.Roster) -> str:
     return f"{roster.limit}: {' '.join(roster.holders)}"
 
 
@@ -200,31 +202,32 @@ def text(action: a.Action) -> str:
     """An action in a few words."""
     match action:
         case (
-            a.WatchKey(index=index, consistent=consistent) | a.WatchSlots(index=index, consistent=consistent)
+            req.WatchKey(index=index, consistent=consistent)
+            | req.WatchSlots(index=index, consistent=consistent)
         ):
             return f"watch {index}{' consistently' if consistent else ''}"
-        case a.ReadKey(key=key) if key.startswith("p/"):
+        case req.ReadKey(key=key) if key.startswith("p/"):
             return f"ask {key}"
-        case a.ReadKey() | a.ReadSlots():
+        case req.ReadKey() | req.ReadSlots():
             return "read"
-        case a.JoinSemaphore(session=session, roster=None):
+        case req.JoinSemaphore(session=session, roster=None):
             return f"enroll {session}"
-        case a.JoinSemaphore(session=session, roster=roster) | a.TakeSlot(session=session, roster=roster):
+        case req.JoinSemaphore(session=session, roster=roster) | req.TakeSlot(session=session, roster=roster):
             assert roster is not None
-            verb = "enroll" if isinstance(action, a.JoinSemaphore) else "take"
+            verb = "enroll" if isinstance(action, req.JoinSemaphore) else "take"
             return f"{verb} {session} as {_roster(roster)}"
-        case a.LeaveSemaphore(session=session, roster=roster):
+        case req.LeaveSemaphore(session=session, roster=roster):
             return f"leave {session}" + ("" if roster is None else f" as {_roster(roster)}")
-        case a.CreateSession():
+        case req.CreateSession():
             return "create"
-        case a.ReadSession(session=session):
+        case req.ReadSession(session=session):
             return f"info {session}"
         case (
-            a.RenewSession(session=s)
-            | a.DestroySession(session=s)
-            | a.Acquire(session=s)
-            | a.Rewrite(session=s)
-            | a.Release(session=s)
+            req.RenewSession(session=s)
+            | req.DestroySession(session=s)
+            | req.Acquire(session=s)
+            | req.Rewrite(session=s)
+            | req.Release(session=s)
         ):
             return f"{type(action).__name__.removesuffix('Session').lower()} {s}"
         case a.StartHook(hook, attempt, context):
@@ -252,7 +255,7 @@ def waiting(**more: Any) -> Play:
     """Started at 0; the session is there at 0.1, and the watch of index 0 waits for its answer."""
     play = Play(contender(**more))
     play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, e.Created("s"), "")
+    play.does(0.1, CREATE, o.Created("s"), "")
     return play
 
 
@@ -260,7 +263,7 @@ def behind(**more: Any) -> Play:
     """The rival holds; its lock-delay is 15 s."""
     play = waiting(**more)
     play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
-    play.does(0.3, INFO, e.SessionInfo(15.0), "")
+    play.does(0.3, INFO, o.SessionInfo(15.0), "")
     return play
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from tests.unit.core.play import CREATE, DOWN, UP, Play
 
-WATCH, READ, ASK = a.WatchSlots, a.ReadSlots, a.ReadKey
-ENROLL, TAKE, LEAVE = a.JoinSemaphore, a.TakeSlot, a.LeaveSemaphore
-GONE = e.KeyView(50)
+WATCH, READ, ASK = r.WatchSlots, r.ReadSlots, r.ReadKey
+ENROLL, TAKE, LEAVE = r.JoinSemaphore, r.TakeSlot, r.LeaveSemaphore
+GONE = o.KeyView(50)
 
 
 def semaphore(*, limit: int = 3, **more: Any) -> SemaphoreSettings:
@@ -22,23 +24,23 @@ def semaphore(*, limit: int = 3, **more: Any) -> SemaphoreSettings:
     return SemaphoreSettings("n", "p/.lock", b"me", session, limit=limit, **base)
 
 
-def key(name: str, *, alive: bool = True, delay_s: float | None = 30.0) -> e.ContenderKey:
+def key(name: str, *, alive: bool = True, delay_s: float | None = 30.0) -> o.ContenderKey:
     """In line since the index that its name ends with; ours since 50."""
     index = int(name[1:]) if name[1:] else 50
-    return e.ContenderKey(name, name if alive else "", b"me", index, 1, delay_s)
+    return o.ContenderKey(name, name if alive else "", b"me", index, 1, delay_s)
 
 
-def lock(*holders: str, limit: int | None = 3, index: int = 60, delay_s: float | None = 30.0) -> e.LockKey:
-    return e.LockKey(9, index, a.Roster(limit, holders, delay_s))
+def lock(*holders: str, limit: int | None = 3, index: int = 60, delay_s: float | None = 30.0) -> o.LockKey:
+    return o.LockKey(9, index, r.Roster(limit, holders, delay_s))
 
 
-def view(*contenders: str, at: e.LockKey | None, index: int = 60) -> e.SlotsView:
-    return e.SlotsView(index, at, tuple(map(key, contenders)))
+def view(*contenders: str, at: o.LockKey | None, index: int = 60) -> o.SlotsView:
+    return o.SlotsView(index, at, tuple(map(key, contenders)))
 
 
-EMPTY = e.SlotsView(5)
-SEATED = e.SlotWritten(e.KeyIndexes(50, 50, 1), e.KeyIndexes(9, 61, 0))
-TAKEN = e.SlotWritten(e.KeyIndexes(50, 50, 1), e.KeyIndexes(9, 61, 0))
+EMPTY = o.SlotsView(5)
+SEATED = o.SlotWritten(o.KeyIndexes(50, 50, 1), o.KeyIndexes(9, 61, 0))
+TAKEN = o.SlotWritten(o.KeyIndexes(50, 50, 1), o.KeyIndexes(9, 61, 0))
 OURS = view("s", at=lock("s", limit=3, index=61), index=61)
 
 
@@ -46,15 +48,15 @@ def waiting(**more: Any) -> Play:
     """Started at 0; the session is there at 0.1, and the watch of index 0 waits for its answer."""
     play = Play(semaphore(**more))
     play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, e.Created("s"), "")
+    play.does(0.1, CREATE, o.Created("s"), "")
     return play
 
 
-def in_line(shown: e.SlotsView, **more: Any) -> Play:
+def in_line(shown: o.SlotsView, **more: Any) -> Play:
     """In line since 0.3, behind all that the view shows."""
     play = waiting(**more)
     assert "enroll s" in Play.says(play.on(0.2, WATCH, shown))
-    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    play.on(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     return play
 
 

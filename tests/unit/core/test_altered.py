@@ -7,6 +7,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.asked import differences
 from supervisor.core.session import ALTERED_RETRY_S
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
@@ -26,7 +28,7 @@ from tests.unit.core.play import (
     holding,
 )
 
-ALTERED = e.SessionAltered("lock-delay 15 s instead of 30 s")
+ALTERED = o.SessionAltered("lock-delay 15 s instead of 30 s")
 ASKED = SessionSettings("ours", 9.0, 30.0, node_checks=("one", "two"), service_checks=("three",))
 
 
@@ -35,7 +37,7 @@ def unverified(**more: Any) -> Play:
     play = Play(contender(**more))
     play.verifies = False
     play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, e.Created("s"), "renew s")
+    play.does(0.1, CREATE, o.Created("s"), "renew s")
     play.does(0.1, WATCH, FREE, "watch 5")
     return play
 
@@ -79,21 +81,21 @@ def test_a_lock_delay_beyond_what_consul_applies_is_that_which_it_applies() -> N
 
 def test_nothing_is_tried_before_the_session_was_looked_at() -> None:
     play = unverified()
-    play.does(0.2, RENEW, e.SessionAlive(), "acquire s")
+    play.does(0.2, RENEW, o.SessionAlive(), "acquire s")
 
 
 def test_a_session_that_nobody_could_look_at_is_asked_about_again() -> None:
     play = unverified()
     play.does(0.2, RENEW, SILENCE, "")
     play.does(0.7, "renew s")
-    play.does(0.8, RENEW, e.SessionAlive(), "acquire s, read")
+    play.does(0.8, RENEW, o.SessionAlive(), "acquire s, read")
 
 
 def test_an_altered_session_is_destroyed_and_the_next_one_comes_after_a_pause() -> None:
     play = unverified()
     play.does(0.2, RENEW, ALTERED, "destroy s")
     assert play.contender.altered == ALTERED.why
-    play.on(0.3, DESTROY, e.Done())
+    play.on(0.3, DESTROY, o.Done())
     play.passes(0.2 + ALTERED_RETRY_S - 0.01)
     assert len(play.times(CREATE)) == 1 and not play.times(ACQUIRE)
     play.passes(0.2 + ALTERED_RETRY_S)
@@ -103,7 +105,7 @@ def test_an_altered_session_is_destroyed_and_the_next_one_comes_after_a_pause() 
 def test_after_a_session_as_it_was_asked_for_nothing_is_reported_any_more() -> None:
     play = unverified()
     play.on(0.2, RENEW, ALTERED)
-    play.on(0.3, DESTROY, e.Done())
+    play.on(0.3, DESTROY, o.Done())
     play.verifies = True
     play.passes(0.2 + ALTERED_RETRY_S)
     assert play.contender.altered == "" and play.role == "acquiring"
@@ -118,8 +120,8 @@ def test_an_altered_session_that_is_shown_as_the_holder_begins_no_tenure() -> No
 
 def test_the_look_at_a_session_is_its_first_renewal_and_the_next_comes_as_ever() -> None:
     play = unverified()
-    play.does(0.2, RENEW, e.SessionAlive(), "acquire s")
-    play.on(0.3, ACQUIRE, e.LostRace())
+    play.does(0.2, RENEW, o.SessionAlive(), "acquire s")
+    play.on(0.3, ACQUIRE, o.LostRace())
     assert play.contender.session.renew.due_at == pytest.approx(0.1 + 4.5)
 
 
@@ -130,10 +132,10 @@ def test_a_semaphore_does_not_stand_in_line_with_an_altered_session() -> None:
     play = Play(settings)
     play.verifies = False
     play.does(0.0, "create, watch 0 consistently")
-    play.on(0.1, CREATE, e.Created("s"))
-    play.on(0.1, a.WatchSlots, e.SlotsView(5))
+    play.on(0.1, CREATE, o.Created("s"))
+    play.on(0.1, r.WatchSlots, o.SlotsView(5))
     play.does(0.2, RENEW, ALTERED, "destroy s")
-    assert not play.times(a.JoinSemaphore)
+    assert not play.times(r.JoinSemaphore)
 
 
 # --- in a tenure -----------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ def test_a_holder_whose_session_is_shown_as_altered_gives_up_in_order() -> None:
     play.does(3.3, "renew s")
     play.does(3.4, RENEW, ALTERED, "start down#1: session-altered, losing")
     play.on(3.5, READ, OURS)
-    assert not play.times(a.Release), "on_lose comes to its end before"
+    assert not play.times(r.Release), "on_lose comes to its end before"
     play.ends(4.0, "release s, waiting")
 
 

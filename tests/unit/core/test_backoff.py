@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from supervisor.core.contender import Contender
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX, ElectionLock, HolderSession
@@ -27,20 +28,20 @@ from tests.unit.core.play import (
     waiting,
 )
 
-OTHER = e.KeyView(9000, "other", b"them", 3, 9000, 4)
+OTHER = o.KeyView(9000, "other", b"them", 3, 9000, 4)
 GUARD_S = 15.002  # the lock-delay of ``behind``'s rival, and Consul's slack
 
 
-def held(low: float, high: float = 1.0) -> e.KeyView:
+def held(low: float, high: float = 1.0) -> o.KeyView:
     """By the rival, since an index at which a play draws a number between these."""
     index = next(index for index in count(10) if low <= backoff.hash_to_unit(0.0, index) < high)
     return replace(RIVAL, index=index, modify_index=index)
 
 
-def freed(play: Play) -> e.KeyView:
+def freed(play: Play) -> o.KeyView:
     """By whoever holds it in this play."""
     view = play.contender.lock.view
-    assert isinstance(view, e.KeyView)
+    assert isinstance(view, o.KeyView)
     return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
 
 
@@ -71,11 +72,11 @@ def attempt_probability(play: Play) -> float:
     return float(getattr(key, "attempt_probability"))  # noqa: B009  # of an election's lock alone
 
 
-def watched(view: e.KeyView) -> str:
+def watched(view: o.KeyView) -> str:
     return f"watch {view.index}"
 
 
-def watched_by_us(view: e.KeyView) -> str:
+def watched_by_us(view: o.KeyView) -> str:
     return f"acquire s, {watched(view)}"
 
 
@@ -128,7 +129,7 @@ def test_each_time_that_the_key_is_free_is_drawn_anew() -> None:
     play, late = one_of_many(1.0, 0.0), held(0.45, 0.55)
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
-    play.does(1.005, ACQUIRE, e.LostRace(), "read")
+    play.does(1.005, ACQUIRE, o.LostRace(), "read")
     play.does(1.01, READ, late, "")
     play.does(1.02, WATCH, late, watched(late))
     free = freed(play)
@@ -142,10 +143,10 @@ def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
     play.contender = less_eager(play, backoff.ATTEMPT_PROBABILITY_MIN)
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, rival, f"{watched(rival)}, info rival")
-    play.does(0.15, INFO, e.SessionInfo(15.0, "ours"), "")
+    play.does(0.15, INFO, o.SessionInfo(15.0, "ours"), "")
     free = freed(play)
     play.does(0.2, WATCH, free, watched(free))
-    play.does(0.4, CREATE, e.Created("s"), "acquire s")
+    play.does(0.4, CREATE, o.Created("s"), "acquire s")
 
 
 def test_who_leaves_it_to_others_looks_a_little_later_but_before_its_turn() -> None:
@@ -179,7 +180,7 @@ def test_a_lost_race_lessens_the_eagerness() -> None:
     play = behind()
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
-    play.does(1.01, ACQUIRE, e.LostRace(), "read")
+    play.does(1.01, ACQUIRE, o.LostRace(), "read")
     assert attempt_probability(play) == 0.25
     play.does(1.02, READ, OTHER, "info other")
     assert attempt_probability(play) == 0.25
@@ -217,7 +218,7 @@ def test_a_try_that_the_lock_delay_refuses_is_no_lost_race() -> None:
     play = behind()
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
-    play.does(1.01, ACQUIRE, e.LockDelayed(), "")
+    play.does(1.01, ACQUIRE, o.LockDelayed(), "")
     assert attempt_probability(play) == 1.0
 
 
@@ -255,7 +256,7 @@ def test_who_waits_for_long_asks_whether_the_former_holder_lives_on() -> None:
 def test_where_it_does_the_key_was_released_and_is_tried_for_in_turn() -> None:
     play = shy()
     play.does(1.010, "info rival")
-    play.does(1.012, INFO, e.SessionInfo(15.0), "")
+    play.does(1.012, INFO, o.SessionInfo(15.0), "")
     assert 0.05 < play.deadline - play.now < backoff.BACKOFF_MAX_S - backoff.BLIND_ATTEMPT_MAX_S
     play.does(play.deadline, "acquire s")
 
@@ -263,7 +264,7 @@ def test_where_it_does_the_key_was_released_and_is_tried_for_in_turn() -> None:
 def test_where_answers_take_long_others_are_given_longer_to_be_heard_of() -> None:
     play = shy()
     play.does(1.010, "info rival")
-    play.does(1.110, INFO, e.SessionInfo(15.0), "")
+    play.does(1.110, INFO, o.SessionInfo(15.0), "")
     assert (
         20 * 0.05
         < play.contender.lock.try_at - play.now
@@ -290,13 +291,13 @@ def test_who_gets_no_answer_tries_in_its_turn() -> None:
 def test_whose_session_has_the_name_of_ours_is_of_our_kind(name: str, is_supervisor: bool) -> None:
     play, rival = waiting(), held(0.9)
     play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
-    play.does(0.3, INFO, e.SessionInfo(15.0, name), "")
+    play.does(0.3, INFO, o.SessionInfo(15.0, name), "")
     assert isinstance(play.contender.lock, ElectionLock)
     assert play.contender.lock.holder_session == HolderSession("rival", 15.0, is_supervisor)
 
 
 def test_where_it_is_gone_the_lock_delay_is_waited_out_and_asked_for_again_only_then() -> None:
-    play, answer = shy(), e.SessionInfo(None)
+    play, answer = shy(), o.SessionInfo(None)
     play.does(1.010, "info rival")
     play.does(1.012, INFO, answer, "")
     tries_at = play.now + wait_s(play) + GUARD_S
@@ -315,7 +316,7 @@ def test_who_learns_too_late_of_what_kind_the_holder_was_tries_in_its_turn() -> 
     play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
-    play.does(1.005, INFO, e.SessionInfo(15.0, "ours"), "")
+    play.does(1.005, INFO, o.SessionInfo(15.0, "ours"), "")
     assert play.deadline < 1.0 + backoff.BACKOFF_MAX_S
     play.does(play.deadline, "acquire s")
 
@@ -326,7 +327,7 @@ def test_who_would_try_soon_does_so_and_then_in_its_turn_after_the_lock_delay() 
     play.does(1.0, WATCH, free, watched(free))
     turn_at = play.deadline
     play.does(turn_at, "acquire s")
-    play.does(1.02, ACQUIRE, e.LockDelayed(), "")
+    play.does(1.02, ACQUIRE, o.LockDelayed(), "")
     play.passes(turn_at + GUARD_S - 0.001)
     assert play.times(READ) == []
     play.does(turn_at + GUARD_S + 0.001, "read")
@@ -345,11 +346,11 @@ def test_the_lock_delay_of_a_holder_that_is_gone_is_still_known() -> None:
     """Refused when it should be over, it is not waited for as long as ours."""
     play = shy()
     play.does(1.010, "info rival")
-    play.does(1.012, INFO, e.SessionInfo(None), "")
+    play.does(1.012, INFO, o.SessionInfo(None), "")
     assert play.contender.lock.try_at == pytest.approx(play.now + wait_s(play) + GUARD_S)
     play.does(play.contender.lock.try_at + 0.001, "renew s, read")
     play.does(play.now, READ, play.contender.lock.view, "acquire s")
-    play.does(play.now, ACQUIRE, e.LockDelayed(), "")
+    play.does(play.now, ACQUIRE, o.LockDelayed(), "")
     assert play.contender.lock.try_at < 1.0 + GUARD_S + 2.0 < 1.0 + LOCK_DELAY_S
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from supervisor.core.contender import REJOIN_DELAY_MAX_S
-from supervisor.core.events import Refused
+from supervisor.core.outcomes import Refused
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
@@ -27,20 +28,20 @@ from tests.unit.core.play import (
 
 def test_after_our_own_loss_our_own_lock_delay_counts_and_not_a_former_holders() -> None:
     play = behind()  # the rival's is 15 s, ours is 30 s
-    play.does(1.0, WATCH, e.KeyView(10, "", b"", 3, 10, 2), "acquire s, watch 10")
+    play.does(1.0, WATCH, o.KeyView(10, "", b"", 3, 10, 2), "acquire s, watch 10")
     play.on(1.1, ACQUIRE, WON)
     play.ends(1.2, "holding")
-    play.on(1.3, WATCH, e.KeyView(11))
-    play.on(1.4, WATCH, e.KeyView(12))
-    play.on(1.5, RENEW, e.SessionGone())
+    play.on(1.3, WATCH, o.KeyView(11))
+    play.on(1.4, WATCH, o.KeyView(12))
+    play.on(1.5, RENEW, o.SessionGone())
     play.ends(1.6, "release s, waiting")
-    play.on(1.7, RELEASE, e.Done())
+    play.on(1.7, RELEASE, o.Done())
     play.happens(1.95, e.Tick())
-    play.on(2.0, DESTROY, e.Done())
+    play.on(2.0, DESTROY, o.Done())
     play.happens(2.5, e.Tick())
-    play.on(2.6, CREATE, e.Created("s2"))
-    play.on(2.7, READ, e.KeyView(12))
-    play.on(2.8, ACQUIRE, e.LockDelayed())
+    play.on(2.6, CREATE, o.Created("s2"))
+    play.on(2.7, READ, o.KeyView(12))
+    play.on(2.8, ACQUIRE, o.LockDelayed())
     assert play.contender.lock.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
 
 
@@ -48,8 +49,8 @@ def test_any_number_of_losses_of_our_own_making_delays_the_next_try_by_no_more_t
     play = Play(contender(on_lose=()))
     play.contender = replace(play.contender, own_losses=5000)
     play.happens(0.0, e.Tick())
-    play.on(0.1, CREATE, e.Created("s"))
-    play.on(0.2, WATCH, e.KeyView(5))
+    play.on(0.1, CREATE, o.Created("s"))
+    play.on(0.2, WATCH, o.KeyView(5))
     play.on(0.3, ACQUIRE, WON)
     play.ends(0.4, "losing, release s, waiting", ok=False)
     assert play.contender.rejoin_at == pytest.approx(0.4 + REJOIN_DELAY_MAX_S)
@@ -58,8 +59,8 @@ def test_any_number_of_losses_of_our_own_making_delays_the_next_try_by_no_more_t
 def test_a_retry_of_on_change_is_no_deadline_while_stopping() -> None:
     play = Play(contender(on_change=(hook("told", retries=9),)))
     play.happens(0.0, e.Tick())
-    play.on(0.1, CREATE, e.Created("s"))
-    play.on(0.2, WATCH, e.KeyView(5))
+    play.on(0.1, CREATE, o.Created("s"))
+    play.on(0.2, WATCH, o.KeyView(5))
     play.on(0.3, ACQUIRE, WON)
     play.ends(0.4, "holding")
     play.happens(0.5, e.HookEnded(_told(play), ok=True))
@@ -80,7 +81,7 @@ def test_a_release_that_consul_refuses_for_good_is_followed_by_the_destroy() -> 
 def test_without_a_ttl_an_unanswered_create_is_not_repeated_at_once() -> None:
     play = Play(contender(ttl_s=None, lock_delay_s=60.0))
     play.happens(0.0, e.Tick())
-    play.on(3.0, CREATE, e.Unknown("silence"))
+    play.on(3.0, CREATE, o.Unknown("silence"))
     assert play.contender.session.deadline == 13.0
 
 

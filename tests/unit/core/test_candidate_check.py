@@ -3,6 +3,7 @@
 from supervisor.core import actions as a
 from supervisor.core import candidate_check as healths
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from supervisor.core.lane import NEVER
 from supervisor.core.settings import CandidateCheck
 from tests.unit.core.play import (
@@ -28,7 +29,7 @@ def checked() -> Play:
     """Its session is there, the key is free, and the first check runs since 0.0."""
     play = Play(contender(candidate_check=CHECK))
     play.does(0.0, "create, watch 0 consistently, start check#1: scheduled, ineligible")
-    play.on(0.1, CREATE, e.Created("s"))
+    play.on(0.1, CREATE, o.Created("s"))
     play.does(0.2, WATCH, FREE, "watch 5")
     return play
 
@@ -117,7 +118,7 @@ def test_after_an_unhealthy_loss_it_rejoins_with_delay_and_only_when_it_is_fit()
         result(play, start + 0.1, "start down#1: unhealthy, losing" if start == 20.0 else "", ok=False)
     down = next(x for _, x in reversed(play.log) if isinstance(x, a.StartHook) and x.hook.name == "down")
     play.hears(20.2, e.HookEnded(down, ok=True), "release s, ineligible")
-    play.on(20.3, RELEASE, e.Done())
+    play.on(20.3, RELEASE, o.Done())
     play.passes(30.0)
     assert [now for now in play.times(CREATE) if now > 20.0] == []
     play.passes(31.0)
@@ -128,7 +129,7 @@ def test_an_adopted_holder_stays_although_its_check_has_not_risen_yet() -> None:
     record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
     play = Play(contender(candidate_check=CHECK), record=record)
     play.happens(0.0, e.Tick())
-    play.on(0.1, RENEW, e.SessionAlive())
+    play.on(0.1, RENEW, o.SessionAlive())
     play.does(0.2, READ, OURS, "holding")
     result(play, 0.3, "", ok=False)
     assert play.role == "holding"

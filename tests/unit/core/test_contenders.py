@@ -6,6 +6,8 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as req
 from supervisor.core.contender import departing_contender, new_contender
 from supervisor.core.contenders import Contenders, Successor
 from supervisor.core.session import Stage
@@ -18,7 +20,7 @@ def node(*names: str, spread: float = 0.0, **more: Any) -> Contenders:
 
 
 def names_of(actions: list[a.Action]) -> list[str]:
-    return [action.item for action in actions if isinstance(action, a.Request)]
+    return [action.item for action in actions if isinstance(action, req.Request)]
 
 
 def test_every_election_begins_with_the_first_tick() -> None:
@@ -30,9 +32,9 @@ def test_every_election_begins_with_the_first_tick() -> None:
 def test_an_answer_reaches_the_election_that_asked() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
-    create = next(r for r in begun if isinstance(r, a.CreateSession) and r.item == "two")
+    create = next(r for r in begun if isinstance(r, req.CreateSession) and r.item == "two")
     untouched = both.by_name["one"]
-    both.step(e.Answered(create, e.Created("s")), 0.1)
+    both.step(e.Answered(create, o.Created("s")), 0.1)
     assert both.by_name["two"].session.id == "s"
     assert both.by_name["one"] is untouched
 
@@ -43,7 +45,7 @@ def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
     started = [
         action
         for watch in begun
-        if isinstance(watch, a.WatchKey)
+        if isinstance(watch, req.WatchKey)
         for action in both.step(e.Answered(watch, RIVAL), 0.1)
         if isinstance(action, a.StartHook)
     ]
@@ -51,18 +53,18 @@ def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
     assert both.by_name["two"].change.idle and not both.by_name["one"].change.idle
 
 
-def has_session(both: Contenders, create: a.CreateSession, at: float) -> None:
+def has_session(both: Contenders, create: req.CreateSession, at: float) -> None:
     """The session is there, and is as it was asked for."""
-    for action in both.step(e.Answered(create, e.Created(f"s-{create.item}")), at):
-        if isinstance(action, a.RenewSession):
-            both.step(e.Answered(action, e.SessionAlive()), at)
+    for action in both.step(e.Answered(create, o.Created(f"s-{create.item}")), at):
+        if isinstance(action, req.RenewSession):
+            both.step(e.Answered(action, o.SessionAlive()), at)
 
 
 def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
     """One waits to renew, the other is behind by a second."""
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
-    for create, at in zip([r for r in begun if isinstance(r, a.CreateSession)], (0.0, 1.0), strict=True):
+    for create, at in zip([r for r in begun if isinstance(r, req.CreateSession)], (0.0, 1.0), strict=True):
         has_session(both, create, at)
     assert both.deadline() == 4.5
     assert names_of(both.step(e.Tick(), 4.5)) == ["one"]
@@ -74,7 +76,7 @@ def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
 def test_a_late_tick_is_for_all_that_it_missed_each_once() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
-    for create in [r for r in begun if isinstance(r, a.CreateSession)]:
+    for create in [r for r in begun if isinstance(r, req.CreateSession)]:
         has_session(both, create, 0.1)
     assert names_of(both.step(e.Tick(), 60.0)) == ["one", "two"]
 
@@ -82,13 +84,13 @@ def test_a_late_tick_is_for_all_that_it_missed_each_once() -> None:
 def test_a_deadline_that_moved_away_and_back_is_met() -> None:
     one = node("one", contend=False, on_acquire=(), on_lose=())
     watch = one.step(e.Tick(), 0.0)[0]
-    assert isinstance(watch, a.WatchKey)
-    one.step(e.Answered(watch, e.Unknown("")), 1.0)
+    assert isinstance(watch, req.WatchKey)
+    one.step(e.Answered(watch, o.Unknown("")), 1.0)
     assert one.deadline() == 1.5
     (again,) = one.step(e.Tick(), 1.5)
-    assert isinstance(again, a.WatchKey)
+    assert isinstance(again, req.WatchKey)
     assert one.deadline() == inf
-    one.step(e.Answered(again, e.Denied("")), 1.6)
+    one.step(e.Answered(again, o.Denied("")), 1.6)
     assert one.deadline() == 2.1
 
 
@@ -96,10 +98,10 @@ def test_a_stop_is_for_all_and_the_node_has_stopped_when_all_have() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     assert both.step(e.StopAsked(), 1.0) == []
-    creates = [r for r in begun if isinstance(r, a.CreateSession)]
-    both.step(e.Answered(creates[0], e.Unknown("")), 2.0)
+    creates = [r for r in begun if isinstance(r, req.CreateSession)]
+    both.step(e.Answered(creates[0], o.Unknown("")), 2.0)
     assert not both.stopped
-    both.step(e.Answered(creates[1], e.Unknown("")), 2.1)
+    both.step(e.Answered(creates[1], o.Unknown("")), 2.1)
     assert both.stopped and both.deadline() == inf
 
 
@@ -109,13 +111,13 @@ def test_the_deadlines_that_are_kept_do_not_grow_with_the_events() -> None:
     waiter = node("waiter", ttl_s=86400.0)
     for one in (observer, waiter):
         for request in one.step(e.Tick(), 0.0):
-            if isinstance(request, a.CreateSession):
-                one.step(e.Answered(request, e.Created("s")), 0.0)
+            if isinstance(request, req.CreateSession):
+                one.step(e.Answered(request, o.Created("s")), 0.0)
             else:
                 watch = request
         for second in range(1000):
-            assert isinstance(watch, a.WatchKey)
-            one.step(e.Answered(watch, e.Unknown("")), float(second))
+            assert isinstance(watch, req.WatchKey)
+            one.step(e.Answered(watch, o.Unknown("")), float(second))
             one.deadline()
             watch = one.step(e.Tick(), second + 0.5)[0]
             one.deadline()
@@ -127,8 +129,8 @@ def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
     for spread in (0.0, 0.5):
         one = node("one", spread=spread)
         create = one.step(e.Tick(), 0.0)[0]
-        assert isinstance(create, a.CreateSession)
-        one.step(e.Answered(create, e.Unknown("")), 1.0)
+        assert isinstance(create, req.CreateSession)
+        one.step(e.Answered(create, o.Unknown("")), 1.0)
         retries.append(one.deadline())
     assert retries == [1.5, 1.75]
 
@@ -140,22 +142,22 @@ def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
     after = new_contender(contender(), spread=0.5, instance="i")
     node = Contenders([before], [Successor(after, frozenset({"n"}))])
     begun = kept(node, node.step(e.Tick(), 1.0), 1.0)
-    assert not [action for action in begun if isinstance(action, a.CreateSession)]
+    assert not [action for action in begun if isinstance(action, req.CreateSession)]
     start = next(action for action in begun if isinstance(action, a.StartHook))
     begun = kept(node, node.step(e.HookEnded(start, ok=True), 1.1), 1.1)
-    release = next(action for action in begun if isinstance(action, a.Release))
-    kept(node, node.step(e.Answered(release, e.Done()), 1.2), 1.2)
+    release = next(action for action in begun if isinstance(action, req.Release))
+    kept(node, node.step(e.Answered(release, o.Done()), 1.2), 1.2)
     (destroy,) = node.step(e.Tick(), 1.5)
-    assert isinstance(destroy, a.Request)
-    kept(node, node.step(e.Answered(destroy, e.Done()), 1.6), 1.6)
+    assert isinstance(destroy, req.Request)
+    kept(node, node.step(e.Answered(destroy, o.Done()), 1.6), 1.6)
     begun = node.step(e.Tick(), 1.7)
-    assert [action for action in begun if isinstance(action, a.CreateSession)]
+    assert [action for action in begun if isinstance(action, req.CreateSession)]
     assert node.by_name["n"].spread == 0.5
 
 
 def wound_up(node: Contenders, begun: list[a.Action], now: float) -> None:
     """All that is begun is answered well until nothing is left; at most a hundred turns."""
-    under_way = [action for action in begun if isinstance(action, a.Request | a.StartHook)]
+    under_way = [action for action in begun if isinstance(action, req.Request | a.StartHook)]
     for _ in range(100):
         if not under_way:
             return
@@ -163,9 +165,11 @@ def wound_up(node: Contenders, begun: list[a.Action], now: float) -> None:
         if isinstance(action, a.StartHook):
             event: e.Event = e.HookEnded(action, ok=True)
         else:
-            event = e.Answered(action, e.Done())
+            event = e.Answered(action, o.Done())
         begun = kept(node, node.step(event, now), now) + kept(node, node.step(e.Tick(), now + 0.3), now + 0.3)
-        under_way += [each for each in begun if isinstance(each, a.Release | a.DestroySession | a.StartHook)]
+        under_way += [
+            each for each in begun if isinstance(each, req.Release | req.DestroySession | a.StartHook)
+        ]
         now += 0.4
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from tests.unit.core.play import (
     ABSENT,
     ACQUIRE,
@@ -30,19 +31,19 @@ from tests.unit.core.play import (
     waiting,
 )
 
-FREE_AGAIN = e.KeyView(12, "", b"them", 3, 12, 3)
+FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
 
-ABSENT_LATER = e.KeyView(14)
-FOREIGN = e.KeyView(12, "", b"data", 3, 12, 0, foreign_flags=42)
+ABSENT_LATER = o.KeyView(14)
+FOREIGN = o.KeyView(12, "", b"data", 3, 12, 0, foreign_flags=42)
 
 # --- a free key --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("free", [FREE, ABSENT], ids=["free", "absent"])
-def test_a_free_key_is_acquired(free: e.KeyView) -> None:
+def test_a_free_key_is_acquired(free: o.KeyView) -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, e.Created("s"), "")
+    play.does(0.1, CREATE, o.Created("s"), "")
     play.does(0.2, WATCH, free, f"acquire s, watch {free.index}")
     play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
     play.ends(1.0, "holding")
@@ -63,7 +64,7 @@ NOTICE = "notice: the key belongs to another program and is left alone"
 def test_another_program_s_key_is_left_alone_until_it_is_gone() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, e.Created("s"), "")
+    play.does(0.1, CREATE, o.Created("s"), "")
     play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
     play.does(5.0, WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
     assert not play.contender.lock.is_free
@@ -76,14 +77,14 @@ def test_a_free_key_that_becomes_another_program_s_before_the_session_is_made_is
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
-    play.does(0.3, CREATE, e.Created("s"), "")
+    play.does(0.3, CREATE, o.Created("s"), "")
 
 
 def test_a_read_that_shows_another_program_s_data_ends_the_tries() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(1.1, CREATE, e.Created("s"), "read")
+    play.does(1.1, CREATE, o.Created("s"), "read")
     play.does(1.2, READ, FOREIGN, NOTICE)
 
 
@@ -96,7 +97,7 @@ def test_a_key_that_another_holds_is_a_lock_whatever_its_flags_are() -> None:
 def test_a_holder_whose_key_gets_another_program_s_flags_goes_on() -> None:
     """A plain PUT over the key changes what it says and not whose it is."""
     play = holding()
-    play.does(3.0, WATCH, e.KeyView(9, "s", b"put", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
+    play.does(3.0, WATCH, o.KeyView(9, "s", b"put", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
     assert play.role == "holding" and not play.contender.last_notice
 
 
@@ -104,14 +105,14 @@ def test_news_of_a_free_key_waits_for_the_session() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(1.0, CREATE, e.Created("s"), "acquire s")
+    play.does(1.0, CREATE, o.Created("s"), "acquire s")
 
 
 def test_news_older_than_a_second_is_asked_for_again_before_a_try() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(1.1, CREATE, e.Created("s"), "read")
+    play.does(1.1, CREATE, o.Created("s"), "read")
     play.does(1.2, READ, FREE, "acquire s")
 
 
@@ -119,7 +120,7 @@ def test_a_read_is_as_old_as_its_question() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(1.1, CREATE, e.Created("s"), "read")
+    play.does(1.1, CREATE, o.Created("s"), "read")
     play.does(2.2, READ, FREE, "read")
 
 
@@ -135,7 +136,7 @@ def test_nothing_is_tried_while_another_holds() -> None:
 def refused_at_10(play: Play) -> None:
     play.passes(9.9)
     play.does(10.0, WATCH, FREE_AGAIN, "acquire s, watch 12")
-    play.does(10.01, ACQUIRE, e.LockDelayed(), "")
+    play.does(10.01, ACQUIRE, o.LockDelayed(), "")
 
 
 def test_after_a_lock_delay_the_next_try_comes_just_when_it_ends() -> None:
@@ -156,19 +157,19 @@ def test_then_it_is_tried_each_second() -> None:
     play.passes(25.0)
     for _ in range(3):
         play.does(play.deadline, "acquire s")
-        play.does(play.now + 0.01, ACQUIRE, e.LockDelayed(), "")
+        play.does(play.now + 0.01, ACQUIRE, o.LockDelayed(), "")
         play.does(play.deadline, "read")
         play.does(play.now, READ, FREE_AGAIN, "")
     assert play.times(ACQUIRE) == pytest.approx([10.0, 25.002, 26.012, 27.022])
 
 
-@pytest.mark.parametrize("info", [e.SessionInfo(None), SILENCE], ids=["none", "silence"])
-def test_a_lock_delay_that_nobody_knows_is_taken_for_ours(info: e.Outcome) -> None:
+@pytest.mark.parametrize("info", [o.SessionInfo(None), SILENCE], ids=["none", "silence"])
+def test_a_lock_delay_that_nobody_knows_is_taken_for_ours(info: o.Outcome) -> None:
     play = waiting()
     play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
     play.does(0.3, INFO, info, "")
     play.does(0.7, WATCH, FREE_AGAIN, "acquire s, watch 12")
-    play.does(0.71, ACQUIRE, e.LockDelayed(), "")
+    play.does(0.71, ACQUIRE, o.LockDelayed(), "")
     play.passes(30.5)
     assert play.times(READ) == []
     play.does(30.602, "read")
@@ -176,8 +177,8 @@ def test_a_lock_delay_that_nobody_knows_is_taken_for_ours(info: e.Outcome) -> No
 
 def test_the_holders_lock_delay_is_asked_for_once() -> None:
     play = behind()
-    play.does(1.0, WATCH, e.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
-    play.does(2.0, WATCH, e.KeyView(11, "other", b"other", 3, 11, 4), "watch 11, info other")
+    play.does(1.0, WATCH, o.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
+    play.does(2.0, WATCH, o.KeyView(11, "other", b"other", 3, 11, 4), "watch 11, info other")
     play.does(2.1, INFO, FORBIDDEN, "")
     play.does(2.6, "info other")
 
@@ -185,7 +186,7 @@ def test_the_holders_lock_delay_is_asked_for_once() -> None:
 def test_after_a_race_the_key_is_read() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.LostRace(), "read")
+    play.does(0.3, ACQUIRE, o.LostRace(), "read")
     play.does(0.4, READ, RIVAL, "info rival")
     play.does(0.5, WATCH, RIVAL, "watch 9")
 
@@ -193,7 +194,7 @@ def test_after_a_race_the_key_is_read() -> None:
 def test_a_race_that_is_over_again_is_followed_by_a_try() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.LostRace(), "read")
+    play.does(0.3, ACQUIRE, o.LostRace(), "read")
     play.does(0.4, READ, FREE_AGAIN, "acquire s")
 
 
@@ -201,7 +202,7 @@ def test_an_answer_that_the_watch_has_overtaken_is_asked_for_anew() -> None:
     """Believed, it would hide the free key until the watch's wait is over."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.LostRace(), "read")
+    play.does(0.3, ACQUIRE, o.LostRace(), "read")
     play.does(0.4, WATCH, FREE_AGAIN, "acquire s, watch 12")
     play.does(0.5, READ, RIVAL, "read")
 
@@ -210,7 +211,7 @@ def test_an_answer_that_the_watch_has_overtaken_is_asked_for_anew() -> None:
 
 
 @pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
-def test_an_acquire_without_an_answer_is_cleared_up_by_a_read(outcome: e.Outcome) -> None:
+def test_an_acquire_without_an_answer_is_cleared_up_by_a_read(outcome: o.Outcome) -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(3.2, ACQUIRE, outcome, "")
@@ -247,7 +248,7 @@ def test_what_is_won_after_all_by_a_node_that_may_not_is_given_back(why: str) ->
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     unwelcome(play, why)
     assert "release s" in Play.says(play.on(0.3, ACQUIRE, WON))
-    assert "destroy s" in Play.says([*play.on(0.4, RELEASE, e.Done()), *play.happens(0.7, e.Tick())])
+    assert "destroy s" in Play.says([*play.on(0.4, RELEASE, o.Done()), *play.happens(0.7, e.Tick())])
     assert not play.times(a.StartHook)
 
 
@@ -274,7 +275,7 @@ def test_an_answer_older_than_the_room_begins_no_belief() -> None:
     """A frozen agent may answer a question of long ago: it is asked anew, in a while."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.LockDelayed(), "")
+    play.does(0.3, ACQUIRE, o.LockDelayed(), "")
     play.does(0.4, WATCH, SILENCE, "")
     play.does(0.9, "watch 0 consistently")
     play.passes(24.3, silent=True)
@@ -296,12 +297,12 @@ def test_a_win_that_comes_after_the_read_that_told_of_it_changes_nothing() -> No
 def test_a_session_that_died_is_replaced() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, e.SessionGone(), "release s")
-    play.on(0.4, RELEASE, e.Done())
+    play.does(0.3, ACQUIRE, o.SessionGone(), "release s")
+    play.on(0.4, RELEASE, o.Done())
     play.does(0.65, "destroy s")
-    play.does(0.7, DESTROY, e.Done(), "")
+    play.does(0.7, DESTROY, o.Done(), "")
     play.does(1.3, "create")
-    play.does(1.4, CREATE, e.Created("s2"), "read")
+    play.does(1.4, CREATE, o.Created("s2"), "read")
     play.does(1.5, READ, FREE, "acquire s2")
 
 
@@ -316,8 +317,8 @@ def test_a_watch_that_wakes_without_change_is_rearmed_five_times_then_once_a_sec
     play.does(3.0, "watch 9")
     play.does(3.1, WATCH, RIVAL, "")
     play.does(4.1, "watch 9")
-    play.does(4.2, WATCH, e.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
-    play.does(4.3, WATCH, e.KeyView(11, "rival", b"new", 3, 10, 3), "watch 11")
+    play.does(4.2, WATCH, o.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
+    play.does(4.3, WATCH, o.KeyView(11, "rival", b"new", 3, 10, 3), "watch 11")
 
 
 def test_a_watch_whose_wait_ran_out_is_rearmed_at_once() -> None:
@@ -338,14 +339,14 @@ def test_a_watch_without_an_answer_begins_anew() -> None:
 def test_an_index_that_fell_is_not_believed_but_asked_anew() -> None:
     """A server that lags behind, or one whose state was restored: the consistent answer decides."""
     play = behind()
-    play.does(1.0, WATCH, e.KeyView(4, "", b"", 3, 4, 0), "watch 0 consistently")
+    play.does(1.0, WATCH, o.KeyView(4, "", b"", 3, 4, 0), "watch 0 consistently")
     assert play.times(ACQUIRE) == []
-    play.does(1.1, WATCH, e.KeyView(4, "", b"", 3, 4, 0), "acquire s, watch 4")
+    play.does(1.1, WATCH, o.KeyView(4, "", b"", 3, 4, 0), "acquire s, watch 4")
 
 
 def test_a_holders_watch_is_consistent_and_begins_at_the_index_of_the_tenure() -> None:
     play = acquiring()
-    play.does(0.4, WATCH, e.KeyView(6), "watch 7 consistently")
+    play.does(0.4, WATCH, o.KeyView(6), "watch 7 consistently")
     assert play.contender.tenure is not None and play.contender.tenure.believes
 
 
@@ -381,8 +382,8 @@ def test_a_holder_stops_in_order() -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.4, READ, OURS, "")
-    play.does(3.5, RENEW, e.SessionAlive(), "")
+    play.does(3.5, RENEW, o.SessionAlive(), "")
     play.ends(4.0, "release s, waiting")
-    play.does(4.1, RELEASE, e.Done(), "")
+    play.does(4.1, RELEASE, o.Done(), "")
     play.passes(5.0)
     assert play.role == "stopped" and play.last(a.Finished).clean

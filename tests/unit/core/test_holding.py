@@ -4,6 +4,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
@@ -27,8 +28,8 @@ from tests.unit.core.play import (
     waiting,
 )
 
-RELEASED = e.KeyView(9, "", b"me", 3, 9, 2)
-DELETED = e.KeyView(9)
+RELEASED = o.KeyView(9, "", b"me", 3, 9, 2)
+DELETED = o.KeyView(9)
 CONTACT = 0.2
 
 
@@ -48,7 +49,7 @@ def test_a_holder_reads_the_key_once_in_an_interval() -> None:
 
 
 @pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
-def test_a_failed_read_is_repeated_soon(outcome: e.Outcome) -> None:
+def test_a_failed_read_is_repeated_soon(outcome: o.Outcome) -> None:
     play = holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
@@ -92,7 +93,7 @@ def test_renewals_keep_the_session_and_no_belief() -> None:
     while play.deadline < CONTACT + ROOM_S:
         play.happens(play.deadline, e.Tick())
         for request in [r for r in play.under_way if not isinstance(r, WATCH)]:
-            outcome = e.SessionAlive() if isinstance(request, RENEW) else SILENCE
+            outcome = o.SessionAlive() if isinstance(request, RENEW) else SILENCE
             play.happens(play.now, e.Answered(request, outcome))
     assert play.role == "holding"
     play.happens(CONTACT + ROOM_S, e.Tick())
@@ -127,7 +128,7 @@ def test_an_answer_to_an_older_question_takes_no_contact_back() -> None:
     play = holding()
     play.does(3.2, "read")
     play.on(3.3, READ, OURS)
-    play.on(3.4, WATCH, e.KeyView(8, "s", b"put", 3, 8, 0))
+    play.on(3.4, WATCH, o.KeyView(8, "s", b"put", 3, 8, 0))
     play.passes(3.2 + ROOM_S - 0.01, silent=True)
     assert play.role == "holding"
 
@@ -153,14 +154,14 @@ def test_a_blank_key_waits_a_moment_for_the_reason() -> None:
     """It is gone in any case; whether its session died decides what the hook is told."""
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: released-by-operator, losing")
+    play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 def test_a_session_that_was_destroyed_still_guards_the_lock() -> None:
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
+    play.does(2.1, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == CONTACT + 30.0
 
 
@@ -177,8 +178,8 @@ def test_a_renewal_under_way_when_the_key_was_lost_tells_no_reason() -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.4, WATCH, RELEASED, "watch 9 consistently")
-    play.does(3.5, RENEW, e.SessionAlive(), "renew s")
-    play.does(3.55, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
+    play.does(3.5, RENEW, o.SessionAlive(), "renew s")
+    play.does(3.55, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
 
 
 def reasons_told(play: Play) -> list[tuple[str, str]]:
@@ -193,7 +194,7 @@ def test_log_and_status_are_told_one_reason_for_a_loss() -> None:
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
     assert (play.role, reasons_told(play)) == ("losing", [])
-    play.on(2.1, RENEW, e.SessionGone())
+    play.on(2.1, RENEW, o.SessionGone())
     assert reasons_told(play) == [("losing", "session-invalidated")]
 
 
@@ -202,7 +203,7 @@ def test_a_reason_that_becomes_known_before_on_lose_begins_is_told_once_more() -
     play = holding(run=RUN)
     play.on(2.0, WATCH, RELEASED)
     play.hears(2.3, e.Tick(), "losing")
-    play.does(2.4, RENEW, e.SessionGone(), "losing")
+    play.does(2.4, RENEW, o.SessionGone(), "losing")
     assert reasons_told(play) == [("losing", "lock-gone"), ("losing", "session-invalidated")]
 
 
@@ -216,14 +217,14 @@ def test_a_loss_without_a_hook_to_run_has_its_reason(hooks: dict[str, tuple[()]]
 def test_a_deleted_key() -> None:
     play = holding()
     play.does(2.0, WATCH, DELETED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: key-deleted, losing")
+    play.does(2.1, RENEW, o.SessionAlive(), "start down#1: key-deleted, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 def test_a_rival_on_the_key() -> None:
     play = holding()
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: released-by-operator, losing")
+    play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
     context = lose_context(play)
     assert (context.rival_at, context.leader, context.previous_leader) == (2.0, b"them", b"me")
 
@@ -231,18 +232,18 @@ def test_a_rival_on_the_key() -> None:
 def test_a_rival_on_the_key_holds_though_our_session_died() -> None:
     play = holding()
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
+    play.does(2.1, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 @pytest.mark.parametrize(
     "view",
     [
-        pytest.param(e.KeyView(9, "s", b"me", 8, 9, 1), id="re-created"),
-        pytest.param(e.KeyView(9, "s", b"me", 3, 9, 3), id="LockIndex grew"),
+        pytest.param(o.KeyView(9, "s", b"me", 8, 9, 1), id="re-created"),
+        pytest.param(o.KeyView(9, "s", b"me", 3, 9, 3), id="LockIndex grew"),
     ],
 )
-def test_ours_again_is_not_ours_still(view: e.KeyView) -> None:
+def test_ours_again_is_not_ours_still(view: o.KeyView) -> None:
     """Somebody else may have held it in between."""
     play = holding()
     play.on(2.0, WATCH, view)
@@ -252,9 +253,9 @@ def test_ours_again_is_not_ours_still(view: e.KeyView) -> None:
 def test_a_plain_put_over_the_key_is_no_loss() -> None:
     """It sets LockIndex to 0; a tenure goes on with its token."""
     play = holding()
-    play.does(2.0, WATCH, e.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
+    play.does(2.0, WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
     play.does(3.2, "read")
-    play.does(3.3, READ, e.KeyView(9, "s", b"them", 3, 9, 0), "renew s")
+    play.does(3.3, READ, o.KeyView(9, "s", b"them", 3, 9, 0), "renew s")
     assert play.role == "holding"
 
 
@@ -262,7 +263,7 @@ def test_an_answer_overtaken_by_that_of_a_plain_put_is_no_loss() -> None:
     """It is older, for its ModifyIndex is; that its LockIndex is larger tells nothing."""
     play = holding()
     play.does(3.2, "read")
-    play.does(3.25, WATCH, e.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
+    play.does(3.25, WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
     play.does(3.3, READ, OURS, "renew s")
     assert play.role == "holding"
 
@@ -270,7 +271,7 @@ def test_an_answer_overtaken_by_that_of_a_plain_put_is_no_loss() -> None:
 def test_nor_is_one_of_the_watch_that_a_read_has_overtaken() -> None:
     play = holding()
     play.does(3.2, "read")
-    play.does(3.25, READ, e.KeyView(9, "s", b"them", 3, 9, 0), "")
+    play.does(3.25, READ, o.KeyView(9, "s", b"them", 3, 9, 0), "")
     play.does(3.3, WATCH, OURS, "renew s, watch 7 consistently")
     assert play.role == "holding"
 
@@ -281,7 +282,7 @@ def test_a_question_from_before_the_tenure_cannot_contradict_it() -> None:
     play.does(4.6, "renew s")
     play.does(4.7, RENEW, SILENCE, "")
     play.does(5.2, "renew s")
-    play.does(5.3, RENEW, e.SessionAlive(), "read")
+    play.does(5.3, RENEW, o.SessionAlive(), "read")
     play.does(5.4, ACQUIRE, WON, "start up#1: acquired, acquiring")
     play.does(5.5, READ, FREE, "read")
     assert play.role == "acquiring"
@@ -296,11 +297,11 @@ def test_a_holder_called_dead_asks_for_the_key_before_it_believes_it() -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.35, READ, OURS, "")
-    play.does(3.4, RENEW, e.SessionGone(), "read")
+    play.does(3.4, RENEW, o.SessionGone(), "read")
     play.does(3.5, READ, OURS, "")
     assert play.role == "holding"
     play.does(3.9, "renew s")
-    play.does(4.0, RENEW, e.SessionAlive(), "read")
+    play.does(4.0, RENEW, o.SessionAlive(), "read")
     assert play.role == "holding"
 
 
@@ -309,14 +310,14 @@ def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.35, READ, OURS, "")
-    play.does(3.4, RENEW, e.SessionGone(), "read")
+    play.does(3.4, RENEW, o.SessionGone(), "read")
     play.does(3.5, READ, RELEASED, "renew s")
-    play.does(3.6, RENEW, e.SessionGone(), "start down#1: session-invalidated, losing")
+    play.does(3.6, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == pytest.approx(3.2 + 30.0)
     play.ends(5.0, "release s, waiting")
-    play.on(5.1, RELEASE, e.Done())
+    play.on(5.1, RELEASE, o.Done())
     play.does(5.4, "destroy s")
-    play.does(5.5, DESTROY, e.Done(), "create")
+    play.does(5.5, DESTROY, o.Done(), "create")
 
 
 def test_what_is_not_said_of_the_session_is_no_loss() -> None:

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.contender import contender_of, departing_contender
 from supervisor.core.contenders import Contenders, Successor
 from supervisor.core.settings import ItemSettings, Wanted
@@ -42,7 +44,7 @@ def unchecked(settings: ItemSettings | None = None, record: a.Record = a.EMPTY_R
 def beside_a_free_key() -> Play:
     play = unchecked()
     play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, e.Created("s"), "")
+    play.does(0.1, CREATE, o.Created("s"), "")
     play.does(0.2, WATCH, FREE, "watch 5")
     return play
 
@@ -91,7 +93,7 @@ def test_after_its_tenure_a_node_with_a_fault_does_not_contend() -> None:
     play.hears(2.0, checked(LOCKED), "cannot start up as holder")
     play.happens(3.0, e.StepDownAsked("n", 1.0))
     play.ends(3.1, "release s, ineligible")
-    play.on(3.2, RELEASE, e.Done())
+    play.on(3.2, RELEASE, o.Done())
     play.passes(30.0)
     assert play.role == "ineligible" and len(play.times(ACQUIRE)) == 1
 
@@ -100,7 +102,7 @@ def test_an_adopted_holder_waits_for_no_look() -> None:
     left = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
     play = unchecked(record=left)
     play.happens(0.0, e.Tick())
-    play.on(0.1, RENEW, e.SessionAlive())
+    play.on(0.1, RENEW, o.SessionAlive())
     play.on(0.1, READ, OURS)
     assert play.role == "holding" and play.contender.faults is None
     play.hears(0.2, checked(MISSING), "cannot start down as holder")
@@ -119,16 +121,16 @@ def test_who_waits_in_line_for_a_slot_leaves_it() -> None:
     """A node that could not give a slot back would keep the others waiting."""
     play = full()
     play.happens(1.0, checked(MISSING))
-    assert play.times(a.LeaveSemaphore) == [1.0] and play.role == "ineligible"
+    assert play.times(r.LeaveSemaphore) == [1.0] and play.role == "ineligible"
 
 
 def test_a_semaphore_takes_no_slot_before_its_hooks_are_known_to_start() -> None:
     play = unchecked(semaphore())
     play.happens(0.0, e.Tick())
-    play.on(0.1, CREATE, e.Created("s"))
-    assert play.on(0.2, a.WatchSlots, EMPTY) and not play.times(a.TakeSlot) + play.times(a.JoinSemaphore)
+    play.on(0.1, CREATE, o.Created("s"))
+    assert play.on(0.2, r.WatchSlots, EMPTY) and not play.times(r.TakeSlot) + play.times(r.JoinSemaphore)
     assert play.happens(0.3, checked())
-    assert play.times(a.TakeSlot) + play.times(a.JoinSemaphore)
+    assert play.times(r.TakeSlot) + play.times(r.JoinSemaphore)
 
 
 def test_hooks_of_another_file_are_looked_at_before_they_are_relied_on() -> None:

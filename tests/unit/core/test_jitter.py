@@ -8,6 +8,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.jitter import FIRST_JITTER_MAX, JITTER_MAX, align_to_tick
 from tests.unit.core.play import (
     ACQUIRE,
@@ -34,14 +36,14 @@ def began(spread: float, ttl_s: float | None = 9.0, read_offset: float | None = 
     play = Play(contender(ttl_s=ttl_s))
     play.contender = replace(play.contender, spread=spread, read_offset=read_offset)
     play.does(0.0, "create, watch 0 consistently")
-    play.does(CREATED_AT, CREATE, e.Created("s"), "")
+    play.does(CREATED_AT, CREATE, o.Created("s"), "")
     return play
 
 
 def waiter(spread: float) -> Play:
     play = began(spread)
     play.on(CONTACT, WATCH, RIVAL)
-    play.on(CONTACT, INFO, e.SessionInfo(15.0))
+    play.on(CONTACT, INFO, o.SessionInfo(15.0))
     play.passes(UNTIL)
     return play
 
@@ -89,7 +91,7 @@ def test_without_a_ttl_the_renewals_are_spread_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(("kind", "begin"), [(RENEW, waiter), (RENEW, holder), (READ, holder)])
-def test_two_that_began_together_move_apart(kind: type[a.Request], begin: Callable[[float], Play]) -> None:
+def test_two_that_began_together_move_apart(kind: type[r.Request], begin: Callable[[float], Play]) -> None:
     """From the first on, and go on moving: they do not settle at any distance."""
     ours, theirs = (begin(spread).times(kind) for spread in (0.25, 0.75))
     assert nearest_s(ours[:2], theirs)[0] > 0.5

@@ -6,6 +6,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from supervisor.core.settings import Hook
 from tests.unit.core.play import (
     ACQUIRE,
@@ -23,9 +24,9 @@ from tests.unit.core.play import (
 )
 
 TOLD = (hook("told"),)
-RIVAL_PUT = e.KeyView(10, "rival", b"new", 3, 10, 3)
-OTHER = e.KeyView(11, "other", b"other", 3, 11, 4)
-BLANK = e.KeyView(12, "", b"other", 3, 12, 4)
+RIVAL_PUT = o.KeyView(10, "rival", b"new", 3, 10, 3)
+OTHER = o.KeyView(11, "other", b"other", 3, 11, 4)
+BLANK = o.KeyView(12, "", b"other", 3, 12, 4)
 
 
 def observer(on_change: tuple[Hook, ...] = TOLD) -> Play:
@@ -49,8 +50,8 @@ def test_the_state_found_at_start_is_told_of_once() -> None:
     play.does(0.3, WATCH, RIVAL, "watch 9")
 
 
-@pytest.mark.parametrize("view", [FREE, e.KeyView(6)], ids=["free", "absent"])
-def test_at_start_nobody_may_lead(view: e.KeyView) -> None:
+@pytest.mark.parametrize("view", [FREE, o.KeyView(6)], ids=["free", "absent"])
+def test_at_start_nobody_may_lead(view: o.KeyView) -> None:
     """Whatever value the key still has."""
     play = observer()
     play.on(0.1, WATCH, view)
@@ -75,7 +76,7 @@ def test_the_previous_leader_is_remembered_while_nobody_leads() -> None:
     play.does(0.3, WATCH, BLANK, "watch 12, start told#1: leader-changed")
     assert told(play) == ("leader-changed", None, b"other")
     play.ends(0.4, "")
-    play.does(0.5, WATCH, e.KeyView(13, "rival", b"them", 3, 13, 5), "watch 13, start told#1: leader-changed")
+    play.does(0.5, WATCH, o.KeyView(13, "rival", b"them", 3, 13, 5), "watch 13, start told#1: leader-changed")
     assert told(play) == ("leader-changed", b"them", b"other")
 
 
@@ -92,7 +93,7 @@ def test_a_leader_that_is_back_before_the_hook_ended_is_no_news() -> None:
     play = observer()
     play.on(0.1, WATCH, RIVAL)
     play.does(0.2, WATCH, BLANK, "watch 12")
-    play.does(0.3, WATCH, e.KeyView(13, "rival", b"them", 3, 13, 5), "watch 13")
+    play.does(0.3, WATCH, o.KeyView(13, "rival", b"them", 3, 13, 5), "watch 13")
     play.ends(0.4, "")
 
 
@@ -162,4 +163,4 @@ def test_a_holder_is_told_of_a_value_that_somebody_put() -> None:
     play.ends(0.4, "")
     play.does(0.5, WATCH, OURS, "watch 7 consistently")
     play.does(3.2, "read")
-    play.does(3.25, READ, e.KeyView(8, "s", b"put", 3, 8, 0), "start told#1: value-changed")
+    play.does(3.25, READ, o.KeyView(8, "s", b"put", 3, 8, 0), "start told#1: value-changed")

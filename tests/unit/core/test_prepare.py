@@ -1,56 +1,57 @@
 """The write that a hand-over waits for is made ready while there is nothing else to do."""
 
-from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from tests.unit.core.play import ACQUIRE, FREE, RIVAL, WATCH, WON, behind, waiting
 
 
 def test_each_watch_of_a_contender_makes_the_acquire_ready_that_it_may_call_for() -> None:
     play = waiting()
     (ready,) = play.prepared  # as soon as there is a session
-    assert isinstance(ready, a.Acquire) and ready.session == "s"
+    assert isinstance(ready, r.Acquire) and ready.session == "s"
     play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
     assert len(play.prepared) == 2
-    play.does(0.3, WATCH, e.KeyView(10, "rival", b"new", 3, 10, 1), "watch 10")
+    play.does(0.3, WATCH, o.KeyView(10, "rival", b"new", 3, 10, 1), "watch 10")
     assert len(play.prepared) == 3
 
 
 def test_a_refused_acquire_is_made_ready_for_the_next_try() -> None:
     play = behind()
-    play.does(1.0, WATCH, e.KeyView(10), "acquire s, watch 10")
+    play.does(1.0, WATCH, o.KeyView(10), "acquire s, watch 10")
     play.prepared.clear()
-    play.does(1.1, ACQUIRE, e.LockDelayed(), "")
+    play.does(1.1, ACQUIRE, o.LockDelayed(), "")
     assert len(play.prepared) == 1
 
 
 def test_what_was_made_ready_is_what_is_sent() -> None:
     play = behind()
-    play.does(1.0, WATCH, e.KeyView(10), "acquire s, watch 10")
-    sent, ready = play.last(a.Acquire), play.prepared[0]
-    assert isinstance(ready, a.Acquire)
+    play.does(1.0, WATCH, o.KeyView(10), "acquire s, watch 10")
+    sent, ready = play.last(r.Acquire), play.prepared[0]
+    assert isinstance(ready, r.Acquire)
     assert (sent.session, sent.key, sent.value) == (ready.session, ready.key, ready.value)
 
 
 def test_nothing_is_made_ready_without_a_session() -> None:
     play = waiting()
     play.prepared.clear()
-    play.on(0.2, a.WatchKey, RIVAL)
+    play.on(0.2, r.WatchKey, RIVAL)
     assert play.prepared
     play.prepared.clear()
     play.happens(4.6, e.Tick())
-    play.on(4.7, a.RenewSession, e.SessionGone())
-    play.on(4.8, a.WatchKey, e.KeyView(10, "rival", b"new", 3, 10, 1))
+    play.on(4.7, r.RenewSession, o.SessionGone())
+    play.on(4.8, r.WatchKey, o.KeyView(10, "rival", b"new", 3, 10, 1))
     assert play.prepared == []
 
 
 def test_on_lose_makes_the_release_ready_with_the_value_that_stands_in_the_key() -> None:
     play = waiting()
-    play.on(0.2, a.WatchKey, FREE)
-    play.on(0.3, a.Acquire, WON)
+    play.on(0.2, r.WatchKey, FREE)
+    play.on(0.3, r.Acquire, WON)
     play.ends(0.4, "holding")
     play.prepared.clear()
     play.happens(0.5, e.StopAsked())
     (ready,) = play.prepared
-    assert isinstance(ready, a.Release) and (ready.session, ready.value) == ("s", b"me")
+    assert isinstance(ready, r.Release) and (ready.session, ready.value) == ("s", b"me")
     play.ends(0.6, "release s, waiting")
-    assert play.last(a.Release).value == ready.value
+    assert play.last(r.Release).value == ready.value

@@ -7,6 +7,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from supervisor.core.actions import Record, Step
 from supervisor.core.contender import departing_contender
 from supervisor.core.settings import CandidateCheck, ElectionSettings
@@ -61,9 +62,9 @@ def test_each_step_is_on_record_in_its_turn() -> None:
     play = holding()
     play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
-    play.does(2.2, RELEASE, e.Done(), "")
+    play.does(2.2, RELEASE, o.Done(), "")
     play.does(2.45, "destroy s")
-    play.does(2.5, DESTROY, e.Done(), "stopped, finished")
+    play.does(2.5, DESTROY, o.Done(), "stopped, finished")
     assert steps(play) == ["session", "tenure", "holding", "losing", "session", "none"]
     assert play.records[1].session == "s" and play.records[1].token == 7
 
@@ -114,7 +115,7 @@ def test_a_session_that_is_not_on_record_does_not_try() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.disk_full = True
-    play.on(0.1, CREATE, e.Created("s"))
+    play.on(0.1, CREATE, o.Created("s"))
     play.does(0.2, WATCH, FREE, "watch 5")
     play.passes(3.0)
     assert not play.times(ACQUIRE)
@@ -127,7 +128,7 @@ def test_a_record_that_is_refused_is_tried_again_each_second() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.disk_full = True
-    play.on(0.1, CREATE, e.Created("s"))
+    play.on(0.1, CREATE, o.Created("s"))
     before = play.refused
     play.passes(4.0)
     assert 3 <= play.refused - before <= 4
@@ -141,8 +142,8 @@ def test_a_tenure_that_is_not_on_record_is_given_back_without_a_hook() -> None:
     assert not play.times(a.StartHook)
     assert play.contender.record_keeper.deadline == inf  # what is on record is the truth again
     play.disk_full = False
-    play.on(0.4, RELEASE, e.Done())
-    play.on(1.0, DESTROY, e.Done()) if play.times(DESTROY) else play.passes(1.0)
+    play.on(0.4, RELEASE, o.Done())
+    play.on(1.0, DESTROY, o.Done()) if play.times(DESTROY) else play.passes(1.0)
     assert not [now for now in play.times(CREATE) if now > 0.0]
 
 
@@ -185,7 +186,7 @@ def test_what_the_last_try_left_behind_stays_on_record() -> None:
 def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
     play = started(Step.HOLDING)
     assert play.role == "acquiring" and steps(play) == ["holding"]
-    play.does(2.1, RENEW, e.SessionAlive(), "")
+    play.does(2.1, RENEW, o.SessionAlive(), "")
     play.does(2.2, READ, OURS, "holding")
     assert not play.times(a.StartHook)
 
@@ -193,7 +194,7 @@ def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
 def test_what_could_not_be_started_for_an_adopted_tenure_calls_for_on_lose() -> None:
     """The process before has run on_acquire."""
     play = started(Step.HOLDING, run=RUN)
-    play.does(2.1, RENEW, e.SessionAlive(), "")
+    play.does(2.1, RENEW, o.SessionAlive(), "")
     play.does(2.2, READ, OURS, "start run, holding")
     play.hears(2.3, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
 
@@ -226,7 +227,7 @@ def test_an_on_lose_that_a_crash_interrupted_is_that_of_the_record() -> None:
 
 def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_record() -> None:
     play = restarted(Step.HOLDING, OTHER)
-    play.does(2.1, RENEW, e.SessionAlive(), "")
+    play.does(2.1, RENEW, o.SessionAlive(), "")
     before = len(play.records)
     play.does(2.2, READ, OURS, "start run, holding")
     assert play.contender.settings == OTHER and play.contender.lease.lose_time_s == 6.0
@@ -237,7 +238,7 @@ def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_reco
 
 def test_the_file_is_on_record_before_anything_of_it_begins() -> None:
     play = restarted(Step.TENURE, OTHER)
-    play.happens(2.1, e.Answered(play.last(RENEW), e.SessionAlive()))
+    play.happens(2.1, e.Answered(play.last(RENEW), o.SessionAlive()))
     election, begun = step(play.contender, e.Answered(play.last(READ), OURS), 2.2)
     (write,) = [each for each in begun if not isinstance(each, a.PrepareWrite)]
     assert isinstance(write, a.WriteRecord) and write.settings == OTHER
@@ -248,7 +249,7 @@ def test_the_file_is_on_record_before_anything_of_it_begins() -> None:
 
 def test_a_file_that_cannot_be_recorded_waits_for_the_end_of_the_tenure() -> None:
     play = restarted(Step.HOLDING, OTHER)
-    play.does(2.1, RENEW, e.SessionAlive(), "")
+    play.does(2.1, RENEW, o.SessionAlive(), "")
     play.disk_full = True
     play.does(2.2, READ, OURS, "holding")
     assert play.contender.settings == contender()
@@ -264,7 +265,7 @@ def test_a_file_that_leaves_less_room_counts_only_on_news_that_is_fresh_by_it() 
     play = Play(strict, record=left(Step.HOLDING), now=2.0, recorded=loose)
     play.happens(2.0, e.Tick())
     play.on(2.1, READ, OURS)
-    play.on(10.0, RENEW, e.SessionAlive())
+    play.on(10.0, RENEW, o.SessionAlive())
     assert play.contender.settings == loose and play.role == "holding"
 
 
@@ -272,7 +273,7 @@ def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
     check = CandidateCheck(hook("check"))
     play = Play(contender(), record=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
     checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "holding")
     play.hears(2.3, e.HookEnded(checking, ok=False), "")
     assert play.contender.health.fit and play.contender.health.idle
@@ -283,7 +284,7 @@ def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another(
     changed = contender(candidate_check=other)
     play = Play(changed, record=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
     checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "holding")
     assert play.contender.settings == changed and play.contender.health.running == checking
     play.hears(2.3, e.HookEnded(checking, ok=True), "")
@@ -322,7 +323,7 @@ def test_a_session_that_nobody_can_end_is_over_when_its_ttl_and_lock_delay_are()
     play = departing(Step.SESSION)
     over_at = 2.0 + 2 * 9.0 + LOCK_DELAY_S
     while play.now < over_at - 1:
-        play.on(play.now + 0.01, RELEASE, e.Denied("Permission denied"))
+        play.on(play.now + 0.01, RELEASE, o.Denied("Permission denied"))
         play.passes(play.now + 0.6, silent=True)
     assert play.role != "stopped" and not play.times(DESTROY)
     play.passes(over_at + 5.0, silent=True)
@@ -332,10 +333,10 @@ def test_a_session_that_nobody_can_end_is_over_when_its_ttl_and_lock_delay_are()
 def test_an_end_that_is_not_on_record_is_none() -> None:
     """Whoever begins next would write over it."""
     play = departing(Step.SESSION)
-    play.on(2.1, RELEASE, e.Done())
+    play.on(2.1, RELEASE, o.Done())
     play.happens(2.4, e.Tick())
     play.disk_full = True
-    play.on(2.5, DESTROY, e.Done())
+    play.on(2.5, DESTROY, o.Done())
     assert play.role != "stopped"
     play.disk_full = False
     play.passes(5.0)
@@ -360,7 +361,7 @@ def test_a_renewal_or_a_read_alone_does_not_adopt() -> None:
 
 def test_the_run_child_is_started_again() -> None:
     play = started(Step.HOLDING, run=RUN)
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "start run, holding")
     assert play.last(a.StartRun).context.reason == "adopted"
 
@@ -368,18 +369,18 @@ def test_the_run_child_is_started_again() -> None:
 @pytest.mark.parametrize(("step", "on_adopt"), [(Step.TENURE, "none"), (Step.HOLDING, "acquire")])
 def test_on_acquire_begins_again_when_it_had_not_finished_or_is_asked_for(step: Step, on_adopt: str) -> None:
     play = started(step, on_adopt=on_adopt)
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "start up#1: adopted")
     assert play.last(a.StartHook).context.transition == "s-adopt"
     assert steps(play)[-1] == "tenure"
 
 
 @pytest.mark.parametrize(
-    "view", [RIVAL, FREE, e.KeyView(9, "s", b"me", 8, 9, 1), e.KeyView(9, "s", b"me", 3, 9, 3)]
+    "view", [RIVAL, FREE, o.KeyView(9, "s", b"me", 8, 9, 1), o.KeyView(9, "s", b"me", 3, 9, 3)]
 )
-def test_a_key_that_is_not_ours_as_it_was_means_on_lose(view: e.KeyView) -> None:
+def test_a_key_that_is_not_ours_as_it_was_means_on_lose(view: o.KeyView) -> None:
     play = started(Step.HOLDING)
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     play.on(2.2, READ, view)
     assert play.says([play.last(a.StartHook)]) == "start down#1: crashed"
 
@@ -409,7 +410,7 @@ def test_a_session_without_a_tenure_is_released_and_destroyed() -> None:
     """Its acquire may have been applied."""
     play = started(Step.SESSION)
     assert play.times(RELEASE) == [2.0] and not play.times(CREATE)
-    play.on(2.1, RELEASE, e.Done())
+    play.on(2.1, RELEASE, o.Done())
     play.passes(2.4)
     assert play.times(DESTROY)
 
@@ -449,9 +450,9 @@ def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
     play.happens(2.0, e.Tick())
     assert play.says([play.last(a.StartHook)]) == "start down#1: config-changed"
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
-    play.does(2.2, RELEASE, e.Done(), "")
+    play.does(2.2, RELEASE, o.Done(), "")
     play.does(2.45, "destroy s")
-    play.does(2.5, DESTROY, e.Done(), "stopped, finished")
+    play.does(2.5, DESTROY, o.Done(), "stopped, finished")
 
 
 # --- a loop that stood still -----------------------------------------------------------------------

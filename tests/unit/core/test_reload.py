@@ -7,6 +7,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.contender import new_contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.reload import ReloadEffect, plan_reload
@@ -32,7 +34,7 @@ from tests.unit.core.play import (
 from tests.unit.core.slot_play import EMPTY, GONE, full, holding, in_line, lock, semaphore, view, waiting
 from tests.unit.core.slot_play import WATCH as WATCH_SLOTS
 
-REWRITE = a.Rewrite
+REWRITE = r.Rewrite
 NEW_DOWN = hook("new down", 2.0)
 
 
@@ -40,7 +42,7 @@ def holder(**more: Any) -> Play:
     """It holds since 0.1, and has heard so at 2.0."""
     play = Play(contender(**more))
     play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, CREATE, o.Created("s"))
     play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
     play.on(0.1, ACQUIRE, WON)
     play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
@@ -98,7 +100,7 @@ def test_a_loss_that_has_begun_ends_by_what_it_began_with() -> None:
 def test_on_acquire_under_way_ends_by_what_it_began_with() -> None:
     play = Play(contender(on_acquire=(hook("one"), hook("two"))))
     play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, CREATE, o.Created("s"))
     play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
     play.on(0.1, ACQUIRE, WON)
     play.happens(0.2, changed(play, on_acquire=()))
@@ -166,15 +168,15 @@ RUN_CHECK = replace(hook("check"), call=replace(RUN.command, argv=("false",)))
 def test_a_holder_writes_its_new_value_once() -> None:
     play = holder()
     assert "rewrite s" in Play.says(play.happens(4.0, changed(play, value=b"new")))
-    play.does(4.1, REWRITE, e.Done(), "")
+    play.does(4.1, REWRITE, o.Done(), "")
     assert play.contender.tenure is not None and play.contender.tenure.leader == b"new"
     assert play.records[-1].leader == b"new"
     play.passes(20.0)
-    assert [x for _, x in play.log if isinstance(x, a.Rewrite)] == [play.last(REWRITE)]
+    assert [x for _, x in play.log if isinstance(x, r.Rewrite)] == [play.last(REWRITE)]
 
 
-@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN, e.LockDelayed(), e.LostRace(), e.SessionGone()])
-def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: e.Outcome) -> None:
+@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN, o.LockDelayed(), o.LostRace(), o.SessionGone()])
+def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: o.Outcome) -> None:
     play = holder()
     play.happens(4.0, changed(play, value=b"new"))
     play.on(4.1, REWRITE, outcome)
@@ -188,7 +190,7 @@ def test_where_the_session_is_said_not_to_hold_a_read_tells() -> None:
     play = holder()
     play.passes(3.9)
     play.happens(4.0, changed(play, value=b"new"))
-    assert "read" in Play.says(play.on(4.1, REWRITE, e.LostRace()))
+    assert "read" in Play.says(play.on(4.1, REWRITE, o.LostRace()))
     play.on(4.2, READ, replace(RIVAL, modify_index=99))
     assert play.role == "losing"
 
@@ -197,13 +199,13 @@ def test_a_put_of_somebody_else_is_not_fought_over() -> None:
     play = holder()
     play.on(4.0, WATCH, replace(OURS, index=50, value=b"put over", lock_index=0, modify_index=50))
     play.passes(20.0)
-    assert not [x for _, x in play.log if isinstance(x, a.Rewrite)]
+    assert not [x for _, x in play.log if isinstance(x, r.Rewrite)]
 
 
 def test_a_waiter_tries_with_the_new_value() -> None:
     play = Play(contender())
     play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, CREATE, o.Created("s"))
     play.on(0.1, WATCH, RIVAL)
     play.happens(1.0, changed(play, value=b"new"))
     play.on(2.0, WATCH, replace(RIVAL, session="", index=12))
@@ -213,7 +215,7 @@ def test_a_waiter_tries_with_the_new_value() -> None:
 def test_a_win_by_the_old_value_is_followed_by_the_new_one() -> None:
     play = Play(contender())
     play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, CREATE, o.Created("s"))
     play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
     play.happens(0.05, changed(play, value=b"new"))
     assert "rewrite s" in Play.says(play.on(0.1, ACQUIRE, WON))
@@ -231,7 +233,7 @@ def test_after_a_crash_the_value_is_written_if_it_never_was() -> None:
     held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"old")
     play = Play(contender(), record=held, now=2.0)
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     assert "rewrite s" in Play.says(play.on(2.2, READ, replace(OURS, value=b"old")))
 
 
@@ -250,7 +252,7 @@ def test_the_former_value_is_back_after_a_crash_that_came_before_the_answer() ->
     held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
     play = Play(contender(), record=held, now=2.0, recorded=replace(contender(), value=b"new"))
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     play.on(2.2, READ, replace(OURS, value=b"new", modify_index=9))
     play.passes(4.0)
     assert play.last(REWRITE).value == b"me"
@@ -260,7 +262,7 @@ def test_a_value_that_was_never_changed_is_not_written_after_a_crash() -> None:
     held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
     play = Play(contender(), record=held, now=2.0, recorded=contender())
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     play.on(2.2, READ, OURS)
     play.passes(20.0)
     assert not play.times(REWRITE)
@@ -274,7 +276,7 @@ def resting(**more: Any) -> Play:
     play = holder(**more)
     assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 60.0)))
     play.ends(5.0, "release s, resting")
-    play.on(5.1, RELEASE, e.Done())
+    play.on(5.1, RELEASE, o.Done())
     play.passes(6.0)
     assert play.contender.session.id == ""
     return play
@@ -307,9 +309,9 @@ def test_a_resume_while_the_release_is_under_way_lets_it_end() -> None:
     play.happens(3.0, e.StepDownAsked("n", 60.0))
     play.ends(5.0, "release s, resting")
     play.hears(5.05, e.ResumeAsked("n"), "waiting")
-    play.on(5.1, RELEASE, e.Done())
+    play.on(5.1, RELEASE, o.Done())
     play.passes(7.0)
-    assert play.times(a.DestroySession) and play.times(a.CreateSession)[-1] > 5.0
+    assert play.times(r.DestroySession) and play.times(r.CreateSession)[-1] > 5.0
 
 
 def test_a_resume_while_it_steps_down_leaves_no_rest() -> None:
@@ -317,7 +319,7 @@ def test_a_resume_while_it_steps_down_leaves_no_rest() -> None:
     play.happens(3.0, e.StepDownAsked("n", 60.0))
     play.happens(4.0, e.ResumeAsked("n"))
     play.ends(5.0, "release s, waiting")
-    play.on(5.1, RELEASE, e.Done())
+    play.on(5.1, RELEASE, o.Done())
     play.passes(20.0)
     assert play.role == "acquiring"
 
@@ -336,7 +338,7 @@ def test_a_resume_ends_pause_and_rest() -> None:
     play.happens(2.9, e.PauseAsked("n"))
     play.happens(3.0, e.StepDownAsked("n", 60.0))
     play.ends(5.0, "release s, paused")
-    play.on(5.1, RELEASE, e.Done())
+    play.on(5.1, RELEASE, o.Done())
     play.passes(7.0)
     assert play.says(play.happens(7.0, e.ResumeAsked("n"))) == "create, waiting"
 
@@ -354,7 +356,7 @@ def test_a_resume_is_no_short_cut_past_the_delay_after_a_loss_of_its_own_making(
     play = holder(run=RUN, rejoin_delay_s=30.0)
     play.happens(3.0, e.RunEnded(play.last(a.StartRun)))
     play.ends(5.0, "release s, waiting")
-    play.on(5.1, RELEASE, e.Done())
+    play.on(5.1, RELEASE, o.Done())
     play.passes(6.0)
     play.hears(7.0, e.ResumeAsked("n"), "")
     play.passes(34.9)
@@ -370,7 +372,7 @@ def test_one_that_is_not_fit_is_not_called_resting() -> None:
 def test_who_does_not_hold_does_not_step_down() -> None:
     play = Play(contender())
     play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, CREATE, o.Created("s"))
     before = play.contender
     play.happens(1.0, e.StepDownAsked("n", 60.0))
     assert play.contender == before
@@ -380,7 +382,7 @@ def test_what_a_waiter_follows_goes_on_record_with_its_session() -> None:
     """A process that starts winds its session up by that."""
     play = Play(contender())
     play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, e.Created("s"))
+    play.on(0.0, CREATE, o.Created("s"))
     _, begun = step(play.contender, changed(play, on_lose=(NEW_DOWN,)), 1.0)
     (write,) = (action for action in begun if isinstance(action, a.WriteRecord))
     assert write.record.session == "s" and write.settings.on_lose == (NEW_DOWN,)
@@ -463,14 +465,14 @@ def test_what_is_in_the_way_ends_first() -> None:
     assert list(made.by_name) == ["n"] and list(made.waiting) == ["m"]
     begun = made.step(e.HookEnded(lose, ok=True), 4.0)
     while "n" in made.by_name:
-        outcomes = {a.Release: e.Done(), a.DestroySession: e.Done(), a.WriteRecord: None}
+        outcomes = {r.Release: o.Done(), r.DestroySession: o.Done(), a.WriteRecord: None}
         for action in begun:
             if isinstance(action, a.WriteRecord):
                 begun = made.step(e.RecordWritten(action), 5.0)
                 break
             if type(action) in outcomes:
-                assert isinstance(action, a.Request)
-                begun = made.step(e.Answered(action, e.Done()), 5.0)
+                assert isinstance(action, r.Request)
+                begun = made.step(e.Answered(action, o.Done()), 5.0)
                 break
         else:
             begun = made.step(e.Tick(), 6.0)
@@ -501,8 +503,8 @@ def ended(made: Contenders, begun: list[a.Action], now: float) -> None:
         match action:
             case a.StartHook():
                 more = made.step(e.HookEnded(action, ok=True), now)
-            case a.Release() | a.DestroySession():
-                more = made.step(e.Answered(action, e.Done()), now)
+            case r.Release() | r.DestroySession():
+                more = made.step(e.Answered(action, o.Done()), now)
             case a.WriteRecord():
                 more = made.step(e.RecordWritten(action), now)
         todo += more or (made.step(e.Tick(), now) if not todo else [])
@@ -524,10 +526,10 @@ def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: b
     ended(made, begun, 7.0)
     ended(made, made.step(e.Tick(), 8.0), 8.0)
     assert not made.waiting and made.by_name["n"].settings == another
-    assert not any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 60.0))
+    assert not any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 60.0))
     roles = [made.by_name["n"].role]
     resumed_at, event = (61.0, e.ResumeAsked("n")) if resumed else (68.0, e.Tick())
-    assert any(isinstance(each, a.CreateSession) for each in made.step(event, resumed_at))
+    assert any(isinstance(each, r.CreateSession) for each in made.step(event, resumed_at))
     assert [*roles, made.by_name["n"].role] == [a.Role.RESTING, a.Role.WAITING]
 
 
@@ -539,8 +541,8 @@ def test_the_delay_after_a_loss_of_its_own_making_goes_on_under_another_session(
     ended(made, made.step(loaded(another), 6.0), 7.0)
     ended(made, made.step(e.Tick(), 8.0), 8.0)
     assert not made.waiting and made.by_name["n"].settings == another
-    assert not any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 60.0))
-    assert any(isinstance(each, a.CreateSession) for each in made.step(e.Tick(), 68.0))
+    assert not any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 60.0))
+    assert any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 68.0))
 
 
 def test_a_successor_that_replaces_another_keeps_its_rest() -> None:
@@ -614,10 +616,10 @@ def test_a_slot_that_is_none_by_a_smaller_limit_is_not_tried_for() -> None:
     play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2")))
     play.happens(0.45, changed(play, limit=2))
     play.passes(5.0)
-    assert not play.times(a.TakeSlot)
+    assert not play.times(r.TakeSlot)
     play.happens(6.0, changed(play, limit=3))
     play.passes(8.0)
-    assert play.times(a.TakeSlot)
+    assert play.times(r.TakeSlot)
 
 
 def test_the_slot_of_one_that_vanished_is_waited_for_by_a_longer_prune_delay() -> None:
@@ -625,13 +627,13 @@ def test_the_slot_of_one_that_vanished_is_waited_for_by_a_longer_prune_delay() -
     play = full()
     vanished = view("o2", "o3", "s", at=lock("o1", "o2", "o3"), index=70)
     play.on(1.0, WATCH_SLOTS, vanished)
-    play.on(1.1, a.ReadKey, GONE)
+    play.on(1.1, r.ReadKey, GONE)
     play.passes(30.95)
     play.happens(30.96, changed(play, prune_delay_s=60.0))
     play.passes(60.9)
-    assert not play.times(a.TakeSlot)
+    assert not play.times(r.TakeSlot)
     play.passes(62.0)
-    assert play.times(a.TakeSlot)
+    assert play.times(r.TakeSlot)
 
 
 def test_a_smaller_room_by_what_the_record_says_counts_from_the_next_contact() -> None:
@@ -653,7 +655,7 @@ def test_a_waiter_that_follows_counts_on_what_its_own_record_will_say() -> None:
     play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3", delay_s=4.0)))
     play.on(1.1, WATCH_SLOTS, view("s", at=lock(index=70, delay_s=4.0), index=70))
     play.happens(1.2, changed(play, on_lose=(hook("long down", 5.0),)))
-    play.on(1.3, a.TakeSlot, e.SlotWritten(e.KeyIndexes(50, 50, 1), e.KeyIndexes(9, 71, 0)))
+    play.on(1.3, r.TakeSlot, o.SlotWritten(o.KeyIndexes(50, 50, 1), o.KeyIndexes(9, 71, 0)))
     assert play.role == "acquiring"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
@@ -34,12 +35,12 @@ from tests.unit.core.play import (
     [
         (SILENCE, 0.6, "waiting"),
         (FORBIDDEN, 0.6, "waiting"),
-        (e.Refused("Missing check 'x' registration"), 5.1, "waiting"),
-        (e.Ineligible("Check 'x' is in critical state"), 1.1, "ineligible"),
+        (o.Refused("Missing check 'x' registration"), 5.1, "waiting"),
+        (o.Ineligible("Check 'x' is in critical state"), 1.1, "ineligible"),
     ],
 )
 def test_a_session_that_was_not_created_is_asked_for_again(
-    outcome: e.Outcome, again_at: float, role: str
+    outcome: o.Outcome, again_at: float, role: str
 ) -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
@@ -52,18 +53,18 @@ def test_a_session_that_was_not_created_is_asked_for_again(
 def test_eligible_again_when_a_session_is_created() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, e.Ineligible("Check 'x' is in critical state"), "ineligible")
+    play.does(0.1, CREATE, o.Ineligible("Check 'x' is in critical state"), "ineligible")
     play.does(1.1, "create")
-    play.does(1.2, CREATE, e.Created("s"), "waiting")
+    play.does(1.2, CREATE, o.Created("s"), "waiting")
 
 
 def test_a_session_that_a_check_ends_over_and_over_is_created_once_a_second() -> None:
     play = behind()
     play.does(4.6, "renew s")
-    play.does(4.7, RENEW, e.SessionGone(), "destroy s")
-    play.does(4.8, DESTROY, e.Done(), "")
+    play.does(4.7, RENEW, o.SessionGone(), "destroy s")
+    play.does(4.8, DESTROY, o.Done(), "")
     play.does(5.7, "create")
-    play.does(5.8, CREATE, e.Created("s2"), "")
+    play.does(5.8, CREATE, o.Created("s2"), "")
 
 
 # --- renewing ----------------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ def test_without_a_ttl_a_renewal_still_asks_whether_the_session_lives() -> None:
 
 
 @pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
-def test_a_failed_renewal_is_repeated_soon(outcome: e.Outcome) -> None:
+def test_a_failed_renewal_is_repeated_soon(outcome: o.Outcome) -> None:
     play = behind()
     play.does(4.6, "renew s")
     play.does(7.6, RENEW, outcome, "")
@@ -101,7 +102,7 @@ def test_the_first_renewal_after_silence_asks_for_the_key_too() -> None:
     play.does(4.6, "renew s")
     play.does(7.6, RENEW, SILENCE, "")
     play.does(8.1, "renew s")
-    play.does(8.2, RENEW, e.SessionAlive(), "read")
+    play.does(8.2, RENEW, o.SessionAlive(), "read")
 
 
 # --- ending ------------------------------------------------------------------------------------------
@@ -118,13 +119,13 @@ def stopped_holder() -> Play:
 def test_a_released_session_is_destroyed_a_little_later() -> None:
     """Who waits learns meanwhile that it was a release, and none of Consul's work is in its way."""
     play = stopped_holder()
-    play.does(2.6, RELEASE, e.Done(), "")
+    play.does(2.6, RELEASE, o.Done(), "")
     play.does(2.85, "destroy s")
-    play.does(2.9, DESTROY, e.Done(), "stopped, finished")
+    play.does(2.9, DESTROY, o.Done(), "stopped, finished")
 
 
 @pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
-def test_at_the_end_of_the_process_one_try_of_each_write_must_do(outcome: e.Outcome) -> None:
+def test_at_the_end_of_the_process_one_try_of_each_write_must_do(outcome: o.Outcome) -> None:
     play = stopped_holder()
     play.does(5.5, RELEASE, outcome, "destroy s")
     play.does(8.5, DESTROY, outcome, "stopped, finished")
@@ -139,17 +140,17 @@ def test_while_the_process_lives_each_write_is_repeated_until_it_is_answered() -
     play.does(7.5, "release s")
     play.does(10.5, RELEASE, FORBIDDEN, "")
     play.does(11.0, "release s")
-    play.does(11.1, RELEASE, e.Done(), "")
+    play.does(11.1, RELEASE, o.Done(), "")
     play.does(11.35, "destroy s")
     play.does(14.35, DESTROY, SILENCE, "")
     play.does(14.85, "destroy s")
-    play.does(14.9, DESTROY, e.Done(), "create")
+    play.does(14.9, DESTROY, o.Done(), "create")
 
 
 def test_a_session_that_never_tried_is_destroyed_without_a_release() -> None:
     play = behind()
     play.hears(1.0, e.StopAsked(), "destroy s")
-    play.does(1.1, DESTROY, e.Done(), "stopped, finished")
+    play.does(1.1, DESTROY, o.Done(), "stopped, finished")
     assert play.times(RELEASE) == []
 
 
@@ -159,7 +160,7 @@ def test_a_session_that_tried_in_vain_is_released_too() -> None:
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.hears(1.0, e.StopAsked(), "")
     play.does(3.2, ACQUIRE, SILENCE, "release s")
-    play.does(3.3, RELEASE, e.Done(), "")
+    play.does(3.3, RELEASE, o.Done(), "")
     play.does(3.55, "destroy s")
 
 
@@ -175,7 +176,7 @@ def test_a_session_that_is_created_after_the_stop_is_destroyed() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     assert play.happens(1.0, e.StopAsked()) == []
-    play.does(1.1, CREATE, e.Created("s"), "destroy s")
+    play.does(1.1, CREATE, o.Created("s"), "destroy s")
     play.does(4.1, DESTROY, SILENCE, "stopped, finished")
 
 
@@ -192,7 +193,7 @@ def test_a_lock_won_by_a_session_that_was_called_dead_is_given_back() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(4.6, "renew s")
-    play.does(4.7, RENEW, e.SessionGone(), "")
+    play.does(4.7, RENEW, o.SessionGone(), "")
     play.does(4.8, ACQUIRE, WON, "release s")
     assert play.role == "waiting"
 
@@ -200,7 +201,7 @@ def test_a_lock_won_by_a_session_that_was_called_dead_is_given_back() -> None:
 def test_the_value_that_the_key_had_is_what_a_release_leaves() -> None:
     """A plain PUT over our key is somebody's wish, not ours to undo."""
     play = holding(on_lose=(), on_acquire=())
-    play.on(2.0, WATCH, e.KeyView(8, "s", b"theirs", 3, 8, 0))
+    play.on(2.0, WATCH, o.KeyView(8, "s", b"theirs", 3, 8, 0))
     play.happens(3.0, e.StopAsked())
     assert play.last(RELEASE).value == b"theirs"
 

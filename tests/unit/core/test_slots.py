@@ -4,6 +4,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as req
 from supervisor.core.settings import CandidateCheck
 from tests.unit.core.play import CREATE, SILENCE, UP, Play, hook
 from tests.unit.core.slot_play import (
@@ -32,7 +34,7 @@ def test_in_an_empty_folder_the_key_and_the_record_are_made_in_one_step() -> Non
     play.does(0.3, ENROLL, SEATED, "start up#1: acquired, acquiring")
     request = play.last(ENROLL)
     assert (request.prefix, request.index, request.value) == ("p", 0, b"me")
-    assert request.roster == a.Roster(3, ("s",), 30.0)
+    assert request.roster == req.Roster(3, ("s",), 30.0)
     assert play.last(a.StartHook).context.fencing_token == 61
     assert play.last(a.StartHook).context.kind == "semaphore"
 
@@ -46,7 +48,7 @@ def test_a_free_slot_that_nobody_waits_for_is_taken_in_one_step() -> None:
 def test_where_all_slots_are_taken_one_stands_in_line() -> None:
     play = waiting()
     play.does(0.2, WATCH, view("o1", "o2", "o3", at=lock("o1", "o2", "o3")), "enroll s, watch 60")
-    play.does(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None), "")
+    play.does(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None), "")
     assert play.role == "waiting" and play.deadline > 4
 
 
@@ -107,14 +109,14 @@ def test_who_comes_when_another_waits_stands_in_line_and_lets_it_try_first() -> 
     """That a place in line was to be had before is no head start for the slot."""
     play = waiting()
     play.does(0.2, WATCH, view("o1", "o2", "o4", at=lock("o1", "o2")), "enroll s, watch 60")
-    play.on(2.0, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    play.on(2.0, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     assert play.contender.lock.try_at == pytest.approx(2.2)
 
 
 def test_a_lost_race_is_read_anew_before_the_next_try() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
-    assert "read" in Play.says(play.on(1.1, TAKE, e.LostRace()))
+    assert "read" in Play.says(play.on(1.1, TAKE, o.LostRace()))
     play.on(1.2, READ, view("o1", "o2", "o4", "s", at=lock("o1", "o2", "o4", index=70)))
     play.passes(3.0)
     assert len(play.times(TAKE)) == 1
@@ -124,7 +126,7 @@ def test_races_in_a_row_are_further_and_further_apart() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
     for number in range(12):
-        play.on(play.now + 0.001, TAKE, e.LostRace())
+        play.on(play.now + 0.001, TAKE, o.LostRace())
         shown = view("o1", "o2", "s", at=lock("o1", "o2", index=70 + number))
         while len(play.times(TAKE)) == number + 1:
             for request in [r for r in play.under_way if isinstance(r, READ)]:
@@ -171,7 +173,7 @@ def test_a_difference_is_noticed_and_its_end_too() -> None:
     play = waiting()
     told = Play.says(play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", limit=2))))
     assert "notice: limit is 3 in the file and 2 in Consul" in told
-    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    play.on(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     assert "no notice" in Play.says(
         play.on(1.0, WATCH, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3")))
     )
@@ -191,7 +193,7 @@ def test_on_change_is_not_told_of_a_record_that_says_nothing_of_who_holds() -> N
     play = full(on_change=(UP,))
     play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
     before = len(play.times(a.StartHook))
-    play.on(1.0, WATCH, e.SlotsView(70, e.LockKey(9, 70, None, "it is no JSON"), ()))
+    play.on(1.0, WATCH, o.SlotsView(70, o.LockKey(9, 70, None, "it is no JSON"), ()))
     assert len(play.times(a.StartHook)) == before
 
 
@@ -212,7 +214,7 @@ def test_a_check_is_told_the_holders_that_were_seen_last() -> None:
     check = CandidateCheck(hook("check", 3.0), interval_s=5.0, rise=2, fall=3)
     play = Play(semaphore(candidate_check=check))
     play.happens(0.0, e.Tick())
-    play.on(0.1, CREATE, e.Created("s"))
+    play.on(0.1, CREATE, o.Created("s"))
     play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
     play.on(0.3, WATCH, view("o1", "o2", at=lock("o1", "o2")))
     play.passes(5.0)

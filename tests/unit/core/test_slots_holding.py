@@ -6,6 +6,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from supervisor.core.lock.semaphore import LOCK
 from supervisor.core.record import is_adoptable
 from tests.unit.core.play import RENEW, SILENCE, Play
@@ -53,7 +54,7 @@ def test_a_record_that_the_list_does_not_show_is_no_loss_while_a_read_shows_it()
     play = holding()
     hidden = view("s", at=None, index=70)
     play.on(2.0, WATCH, hidden)
-    play.on(2.1, ASK, e.KeyView(70, "", b"{}", 9, 61, 0))
+    play.on(2.1, ASK, o.KeyView(70, "", b"{}", 9, 61, 0))
     play.on(2.2, READ, hidden)
     play.passes(3.0)
     assert play.role == "holding"
@@ -62,7 +63,7 @@ def test_a_record_that_the_list_does_not_show_is_no_loss_while_a_read_shows_it()
 def test_a_slot_taken_from_us_has_no_guard_though_our_session_ends_too() -> None:
     play = holding()
     play.on(2.0, WATCH, view("o1", at=lock("o1", index=70), index=70))
-    play.on(2.1, RENEW, e.SessionGone())
+    play.on(2.1, RENEW, o.SessionGone())
     context = play.last(a.StartHook).context
     assert (context.reason, context.rival_at) == ("session-invalidated", 2.0)
 
@@ -70,12 +71,12 @@ def test_a_slot_taken_from_us_has_no_guard_though_our_session_ends_too() -> None
 def test_a_holder_whose_session_has_ended_asks_for_it_once() -> None:
     """The others are kept out by the prune delay; what is lost is not asked for again and again."""
     play = holding()
-    gone = e.SlotsView(70, lock("s", index=61))
+    gone = o.SlotsView(70, lock("s", index=61))
     play.on(2.0, WATCH, gone)
     play.on(2.0, ASK, GONE)
     play.on(2.0, READ, gone)
     asked = len(play.times(READ))
-    play.on(2.0, RENEW, e.SessionGone())
+    play.on(2.0, RENEW, o.SessionGone())
     context = play.last(a.StartHook).context
     assert (context.reason, context.rival_at) == ("session-invalidated", 30.2)
     assert len(play.times(READ)) == asked
@@ -83,11 +84,11 @@ def test_a_holder_whose_session_has_ended_asks_for_it_once() -> None:
 
 def test_a_holder_whose_key_was_deleted_asks_once_whether_its_session_lives() -> None:
     play = holding()
-    gone = e.SlotsView(70, lock("s", index=61))
+    gone = o.SlotsView(70, lock("s", index=61))
     play.on(2.0, WATCH, gone)
     play.on(2.0, ASK, GONE)
     play.on(2.0, READ, gone)
-    play.on(2.0, RENEW, e.SessionAlive())
+    play.on(2.0, RENEW, o.SessionAlive())
     asked = len(play.times(RENEW))
     play.happens(2.0, e.Answered(play.last(WATCH), replace(gone, index=71)))
     assert len(play.times(RENEW)) == asked
@@ -96,13 +97,13 @@ def test_a_holder_whose_key_was_deleted_asks_once_whether_its_session_lives() ->
 def test_a_contender_key_that_was_made_anew_is_not_that_of_our_tenure() -> None:
     play = holding()
     again = replace(key("s"), create_index=69)
-    play.on(2.0, WATCH, e.SlotsView(70, lock("s", index=61), (again,)))
+    play.on(2.0, WATCH, o.SlotsView(70, lock("s", index=61), (again,)))
     assert loses(play) == "key-deleted 28"
 
 
 def test_a_contender_key_that_was_deleted_is_a_loss_that_the_prune_delay_guards() -> None:
     play = holding()
-    shown = e.SlotsView(70, lock("s", index=61))
+    shown = o.SlotsView(70, lock("s", index=61))
     assert "ask p/s" in Play.says(play.on(2.0, WATCH, shown))
     play.on(2.1, ASK, GONE)
     play.on(2.2, READ, shown)
@@ -112,8 +113,8 @@ def test_a_contender_key_that_was_deleted_is_a_loss_that_the_prune_delay_guards(
 def test_a_list_that_hides_us_is_no_loss_and_no_contact() -> None:
     play = holding()
     before = play.contender.tenure
-    play.on(2.0, WATCH, e.SlotsView(70, lock("s", index=61)))
-    play.on(2.1, ASK, e.KeyView(70, "s", b"me", 50, 50, 1))
+    play.on(2.0, WATCH, o.SlotsView(70, lock("s", index=61)))
+    play.on(2.1, ASK, o.KeyView(70, "s", b"me", 50, 50, 1))
     assert play.role == "holding" and before is not None and play.contender.tenure is not None
     assert play.contender.tenure.contact == before.contact
     play.passes(40.0, silent=True)
@@ -122,7 +123,7 @@ def test_a_list_that_hides_us_is_no_loss_and_no_contact() -> None:
 
 def test_a_record_that_became_garbage_is_no_contact() -> None:
     play = holding()
-    garbage = e.SlotsView(70, e.LockKey(9, 70, None, "it is no JSON"), (key("s"),))
+    garbage = o.SlotsView(70, o.LockKey(9, 70, None, "it is no JSON"), (key("s"),))
     told = Play.says(play.on(2.0, WATCH, garbage))
     assert "notice" in told and play.role == "holding"
     play.passes(40.0, silent=True)
@@ -157,18 +158,18 @@ def test_a_hold_that_is_found_out_too_late_is_asked_for_again_in_a_while() -> No
 
 def test_when_all_is_deleted_who_has_seen_holders_stands_in_line_and_waits() -> None:
     play = full()
-    says = Play.says(play.on(1.0, WATCH, e.SlotsView(70)))
+    says = Play.says(play.on(1.0, WATCH, o.SlotsView(70)))
     assert "ask p/.lock" in says and "enroll s" in says and "enroll s as" not in says
     play.on(1.1, ASK, GONE)
-    play.on(1.2, ENROLL, e.SlotWritten(e.KeyIndexes(75, 75, 1), None))
+    play.on(1.2, ENROLL, o.SlotWritten(o.KeyIndexes(75, 75, 1), None))
     assert play.contender.lock.try_at == pytest.approx(31.0)
 
 
 def test_when_all_is_deleted_who_holds_alone_has_lost() -> None:
     play = holding()
-    assert "ask p/.lock" in Play.says(play.on(2.0, WATCH, e.SlotsView(70)))
+    assert "ask p/.lock" in Play.says(play.on(2.0, WATCH, o.SlotsView(70)))
     play.on(2.1, ASK, GONE)
-    play.does(2.2, READ, e.SlotsView(70), "renew s")
+    play.does(2.2, READ, o.SlotsView(70), "renew s")
 
 
 def test_an_answer_that_a_read_has_overtaken_is_no_news() -> None:
@@ -197,7 +198,7 @@ def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
     old, new = semaphore(), semaphore(on_adopt="acquire")
     play = Play(new, record=held, now=2.0, recorded=old)
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, e.SessionAlive())
+    play.on(2.1, RENEW, o.SessionAlive())
     shown = view("s", at=lock("s", index=61, delay_s=20.0), index=61)
     assert "start up#1" in Play.says(play.on(2.2, WATCH, shown))
     assert play.contender.settings == new and play.contender.lease.lock_delay_s == 20.0

@@ -4,6 +4,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from tests.unit.core.play import DESTROY, SILENCE, Play
 from tests.unit.core.slot_play import LEAVE, READ, TAKE, TAKEN, WATCH, full, holding, lock, view
 
@@ -18,15 +19,15 @@ def test_leaving_takes_us_out_of_the_record_and_out_of_line_then_ends_the_sessio
     play = holding()
     assert left(play).startswith("leave s as 3: ")
     assert play.last(LEAVE).index == 61 and play.last(LEAVE).roster.holders == ()
-    play.on(1.5, LEAVE, e.Done())
+    play.on(1.5, LEAVE, o.Done())
     assert "destroy s" in Play.says(play.happens(1.8, e.Tick()))
-    play.does(1.9, DESTROY, e.Done(), "stopped, finished")
+    play.does(1.9, DESTROY, o.Done(), "stopped, finished")
 
 
 def test_a_leave_that_meets_another_write_is_read_and_tried_again_even_at_a_stop() -> None:
     play = holding()
     left(play)
-    assert "read" in Play.says(play.on(1.5, LEAVE, e.LostRace()))
+    assert "read" in Play.says(play.on(1.5, LEAVE, o.LostRace()))
     told = Play.says(play.on(1.6, READ, view("o1", "s", at=lock("s", "o1", index=80), index=80)))
     assert "leave s as 3: o1" in told and play.last(LEAVE).index == 80
 
@@ -34,7 +35,7 @@ def test_a_leave_that_meets_another_write_is_read_and_tried_again_even_at_a_stop
 def test_at_a_stop_a_silent_consul_is_asked_once() -> None:
     play = holding()
     left(play)
-    play.on(1.5, LEAVE, e.LostRace())
+    play.on(1.5, LEAVE, o.LostRace())
     told = Play.says(play.on(4.6, READ, SILENCE))
     assert "leave s" in told
     assert play.last(LEAVE).roster is None, "the record is not as it was known: such a write would be in vain"
@@ -46,17 +47,17 @@ def test_who_waits_leaves_the_line_when_it_stops() -> None:
     play = full()
     play.happens(1.0, e.StopAsked())
     assert play.last(LEAVE).roster is None
-    play.on(1.1, LEAVE, e.Done())
+    play.on(1.1, LEAVE, o.Done())
     play.happens(1.4, e.Tick())
-    play.does(1.5, DESTROY, e.Done(), "stopped, finished")
+    play.does(1.5, DESTROY, o.Done(), "stopped, finished")
 
 
 def test_who_is_paused_is_in_nobodys_way() -> None:
     play = full()
     assert "leave s" in Play.says(play.happens(1.0, e.PauseAsked("n")))
-    play.on(1.1, LEAVE, e.Done())
+    play.on(1.1, LEAVE, o.Done())
     play.happens(1.4, e.Tick())
-    play.on(1.5, DESTROY, e.Done())
+    play.on(1.5, DESTROY, o.Done())
     play.passes(10.0)
     assert play.role == "paused" and not play.contender.session.id
     assert "create" in Play.says(play.happens(10.0, e.ResumeAsked("n")))

@@ -7,11 +7,12 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from tests.unit.core.play import CREATE, FORBIDDEN, Play, hook
 from tests.unit.core.slot_play import ASK, EMPTY, GONE, READ, WATCH, key, lock, semaphore, view
 
 TOLD = hook("told")
-THERE = e.KeyView(5, "", b"{}", 3, 5, 0)  # no newer than the list that does not show it
+THERE = o.KeyView(5, "", b"{}", 3, 5, 0)  # no newer than the list that does not show it
 
 
 def observer(**more: Any) -> Play:
@@ -73,7 +74,7 @@ def test_a_holder_that_the_list_hides_has_not_left() -> None:
     play.ends(0.2, "")
     play.on(0.3, WATCH, replace(both, index=61, contenders=(key("o1"),)))
     assert play.last(ASK).key == "p/o2" and told(play) == [("o1", "o2")]
-    play.on(0.4, ASK, e.KeyView(61, "o2", b"me", 2, 2, 1))
+    play.on(0.4, ASK, o.KeyView(61, "o2", b"me", 2, 2, 1))
     play.on(0.5, READ, replace(both, index=61, contenders=(key("o1"),)))
     assert told(play) == [("o1", "o2")] and "o2" in play.contender.last_notice
 
@@ -95,7 +96,7 @@ def test_who_contends_tells_no_sooner(paused: bool) -> None:
     play = Play(semaphore(on_change=(TOLD,)), record=replace(a.EMPTY_RECORD, paused=paused))
     play.happens(0.0, e.Tick())
     if not paused:
-        play.on(0.05, CREATE, e.Created("s"))
+        play.on(0.05, CREATE, o.Created("s"))
     play.on(0.1, WATCH, EMPTY)
     play.on(0.2, ASK, FORBIDDEN)
     assert not told(play)
@@ -108,7 +109,7 @@ def test_who_contends_tells_no_sooner(paused: bool) -> None:
 def test_who_tells_nobody_does_not_ask_for_what_its_try_will_say() -> None:
     play = Play(semaphore())
     play.happens(0.0, e.Tick())
-    play.on(0.05, CREATE, e.Created("s"))
+    play.on(0.05, CREATE, o.Created("s"))
     play.on(0.1, WATCH, EMPTY)
     assert not play.times(ASK)
 
@@ -142,5 +143,5 @@ def test_what_was_left_out_may_be_of_no_concern() -> None:
 def test_who_contends_makes_no_record_beside_one_that_may_be_hidden() -> None:
     play = Play(semaphore())
     play.happens(0.0, e.Tick())
-    play.on(0.05, CREATE, e.Created("s"))
+    play.on(0.05, CREATE, o.Created("s"))
     assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("enroll s, watch 5, ask p/.lock, notice")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as req
 from supervisor.core.lock.semaphore import LOCK
 from tests.unit.core.play import RENEW, Play
 from tests.unit.core.slot_play import (
@@ -32,19 +33,19 @@ def test_the_slot_of_one_that_vanished_is_free_after_the_prune_delay() -> None:
         if play.times(TAKE):
             break
         play.happens(max(play.now, play.deadline), e.Tick())
-        for request in [r for r in play.under_way if not isinstance(r, a.Watch | TAKE)]:
+        for request in [r for r in play.under_way if not isinstance(r, req.Watch | TAKE)]:
             play.happens(
-                play.now, e.Answered(request, e.SessionAlive() if isinstance(request, RENEW) else HIS)
+                play.now, e.Answered(request, o.SessionAlive() if isinstance(request, RENEW) else HIS)
             )
     assert play.times(TAKE)[0] == pytest.approx(31.0, abs=0.01)
-    assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 30.0)
+    assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), 30.0)
 
 
 def test_what_was_only_hidden_is_asked_for_again_when_something_changes() -> None:
     """It may have gone between the read that showed it and the next list that does not."""
     play = full()
     play.on(1.0, WATCH, HIS)
-    play.on(1.1, ASK, e.KeyView(50, "o3", b"me", 3, 3, 1))
+    play.on(1.1, ASK, o.KeyView(50, "o3", b"me", 3, 3, 1))
     assert "does not show o3" in play.contender.lock.notice
     asked = len(play.times(ASK))
     play.on(1.2, READ, HIS)
@@ -61,7 +62,7 @@ def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
     play = waiting()
     play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
     play.on(0.2, ASK, GONE)
-    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    play.on(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     play.on(0.3, WATCH, HIS)
     play.passes(29.0)
     assert not play.times(TAKE)
@@ -72,14 +73,14 @@ def test_who_comes_into_line_behind_one_that_vanished_waits_as_long() -> None:
     play = waiting()
     play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
     play.on(0.25, ASK, GONE)
-    play.on(0.3, ENROLL, e.SlotWritten(e.KeyIndexes(50, 50, 1), None))
+    play.on(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     for _ in range(1000):
         if play.times(TAKE):
             break
         play.happens(max(play.now, play.deadline), e.Tick())
-        for request in [r for r in play.under_way if not isinstance(r, a.Watch | TAKE)]:
+        for request in [r for r in play.under_way if not isinstance(r, req.Watch | TAKE)]:
             play.happens(
-                play.now, e.Answered(request, e.SessionAlive() if isinstance(request, RENEW) else HIS)
+                play.now, e.Answered(request, o.SessionAlive() if isinstance(request, RENEW) else HIS)
             )
     assert play.times(TAKE)[0] == pytest.approx(30.2, abs=0.01)
 
@@ -104,7 +105,7 @@ def test_the_longest_prune_delay_counts(longest: str) -> None:
     play = full(prune_delay_s=40.0 if longest == "file" else 20.0)
     at = lock("o1", "o2", "o3", delay_s=40.0 if longest == "record" else 20.0)
     of_o1 = key("o1", delay_s=40.0 if longest == "body" else 20.0)
-    play.on(1.0, WATCH, e.SlotsView(60, at, (of_o1, key("o2", delay_s=20.0), key("s", delay_s=20.0))))
+    play.on(1.0, WATCH, o.SlotsView(60, at, (of_o1, key("o2", delay_s=20.0), key("s", delay_s=20.0))))
     play.on(1.0, ASK, GONE)
     ours = play.contender.lock
     assert ours.try_at == pytest.approx(41.0)
@@ -113,8 +114,8 @@ def test_the_longest_prune_delay_counts(longest: str) -> None:
 def test_what_the_body_of_one_that_vanished_asked_for_is_remembered() -> None:
     at = lock("o1", "o2", "o3", delay_s=20.0)
     keys = [key(name, delay_s=20.0) for name in ("o1", "o2")]
-    play = in_line(e.SlotsView(60, at, (*keys, key("o3", delay_s=40.0))), prune_delay_s=20.0)
-    play.on(1.0, WATCH, e.SlotsView(60, at, (*keys, key("s", delay_s=20.0))))
+    play = in_line(o.SlotsView(60, at, (*keys, key("o3", delay_s=40.0))), prune_delay_s=20.0)
+    play.on(1.0, WATCH, o.SlotsView(60, at, (*keys, key("s", delay_s=20.0))))
     play.on(1.0, ASK, GONE)
     assert play.contender.lock.try_at == pytest.approx(41.0)
 
@@ -123,8 +124,8 @@ def test_a_contender_key_without_its_session_is_as_good_as_gone() -> None:
     """As that of a session of behavior release is left behind."""
     play = full()
     keys = (key("o1"), key("o2"), key("o3", alive=False), key("s"))
-    play.on(1.0, WATCH, e.SlotsView(60, lock("o1", "o2", "o3"), keys))
-    play.on(1.0, ASK, e.KeyView(60, "", b"me", 3, 60, 1))
+    play.on(1.0, WATCH, o.SlotsView(60, lock("o1", "o2", "o3"), keys))
+    play.on(1.0, ASK, o.KeyView(60, "", b"me", 3, 60, 1))
     assert play.contender.lock.try_at == pytest.approx(31.0)
 
 
@@ -143,22 +144,22 @@ def test_our_write_says_how_long_others_are_to_wait(of_o1: float, record_s: floa
     play = full()
     at = lock("o1", "o2", delay_s=record_s)
     keys = (key("o1", delay_s=of_o1), key("o2", delay_s=20.0), key("s"))
-    play.on(1.0, WATCH, e.SlotsView(60, at, keys))
-    assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), written_s)
+    play.on(1.0, WATCH, o.SlotsView(60, at, keys))
+    assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), written_s)
 
 
 def test_our_write_goes_on_to_say_how_long_others_wait_for_one_that_vanished() -> None:
     """Its body is gone, and with it what it asked for; the record still says so."""
     play = full()
     play.on(1.0, WATCH, view("o2", "s", at=lock("o1", "o2", delay_s=40.0)))
-    assert play.last(TAKE).roster == a.Roster(3, ("o1", "o2", "s"), 40.0)
+    assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), 40.0)
 
 
 def test_what_a_single_read_does_not_confirm_is_never_pruned() -> None:
     """The list may be cut by an ACL: a denied contender looks dead."""
     play = full()
     play.on(1.0, WATCH, HIS)
-    told = Play.says(play.on(1.1, ASK, e.KeyView(60, "o3", b"", 3, 3, 1)))
+    told = Play.says(play.on(1.1, ASK, o.KeyView(60, "o3", b"", 3, 3, 1)))
     assert "notice: the list below the prefix does not show o3" in told
     assert play.contender.lock.try_at == -float("inf") or not play.contender.may_try
 
@@ -166,7 +167,7 @@ def test_what_a_single_read_does_not_confirm_is_never_pruned() -> None:
 def test_nor_is_what_is_denied() -> None:
     play = full()
     play.on(1.0, WATCH, HIS)
-    play.on(1.1, ASK, e.Denied("Permission denied"))
+    play.on(1.1, ASK, o.Denied("Permission denied"))
     assert not play.contender.may_try
     assert "ask p/o3" in Play.says(play.happens(1.7, e.Tick()))
 
@@ -194,7 +195,7 @@ def test_a_record_that_may_have_been_there_meanwhile_is_waited_for_anew(seen: bo
 @pytest.mark.parametrize("kind", ["garbage", "lock"])
 def test_a_record_of_somebody_else_is_left_alone(kind: str) -> None:
     play = waiting()
-    shown = e.SlotsView(60, e.LockKey(9, 60, None, f"it is {kind}"))
+    shown = o.SlotsView(60, o.LockKey(9, 60, None, f"it is {kind}"))
     told = Play.says(play.on(0.2, WATCH, shown))
     assert told == "watch 60, notice: .lock is no semaphore's and is left alone"
     play.passes(20.0)

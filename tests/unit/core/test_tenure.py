@@ -4,6 +4,7 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
 from tests.unit.core.play import (
     ACQUIRE,
     FREE,
@@ -208,7 +209,7 @@ def test_a_retry_must_leave_time_for_all_that_is_still_to_run(failed_at: float, 
 def test_no_retry_beside_a_rival() -> None:
     play = holding(on_lose=(hook("down", retries=3),))
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, e.SessionAlive(), "start down#1: released-by-operator, losing")
+    play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
     play.ends(2.2, "stuck", ok=False)
 
 
@@ -271,7 +272,7 @@ def test_a_transition_is_the_same_over_its_hooks_and_attempts_and_no_other() -> 
 
 def test_the_token_is_the_same_in_all_hooks_of_a_tenure() -> None:
     play = holding()
-    play.on(1.5, WATCH, e.KeyView(9, "s", b"them", 3, 9, 0))
+    play.on(1.5, WATCH, o.KeyView(9, "s", b"them", 3, 9, 0))
     play.happens(2.0, e.StopAsked())
     tokens = {start.context.fencing_token for _, start in play.log if isinstance(start, a.StartHook)}
     assert tokens == {7}

@@ -4,6 +4,8 @@ import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.frozen import replace
 from supervisor.core.session import CREATE_WITHOUT_TTL_RETRY_S
 from supervisor.core.throttle import THROTTLED_S_MAX
@@ -25,11 +27,11 @@ from tests.unit.core.play import (
     waiting,
 )
 
-FULL = e.Throttled("429 rate limit exceeded")
+FULL = o.Throttled("429 rate limit exceeded")
 RETRY_S = 0.5  # of spread 0; the pause of a throttle is half of what it says
 
 
-def gaps(play: Play, kind: type[a.Request], times: int, outcome: e.Outcome = FULL) -> list[float]:
+def gaps(play: Play, kind: type[r.Request], times: int, outcome: o.Outcome = FULL) -> list[float]:
     """From each answer of this kind to the next request, all of them answered so, others not at all."""
     found = []
     for _ in range(times):
@@ -77,7 +79,7 @@ def test_an_answer_ends_it_for_its_kind_alone() -> None:
                 play.on(play.now, READ, FREE)
             else:
                 play.happens(play.deadline, e.Tick())
-    play.on(play.now, ACQUIRE, e.LostRace())
+    play.on(play.now, ACQUIRE, o.LostRace())
     assert play.contender.throttle.writes == 0
 
 
@@ -105,7 +107,7 @@ def test_a_holder_watches_from_its_first_read_on_though_the_watch_before_was_ref
     """A pause that began while it waited is none that a holder has."""
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
-    play.on(0.1, CREATE, e.Created("s"))
+    play.on(0.1, CREATE, o.Created("s"))
     gaps(play, WATCH, 4)
     play.on(play.now, WATCH, FULL)
     play.hears(play.now, e.Stalled(0.0), "read")
@@ -119,10 +121,10 @@ def test_a_holder_watches_from_its_first_read_on_though_the_watch_before_was_ref
 
 def test_a_question_of_a_holder_that_is_answered_ends_it() -> None:
     """What was refused before the tenure tells nothing of the time after it."""
-    throttle = waiting().contender.throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
-    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), SILENCE, holds=True).reads == 1
-    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
-    assert throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FREE, holds=True).reads == 0
+    throttle = waiting().contender.throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+    assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), SILENCE, holds=True).reads == 1
+    assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
+    assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FREE, holds=True).reads == 0
 
 
 def test_a_release_does_not_wait_and_the_destroy_behind_it_does() -> None:
@@ -130,7 +132,7 @@ def test_a_release_does_not_wait_and_the_destroy_behind_it_does() -> None:
     play.happens(1.5, e.StepDownAsked("n", 60.0))
     play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
     assert gaps(play, RELEASE, 3) == pytest.approx([RETRY_S] * 3)
-    play.on(play.now, RELEASE, e.Done())
+    play.on(play.now, RELEASE, o.Done())
     while DESTROY not in map(type, play.under_way):
         play.happens(play.deadline, e.Tick())
     assert gaps(play, DESTROY, 3) == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4)])
@@ -147,5 +149,5 @@ def test_who_waits_goes_on_renewing_its_session() -> None:
 def test_a_fleet_does_not_come_back_in_step() -> None:
     throttle = waiting().contender.throttle
     for _ in range(3):
-        throttle = throttle.heard(a.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+        throttle = throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
     assert throttle.pause_s(0.0) == 2.0 and throttle.pause_s(0.99) == pytest.approx(5.96)

@@ -4,6 +4,8 @@ from typing import Any
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.contender import new_contender
 from supervisor.core.contenders import Contenders
 from supervisor.daemon.driver import Driver, Effects
@@ -54,15 +56,15 @@ def driven() -> tuple[Driver, Stage]:
     effects: Effects = dict.fromkeys(kinds, stage.take_down)
     driver = Driver(Contenders([new_contender(contender(), spread=0.0, instance="i")]), stage, effects)
     driver.dispatch(e.Tick())
-    driver.dispatch(e.Answered(stage.last(a.CreateSession), e.Created("s")))
-    driver.dispatch(e.Answered(stage.last(a.RenewSession), e.SessionAlive()))
-    driver.dispatch(e.Answered(stage.last(a.WatchKey), FREE))
+    driver.dispatch(e.Answered(stage.last(r.CreateSession), o.Created("s")))
+    driver.dispatch(e.Answered(stage.last(r.RenewSession), o.SessionAlive()))
+    driver.dispatch(e.Answered(stage.last(r.WatchKey), FREE))
     return driver, stage
 
 
 def test_a_record_is_written_before_the_hook_that_waits_for_it() -> None:
     driver, stage = driven()
-    acquire = stage.last(a.Acquire)
+    acquire = stage.last(r.Acquire)
     stage.kinds()
     driver.dispatch(e.Answered(acquire, WON))
     assert stage.kinds()[:2] == ["WriteRecord", "StartHook"]
@@ -70,7 +72,7 @@ def test_a_record_is_written_before_the_hook_that_waits_for_it() -> None:
 
 def test_a_record_that_is_refused_is_answered_in_the_same_turn() -> None:
     driver, stage = driven()
-    acquire = stage.last(a.Acquire)
+    acquire = stage.last(r.Acquire)
     stage.kinds()
     stage.why_not = "no space left"
     driver.dispatch(e.Answered(acquire, WON))
@@ -108,7 +110,7 @@ def test_a_tick_that_comes_early_arms_the_timer_again() -> None:
 
 def test_a_turn_that_comes_far_too_late_looks_at_the_lease_first() -> None:
     driver, stage = driven()
-    acquire = stage.last(a.Acquire)
+    acquire = stage.last(r.Acquire)
     stage.at = 2.5
     stage.told.clear()
     driver.dispatch(e.Answered(acquire, WON))
@@ -119,11 +121,11 @@ def test_a_turn_that_comes_far_too_late_looks_at_the_lease_first() -> None:
 def test_what_else_waited_behind_a_standstill_does_not_tell_of_it_again() -> None:
     """A thousand elections that each look at a thousand leases would stand still for longer than before."""
     driver, stage = driven()
-    acquire, watch = stage.last(a.Acquire), stage.last(a.WatchKey)
+    acquire, watch = stage.last(r.Acquire), stage.last(r.WatchKey)
     stage.at = 2.5
     driver.dispatch(e.Answered(acquire, WON))
     stage.at = 2.6
-    driver.dispatch(e.Answered(watch, e.Unknown("")))
+    driver.dispatch(e.Answered(watch, o.Unknown("")))
     assert [event for event in stage.told if isinstance(event, e.Stalled)] == [e.Stalled(1.5)]
     assert stage.woken_at[-1] > 2.5
 

@@ -11,17 +11,9 @@ from typing import get_args
 
 import pytest
 
-from supervisor.core.actions import (
-    Finished,
-    HookContext,
-    NoticeChanged,
-    ReadSlots,
-    Reason,
-    Role,
-    RoleChanged,
-    StartHook,
-)
+from supervisor.core.actions import Finished, HookContext, NoticeChanged, Reason, Role, RoleChanged, StartHook
 from supervisor.core.events import HookEnded, Tick
+from supervisor.core.requests import ReadSlots
 from supervisor.core.settings import Command, Hook
 from supervisor.hooks.output import HookLine
 from supervisor.telemetry.log import Level, Log, Name

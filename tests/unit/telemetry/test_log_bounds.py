@@ -9,34 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core.actions import (
-    Acquire,
-    Action,
-    CreateSession,
-    Finished,
-    ReadKey,
-    RenewSession,
-    Request,
-    StartHook,
-    WatchKey,
-    WriteRecord,
-)
+from supervisor.core.actions import Action, Finished, StartHook, WriteRecord
 from supervisor.core.contender import new_contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import (
-    Answered,
-    Created,
-    Denied,
-    Done,
-    Event,
-    HookEnded,
-    KeyView,
-    Outcome,
-    SessionAlive,
-    Tick,
-    Unknown,
-    Won,
-)
+from supervisor.core.events import Answered, Event, HookEnded, Tick
+from supervisor.core.outcomes import Created, Denied, Done, KeyView, Outcome, SessionAlive, Unknown, Won
+from supervisor.core.requests import Acquire, CreateSession, ReadKey, RenewSession, Request, WatchKey
 from supervisor.core.settings import SessionSettings
 from supervisor.daemon.driver import Driver
 from supervisor.hooks import HookLine

@@ -17,6 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from supervisor import __version__
 from supervisor.core import actions as a
 from supervisor.core import events as e
+from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.contender import new_contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
@@ -45,7 +47,7 @@ class Scene:
         facts = DaemonInfo(__version__, "vm1", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, self.wall, self.clock)
         self.metrics = Metrics(self.status, self.history, self.clock, self.wall)
-        self.under_way: list[a.Request] = []
+        self.under_way: list[r.Request] = []
         self.started: list[a.StartHook] = []
         self.happens(e.Tick())
 
@@ -59,7 +61,7 @@ class Scene:
         """One turn, and those of the records that it makes."""
         actions = self.node.step(event, self.now)
         for action in actions:
-            if isinstance(action, a.Request):
+            if isinstance(action, r.Request):
                 self.under_way.append(action)
             elif isinstance(action, a.StartHook):
                 self.started.append(action)
@@ -70,7 +72,7 @@ class Scene:
                 self.happens(e.RecordWritten(action))
         return actions
 
-    def answer(self, kind: type[a.Request], outcome: e.Outcome, item: str = "n") -> None:
+    def answer(self, kind: type[r.Request], outcome: o.Outcome, item: str = "n") -> None:
         """The newest request of this kind has come to its end."""
         request = [each for each in self.under_way if isinstance(each, kind) and each.item == item][-1]
         self.under_way.remove(request)
@@ -78,8 +80,8 @@ class Scene:
 
     def has_session(self) -> None:
         """The session is there, as it was asked for."""
-        self.answer(a.CreateSession, e.Created("s"))
-        self.answer(a.RenewSession, e.SessionAlive())
+        self.answer(r.CreateSession, o.Created("s"))
+        self.answer(r.RenewSession, o.SessionAlive())
 
     def hook_ends(self, *, ok: bool = True) -> None:
         """The hook that began last."""
@@ -88,14 +90,14 @@ class Scene:
     def acquires(self) -> None:
         """The lock is won: on_acquire is under way, if there is one."""
         self.has_session()
-        self.answer(a.WatchKey, FREE)
-        self.answer(a.Acquire, WON)
+        self.answer(r.WatchKey, FREE)
+        self.answer(r.Acquire, WON)
 
     def loses(self) -> None:
         """A rival has the key: on_lose is under way, if there is one."""
         self.now += 3.0
         self.happens(e.Tick())
-        self.answer(a.ReadKey, RIVAL)
+        self.answer(r.ReadKey, RIVAL)
         self.now += REASON_WITHIN_S
         self.happens(e.Tick())
 
@@ -179,7 +181,7 @@ def test_it_holds_from_the_end_of_on_acquire_to_the_end_of_its_lease() -> None:
 def test_an_observer_has_no_lease() -> None:
     scene = Scene(contender(contend=False, on_acquire=(), on_lose=()))
     assert (scene.value("lease_room_seconds"), shown_roles(scene)) == (0, ["observer"])
-    scene.answer(a.WatchKey, RIVAL)
+    scene.answer(r.WatchKey, RIVAL)
     assert scene.value("leader_present") == 1
 
 
@@ -219,9 +221,9 @@ def test_stuck_and_paused_are_told() -> None:
 def test_a_semaphore_tells_its_limits_and_its_holders() -> None:
     scene = Scene(SLOTS, contender())
     assert (scene.value("limit"), scene.value("effective_limit"), scene.value("holders")) == (3, 3, 0)
-    keys = (e.ContenderKey("x", "x", b"", 5, 1), e.ContenderKey("y", "", b"", 6, 1))
-    lock = e.LockKey(4, 7, a.Roster(limit=2, holders=("x", "y")))
-    scene.answer(a.WatchSlots, e.SlotsView(7, lock, keys), "s")
+    keys = (o.ContenderKey("x", "x", b"", 5, 1), o.ContenderKey("y", "", b"", 6, 1))
+    lock = o.LockKey(4, 7, r.Roster(limit=2, holders=("x", "y")))
+    scene.answer(r.WatchSlots, o.SlotsView(7, lock, keys), "s")
     assert (scene.value("limit"), scene.value("effective_limit")) == (3, 2)
     assert (scene.value("holders"), scene.value("leader_present", name="s")) == (1, 1)
     assert (scene.value("notice", name="s"), scene.value("notice", name="n")) == (1, 0)
@@ -284,7 +286,7 @@ def test_answers_are_timed_but_for_watches() -> None:
     scene.now = 0.2
     scene.has_session()
     scene.now = 25.0
-    scene.answer(a.WatchKey, RIVAL)
+    scene.answer(r.WatchKey, RIVAL)
     assert scene.value("consul_request_duration_seconds_count", operation="write") == 1
     assert scene.value("consul_request_duration_seconds_sum", operation="write") == 0.2
     assert scene.value("consul_request_duration_seconds_count", operation="read") == 0
@@ -299,8 +301,8 @@ def test_silence_is_an_error_and_no_duration() -> None:
     scene = Scene(contender())
     assert scene.value("consul_answered_timestamp_seconds") == 0
     scene.now = 3.0
-    scene.answer(a.CreateSession, e.Unknown("no answer"))
-    scene.answer(a.WatchKey, e.Unknown("no answer"))
+    scene.answer(r.CreateSession, o.Unknown("no answer"))
+    scene.answer(r.WatchKey, o.Unknown("no answer"))
     assert scene.value("consul_errors_total", operation="write", error="no-answer") == 1
     assert scene.value("consul_errors_total", operation="watch", error="no-answer") == 1
     assert scene.value("consul_errors_total", operation="write", error="denied") == 0
@@ -311,7 +313,7 @@ def test_silence_is_an_error_and_no_duration() -> None:
 def test_a_refused_token_is_told_until_it_is_taken() -> None:
     scene = Scene(contender())
     assert scene.value("token_refused") == 0
-    scene.answer(a.CreateSession, e.Denied("Permission denied"))
+    scene.answer(r.CreateSession, o.Denied("Permission denied"))
     assert (scene.value("token_refused"), scene.value("healthy")) == (1, 0)
     assert scene.value("consul_errors_total", operation="write", error="denied") == 1
     scene.now = 1.0
@@ -322,13 +324,13 @@ def test_a_refused_token_is_told_until_it_is_taken() -> None:
 
 def test_reads_renewals_and_writes_are_told_apart() -> None:
     scene = Scene(contender())
-    read, renew = a.ReadSlots("n", 0.0, 1.0, "p"), a.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
+    read, renew = r.ReadSlots("n", 0.0, 1.0, "p"), r.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
     scene.metrics.on_step(e.Answered(read, OURS), [])
-    scene.metrics.on_step(e.Answered(a.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
-    scene.metrics.on_step(e.Answered(a.ReadSession("n", 0.0, 1.0, "s"), e.SessionInfo(None)), [])
-    scene.metrics.on_step(e.Answered(renew, e.SessionAlive()), [])
-    scene.metrics.on_step(e.Answered(a.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
-    scene.metrics.on_step(e.Answered(a.Release("n", 0.0, 1.0, "k", "s", b""), e.Done()), [])
+    scene.metrics.on_step(e.Answered(r.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
+    scene.metrics.on_step(e.Answered(r.ReadSession("n", 0.0, 1.0, "s"), o.SessionInfo(None)), [])
+    scene.metrics.on_step(e.Answered(renew, o.SessionAlive()), [])
+    scene.metrics.on_step(e.Answered(r.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
+    scene.metrics.on_step(e.Answered(r.Release("n", 0.0, 1.0, "k", "s", b""), o.Done()), [])
     counts = [
         scene.value("consul_request_duration_seconds_count", operation=each)
         for each in ("read", "renew", "write")

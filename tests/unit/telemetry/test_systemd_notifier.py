@@ -12,11 +12,13 @@ from typing import Any
 import psutil
 import pytest
 
-from supervisor.core.actions import EMPTY_RECORD, ReadKey, Role, RoleChanged
+from supervisor.core.actions import EMPTY_RECORD, Role, RoleChanged
 from supervisor.core.contender import Contender, new_contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import Answered, Event, StopAsked, Tick, Unknown
+from supervisor.core.events import Answered, Event, StopAsked, Tick
+from supervisor.core.outcomes import Unknown
 from supervisor.core.record import RecordKeeper
+from supervisor.core.requests import ReadKey
 from supervisor.core.session import Session
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.core.tenure import Phase, Tenure
