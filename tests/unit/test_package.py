@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "supervisor"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 TOP_LEVEL = {
+    "ARCHITECTURE.md",
     "CHANGELOG.md",
     "LICENSE",
     "Makefile",
