@@ -19,7 +19,7 @@ from typing import Self
 from bench.asker import Asker
 from bench.contender import Contender
 from bench.stamps import PATIENCE_S, Stamps
-from supervisor.control import Command, Outcome, Verb
+from supervisor.control import OperatorCommand, Result, Verb
 from supervisor.control.client import ask
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
@@ -118,8 +118,8 @@ class Scene:
 
     def step_down(self, name: str, item: str, rest_s: float) -> None:
         """The supervisor of this name gives it up; RuntimeError when nobody takes it over."""
-        reply = ask(self.control_socket(name), Command(Verb.STEP_DOWN, item, rest_s))
-        if reply.outcome is not Outcome.DONE:
+        reply = ask(self.control_socket(name), OperatorCommand(Verb.STEP_DOWN, item, rest_s))
+        if reply.outcome is not Result.DONE:
             raise RuntimeError(reply.error)
 
     def stamping(self, who: str, what: str, *more: str) -> list[str]:

@@ -29,7 +29,7 @@ class OneOf(NamedTuple):
     required: bool
 
 
-class Command:
+class CommandSpec:
     """One command.
 
     summary: what it does, in one line.
@@ -90,7 +90,7 @@ _ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or sem
 _NO_PAUSE = "it only observes or has ended, or the change cannot be recorded"
 
 COMMANDS = {
-    "run": Command(
+    "run": CommandSpec(
         "take part in elections and semaphores until stopped",
         "run /etc/consul-supervisor",
         "running:run",
@@ -101,7 +101,7 @@ COMMANDS = {
         },
         _argument("PATH", _PATH, Path),
     ),
-    "check": Command(
+    "check": CommandSpec(
         "check a configuration and print its figures",
         "check /etc/consul-supervisor",
         "checking:check",
@@ -142,7 +142,7 @@ COMMANDS = {
         ),
         _flag("--json", "print one JSON document, also for errors"),
     ),
-    "leader": Command(
+    "leader": CommandSpec(
         "print the current leader's value",
         "leader namenode",
         "consul_commands:leader",
@@ -159,7 +159,7 @@ COMMANDS = {
         ),
         _CONFIG,
     ),
-    "verify": Command(
+    "verify": CommandSpec(
         "ask Consul whether a sequencer is still its holder's",
         "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
         "consul_commands:verify",
@@ -178,7 +178,7 @@ COMMANDS = {
             values.index,
         ),
     ),
-    "limit": Command(
+    "limit": CommandSpec(
         "change how many may hold a semaphore, in Consul's record of it",
         "limit rebuild 5",
         "consul_commands:limit",
@@ -192,7 +192,7 @@ COMMANDS = {
         _argument("limit N", "how many may hold a slot; lowering it evicts nobody", values.limit),
         _CONFIG,
     ),
-    "status": Command(
+    "status": CommandSpec(
         "show what the daemon takes part in",
         "status --watch",
         "daemon_commands:status",
@@ -205,7 +205,7 @@ COMMANDS = {
         ),
         *_SOCKET,
     ),
-    "holds": Command(
+    "holds": CommandSpec(
         "say by the exit code whether this node holds it now",
         "holds backup && /usr/local/bin/backup",
         "daemon_commands:holds",
@@ -217,7 +217,7 @@ COMMANDS = {
         _NAME,
         *_SOCKET,
     ),
-    "recover": Command(
+    "recover": CommandSpec(
         "end stuck, once nothing acts on this node any more",
         "recover namenode",
         "daemon_commands:operate",
@@ -225,7 +225,7 @@ COMMANDS = {
         _argument("NAME", "an election or semaphore that is stuck", values.name),
         *_SOCKET,
     ),
-    "pause": Command(
+    "pause": CommandSpec(
         "stop contending until resume, over restarts too",
         "pause namenode",
         "daemon_commands:operate",
@@ -233,7 +233,7 @@ COMMANDS = {
         _NAME_OR_ALL,
         *_SOCKET,
     ),
-    "resume": Command(
+    "resume": CommandSpec(
         "contend again, at once: end a pause, and a rest after step-down",
         "resume namenode",
         "daemon_commands:operate",
@@ -241,7 +241,7 @@ COMMANDS = {
         _NAME_OR_ALL,
         *_SOCKET,
     ),
-    "step-down": Command(
+    "step-down": CommandSpec(
         "hand over: release what this node holds, and return when another holds",
         "step-down namenode --for 5m",
         "daemon_commands:operate",
@@ -260,7 +260,7 @@ COMMANDS = {
         ),
         *_SOCKET,
     ),
-    "reload": Command(
+    "reload": CommandSpec(
         "apply the configuration as it is now, and print what changed",
         "reload",
         "daemon_commands:operate",
@@ -272,13 +272,13 @@ COMMANDS = {
         },
         *_SOCKET,
     ),
-    "demo": Command(
+    "demo": CommandSpec(
         "watch an election, a failover and a semaphore, in about ten seconds",
         "demo",
         "local_commands:demo",
         {DONE: "all was shown", NEGATIVE: "something that the demo waits for did not happen"},
     ),
-    "dev-agent": Command(
+    "dev-agent": CommandSpec(
         "run an in-memory Consul agent, for trying out only",
         "dev-agent --port 8500",
         "local_commands:dev_agent",
@@ -296,7 +296,7 @@ COMMANDS = {
             "'rpc error making call: '",
         ),
     ),
-    "schema": Command(
+    "schema": CommandSpec(
         "print the JSON Schema of the configuration",
         "schema > config.schema.json",
         "local_commands:schema",

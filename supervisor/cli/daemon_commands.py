@@ -14,17 +14,17 @@ from supervisor.cli.terminal import columns, fail, has_colours
 
 def operate(options: argparse.Namespace) -> int:
     """Send the daemon a command, and print its reply."""
-    from supervisor.control import Command, Outcome, Verb
+    from supervisor.control import OperatorCommand, Result, Verb
     from supervisor.control.client import ask
     from supervisor.control.protocol import REST_S
 
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
-    reply = ask(_socket_path(options), Command(Verb(options.command), name, rest_s))
+    reply = ask(_socket_path(options), OperatorCommand(Verb(options.command), name, rest_s))
     for line in reply.lines:
-        print(line, file=sys.stdout if reply.outcome is Outcome.DONE else sys.stderr)
-    if reply.outcome is Outcome.DONE:
+        print(line, file=sys.stdout if reply.outcome is Result.DONE else sys.stderr)
+    if reply.outcome is Result.DONE:
         return DONE
-    codes = {Outcome.UNKNOWN: USAGE, Outcome.FAULTY: CONFIGURATION}
+    codes = {Result.UNKNOWN: USAGE, Result.FAULTY: CONFIGURATION}
     return fail(codes.get(reply.outcome, NEGATIVE), reply.error)
 
 

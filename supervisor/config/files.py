@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.config.problems import SECTIONS, KeyPath, Place, Places, Report
-from supervisor.config.yaml_reader import Tree, Unreadable, read_tree
+from supervisor.config.yaml_reader import InvalidYaml, Tree, read_tree
 
 FILE_BYTES_MAX = 1024 * 1024  # 2,000 elections of 500 bytes
 FILES_BYTES_MAX = 2 * FILE_BYTES_MAX  # of a directory together
@@ -54,7 +54,7 @@ def read(path: Path, report: Report, files: Sequence[Path] | None = None) -> Sou
             _merge(source, read_tree(str(file), _decoded(file, content, report), report), report)
         except CannotRead as error:
             _refuse(source, file, error, report)
-        except Unreadable:
+        except InvalidYaml:
             source.complete = False
     return source
 
@@ -128,7 +128,7 @@ def _decoded(file: Path, content: bytes, report: Report) -> str:
         column = len(content[line_start : error.start].decode("utf-8", "replace")) + 1
         place = Place(str(file), content.count(b"\n", 0, error.start) + 1, column)
         report.refuse_at(place, (), "cannot be read: not UTF-8, save it as UTF-8")
-        raise Unreadable from None
+        raise InvalidYaml from None
 
 
 def _merge(source: Source, tree: Tree, report: Report) -> None:

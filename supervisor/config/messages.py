@@ -37,7 +37,7 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Mistake:
     """One thing that is wrong with a value.
 
     path: where the value is.
@@ -50,22 +50,22 @@ class Finding:
     at_key: bool = False
 
 
-def findings(found: Deviation, definitions: dict[str, Any]) -> Iterator[Finding]:
+def findings(found: Deviation, definitions: dict[str, Any]) -> Iterator[Mistake]:
     """Yield what one deviation means to an operator; nothing where another deviation says it better."""
     path = found.path
     if found.keyword == "additionalProperties":
         yield from _unknown_keys(found, path, definitions)
     elif found.keyword == "dependentRequired":
         message = f"cannot be used without {found.detail}: add it, or remove {path[-1]}"
-        yield Finding(path, message, at_key=True)
+        yield Mistake(path, message, at_key=True)
     elif "propertyNames" in found.rule_path:
-        yield Finding((*path, found.value), _pattern(found, "this name"), at_key=True)
+        yield Mistake((*path, found.value), _pattern(found, "this name"), at_key=True)
     elif found.keyword == "not":
-        yield Finding(path, _excluded(found), at_key=True)
+        yield Mistake(path, _excluded(found), at_key=True)
     else:
         message = _SENTENCES[found.keyword](found)
         if message:
-            yield Finding(path, message)
+            yield Mistake(path, message)
 
 
 def _excluded(found: Deviation) -> str:
@@ -79,11 +79,11 @@ def _excluded(found: Deviation) -> str:
     return f"cannot be used together with {other}: remove one of the two"
 
 
-def _unknown_keys(found: Deviation, path: KeyPath, definitions: dict[str, Any]) -> Iterator[Finding]:
+def _unknown_keys(found: Deviation, path: KeyPath, definitions: dict[str, Any]) -> Iterator[Mistake]:
     properties = found.rule["properties"]
     for key in found.value:
         if key not in properties:
-            yield Finding(
+            yield Mistake(
                 (*path, key), f"cannot be set here: {_guess(key, properties, definitions)}", at_key=True
             )
 

@@ -35,7 +35,7 @@ _REMEDIES = (
 )
 
 
-class Unreadable(Exception):
+class InvalidYaml(Exception):
     """The rest of a file cannot be understood; the report says why."""
 
 
@@ -55,19 +55,19 @@ class Tree:
 def read_tree(file: str, text: str, report: Report) -> Tree:
     """Read the only document of ``text`` and report every problem.
 
-    Raises Unreadable, with the reason in the report, when the rest cannot be understood.
+    Raises InvalidYaml, with the reason in the report, when the rest cannot be understood.
     """
     if found := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, found.start()) + 1
         place = Place(file, line, found.start() - text.rfind("\n", 0, found.start()))
         report.refuse_at(place, (), f"cannot hold the control character {quoted(found[0])}: remove it")
-        raise Unreadable
+        raise InvalidYaml
     reader = _Reader(file, yaml.parse(text, Loader=_LOADER), report)
     try:
         return Tree(reader.document(), reader.places, reader.ambiguous)
     except yaml.YAMLError as error:
         reader.refuse_syntax(error)
-        raise Unreadable from None
+        raise InvalidYaml from None
 
 
 class _Reader:
@@ -183,9 +183,9 @@ class _Reader:
         mark = event.start_mark
         return Place(self._file, mark.line + 1, mark.column + 1)
 
-    def _unreadable(self, place: Place, path: KeyPath, message: str) -> Unreadable:
+    def _unreadable(self, place: Place, path: KeyPath, message: str) -> InvalidYaml:
         self._report.refuse_at(place, path, message)
-        return Unreadable()
+        return InvalidYaml()
 
 
 def _number(text: str) -> int | float | None:

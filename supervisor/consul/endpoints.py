@@ -43,7 +43,7 @@ NODE = "NAME-OF-THE-AGENTS-NODE"
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ApiEndpoint:
     """One row of the table.
 
     operation: as what metrics count the request.
@@ -63,7 +63,7 @@ class Endpoint:
     shows: tuple[type[Request], ...] = ()
 
 
-def endpoint_of(request: Request) -> Endpoint:
+def endpoint_of(request: Request) -> ApiEndpoint:
     """Return the row of this request."""
     return ENDPOINTS[type(request)]
 
@@ -126,40 +126,40 @@ _STEPPED = {200: slots.stepped, 409: slots.not_stepped}
 _KEY = {200: keys.shown, 404: keys.absent}
 _SLOTS = {200: slots.shown, 404: slots.shown}
 
-ENDPOINTS: Mapping[type[Request], Endpoint] = {
-    CreateSession: Endpoint(
+ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
+    CreateSession: ApiEndpoint(
         "write",
         sessions.create,
         {200: sessions.created, 400: sessions.refused, 500: sessions.not_created},
         _session("write"),
     ),
-    RenewSession: Endpoint(
+    RenewSession: ApiEndpoint(
         "renew",
         lambda request: put(f"session/renew/{request.session}"),
         {200: sessions.renewed, 404: sessions.not_renewed},
         _session("write"),
     ),
-    DestroySession: Endpoint(
+    DestroySession: ApiEndpoint(
         "write",
         lambda request: put(f"session/destroy/{request.session}"),
         {200: sessions.destroyed},
         _session("write"),
         line="destroying",
     ),
-    ReadSession: Endpoint(
+    ReadSession: ApiEndpoint(
         "read",
         lambda request: get(f"session/info/{request.session}"),
         {200: sessions.informed},
         _session("read"),
     ),
-    Acquire: Endpoint(
+    Acquire: ApiEndpoint(
         "write",
         keys.acquire,
         {200: keys.won, 409: keys.not_locked, 500: keys.not_locked},
         _writes_key,
     ),
-    Rewrite: Endpoint("write", keys.rewrite, {200: keys.written, 409: keys.not_written}, _rewrites),
-    Release: Endpoint(
+    Rewrite: ApiEndpoint("write", keys.rewrite, {200: keys.written, 409: keys.not_written}, _rewrites),
+    Release: ApiEndpoint(
         "write",
         keys.release,
         {
@@ -172,12 +172,12 @@ ENDPOINTS: Mapping[type[Request], Endpoint] = {
         _writes_key,
         line="releasing",
     ),
-    ReadKey: Endpoint("read", keys.read, _KEY, _reads_key, shows=(WatchKey,)),
-    WatchKey: Endpoint("watch", keys.watch, _KEY, _reads_key),
-    ReadSlots: Endpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(WatchSlots,)),
-    WatchSlots: Endpoint("watch", slots.watch, _SLOTS, _reads_prefix),
-    JoinSemaphore: Endpoint("write", slots.step, _SEATED, _writes_prefix),
-    TakeSlot: Endpoint("write", slots.step, _SEATED, _writes_prefix),
-    LeaveSemaphore: Endpoint("write", slots.step, _STEPPED, _writes_prefix, line="releasing"),
-    WriteSemaphoreRecord: Endpoint("write", slots.step, _STEPPED, _writes_roster),
+    ReadKey: ApiEndpoint("read", keys.read, _KEY, _reads_key, shows=(WatchKey,)),
+    WatchKey: ApiEndpoint("watch", keys.watch, _KEY, _reads_key),
+    ReadSlots: ApiEndpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(WatchSlots,)),
+    WatchSlots: ApiEndpoint("watch", slots.watch, _SLOTS, _reads_prefix),
+    JoinSemaphore: ApiEndpoint("write", slots.step, _SEATED, _writes_prefix),
+    TakeSlot: ApiEndpoint("write", slots.step, _SEATED, _writes_prefix),
+    LeaveSemaphore: ApiEndpoint("write", slots.step, _STEPPED, _writes_prefix, line="releasing"),
+    WriteSemaphoreRecord: ApiEndpoint("write", slots.step, _STEPPED, _writes_roster),
 }

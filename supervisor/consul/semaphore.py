@@ -120,7 +120,7 @@ def _indexes(entry: Any) -> KeyIndexes:
     return KeyIndexes(*(number(entry, name) for name in ("CreateIndex", "ModifyIndex", "LockIndex")))
 
 
-class Reader:
+class SlotsReader:
     """Reads the answers of one semaphore. Of what is as it was in the last one nothing is made anew: a
     change wakes whoever waits, on machines that may have better to do, and concerns one key of many."""
 
@@ -205,12 +205,12 @@ def shown(request: ReadSlots | WatchSlots, response: requests.Response) -> Outco
     return reader_of(request.prefix).view(index_of(response), response)
 
 
-def reader_of(prefix: str) -> Reader:
+def reader_of(prefix: str) -> SlotsReader:
     """Find the reader that knows the last answer about this prefix."""
     if len(_readers) > READERS_MAX:
         _readers.clear()
-    return _readers.setdefault(prefix, Reader(prefix))
+    return _readers.setdefault(prefix, SlotsReader(prefix))
 
 
 READERS_MAX = 1000  # prefixes of which the last answer is kept: more than one file has semaphores
-_readers: dict[str, Reader] = {}  # only saves work: whatever differs from the last answer is read anew
+_readers: dict[str, SlotsReader] = {}  # only saves work: whatever differs from the last answer is read anew

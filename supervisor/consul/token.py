@@ -13,7 +13,7 @@ from collections.abc import Callable
 from supervisor.config import ConsulSettings
 from supervisor.errors import OperatorError
 from supervisor.filesystem.mounts import is_local
-from supervisor.filesystem.reading import WITHIN_S, NoAnswer, Reader, read_within
+from supervisor.filesystem.reading import WITHIN_S, FileReader, NoAnswer, read_within
 
 LOOK_EVERY_S = 1.0  # at a file that is read by a child; any other is looked at for each request
 TOKEN_BYTES_MAX = 4096  # a UUID has 36; anything longer than this is another file
@@ -44,7 +44,7 @@ class Token:
         self._value = settings.token
         self._stamp: tuple[int, int, int] | None = None
         self._fault = ""
-        self._reader: Reader | None = None
+        self._reader: FileReader | None = None
         self._looked_at = -LOOK_EVERY_S
         if self._path is not None:
             self._begin(self._path, patient)
@@ -131,7 +131,7 @@ class Token:
                 if now < self._looked_at + LOOK_EVERY_S:
                     return False
                 self._looked_at = now
-                self._reader = Reader(path, TOKEN_BYTES_MAX + 1)
+                self._reader = FileReader(path, TOKEN_BYTES_MAX + 1)
             if not self._reader.ended:
                 if now > self._looked_at + WITHIN_S:
                     raise NoAnswer(path)

@@ -12,6 +12,6 @@ hands each to ``execute`` and sends the reply. Neither end is imported here, bec
 """
 
 from supervisor.control.listener import ControlError
-from supervisor.control.protocol import Command, Outcome, Reply, Verb
+from supervisor.control.protocol import OperatorCommand, Reply, Result, Verb
 
-__all__ = ["Command", "ControlError", "Outcome", "Reply", "Verb"]
+__all__ = ["OperatorCommand", "ControlError", "Result", "Reply", "Verb"]

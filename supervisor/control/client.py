@@ -1,7 +1,15 @@
 """The client's end for commands: sends one to the daemon, and returns its reply."""
 
 from supervisor.control.fetch import DaemonUnreachable, exchange
-from supervisor.control.protocol import Command, Reply, Verb, error_of, reply_of, request_body, request_path
+from supervisor.control.protocol import (
+    OperatorCommand,
+    Reply,
+    Verb,
+    error_of,
+    reply_of,
+    request_body,
+    request_path,
+)
 
 __all__ = ["DaemonUnreachable", "ask"]
 
@@ -9,7 +17,7 @@ ASK_S = 10.0  # the daemon replies in milliseconds, unless its machine or its di
 DONE_S = 660.0  # these wait for on_lose and for other nodes; the daemon's own time limit is shorter
 
 
-def ask(socket_path: str, command: Command, *, within_s: float | None = None) -> Reply:
+def ask(socket_path: str, command: OperatorCommand, *, within_s: float | None = None) -> Reply:
     """Send the command, and return the daemon's reply when it is done. Raises DaemonUnreachable."""
     if within_s is None:
         within_s = DONE_S if command.verb in (Verb.STEP_DOWN, Verb.RELOAD) else ASK_S

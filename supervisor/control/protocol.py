@@ -36,7 +36,7 @@ FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.STEP_DOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class OperatorCommand:
     """A command to the daemon.
 
     name: the item. None: every item, which only the verbs of FOR_ALL allow.
@@ -48,7 +48,7 @@ class Command:
     rest_s: float = REST_S
 
 
-class Outcome(StrEnum):
+class Result(StrEnum):
     """How a command ended. FAULTY: the configuration cannot be used."""
 
     DONE = "done"
@@ -65,13 +65,13 @@ class Reply:
     lines: more to print, such as the fate of each item after a reload.
     """
 
-    outcome: Outcome
+    outcome: Result
     error: str = ""
     lines: tuple[str, ...] = ()
 
 
-DONE = Reply(Outcome.DONE)
-STATUSES = {Outcome.DONE: 200, Outcome.UNKNOWN: 404, Outcome.IMPOSSIBLE: 409, Outcome.FAULTY: 422}
+DONE = Reply(Result.DONE)
+STATUSES = {Result.DONE: 200, Result.UNKNOWN: 404, Result.IMPOSSIBLE: 409, Result.FAULTY: 422}
 _OUTCOMES = {status: outcome for outcome, status in STATUSES.items()}
 
 
@@ -79,24 +79,24 @@ class InvalidCommand(Exception):
     """The body does not fit the command; the text says why."""
 
 
-def request_path(command: Command) -> str:
+def request_path(command: OperatorCommand) -> str:
     """Return the path of the request."""
     return f"/v1/{command.verb}" + (f"/{command.name}" if command.name is not None else "")
 
 
-def request_body(command: Command) -> bytes:
+def request_body(command: OperatorCommand) -> bytes:
     """Return the body of the request."""
     return json.dumps({"for_s": command.rest_s}).encode() if command.verb is Verb.STEP_DOWN else b""
 
 
-def command_of(path: str, body: bytes = b"") -> Command | None:
+def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
     """Return the command of a request; None if its path is not a command's. Raises InvalidCommand."""
     for verb in Verb:
         if path == f"/v1/{verb}" and verb in FOR_ALL:
-            return Command(verb)
+            return OperatorCommand(verb)
         name = path.removeprefix(f"/v1/{verb}/")
         if name != path and verb in FOR_ONE and NAME.fullmatch(name):
-            return Command(verb, name, _rest_s(body) if verb is Verb.STEP_DOWN else REST_S)
+            return OperatorCommand(verb, name, _rest_s(body) if verb is Verb.STEP_DOWN else REST_S)
     return None
 
 
@@ -116,7 +116,7 @@ def error_body(error: str) -> bytes:
 
 def body_of(reply: Reply) -> bytes:
     """Return the body of the answer."""
-    document: dict[str, object] = {"done": True} if reply.outcome is Outcome.DONE else {"error": reply.error}
+    document: dict[str, object] = {"done": True} if reply.outcome is Result.DONE else {"error": reply.error}
     return json.dumps(document | ({"lines": reply.lines} if reply.lines else {})).encode()
 
 
@@ -125,7 +125,7 @@ def reply_of(status: int, body: bytes) -> Reply | None:
     outcome, document = _OUTCOMES.get(status), _object(body)
     found = document.get("lines")
     lines = tuple(_line(each) for each in found[:LINES_MAX]) if isinstance(found, list) else ()
-    if outcome is Outcome.DONE:
+    if outcome is Result.DONE:
         return Reply(outcome, "", lines) if document.get("done") is True else None
     error = error_of(body)
     return Reply(outcome, error, lines) if outcome is not None and error else None

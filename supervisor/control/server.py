@@ -14,10 +14,10 @@ from supervisor.config import ControlSettings
 from supervisor.control.listener import ControlError, bound, group_id
 from supervisor.control.protocol import (
     STATUSES,
-    Command,
     InvalidCommand,
-    Outcome,
+    OperatorCommand,
     Reply,
+    Result,
     body_of,
     command_of,
     error_body,
@@ -33,13 +33,13 @@ LIMITS = Limits(
     send_s=5.0,
     idle_s=10.0,
 )
-DISCONNECTED = Reply(Outcome.IMPOSSIBLE, "the client disconnected before the reply; the command continues")
+DISCONNECTED = Reply(Result.IMPOSSIBLE, "the client disconnected before the reply; the command continues")
 ROOT = 0
 READING = ("GET", "HEAD", "OPTIONS")
 JSON = ("Content-Type", "application/json")
 
-Execute = Callable[[Command], Awaitable[Reply]]
-Note = Callable[[Command, Reply, Peer], None]
+Execute = Callable[[OperatorCommand], Awaitable[Reply]]
+Note = Callable[[OperatorCommand, Reply, Peer], None]
 Read = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from supervisor import __version__
 from supervisor.config import Config
-from supervisor.control import Command, Outcome, Reply
+from supervisor.control import OperatorCommand, Reply, Result
 from supervisor.control.server import Control, Execute, serve
 from supervisor.core.contenders import Contenders
 from supervisor.http_server import Peer
@@ -129,8 +129,8 @@ class Listeners:
             self._crowded_at = self._clock()
             self._tell("warning", f"cannot let a client in: {error.strerror}; trying again")
 
-    def _asked(self, command: Command, reply: Reply, peer: Peer) -> None:
-        level: Level = "info" if reply.outcome is Outcome.DONE else "warning"
+    def _asked(self, command: OperatorCommand, reply: Reply, peer: Peer) -> None:
+        level: Level = "info" if reply.outcome is Result.DONE else "warning"
         name = "all" if command.name is None else command.name
         self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
 

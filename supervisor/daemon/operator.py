@@ -7,7 +7,7 @@ asks for what takes its time is replied to when it is done: ``turn`` looks, behi
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from supervisor.control import Command, Outcome, Reply, Verb
+from supervisor.control import OperatorCommand, Reply, Result, Verb
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
@@ -16,7 +16,7 @@ from supervisor.core.reload import ReloadEffect
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.telemetry.stuck import remedy
 
-DONE = Reply(Outcome.DONE)
+DONE = Reply(Result.DONE)
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after so long there is none
 RELEASED_S = 600.0  # an on_lose with all its retries, and a Consul that is back
 IN_FORCE_S = 90.0  # an on_lose that ends in time, a release; what takes longer is told so
@@ -44,22 +44,22 @@ class Operator:
         self._reload = reload
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
-    async def execute(self, command: Command) -> Reply:
+    async def execute(self, command: OperatorCommand) -> Reply:
         """Do it and say what became of it; with all contenders the first refusal counts."""
         if command.verb is Verb.RELOAD:
             return await self._reloaded()
         known = {**self._contenders.by_name, **self._contenders.waiting}
         if command.name is not None and command.name not in known:
             why = f"no such election or semaphore, there are {', '.join(sorted(known)) or 'none'}"
-            return _cannot(command.verb, command.name, why, Outcome.UNKNOWN)
+            return _cannot(command.verb, command.name, why, Result.UNKNOWN)
         if command.verb is Verb.STEP_DOWN:
             assert command.name is not None, "one steps down, not all"
             return await self._step_down(command.name, command.rest_s)
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
         names = contending if command.name is None else [command.name]
         replies = [self._one(command.verb, name) for name in names]
-        done = Reply(Outcome.DONE, "", tuple(line for reply in replies for line in reply.lines))
-        return next((reply for reply in replies if reply.outcome is not Outcome.DONE), done)
+        done = Reply(Result.DONE, "", tuple(line for reply in replies for line in reply.lines))
+        return next((reply for reply in replies if reply.outcome is not Result.DONE), done)
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """Something has happened: who waits for it is told."""
@@ -82,7 +82,7 @@ class Operator:
                 verb, name, "it is so now, but cannot be recorded: a restart forgets it (see the log)"
             )
         if verb is Verb.RESUME and before.role is Role.RESTING:
-            return Reply(Outcome.DONE, "", (f"{name}: its rest after step-down has ended",))
+            return Reply(Result.DONE, "", (f"{name}: its rest after step-down has ended",))
         return DONE
 
     # --- what takes its time ---------------------------------------------------------------------
@@ -115,7 +115,7 @@ class Operator:
         if await self._until(lambda: bool(self._others(name) - holding), TAKEN_OVER_S):
             return DONE
         why = f"released, but nobody took over within {TAKEN_OVER_S:g} s"
-        return Reply(Outcome.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, rest_s)}")
+        return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, rest_s)}")
 
     def _what_now(self, name: str, rest_s: float) -> str:
         """What this node does where it has stepped down and nobody took over, and how to have it back."""
@@ -152,7 +152,7 @@ class Operator:
         try:
             reloaded = await self._reload()
         except CannotReload as error:
-            outcome = Outcome.FAULTY if error.faulty else Outcome.IMPOSSIBLE
+            outcome = Result.FAULTY if error.faulty else Result.IMPOSSIBLE
             return Reply(outcome, str(error), error.lines)
         changed = {
             name: effect
@@ -162,7 +162,7 @@ class Operator:
         await self._until(lambda: not any(self._pending(*each) for each in changed.items()), IN_FORCE_S)
         items = (f"{name}: {effect}{self._pending(name, effect)}" for name, effect in changed.items())
         lines = [*reloaded.process, *items]
-        return Reply(Outcome.DONE, "", tuple(lines) or ("nothing has changed",))
+        return Reply(Result.DONE, "", tuple(lines) or ("nothing has changed",))
 
     def _pending(self, name: str, effect: ReloadEffect) -> str:
         """What is still to come; blank when it is done."""
@@ -187,5 +187,5 @@ def _obstacle(verb: Verb, contender: Contender) -> str:
     return "" if contender.settings.contend else "it only observes (contend: false)"
 
 
-def _cannot(verb: Verb, name: str, why: str, outcome: Outcome = Outcome.IMPOSSIBLE) -> Reply:
+def _cannot(verb: Verb, name: str, why: str, outcome: Result = Result.IMPOSSIBLE) -> Reply:
     return Reply(outcome, f"cannot {verb} {name}: {why}")

@@ -18,11 +18,11 @@ from supervisor.hooks.leftovers import Group, find_leftovers, kill_leftovers, st
 from supervisor.journal import (
     START_WITHIN_S,
     SUFFIX,
-    Identity,
     Journal,
     JournalBusy,
+    MachineIdentity,
     Recorded,
-    Unreadable,
+    UnreadableRecord,
 )
 from supervisor.telemetry.log import Log
 
@@ -51,7 +51,7 @@ class Records:
         self._kill_leftovers(records)
         self.withheld |= {name for record in records.values() for name in record.withheld}
         for name, record in records.items():
-            if isinstance(record, Unreadable):
+            if isinstance(record, UnreadableRecord):
                 known = name in self._items or record.settings is not None
                 remedy = "on_lose runs" if known else "see that nothing of it acts, then remove the file"
                 self._log.line("error", "journal-unreadable", item=name, why=str(record), remedy=remedy)
@@ -62,7 +62,7 @@ class Records:
                     self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
         return restore(wanted, records, ProcessIdentity(secrets.token_hex(8), self._journal.identity, now))
 
-    def _kill_leftovers(self, records: dict[str, Recorded | Unreadable]) -> None:
+    def _kill_leftovers(self, records: dict[str, Recorded | UnreadableRecord]) -> None:
         """All at once, for belief may be running out meanwhile."""
         marks = {name: tuple(self._marks(record)) for name, record in records.items()}
         transitions = tuple(mark for marked in marks.values() for mark in marked)
@@ -76,19 +76,19 @@ class Records:
         for trouble in kill_leftovers(groups, transitions, within_s=KILL_WITHIN_S) if groups else ():
             self._log.line("error", "leftover-process", why=trouble)
 
-    def _marks(self, record: Recorded | Unreadable) -> Iterator[str]:
+    def _marks(self, record: Recorded | UnreadableRecord) -> Iterator[str]:
         """The transitions whose processes must end. What a record that cannot be read was about, its
         older lines tell, and it may have come a step further."""
-        known = record.last if isinstance(record, Unreadable) else record
+        known = record.last if isinstance(record, UnreadableRecord) else record
         if known is None or not self._is_ours(known.identity):
             return
         yield from (group.transition for group in known.groups)
         yield from transitions_of(known.state)
-        if isinstance(record, Unreadable) and known.state.session:
+        if isinstance(record, UnreadableRecord) and known.state.session:
             begun = ("acquire", "adopt") if known.state.step in (Step.SESSION, Step.TENURE) else ()
             yield from marks_of(known.state.session, *begun, "run", *LOSE_SIDE)
 
-    def _is_ours(self, identity: Identity) -> bool:
+    def _is_ours(self, identity: MachineIdentity) -> bool:
         """Elsewhere the numbers of processes are somebody else's; a host may have been renamed."""
         here = self._journal.identity
         return (identity.machine, identity.boot) == (here.machine, here.boot)

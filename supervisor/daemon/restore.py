@@ -14,7 +14,7 @@ from supervisor.core.contenders import Successor
 from supervisor.core.record import is_adoptable
 from supervisor.core.reload import blockers_of
 from supervisor.core.settings import ItemSettings, Wanted
-from supervisor.journal import Identity, Recorded, Unreadable
+from supervisor.journal import MachineIdentity, Recorded, UnreadableRecord
 
 UNKNOWN_SESSION = "unreadable"  # stands for the session of a record that cannot be read
 
@@ -40,13 +40,13 @@ class ProcessIdentity:
     """What the contenders of one process have in common: its name in ids, whose it is, the time."""
 
     instance: str
-    identity: Identity
+    identity: MachineIdentity
     now: float
 
 
 def restore(
     wanted: Iterable[Wanted],
-    records: Mapping[str, Recorded | Unreadable],
+    records: Mapping[str, Recorded | UnreadableRecord],
     origin: ProcessIdentity,
 ) -> Restored:
     """The contenders to begin with. ``wanted``: those of the file."""
@@ -75,7 +75,9 @@ def restore(
 
 
 def _departing_of(
-    wanted: Mapping[str, ItemSettings], records: Mapping[str, Recorded | Unreadable], origin: ProcessIdentity
+    wanted: Mapping[str, ItemSettings],
+    records: Mapping[str, Recorded | UnreadableRecord],
+    origin: ProcessIdentity,
 ) -> dict[str, Contender]:
     """What is on record and cannot go on as the file has it now."""
     departing = {}
@@ -90,10 +92,10 @@ def _departing_of(
     return departing
 
 
-def _state(record: Recorded | Unreadable, origin: ProcessIdentity) -> Record:
+def _state(record: Recorded | UnreadableRecord, origin: ProcessIdentity) -> Record:
     """Of a record that cannot be read the worst is taken for true: on_lose runs, once. A pause that its
     older lines tell of stays in force, because an operator can see and end it."""
-    if isinstance(record, Unreadable):
+    if isinstance(record, UnreadableRecord):
         session = f"{UNKNOWN_SESSION}-{origin.instance}"
         paused = record.last is not None and record.last.state.paused
         return Record(Step.LOSING, session=session, reason=Reason.CRASHED, paused=paused, foreign=True)

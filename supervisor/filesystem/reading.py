@@ -18,7 +18,7 @@ PROGRAM = "/usr/bin/head"
 _CODES = {os.strerror(code): code for code in errno.errorcode}
 
 
-class Reader(Child):
+class FileReader(Child):
     """A child that reads the first bytes of a file. When it has ended, ``content`` is due."""
 
     def __init__(self, path: str, bytes_max: int) -> None:
@@ -35,7 +35,7 @@ class Reader(Child):
 
 def read_within(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
     """Wait for the first bytes of the file. Raises OSError, which is NoAnswer when time is up."""
-    reader = Reader(path, bytes_max)
+    reader = FileReader(path, bytes_max)
     try:
         if not reader.within(within_s):
             raise NoAnswer(path, within_s)
@@ -47,7 +47,7 @@ def read_within(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
 async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
     """Wait for the first bytes of the file, while the loop goes on. Raises OSError, which is NoAnswer when
     time is up."""
-    reader = Reader(path, bytes_max)
+    reader = FileReader(path, bytes_max)
     try:
         if not await reader.comes_to_end(within_s):
             raise NoAnswer(path, within_s)
@@ -62,7 +62,7 @@ class Pulse:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._reader: Reader | None = None
+        self._reader: FileReader | None = None
 
     def check(self, within_s: float) -> None:
         """Raises NoAnswer: after this time, or at once while an earlier question has no answer yet. Raises
@@ -70,7 +70,7 @@ class Pulse:
         if self._reader is None:
             if is_local(self._path):
                 return
-            self._reader = Reader(self._path, 1)
+            self._reader = FileReader(self._path, 1)
             self._reader.within(within_s)
         if not self._reader.ended:
             raise NoAnswer(self._path, within_s)

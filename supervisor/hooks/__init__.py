@@ -28,11 +28,11 @@ from typing import Literal
 from supervisor.core.actions import LOSE_SIDE, KillHook, StartHook, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, ItemSettings, Webhook
-from supervisor.hooks.command import Child, Unwatched, keep_exit_statuses
+from supervisor.hooks.command import HookProcess, Unwatched, keep_exit_statuses
 from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
 from supervisor.hooks.left import Left
 from supervisor.hooks.output import HookLine, LineBudget, Lines
-from supervisor.hooks.privileges import Privileges, Refused
+from supervisor.hooks.privileges import Privileges, PrivilegesRefused
 from supervisor.hooks.shortage import RETRY_PAUSE_S, Spare, is_passing, lacks_descriptors
 from supervisor.hooks.spawn import keep_descriptors
 from supervisor.hooks.webhook import Webhooks
@@ -52,7 +52,7 @@ class Postponed:
     timer: asyncio.TimerHandle
 
 
-UnderWay = Child | asyncio.Task[tuple[bool, str]] | Postponed | None
+UnderWay = HookProcess | asyncio.Task[tuple[bool, str]] | Postponed | None
 
 
 class Hooks:
@@ -106,7 +106,9 @@ class Hooks:
         commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]
         commands += [] if settings.run is None else [(settings.run.command, True)]
         for command, dies_with_us in commands:
-            with suppress(Refused, OSError, ValueError):  # said when it is to run: it may be there by then
+            with suppress(
+                PrivilegesRefused, OSError, ValueError
+            ):  # said when it is to run: it may be there by then
                 self._privileges.identity(command, dies_with_us=dies_with_us)
 
     def start(self, action: StartHook) -> None:
@@ -134,7 +136,7 @@ class Hooks:
     def kill_all(self) -> None:
         """End everything at once (KILL); each end is still reported."""
         for started, under_way in self._under_way.items():
-            if isinstance(under_way, Child):
+            if isinstance(under_way, HookProcess):
                 under_way.kill("stopped")
             else:
                 self._call_off(started, under_way)
@@ -157,7 +159,7 @@ class Hooks:
             return
         try:
             child = self._begun(action)
-        except (Refused, OSError, ValueError) as error:
+        except (PrivilegesRefused, OSError, ValueError) as error:
             self._cannot_start(action, asked_at, error)
             return
         if isinstance(action, StartHook):
@@ -165,7 +167,7 @@ class Hooks:
             left_s = asked_at + hook.timeout_s - self._clock()
             child.terminate_after(max(0.0, left_s), _timed_out(hook.timeout_s), hook.kill_after_s)
 
-    def _begun(self, action: Started) -> Child:
+    def _begun(self, action: Started) -> HookProcess:
         """Where descriptors are short, those kept back are for the hooks that end a tenure."""
         try:
             return self._spawn(action)
@@ -175,12 +177,12 @@ class Hooks:
         with self._spare.released():
             return self._spawn(action)
 
-    def _spawn(self, action: Started) -> Child:
+    def _spawn(self, action: Started) -> HookProcess:
         command, name, attempt = _what(action)
         told = self._facts(action, attempt)
         identity = self._privileges.identity(command, dies_with_us=isinstance(action, StartRun))
         env = {**self._environ, **identity.env, **dict(command.env), **as_environment(told)}
-        child = Child(
+        child = HookProcess(
             command,
             identity,
             env=env,
@@ -192,7 +194,9 @@ class Hooks:
         self._spawned(action, child.pgid)
         return child
 
-    def _cannot_start(self, action: Started, asked_at: float, error: Refused | OSError | ValueError) -> None:
+    def _cannot_start(
+        self, action: Started, asked_at: float, error: PrivilegesRefused | OSError | ValueError
+    ) -> None:
         """Try again while there is time; else it is reported, from the loop."""
         why, loop, now = _reason(error), asyncio.get_running_loop(), self._clock()
         end_by = action.begin_by
@@ -253,14 +257,14 @@ class Hooks:
 
     def _stop(self, started: Started, kill_after_s: float) -> None:
         under_way = self._under_way.get(started)
-        if isinstance(under_way, Child):
+        if isinstance(under_way, HookProcess):
             under_way.terminate("stopped", kill_after_s)
         else:
             self._call_off(started, under_way)
 
     def _end(self, action: Started, ok: bool, detail: str, *, began: bool = True) -> None:
         under_way = self._under_way.pop(action)
-        if isinstance(under_way, Child) and under_way.is_left:
+        if isinstance(under_way, HookProcess) and under_way.is_left:
             self._left.add(action, under_way.pgid)
         self._spare.fill()
         if not self._under_way:
@@ -297,7 +301,7 @@ def _timed_out(timeout_s: float) -> str:
     return f"timed out after {timeout_s:g}s"
 
 
-def _reason(error: Refused | OSError | ValueError) -> str:
+def _reason(error: PrivilegesRefused | OSError | ValueError) -> str:
     if not isinstance(error, OSError):
         return str(error)
     return f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)

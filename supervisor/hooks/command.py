@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from supervisor.core.settings import Command
 from supervisor.hooks import group
 from supervisor.hooks.output import Drain, Lines
-from supervisor.hooks.privileges import Identity
+from supervisor.hooks.privileges import RunAs
 from supervisor.hooks.spawn import Spawned, spawn
 
 KILL_GRACE_S = 0.2  # the kernel ends a killed process in milliseconds, or not at all (state D)
@@ -39,14 +39,14 @@ class Unwatched(OSError):
     """The process began, and was killed because nobody could have learnt of its end."""
 
 
-class Child:
+class HookProcess:
     """A process group under way. Its end is told exactly once, by ``ended(ok, detail)``, from the
     loop: never out of the constructor, ``terminate`` or ``kill``."""
 
     def __init__(
         self,
         command: Command,
-        identity: Identity,
+        identity: RunAs,
         *,
         env: Mapping[str, str],
         stdin: bytes,

@@ -18,12 +18,12 @@ LOOKUP_S = 1.0
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class Refused(Exception):
+class PrivilegesRefused(Exception):
     """The operator asks for rights that cannot be had here; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class RunAs:
     """``prefix`` goes before argv; ``env`` is what a login as that user would set."""
 
     prefix: tuple[str, ...] = ()
@@ -36,30 +36,32 @@ class Privileges:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._path = environ.get("PATH", SYSTEM_PATH)
-        self._known: dict[tuple[str | None, str | None, bool], Identity] = {}
+        self._known: dict[tuple[str | None, str | None, bool], RunAs] = {}
 
-    def identity(self, command: Command, *, dies_with_us: bool = False) -> Identity:
+    def identity(self, command: Command, *, dies_with_us: bool = False) -> RunAs:
         """How to run the command as its user and group; ``dies_with_us``: KILL when we end.
 
         With a user: its primary group unless another is given, and its supplementary groups.
-        With a group only: that group and no supplementary ones. Raises Refused.
+        With a group only: that group and no supplementary ones. Raises PrivilegesRefused.
         """
         asked = (command.user, command.group, dies_with_us)
         if asked not in self._known:
             self._known[asked] = self._identity(*asked)
         return self._known[asked]
 
-    def _identity(self, user: str | None, group: str | None, dies_with_us: bool) -> Identity:
+    def _identity(self, user: str | None, group: str | None, dies_with_us: bool) -> RunAs:
         entry = None if user is None else _user(user)
         gid = _group(group) if group is not None else entry.pw_gid if entry is not None else None
         options = [*_ids(entry, gid), *(["--pdeathsig", "KILL"] if dies_with_us else [])]
         prefix = (self._setpriv(), *options, "--") if options else ()
-        return Identity(prefix, {} if entry is None else _login(entry))
+        return RunAs(prefix, {} if entry is None else _login(entry))
 
     def _setpriv(self) -> str:
         program = which("setpriv", self._path) or which("setpriv", SYSTEM_PATH)
         if program is None:
-            raise Refused("setpriv is not installed, and run, user and group need it: install util-linux")
+            raise PrivilegesRefused(
+                "setpriv is not installed, and run, user and group need it: install util-linux"
+            )
         return program
 
 
@@ -73,7 +75,9 @@ def _ids(entry: pwd.struct_passwd | None, gid: int | None) -> list[str]:
         return [*user, "--regid", str(gid), "--clear-groups" if entry is None else "--init-groups"]
     if (uid, gid) == (os.geteuid(), os.getegid()):
         return []
-    raise Refused(f"only root may run a hook as another user or group: user id {uid}, group id {gid}")
+    raise PrivilegesRefused(
+        f"only root may run a hook as another user or group: user id {uid}, group id {gid}"
+    )
 
 
 def _user(name: str) -> pwd.struct_passwd:
@@ -98,10 +102,12 @@ def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
             env={"PATH": search},  # no secret of ours
         )
     except subprocess.TimeoutExpired:
-        raise Refused(f"the directory of {what}s did not tell {name!r} within {LOOKUP_S:g} s") from None
+        raise PrivilegesRefused(
+            f"the directory of {what}s did not tell {name!r} within {LOOKUP_S:g} s"
+        ) from None
     entry = done.stdout.rstrip("\n").split(":")
     if done.returncode != 0 or len(entry) != fields:
-        raise Refused(f"unknown {what} {name!r}")
+        raise PrivilegesRefused(f"unknown {what} {name!r}")
     return entry
 
 

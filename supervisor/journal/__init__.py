@@ -27,16 +27,16 @@ from supervisor.errors import NotPossible, OperatorError
 from supervisor.filesystem.reading import NoAnswer, Pulse
 from supervisor.hooks.leftovers import Group
 from supervisor.journal.format import (
-    Identity,
+    MachineIdentity,
     Recorded,
-    Unreadable,
+    UnreadableRecord,
     is_at_rest,
     read,
     settings_line,
     state_line,
 )
 
-__all__ = ["Identity", "Journal", "JournalError", "Recorded", "Unreadable", "identity_here"]
+__all__ = ["MachineIdentity", "Journal", "JournalError", "Recorded", "UnreadableRecord", "identity_here"]
 
 ENDED_FROM = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds one with each answer of Consul
@@ -59,10 +59,10 @@ class JournalBusy(NotPossible):
     """The state directory cannot be used now: another process uses it, or its file system is silent."""
 
 
-def identity_here() -> Identity:
+def identity_here() -> MachineIdentity:
     """This machine, host and boot."""
     machine = _text("/etc/machine-id")
-    return Identity(machine, socket.gethostname(), _boot())
+    return MachineIdentity(machine, socket.gethostname(), _boot())
 
 
 def _boot() -> str:
@@ -106,7 +106,7 @@ class Journal:
         consul: ConsulSettings,
         *,
         withheld: Iterable[str] = (),
-        identity: Identity | None = None,
+        identity: MachineIdentity | None = None,
         wants_disk: Callable[[Path], None] = lambda path: None,
     ) -> None:
         """Makes and locks the directory. Raises JournalError or JournalBusy when that cannot be."""
@@ -172,17 +172,17 @@ class Journal:
 
     # --- reading -------------------------------------------------------------------------------
 
-    def recorded(self) -> Iterator[tuple[str, Recorded | Unreadable]]:
+    def recorded(self) -> Iterator[tuple[str, Recorded | UnreadableRecord]]:
         """What earlier processes left, by the name of the item."""
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
             item = path.name.removesuffix(SUFFIX)
             try:
                 found = read(self._content(path))
                 if found.settings.name != item:
-                    raise Unreadable(f"it is a copy of the record of {found.settings.name}")
+                    raise UnreadableRecord(f"it is a copy of the record of {found.settings.name}")
                 self._go_on(item, found)
                 yield item, found
-            except Unreadable as unreadable:
+            except UnreadableRecord as unreadable:
                 yield item, unreadable
 
     def _go_on(self, item: str, found: Recorded) -> None:
@@ -196,12 +196,12 @@ class Journal:
         try:
             with open(path, "rb", opener=_carefully) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise Unreadable(f"{path} is no regular file")
+                    raise UnreadableRecord(f"{path} is no regular file")
                 content = file.read(FILE_BYTES_MAX + 1)
         except OSError as error:
-            raise Unreadable(f"cannot read {path}: {error.strerror}") from error
+            raise UnreadableRecord(f"cannot read {path}: {error.strerror}") from error
         if len(content) > FILE_BYTES_MAX:
-            raise Unreadable(f"{path} is larger than {FILE_BYTES_MAX} bytes")
+            raise UnreadableRecord(f"{path} is larger than {FILE_BYTES_MAX} bytes")
         return content
 
     # --- writing -------------------------------------------------------------------------------

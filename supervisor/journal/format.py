@@ -30,7 +30,7 @@ LEADER_BYTES_MAX = 4096  # a longer value is not kept: hooks are told nothing, r
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class MachineIdentity:
     """Whose record it is: a cloned disk or another boot must not act on the original's lock."""
 
     machine: str
@@ -46,12 +46,12 @@ class Recorded:
     settings: ItemSettings
     consul: ConsulSettings
     state: Record
-    identity: Identity
+    identity: MachineIdentity
     groups: tuple[Group, ...] = ()
     withheld: tuple[str, ...] = ()
 
 
-class Unreadable(Exception):
+class UnreadableRecord(Exception):
     """The newest record cannot be read: what was held is not known. The message says why.
 
     ``last``: what the newest of its older lines that can be read tells, and what goes with it; where
@@ -73,7 +73,7 @@ def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tupl
     return _line(content | {"consul": reached, "withheld": to_plain(withheld)})
 
 
-def state_line(record: Record, groups: tuple[Group, ...], identity: Identity, time: str) -> bytes:
+def state_line(record: Record, groups: tuple[Group, ...], identity: MachineIdentity, time: str) -> bytes:
     """The whole truth of this moment. ``time``: of the wall clock, for who reads the file."""
     state = to_plain(record)
     for name in ("leader", "previous_leader"):
@@ -84,34 +84,34 @@ def state_line(record: Record, groups: tuple[Group, ...], identity: Identity, ti
 
 
 def read(data: bytes) -> Recorded:
-    """What this file says. Raises Unreadable."""
+    """What this file says. Raises UnreadableRecord."""
     lines = data.rstrip(b" ")
     contents = [_content(line) for line in lines.split(b"\n")[:-1]]
     try:
         _refuse_a_cut(data, lines)
         return _newest(contents)
-    except Unreadable as unreadable:
-        raise Unreadable(str(unreadable), _last_readable(contents)) from unreadable
+    except UnreadableRecord as unreadable:
+        raise UnreadableRecord(str(unreadable), _last_readable(contents)) from unreadable
 
 
 def _refuse_a_cut(data: bytes, lines: bytes) -> None:
     if not lines:
-        raise Unreadable("it is empty: what stood there has been removed")
+        raise UnreadableRecord("it is empty: what stood there has been removed")
     if not lines.endswith(b"\n"):
-        raise Unreadable("its last line has no end: it has been cut or damaged")
+        raise UnreadableRecord("its last line has no end: it has been cut or damaged")
     if lines == data:
-        raise Unreadable("the spaces behind its last line are missing: it has been cut")
+        raise UnreadableRecord("the spaces behind its last line are missing: it has been cut")
 
 
 def _newest(contents: list[dict[str, Any] | None]) -> Recorded:
     *before, state = contents
     settings = next((each for each in reversed(before) if _is_settings(each)), None)
     if state is None:
-        raise Unreadable("the checksum of its newest line is wrong")
+        raise UnreadableRecord("the checksum of its newest line is wrong")
     if _is_settings(state):
-        raise Unreadable("no state follows its newest settings: it has been cut or damaged")
+        raise UnreadableRecord("no state follows its newest settings: it has been cut or damaged")
     if settings is None:
-        raise Unreadable("the checksum of a line that counts is wrong")
+        raise UnreadableRecord("the checksum of a line that counts is wrong")
     return _recorded(settings, state)
 
 
@@ -125,12 +125,12 @@ def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
             settings=from_plain(Settings, settings["settings"]),
             consul=from_plain(ConsulSettings, settings["consul"]),
             state=_state(state),
-            identity=from_plain(Identity, state),
+            identity=from_plain(MachineIdentity, state),
             groups=from_plain(tuple[Group, ...], state["groups"]),
             withheld=from_plain(tuple[str, ...], settings["withheld"]),
         )
     except (KeyError, ValueError, TypeError, AttributeError, StopIteration) as error:
-        raise Unreadable(f"it is not a record of this program: {error}") from error
+        raise UnreadableRecord(f"it is not a record of this program: {error}") from error
 
 
 def _state(state: dict[str, Any]) -> Record:
@@ -154,7 +154,7 @@ def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
         if _is_settings(content):
             settings, state = content, _NO_STATE if last is None else None
         if settings is not None and state is not None and state.get("record") == "state":
-            with suppress(Unreadable):
+            with suppress(UnreadableRecord):
                 last = _recorded(settings, state)
     return last
 
@@ -163,7 +163,7 @@ _NO_STATE: dict[str, Any] = {
     "record": "state",
     "groups": [],
     **to_plain(EMPTY_RECORD),
-    **to_plain(Identity("", "", "")),
+    **to_plain(MachineIdentity("", "", "")),
 }
 
 

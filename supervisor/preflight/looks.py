@@ -23,8 +23,8 @@ FIRST_LINE_BYTES = 256  # the kernel reads no more of a script's first line
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class Refused(Exception):
-    """``fault``: why something cannot be."""
+class LookRefused(Exception):
+    """Something cannot be used here; ``fault`` is the setting, why, and the remedy."""
 
     def __init__(self, setting: str, why: str, remedy: str) -> None:
         self.fault = (setting, why, remedy)
@@ -37,12 +37,12 @@ def faults_of(look: Look, strict: bool) -> list[Fault]:
     if "file" in look or "folder" in look:
         return _gathered(lambda: _readable(look, lenient=lenient))
     faults: list[Fault] = []
-    identity: Identity | None = None
+    identity: Credentials | None = None
     try:
         identity = _identity(look["user"], look["group"])
         if look["setpriv"] or identity is not None:
             _setpriv(look["path"])
-    except Refused as refused:
+    except LookRefused as refused:
         faults.append(refused.fault)
     if identity is None and look["cwd"] is None:
         return faults + _gathered(lambda: _executable(look, lenient=lenient))
@@ -52,7 +52,7 @@ def faults_of(look: Look, strict: bool) -> list[Fault]:
 def _gathered(look: Callable[[], None]) -> list[Fault]:
     try:
         look()
-    except Refused as refused:
+    except LookRefused as refused:
         return [refused.fault]
     return []
 
@@ -67,22 +67,22 @@ def _readable(look: Look, *, lenient: bool) -> None:
             return
         missing = "make it" if folder else "write it"
         remedy = f"let {_us()} read it" if isinstance(error, PermissionError) else missing
-        raise Refused(
+        raise LookRefused(
             setting, f"cannot read {name}: {_said(error)}", f"{remedy}, or correct {setting}"
         ) from None
     mode = os.fstat(fd).st_mode
     os.close(fd)
     if folder and not stat.S_ISDIR(mode):
-        raise Refused(setting, f"cannot read {name}: it is no folder", f"correct {setting}")
+        raise LookRefused(setting, f"cannot read {name}: it is no folder", f"correct {setting}")
     if not folder and not stat.S_ISREG(mode):
-        raise Refused(setting, f"cannot read {name}: it is no regular file", f"correct {setting}")
+        raise LookRefused(setting, f"cannot read {name}: it is no regular file", f"correct {setting}")
 
 
 # --- as which user -------------------------------------------------------------------------------
 
 
-class Identity:
-    """What a command becomes before it starts; ``uid`` None: the user stays."""
+class Credentials:
+    """The user and groups of a command, as in credentials(7). ``uid`` None: the user stays."""
 
     def __init__(self, uid: int | None, gid: int, groups: list[int]) -> None:
         self.uid, self.gid, self.groups = uid, gid, groups
@@ -95,8 +95,8 @@ class Identity:
             os.setuid(self.uid)
 
 
-def _identity(user: str | None, group: str | None) -> Identity | None:
-    """None: as we are. Raises Refused."""
+def _identity(user: str | None, group: str | None) -> Credentials | None:
+    """None: as we are. Raises LookRefused."""
     if user is None and group is None:
         return None
     entry = None if user is None else _user(user)
@@ -106,22 +106,22 @@ def _identity(user: str | None, group: str | None) -> Identity | None:
         if (os.geteuid() if uid is None else uid, gid) == (os.geteuid(), os.getegid()):
             return None
         setting, remedy = "group" if user is None else "user", "run the supervisor as root, or remove it"
-        raise Refused(setting, f"only root may run a hook as another user or group, not {_us()}", remedy)
-    return Identity(uid, gid, [] if entry is None else os.getgrouplist(entry.pw_name, gid))
+        raise LookRefused(setting, f"only root may run a hook as another user or group, not {_us()}", remedy)
+    return Credentials(uid, gid, [] if entry is None else os.getgrouplist(entry.pw_name, gid))
 
 
 def _user(name: str) -> pwd.struct_passwd:
     try:
         return pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
     except KeyError:
-        raise Refused("user", f"unknown user {name!r}", "add the user, or correct user") from None
+        raise LookRefused("user", f"unknown user {name!r}", "add the user, or correct user") from None
 
 
 def _group(name: str) -> int:
     try:
         return (grp.getgrgid(int(name)) if name.isdecimal() else grp.getgrnam(name)).gr_gid
     except KeyError:
-        raise Refused("group", f"unknown group {name!r}", "add the group, or correct group") from None
+        raise LookRefused("group", f"unknown group {name!r}", "add the group, or correct group") from None
 
 
 def _setpriv(path: str) -> None:
@@ -129,10 +129,10 @@ def _setpriv(path: str) -> None:
         if os.access(os.path.join(folder, "setpriv"), os.X_OK):
             return
     why = "setpriv is not installed, and run, user and group need it"
-    raise Refused("", why, "install util-linux")
+    raise LookRefused("", why, "install util-linux")
 
 
-def _as(identity: Identity | None, look: Callable[[], list[Fault]]) -> list[Fault]:
+def _as(identity: Credentials | None, look: Callable[[], list[Fault]]) -> list[Fault]:
     """What somebody with these rights finds, in a process of its own."""
     ours, theirs = os.pipe()
     pid = os.fork()
@@ -167,9 +167,13 @@ def _startable(look: Look, *, lenient: bool) -> None:
         except PermissionError:
             if lenient:
                 return
-            raise Refused("cwd", f"{_us()} may not enter {cwd}", f"chmod +x {cwd}, or correct cwd") from None
+            raise LookRefused(
+                "cwd", f"{_us()} may not enter {cwd}", f"chmod +x {cwd}, or correct cwd"
+            ) from None
         except (OSError, ValueError) as error:
-            raise Refused("cwd", f"cannot enter {cwd}: {_said(error)}", "make it, or correct cwd") from None
+            raise LookRefused(
+                "cwd", f"cannot enter {cwd}: {_said(error)}", "make it, or correct cwd"
+            ) from None
     _executable(look, lenient=lenient)
 
 
@@ -187,9 +191,9 @@ def _executable(look: Look, *, lenient: bool) -> None:
 
 
 def _found(name: str, path: str, *, lenient: bool) -> str | None:
-    """The file that is executed; None: nobody tells whether it can be. Raises Refused."""
+    """The file that is executed; None: nobody tells whether it can be. Raises LookRefused."""
     folders = [""] if "/" in name else path.split(":")
-    refused: Refused | None = None
+    refused: LookRefused | None = None
     for folder in folders:
         file = os.path.join(folder, name)
         try:
@@ -198,23 +202,23 @@ def _found(name: str, path: str, *, lenient: bool) -> str | None:
             if "/" in name and lenient:
                 return None
             fault = ("", f"{_us()} may not look for {file}", "chmod +x its folders")
-            refused = refused or Refused(*fault)
+            refused = refused or LookRefused(*fault)
             continue
         except (OSError, ValueError):
             continue
         if not stat.S_ISREG(mode):
-            refused = refused or Refused("", f"{file} is no program", "correct the path")
+            refused = refused or LookRefused("", f"{file} is no program", "correct the path")
         elif os.access(file, os.X_OK):
             return file
         elif lenient and mode & 0o111:
             return None
         else:
-            refused = refused or Refused("", f"{_us()} cannot execute {file}", f"chmod +x {file}")
+            refused = refused or LookRefused("", f"{_us()} cannot execute {file}", f"chmod +x {file}")
     if refused is not None and ("/" in name or "may not look" not in refused.fault[1]):
         raise refused
     if "/" in name:
-        raise Refused("", f"no such program: {name}", "install it, or correct the path")
-    raise Refused(
+        raise LookRefused("", f"no such program: {name}", "install it, or correct the path")
+    raise LookRefused(
         "", f"no such program: {name} is in no folder of PATH, {path}", "install it, or write its path"
     )
 
@@ -226,11 +230,11 @@ def _interpretable(file: str, line: str, path: str) -> None:
         return
     remedy = f"install it, or correct the first line of {file}"
     if not os.access(words[0], os.X_OK):
-        raise Refused("", f"{file} is run by {words[0]}, which cannot be executed here", remedy)
+        raise LookRefused("", f"{file} is run by {words[0]}, which cannot be executed here", remedy)
     named = words[1:2] if os.path.basename(words[0]) == "env" else []
     for name in named:
         if name.isidentifier() and not any(os.access(f"{each}/{name}", os.X_OK) for each in path.split(":")):
-            raise Refused("", f"{file} is run by {name}, which is in no folder of PATH, {path}", remedy)
+            raise LookRefused("", f"{file} is run by {name}, which is in no folder of PATH, {path}", remedy)
 
 
 def _us() -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import requests
 
-from supervisor.consul.semaphore import SEMAPHORE_FLAGS, Reader
+from supervisor.consul.semaphore import SEMAPHORE_FLAGS, SlotsReader
 from supervisor.core.outcomes import ContenderKey, SlotsView
 from tests.support.consul import Agent
 
@@ -24,7 +24,7 @@ def lock(agent: Agent, session: str, value: bytes) -> None:
     assert agent.txn([{"KV": operation | {"Value": base64.b64encode(value).decode()}}]).status == 200
 
 
-def shown(agent: Agent, reader: Reader) -> SlotsView:
+def shown(agent: Agent, reader: SlotsReader) -> SlotsView:
     answer = agent.call("GET", f"/kv/{PREFIX}/?recurse&consistent")
     response = requests.Response()
     response.status_code, response._content = answer.status, answer.text.encode()
@@ -40,7 +40,7 @@ def test_what_has_changed_is_read_and_what_has_not_is_what_it_was(tmp_path: Path
     would say, and of the others it gives the very objects that it gave before."""
     with Agent(tmp_path) as agent:
         same, changed, dead, gone = (contend(agent, b'{"PruneDelay":"5s"}') for _ in range(4))
-        reader = Reader(PREFIX)
+        reader = SlotsReader(PREFIX)
         before = keys(shown(agent, reader))
         assert set(before) == {same, changed, dead, gone} and before[changed].prune_delay_s == 5.0
         lock(agent, changed, b'{"PruneDelay":"7s"}')
@@ -49,7 +49,7 @@ def test_what_has_changed_is_read_and_what_has_not_is_what_it_was(tmp_path: Path
         came = contend(agent, b"{}")
         view = shown(agent, reader)
         after = keys(view)
-        assert view == shown(agent, Reader(PREFIX))
+        assert view == shown(agent, SlotsReader(PREFIX))
         assert set(after) == {same, changed, dead, came}
         assert after[same] is before[same]
         assert after[changed].prune_delay_s == 7.0

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ControlSettings
-from supervisor.control import Command, ControlError, Outcome, Reply, Verb
+from supervisor.control import ControlError, OperatorCommand, Reply, Result, Verb
 from supervisor.control.client import DaemonUnreachable, ask
 from supervisor.control.server import LIMITS, Control, serve
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Peer
@@ -41,21 +41,21 @@ class Standin:
     """What a daemon with the election ``app``, which is waiting, would say; and what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[Command] = []
-        self.noted: list[tuple[Command, Outcome, Peer]] = []
+        self.asked: list[OperatorCommand] = []
+        self.noted: list[tuple[OperatorCommand, Result, Peer]] = []
 
-    async def ask(self, asked: Command) -> Reply:
+    async def ask(self, asked: OperatorCommand) -> Reply:
         self.asked.append(asked)
         if asked.name not in (None, "app"):
-            return Reply(Outcome.UNKNOWN, f"cannot {asked.verb} {asked.name}: no such election, it has app")
+            return Reply(Result.UNKNOWN, f"cannot {asked.verb} {asked.name}: no such election, it has app")
         if asked.verb is Verb.RECOVER:
-            return Reply(Outcome.IMPOSSIBLE, "cannot recover app: it is not stuck (role: waiting)")
-        return Reply(Outcome.DONE)
+            return Reply(Result.IMPOSSIBLE, "cannot recover app: it is not stuck (role: waiting)")
+        return Reply(Result.DONE)
 
     async def read(self, request: HttpRequest) -> HttpAnswer:
         return HttpAnswer(200, f"{request.method} {request.target}".encode())
 
-    def note(self, asked: Command, reply: Reply, peer: Peer) -> None:
+    def note(self, asked: OperatorCommand, reply: Reply, peer: Peer) -> None:
         self.noted.append((asked, reply.outcome, peer))
 
 
@@ -110,15 +110,15 @@ async def spoken(sock: socket.socket, target: str, method: str = "POST") -> tupl
 @pytest.mark.parametrize(
     ("arguments", "asked"),
     [
-        (("pause", "app"), Command(Verb.PAUSE, "app")),
-        (("resume", "app"), Command(Verb.RESUME, "app")),
-        (("pause", "--all"), Command(Verb.PAUSE)),
-        (("resume", "--all"), Command(Verb.RESUME)),
+        (("pause", "app"), OperatorCommand(Verb.PAUSE, "app")),
+        (("resume", "app"), OperatorCommand(Verb.RESUME, "app")),
+        (("pause", "--all"), OperatorCommand(Verb.PAUSE)),
+        (("resume", "--all"), OperatorCommand(Verb.RESUME)),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_a_command_is_asked_once_and_done_without_a_word(
-    arguments: tuple[str, ...], asked: Command, folder: Path
+    arguments: tuple[str, ...], asked: OperatorCommand, folder: Path
 ) -> None:
     path = folder / "c.sock"
 
@@ -156,7 +156,7 @@ def test_each_command_is_noted_with_who_gave_it(folder: Path) -> None:
         await spoken(connected(path), "/v1/recover/app")
 
     (noted,) = served(path, test).noted
-    assert noted[:2] == (Command(Verb.RECOVER, "app"), Outcome.IMPOSSIBLE)
+    assert noted[:2] == (OperatorCommand(Verb.RECOVER, "app"), Result.IMPOSSIBLE)
     assert (noted[2].pid, noted[2].uid) == (os.getpid(), os.geteuid())
 
 
@@ -164,7 +164,7 @@ def test_a_command_whose_giver_has_hung_up_is_noted_too(folder: Path) -> None:
     """It may have been done all the same: who steps a node down and goes away is known."""
 
     class Slow(Standin):
-        async def ask(self, asked: Command) -> Reply:
+        async def ask(self, asked: OperatorCommand) -> Reply:
             await super().ask(asked)
             await asyncio.Event().wait()
             raise AssertionError("nothing ends this wait")
@@ -186,7 +186,7 @@ def test_a_command_whose_giver_has_hung_up_is_noted_too(folder: Path) -> None:
 
     asyncio.run(run())
     ((asked, outcome, peer),) = daemon.noted
-    assert (asked.verb, outcome, peer.uid) == (Verb.STEP_DOWN, Outcome.IMPOSSIBLE, os.geteuid())
+    assert (asked.verb, outcome, peer.uid) == (Verb.STEP_DOWN, Result.IMPOSSIBLE, os.geteuid())
 
 
 @pytest.mark.parametrize("there", ["nothing", "left behind", "a file"])
@@ -259,7 +259,7 @@ def test_a_daemon_that_hangs_is_waited_for_no_longer_than_that(folder: Path) -> 
         with pytest.raises(
             DaemonUnreachable, match=f"cannot ask the daemon: no answer from {path} within 0.1 s"
         ):
-            ask(str(path), Command(Verb.PAUSE, "app"), within_s=0.1)
+            ask(str(path), OperatorCommand(Verb.PAUSE, "app"), within_s=0.1)
 
 
 # --- HTTP ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from supervisor.consul.semaphore import Reader
+from supervisor.consul.semaphore import SlotsReader
 from tests.support.background import Server
 from tests.support.supervisor import Supervisor, command
 
@@ -77,5 +77,5 @@ def test_what_the_header_says_is_read_of_empty_and_other_lists(says: str | None,
         response = requests.Response()
         response.status_code, response._content = status, body
         response.headers.update({} if says is None else {FILTERED.lower(): says})
-        view = Reader("p").view(7, response)
+        view = SlotsReader("p").view(7, response)
         assert (view.filtered, view.hides) == (filtered, filtered)

@@ -12,7 +12,7 @@ from pathlib import Path
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import WriteRecord
 from supervisor.hooks.leftovers import Group
-from supervisor.journal import SUFFIX, Identity, Journal, Recorded, Unreadable
+from supervisor.journal import SUFFIX, Journal, MachineIdentity, Recorded, UnreadableRecord
 from supervisor.journal.format import read
 from tests.models.simulation.files import ITEM
 
@@ -35,12 +35,12 @@ class Disk:
         except FileNotFoundError:
             return None
 
-    def open(self, identity: Identity) -> Recorded | None:
+    def open(self, identity: MachineIdentity) -> Recorded | None:
         """By a supervisor that starts: what it finds. Raises Unreadable, which a crash never causes."""
         assert self._journal is None, "two supervisors on one disk"
         self._journal = Journal(str(self._folder), CONSUL, identity=identity)
         found = dict(self._journal.recorded()).get(ITEM)
-        if isinstance(found, Unreadable):
+        if isinstance(found, UnreadableRecord):
             raise found
         return found
 

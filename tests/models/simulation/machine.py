@@ -13,7 +13,7 @@ from supervisor.core.actions import Action, StartHook, StartRun
 from supervisor.core.events import Event
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.restore import transitions_of
-from supervisor.journal import Identity, Recorded
+from supervisor.journal import MachineIdentity, Recorded
 from tests.models.simulation.application import NEVER, Application
 from tests.models.simulation.children import Child, Children, Started
 from tests.models.simulation.cluster import Cluster
@@ -109,9 +109,9 @@ class Machine:
         self._starts = 0
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> MachineIdentity:
         """Whose its records are."""
-        return Identity("machine", self.name, f"boot {self._boots}")
+        return MachineIdentity("machine", self.name, f"boot {self._boots}")
 
     @property
     def in_force(self) -> ItemSettings:

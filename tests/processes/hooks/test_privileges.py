@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
-from supervisor.hooks.privileges import Privileges, Refused
+from supervisor.hooks.privileges import Privileges, PrivilegesRefused
 from tests.processes.hooks.trial import shell, trial
 
 # Another user than we are, also where somebody runs these tests as nobody.
@@ -93,7 +93,7 @@ def test_without_setpriv_the_refusal_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("supervisor.hooks.privileges.SYSTEM_PATH", str(tmp_path))
     privileges = Privileges({"PATH": str(tmp_path)})
-    with pytest.raises(Refused, match="install util-linux"):
+    with pytest.raises(PrivilegesRefused, match="install util-linux"):
         privileges.identity(Command(("/bin/true",)), dies_with_us=True)
     assert privileges.identity(Command(("/bin/true",))).prefix == ()
 
@@ -103,13 +103,13 @@ def test_without_root_another_user_is_refused_before_anything_runs() -> None:
     program = (
         "import os, pwd\n"
         "from supervisor.core.settings import Command\n"
-        "from supervisor.hooks.privileges import Privileges, Refused\n"
+        "from supervisor.hooks.privileges import Privileges, PrivilegesRefused\n"
         "if os.geteuid() == 0:\n"
         "    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "print(Privileges(os.environ).identity(Command(('true',), user='nobody')).prefix)\n"
         "try:\n"
         "    print(Privileges(os.environ).identity(Command(('true',), user='root')))\n"
-        "except Refused as refused:\n"
+        "except PrivilegesRefused as refused:\n"
         "    print(refused)\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -10,7 +10,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable
 
-from supervisor.control import Command, Verb
+from supervisor.control import OperatorCommand, Verb
 from tests.support.consul import HOST
 from tests.support.supervisor import Supervisor, until
 from tests.system.soak.pair import ELECTIONS, KEYS, NAMES, OPTIONAL, Pair
@@ -58,7 +58,7 @@ class Churn:
     def _hand_over(self) -> None:
         """Whoever does not hold one says so."""
         for name in self._random.sample(NAMES, AT_ONCE):
-            command = Command(Verb.STEP_DOWN, name, STEPPED_S)
+            command = OperatorCommand(Verb.STEP_DOWN, name, STEPPED_S)
             for supervisor in (self._pair.living, self._pair.other):
                 self._pair.tell(supervisor, command, HANG_UP_S)
 
@@ -88,12 +88,12 @@ class Churn:
         timeout = f"{self._random.randint(10, 30)}s"
         living = self._pair.living
         living.rewrite(self._pair.config("living", count, timeout))
-        self._pair.tell(living, Command(Verb.RELOAD))
+        self._pair.tell(living, OperatorCommand(Verb.RELOAD))
 
     def _pause_all(self) -> None:
-        self._pair.tell(self._pair.living, Command(Verb.PAUSE))
+        self._pair.tell(self._pair.living, OperatorCommand(Verb.PAUSE))
         time.sleep(self._random.uniform(*DOWN_S))
-        self._pair.tell(self._pair.living, Command(Verb.RESUME))
+        self._pair.tell(self._pair.living, OperatorCommand(Verb.RESUME))
 
     # --- either, or the other --------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class Churn:
         supervisor = self._random.choice((self._pair.living, self._pair.other))
         for verb in (Verb.PAUSE, Verb.RESUME):
             for name in self._random.sample(NAMES, AT_ONCE):
-                self._pair.tell(supervisor, Command(verb, name))
+                self._pair.tell(supervisor, OperatorCommand(verb, name))
 
     def _kill(self) -> None:
         self._pair.other.kill()

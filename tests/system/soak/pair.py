@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from supervisor.control import Command, Verb
+from supervisor.control import OperatorCommand, Verb
 from supervisor.control.client import DaemonUnreachable, ask
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import Supervisor, until
@@ -87,7 +87,7 @@ class Pair:
 
     # --- what is asked of them -------------------------------------------------------------------
 
-    def tell(self, supervisor: Supervisor, command: Command, within_s: float = 10.0) -> bool:
+    def tell(self, supervisor: Supervisor, command: OperatorCommand, within_s: float = 10.0) -> bool:
         """Give a command; False when the reply takes longer than that, or the supervisor is down."""
         try:
             ask(str(supervisor.folder / "control.sock"), command, within_s=within_s)
@@ -106,7 +106,7 @@ class Pair:
             (self.living, Verb.RESUME),
             (self.other, Verb.RESUME),
         ):
-            heard = partial(self.tell, supervisor, Command(verb))
+            heard = partial(self.tell, supervisor, OperatorCommand(verb))
             until(heard, f"{verb} is heard:\n{supervisor.log_tail()}", REST_WITHIN_S)
         for _ in range(REST_TRIES):
             code = self.other.stop()

@@ -12,10 +12,10 @@ from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.core.tenure import Phase
 from supervisor.daemon.restore import ProcessIdentity, Restored, restore
 from supervisor.hooks.leftovers import Group
-from supervisor.journal import Identity, Recorded, Unreadable
+from supervisor.journal import MachineIdentity, Recorded, UnreadableRecord
 from tests.unit.core.play import contender
 
-HERE = Identity("machine", "host", "boot")
+HERE = MachineIdentity("machine", "host", "boot")
 ORIGIN = ProcessIdentity("instance", HERE, 2.0)
 SETTINGS = contender()
 RENAMED = Wanted(replace(SETTINGS, name="new"), 0.5)
@@ -27,7 +27,7 @@ def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
     return replace(base, **changes)
 
 
-def begun(settings: ElectionSettings | None, found: Recorded | Unreadable | None = None) -> Restored:
+def begun(settings: ElectionSettings | None, found: Recorded | UnreadableRecord | None = None) -> Restored:
     wanted = [] if settings is None else [Wanted(settings, 0.5)]
     return restore(wanted, {} if found is None else {"n": found}, ORIGIN)
 
@@ -105,7 +105,7 @@ def test_what_was_foreign_stays_foreign() -> None:
 
 
 def test_of_an_unreadable_record_the_worst_is_taken_for_true() -> None:
-    election = only(begun(SETTINGS, Unreadable("why")))
+    election = only(begun(SETTINGS, UnreadableRecord("why")))
     assert election.tenure is not None and election.tenure.phase is Phase.LOSING
     assert election.tenure.reason is Reason.CRASHED and not election.session.id
 
@@ -130,7 +130,7 @@ def test_a_pause_alone_fits_any_key() -> None:
 
 
 def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file_says() -> None:
-    spoilt = Unreadable("why", record())
+    spoilt = UnreadableRecord("why", record())
     assert only(begun(replace(SETTINGS, on_lose=()), spoilt)).settings == SETTINGS
     renamed = restore([RENAMED], {"n": spoilt}, ORIGIN)
     assert only(renamed).tenure is not None and only(renamed).settings == SETTINGS

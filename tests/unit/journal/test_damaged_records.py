@@ -16,11 +16,11 @@ from supervisor.core.settings import Wanted
 from supervisor.core.tenure import Phase
 from supervisor.daemon.restore import ProcessIdentity, restore
 from supervisor.hooks.leftovers import Group
-from supervisor.journal import Identity, Journal, Recorded, Unreadable
+from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
 from supervisor.journal.format import read
 from tests.unit.core.play import contender
 
-HERE = Identity("machine", "host", "boot")
+HERE = MachineIdentity("machine", "host", "boot")
 SETTINGS = contender()
 SESSION = Record(Step.SESSION, SETTINGS.key, "s")
 TENURE = Record(Step.TENURE, SETTINGS.key, "s", 7, 3, 1, 12.5)
@@ -42,10 +42,10 @@ def journal_of(folder: Path, steps: tuple[Record, ...]) -> bytes:
 
 def begun(content: bytes) -> Contender:
     """What a process that starts makes of this record."""
-    found: Recorded | Unreadable
+    found: Recorded | UnreadableRecord
     try:
         found = read(content)
-    except Unreadable as unreadable:
+    except UnreadableRecord as unreadable:
         found = unreadable
     origin = ProcessIdentity("instance", HERE, 20.0)
     (item,) = restore([Wanted(SETTINGS, 0.5)], {SETTINGS.name: found}, origin).contenders
@@ -128,7 +128,7 @@ def test_a_damaged_record_stays_damaged_until_the_next_one_is_whole(tmp_path: Pa
     path = tmp_path / f"{SETTINGS.name}.journal"
     path.write_bytes(content.rstrip(b" ")[:-20])
     journal = Journal(str(tmp_path), ConsulSettings("http://c"), identity=HERE)
-    assert isinstance(dict(journal.recorded())[SETTINGS.name], Unreadable)
+    assert isinstance(dict(journal.recorded())[SETTINGS.name], UnreadableRecord)
     (tmp_path / f"{SETTINGS.name}.new").symlink_to("/dev/full")
     assert "No space left" in journal.write(WriteRecord(SETTINGS.name, LOSING, SETTINGS))
     journal.close()

@@ -27,16 +27,16 @@ from supervisor.hooks.leftovers import Group
 from supervisor.journal import (
     COMPACT_BYTES,
     RESERVE,
-    Identity,
     Journal,
     JournalBusy,
+    MachineIdentity,
     Recorded,
-    Unreadable,
+    UnreadableRecord,
 )
 from supervisor.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
 
 ROOT = Path(__file__).parents[3]
-HERE = Identity("machine", "host", "boot")
+HERE = MachineIdentity("machine", "host", "boot")
 CONSUL = ConsulSettings(
     "http://127.0.0.1:8500", token="hunter2", tls=Tls(ca_file="/ca"), http_auth="me:hunter2"
 )
@@ -86,7 +86,7 @@ def test_a_person_can_read_it() -> None:
 def test_what_cannot_be_read_tells_what_its_older_lines_said() -> None:
     """By its settings on_lose runs, and by its session what a crash left running is found."""
     data = whole() + b"00000000 {}\n"
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(UnreadableRecord) as told:
         found_in(data)
     assert told.value.settings == SETTINGS and told.value.withheld == ("MY_TOKEN",)
     assert told.value.last is not None and told.value.last.state == RECORD
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_tells_what_its_older_lines_said() -> None:
 
 @pytest.mark.parametrize("text", [b"[]", b"null", b"{", b"[" * 100_000])
 def test_a_line_that_is_no_record_cannot_be_read_whatever_its_checksum_says(text: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableRecord):
         found_in(whole() + b"%08x %s\n" % (zlib.crc32(text), text))
 
 
@@ -119,7 +119,7 @@ def test_a_session_with_an_id_that_consul_cannot_have_made_is_forgotten(session:
 def test_a_tenure_with_such_an_id_is_damage(session: str) -> None:
     """So its on_lose runs; what an older line says still leads to the processes of a crash."""
     for step in (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK):
-        with pytest.raises(Unreadable, match="no ID of Consul") as told:
+        with pytest.raises(UnreadableRecord, match="no ID of Consul") as told:
             read(whole() + state_line(replace(RECORD, step=step, session=session), (), HERE, "later") + b" ")
         assert told.value.last is not None and told.value.last.state == RECORD
 
@@ -128,7 +128,7 @@ def test_a_tenure_with_such_an_id_is_damage(session: str) -> None:
 @pytest.mark.parametrize("cut", range(1, 80, 7))
 def test_a_line_without_its_end_is_damage(cut: int, room: bytes) -> None:
     later = state_line(Record(Step.LOSING, "k", "s"), (), HERE, "later")
-    with pytest.raises(Unreadable, match="has no end"):
+    with pytest.raises(UnreadableRecord, match="has no end"):
         read(whole() + later[:-cut] + room)
 
 
@@ -146,12 +146,12 @@ def test_a_line_without_its_end_is_damage(cut: int, room: bytes) -> None:
     ],
 )
 def test_a_file_that_no_write_leaves_behind_is_damage(content: bytes, why: str) -> None:
-    with pytest.raises(Unreadable, match=why):
+    with pytest.raises(UnreadableRecord, match=why):
         read(content)
 
 
 def test_settings_alone_tell_by_what_to_wind_up_and_nothing_else() -> None:
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(UnreadableRecord) as told:
         read(settings_line(SETTINGS, CONSUL, ("MY_TOKEN",)))
     assert told.value.settings == SETTINGS and told.value.withheld == ("MY_TOKEN",)
     assert told.value.last is not None and told.value.last.state == EMPTY_RECORD
@@ -162,7 +162,7 @@ def test_settings_alone_tell_by_what_to_wind_up_and_nothing_else() -> None:
 def test_a_damaged_line_that_counts_is_said(line: int) -> None:
     lines = whole().splitlines(keepends=True)
     lines[line] = lines[line].replace(b"service", b"sErvice", 1)
-    with pytest.raises(Unreadable, match="checksum"):
+    with pytest.raises(UnreadableRecord, match="checksum"):
         found_in(b"".join(lines))
 
 
@@ -194,7 +194,7 @@ def test_a_step_that_nobody_knows_is_unreadable() -> None:
     lines = whole().splitlines(keepends=True)
     content = json.loads(lines[1].partition(b" ")[2]) | {"step": "dancing"}
     text = json.dumps(content).encode()
-    with pytest.raises(Unreadable, match="dancing"):
+    with pytest.raises(UnreadableRecord, match="dancing"):
         found_in(lines[0] + b"%08x %s\n" % (zlib.crc32(text), text))
 
 
@@ -215,7 +215,7 @@ def keep(journal: Journal, record: Record, settings: ElectionSettings = SETTINGS
     return journal.write(WriteRecord("app", record, settings))
 
 
-def again(tmp_path: Path) -> Recorded | Unreadable | None:
+def again(tmp_path: Path) -> Recorded | UnreadableRecord | None:
     """What the next process finds."""
     following = Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
     found = dict(following.recorded()).get("app")
@@ -223,7 +223,7 @@ def again(tmp_path: Path) -> Recorded | Unreadable | None:
     return found
 
 
-def state_of(found: Recorded | Unreadable | None) -> Record:
+def state_of(found: Recorded | UnreadableRecord | None) -> Record:
     assert isinstance(found, Recorded)
     return found.state
 
@@ -307,7 +307,7 @@ def test_the_next_record_replaces_what_is_damaged(journal: Journal, tmp_path: Pa
     journal.close()
     path = tmp_path / "state" / "app.journal"
     path.write_bytes(content)
-    assert isinstance(again(tmp_path), Unreadable)
+    assert isinstance(again(tmp_path), UnreadableRecord)
     following = Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
     assert keep(following, RECORD) == ""
     following.close()
@@ -325,7 +325,7 @@ def test_a_file_far_too_large_is_unreadable(journal: Journal, tmp_path: Path) ->
     journal.close()
     with (tmp_path / "state" / "app.journal").open("wb") as file:
         file.truncate(100 * 1024 * 1024)
-    assert isinstance(again(tmp_path), Unreadable)
+    assert isinstance(again(tmp_path), UnreadableRecord)
 
 
 def in_a_child_without_room(body: Callable[[Path], None], folder: Path) -> None:
@@ -479,7 +479,7 @@ def test_what_is_no_file_is_read_as_damage_and_waits_for_nobody(
 ) -> None:
     (tmp_path / "state").mkdir()
     make(tmp_path / "state/app.journal")
-    assert isinstance(again(tmp_path), Unreadable)
+    assert isinstance(again(tmp_path), UnreadableRecord)
 
 
 @pytest.mark.parametrize("make", [make_pipe, make_link])
@@ -499,7 +499,9 @@ def test_the_record_of_one_election_is_not_that_of_another(tmp_path: Path) -> No
     (tmp_path / "backup.journal").write_bytes((tmp_path / "app.journal").read_bytes())
     found = dict(Journal(str(tmp_path), CONSUL, identity=HERE).recorded())
     assert isinstance(found["app"], Recorded)
-    assert isinstance(found["backup"], Unreadable) and "copy of the record of app" in str(found["backup"])
+    assert isinstance(found["backup"], UnreadableRecord) and "copy of the record of app" in str(
+        found["backup"]
+    )
 
 
 def test_a_file_that_was_removed_is_written_anew_with_its_settings(tmp_path: Path) -> None:
