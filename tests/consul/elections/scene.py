@@ -1,7 +1,7 @@
 """A scene: some supervisors, one Consul, one file in which their hooks leave what they saw.
 
 ``end`` is part of every test: it stops all nodes, then nothing may be left of them, and the
-judgements of ``records`` must hold. What a test breaks on purpose it says with ``excuse`` or ``overlap``.
+judgements of ``judge`` must hold. What a test breaks on purpose it says with ``excuse`` or ``overlap``.
 """
 
 import signal
@@ -12,11 +12,22 @@ from typing import Any, ClassVar
 
 import psutil
 
-from tests.consul.elections import records as judges
-from tests.consul.elections.records import SCRIPT, Record, killed_line, read_records, shown
+from tests.consul.elections import judges
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
 from tests.support.supervisor import PATIENCE_S, Supervisor, assert_none_left, processes_of, until
+from tests.support.tenures import (
+    KILLED,
+    SCRIPT,
+    Record,
+    most_at_once,
+    read_records,
+    shown,
+    tenures,
+    told_line,
+    unfinished,
+    wrong_tokens,
+)
 
 TTL = "3s"  # Consul ends a session 6 s after its last renewal: a slow machine is no lost session
 LOCK_DELAY = "4s"  # room 2.4 s with the hooks below
@@ -37,6 +48,7 @@ class Scene:
 
     section: ClassVar[str] = "elections"
     key_suffix: ClassVar[str] = "/leader"
+    limit: int = 1  # so many may act at once
 
     def __init__(self, agent: Agent, folder: Path, name: str) -> None:
         self.agent = agent
@@ -147,7 +159,7 @@ class Scene:
         """kill -9 of a node; what it cannot do any more is not asked of it."""
         self.nodes[node].kill()
         with self._records.open("a") as file:
-            file.write(killed_line(node, boottime()))
+            file.write(told_line(KILLED, node, boottime()))
         self.excuse(node)
 
     def excuse(self, node: str) -> None:
@@ -269,22 +281,22 @@ class Scene:
         """What must hold of the hooks in every scene."""
         seen = self.records()
         for name in {record.name for record in seen if record.name}:
-            self._judge_holders(seen, name)
+            found = tenures(seen, name)
+            if not self.overlap:
+                most = most_at_once(found)
+                assert most <= self.limit, f"{most} act at once: {found}\n{shown(seen)}"
+            if not self.forgets:
+                wrong = wrong_tokens(found, slots=self.limit > 1)
+                assert not wrong, f"{wrong}:\n{shown(seen)}"
             if not self.restarts:
                 judges.assert_once_each(seen, name)
                 judges.assert_changes_are_changes(seen, name)
-            open_ended = [t for t in judges.unfinished(seen, name) if t.node not in self._excused]
+            open_ended = [tenure for tenure in unfinished(found) if tenure.node not in self._excused]
             assert not open_ended, f"on_lose did not run: {open_ended}\n{shown(seen)}"
             # What a killed process was about to log is gone with it.
-            for tenure in () if self.restarts else judges.tenures(seen, name):
+            for tenure in () if self.restarts else found:
                 began = self.nodes[tenure.node].lines("hook-started", transition=f"{tenure.session}-acquire")
                 assert began, f"on_lose without an on_acquire: {tenure}\n{shown(seen)}"
-
-    def _judge_holders(self, seen: list[Record], name: str) -> None:
-        if not self.overlap:
-            judges.assert_exclusive(seen, name)
-        if not self.forgets:
-            judges.assert_tokens_grow(seen, name)
 
     def processes(self) -> list[psutil.Process]:
         """All processes of the nodes and of their hooks; the agent's folder lies elsewhere."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.elections.records import SCRIPT
 from tests.consul.elections.scene import Scene
 from tests.support.supervisor import Supervisor, until
+from tests.support.tenures import SCRIPT
 
 SHORT_S = 0.4  # of the 0.9 s that an on_lose here has
 NONE_LEFT = 3  # descriptors: what is open stays open, and nothing more can be

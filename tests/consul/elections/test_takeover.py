@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.consul.elections.records import Record
 from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
 from tests.support.patience import patient
 from tests.support.supervisor import until
+from tests.support.tenures import Record
 
 TICK_S = 0.01  # what /proc/uptime cuts off
 SLACK_S = 10.0  # generous: it only shows that nothing hung

@@ -2,11 +2,12 @@
 
 import os
 import subprocess
+from collections import Counter
 
-from tests.consul.elections.records import SCRIPT, Record
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.consul import BINARY
 from tests.support.supervisor import PATIENCE_S
+from tests.support.tenures import FOR_EVER, SCRIPT, Record, Tenure, tenures
 
 HOOK = "consul lock"  # what its children's records say where those of hooks name a hook
 
@@ -69,18 +70,15 @@ done
 """
 
 
-def most_at_once(records: list[Record], name: str) -> int:
-    """How many acted at once at most: hooks from the begin of on_acquire to the end of on_lose, and
-    children from begin to end."""
-    acting: set[str] = set()
-    most = 0
+def tenures_of_all(records: list[Record], name: str) -> list[Tenure]:
+    """Find the tenures of ours, and those of the children, which act from begin to end."""
+    children: dict[tuple[str, int], Tenure] = {}
+    count: Counter[str] = Counter()  # of each node, for its children have no other name
     for record in records:
-        who = record.node if record.hook == HOOK else record.session
-        begins = record.stage == "begin" and (record.hook == HOOK or record.event == "acquire")
-        ends = record.stage == "end" and (record.hook == HOOK or record.event == "lose")
-        if begins and (record.hook == HOOK or record.name == name):
-            acting.add(who)
-        elif ends:
-            acting.discard(who)
-        most = max(most, len(acting))
-    return most
+        if record.hook == HOOK:
+            count[record.node] += record.stage == "begin"
+            which = record.node, count[record.node]
+            begin = record.when if record.stage == "begin" else children[which].begin
+            end = record.when if record.stage == "end" else FOR_EVER
+            children[which] = Tenure(record.node, "", (0,), begin, end, lost=record.stage == "end")
+    return [*tenures(records, name, room_s=0.0), *children.values()]

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.consul.elections.records import told_line
 from tests.consul.elections.scene import boottime
 from tests.consul.semaphores.scene import FLAGS, SlotScene
 from tests.consul.semaphores.verdict import Terms, Verdict, judged
 from tests.support.consul import Agent
 from tests.support.supervisor import until
+from tests.support.tenures import KILLED, STARTED, told_line
 
 NODES = 20
 LIMIT = 3
@@ -109,7 +109,7 @@ class Round(SlotScene):
         self.judge_leftovers()
 
     def _tells_start(self, node: str) -> None:
-        self._tell("started", node)
+        self._tell(STARTED, node)
         self._touched_at[node] = boottime()
         self._starts[node] += 1
 
@@ -184,7 +184,7 @@ class Round(SlotScene):
         if not node or len(self._start_at) >= DOWN_MAX:
             return False
         self.nodes[node].kill()
-        self._tell("killed", node)
+        self._tell(KILLED, node)
         self._start_at[node] = boottime() + self._random.uniform(*back_s)
         return True
 

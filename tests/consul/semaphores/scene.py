@@ -7,10 +7,9 @@ prefix nothing is left but ``.lock``, with nobody in it.
 import json
 from typing import Any, ClassVar
 
-from tests.consul.elections.records import Record, shown
 from tests.consul.elections.scene import LOCK_DELAY, LOCK_DELAY_S, ROOM_S, Scene
-from tests.consul.semaphores import judges
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
+from tests.support.tenures import Record, shown
 
 FLAGS = 16210313421097356768  # api.SemaphoreFlagValue
 PRUNE_DELAY = LOCK_DELAY
@@ -140,9 +139,3 @@ class SlotScene(Scene):
         assert not left, f"contender keys are left: {left}"
         entry = self.agent.kv_get(self.key)
         assert entry is None or (self.lock()["Holders"], entry["Flags"]) == ({}, FLAGS), f"{entry}"
-
-    def _judge_holders(self, seen: list[Record], name: str) -> None:
-        if not self.overlap:
-            judges.assert_at_most(seen, name, self.limit)
-        if not self.forgets:
-            judges.assert_tokens_grow(seen, name)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.semaphores.consul_lock import HOOK, Locker, most_at_once
+from tests.consul.semaphores.consul_lock import HOOK, Locker, tenures_of_all
 from tests.consul.semaphores.scene import FLAGS, SlotScene
 from tests.support.consul import BINARY
 from tests.support.patience import patient
 from tests.support.supervisor import PATIENCE_S, until
+from tests.support.tenures import most_at_once
 
 # How often each kind must have begun, beside the other.
 TIMES = (4, pytest.param(20, marks=pytest.mark.long))
@@ -57,7 +58,7 @@ def test_never_more_than_three_while_nobody_crashes_and_both_make_progress(
         until(lambda: len(scene.holders()) == 3, "all slots are taken")
         until(lambda: all(node in scene.line() + scene.holders() for node in "abcd"), "ours are all up")
         scene.stop()
-    assert most_at_once(scene.records(), scene.name) <= 3
+    assert most_at_once(tenures_of_all(scene.records(), scene.name)) <= 3
 
 
 @pytest.mark.long
@@ -72,7 +73,7 @@ def test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once(scene: Sl
         child = scene.wait(hook=HOOK, stage="begin")
         lost = scene.wait(node="b", event="lose", stage="end")
         assert lost.at <= child.at + 0.02 and child.at - lost.at < patient(5), locker.log
-    assert most_at_once(scene.records(), scene.name) == 3
+    assert most_at_once(tenures_of_all(scene.records(), scene.name)) == 3
     assert scene.lock()["Limit"] == 3
 
 
@@ -90,7 +91,7 @@ def test_we_wait_while_it_has_all_slots_and_are_next(scene: SlotScene) -> None:
         ended = scene.wait(hook=HOOK, stage="end")
         assert scene.next_begin("a").at >= ended.at - 0.02
     scene.wait_holders("a")
-    assert most_at_once(scene.records(), scene.name) <= 3
+    assert most_at_once(tenures_of_all(scene.records(), scene.name)) <= 3
 
 
 @pytest.mark.parametrize("limit", [2, 4])

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from tests.consul.elections.crash import refile
-from tests.consul.semaphores import judges
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.supervisor import Supervisor, until
+from tests.support.tenures import most_at_once, tenures
 
 NODES = "abcdef"
 QUIET_S = 1.0
@@ -40,7 +40,7 @@ def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene:
         until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, f"all are back after {node}")
         assert scene.lock()["Limit"] == 3
     time.sleep(QUIET_S)
-    judges.assert_at_most(scene.records(), scene.name, 3)
+    assert most_at_once(tenures(scene.records(), scene.name)) <= 3
     scene.limit = 5
     scene.edit(Limit=5)
     until(lambda: len(scene.holders()) == 5, "five hold", within_s=10)

@@ -1,9 +1,12 @@
 """The judge of the rounds is judged: what is wrong it says, and what is right it lets pass."""
 
+from dataclasses import replace
+
 import pytest
 
-from tests.consul.elections.records import Record
 from tests.consul.semaphores.verdict import Terms, Verdict, judged
+from tests.support.by_hand import numbered
+from tests.support.tenures import Record
 
 TERMS = Terms("n", limit=2, room_s=3.0, idle_s_max=10.0, passed_max=2)
 
@@ -27,7 +30,10 @@ def told(stage: str, at: float, node: str = "", *, token: int = 0, limit: int = 
 
 
 def verdict(*lines: Record, at: float | None = None) -> Verdict:
-    return judged(lines, TERMS, lines[-1].at if at is None else at)
+    """Whoever is told to be over has the token that it began with."""
+    tokens = {line.session: line.token for line in reversed(lines) if line.session and line.token}
+    whole = [replace(line, token=line.token or tokens.get(line.session, 0)) for line in lines]
+    return judged(numbered(whole), TERMS, lines[-1].at if at is None else at)
 
 
 TWO = (begin(1, "a", 10), begin(2, "b", 11))
@@ -45,6 +51,19 @@ def test_one_more_than_may_is_wrong() -> None:
 
 def test_nor_may_one_begin_late_whose_slot_another_has() -> None:
     assert verdict(begin(1, "a", 10), begin(2, "c", 12), begin(3, "b", 11)).broken
+
+
+def test_a_slot_that_was_taken_under_a_lower_limit_counts_though_a_later_one_was_not() -> None:
+    lines = (told("limit", 0, token=5, limit=1), told("limit", 0.5, token=12, limit=2))
+    assert verdict(*lines, begin(1, "c", 13), begin(2, "a", 10)).broken == []
+    seen = verdict(*lines, begin(1, "c", 13), begin(2, "a", 10), begin(3, "b", 11), over(4, "c"))
+    assert seen.broken[0] == "3.00 2 act and 1 may: a since 10, b since 11"
+
+
+def test_a_token_that_does_not_grow_with_the_slots_is_wrong() -> None:
+    assert not verdict(begin(1, "b", 11), begin(2, "a", 10)).broken, "whose hook was slower"
+    seen = verdict(*TWO, over(3, "a"), begin(4, "c", 9))
+    assert seen.broken == ["token 9 of c came after 10 of a"]
 
 
 @pytest.mark.parametrize(("at", "wrong"), [(4.9, True), (5.1, False)])
@@ -96,6 +115,7 @@ def test_a_slot_is_idle_from_the_kill_of_its_holder_on_and_used_when_that_is_ado
     killed = (*TWO, told("killed", 3, "a"), told("started", 4, "a"))
     assert verdict(*killed, at=14).broken
     assert not verdict(*killed, begin(4.5, "a", 10, "adopted"), at=30).broken
+    assert verdict(*killed, begin(13.5, "a", 10, "adopted"), at=30).broken
 
 
 def test_what_waits_for_a_deleted_record_waits_anew() -> None:

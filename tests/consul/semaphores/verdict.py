@@ -1,16 +1,17 @@
 """The verdict on a round, by the lines of its hooks and of whoever made its faults, in their order.
 
-It knows Consul's record by indexes alone: a tenure's token is the index at which its slot was taken,
-and a change of the limit has one too. So which limit held for a slot does not hang on any clock.
-Whoever was killed counts as acting until its on_lose has ended or its last room is over.
+Who acts when says ``tests.support.tenures``. Consul's record is known by indexes alone: a tenure's token
+is the index at which its slot was taken, and a change of the limit has one too. So which limit held for
+a slot does not hang on any clock.
 """
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.consul.elections.records import Record
+from tests.support import tenures
+from tests.support.tenures import Record
 
 LATE_S = 0.02  # what /proc/uptime cuts off
 
@@ -28,24 +29,12 @@ class Terms:
 
 
 @dataclass(slots=True)
-class Acting:
-    """A tenure. ``room_end``: of one that was killed; ``revived``: its process is there again, and was
-    before that."""
+class Using:
+    """A tenure whose on_lose has not ended. ``seen``: its slot is used as far as anybody can see, for its
+    supervisor was not killed since it began or was adopted."""
 
     node: str
-    token: int
-    room_end: float | None = None
-    revived: bool = False
-    over: bool = False
-
-    def acts(self, at: float) -> bool:
-        """Whether it counts at that time."""
-        return not self.over and (self.room_end is None or self.revived or at < self.room_end)
-
-    @property
-    def uses(self) -> bool:
-        """Whether its slot is used as far as anybody can see."""
-        return not self.over and self.room_end is None
+    seen: bool = True
 
 
 @dataclass(slots=True)
@@ -74,31 +63,54 @@ class Verdict:
 
 
 def judged(records: Sequence[Record], terms: Terms, at: float) -> Verdict:
-    """Of a round that was over at that time."""
-    judge = _Judge(terms, [_change(terms, each) for each in records if each.stage in _CHANGES])
+    """Judge a round that was over at that time."""
+    judge = _Judge(terms)
     for record in records:
         judge.hear(record)
-    return judge.end(at)
+    verdict = judge.end(at)
+    _count(records, verdict)
+    return verdict
 
+
+# --- at most so many -----------------------------------------------------------------------------
 
 _CHANGES = ("limit", "lock-deleted")
 
 
+def _count(records: Sequence[Record], verdict: Verdict) -> None:
+    """Compare whoever acts at once with the limit that was in force when each of them took its slot: who was
+    there before it still acts, so had a slot then."""
+    terms = verdict.terms
+    changes = [(0, terms.limit), *sorted(_change(terms, each) for each in records if each.stage in _CHANGES)]
+    found = tenures.tenures(records, terms.name, terms.room_s)
+    for begun, acting in tenures.crowds(found):
+        verdict.most_at_once = max(verdict.most_at_once, len(acting))
+        for number, each in enumerate(acting, 1):
+            in_force = changes[bisect_left(changes, (each.token, 0)) - 1]
+            limit = min(in_force[1], terms.limit)  # no file allows more than its own
+            if number > limit:
+                who = ", ".join(f"{one.node} since {one.token}" for one in acting[:number])
+                verdict.says(begun.begin.at, f"{number} act and {limit} may: {who}")
+    for wrong in tenures.wrong_tokens(found, slots=True):
+        verdict.broken.append(wrong)
+
+
 def _change(terms: Terms, record: Record) -> tuple[int, int]:
-    """From which index on which limit. A record that was deleted is made again with that of the files."""
+    """Tell from which index on which limit. A deleted record is made again with that of the files."""
     return record.token, terms.limit if record.stage == "lock-deleted" else record.attempt
 
 
-class _Judge:
-    """Is told one line after the other; the changes of the limit it knows beforehand, for their lines
-    may come after those of whoever used them."""
+# --- slots that nobody uses, and who waits -------------------------------------------------------
 
-    def __init__(self, terms: Terms, changes: Iterable[tuple[int, int]]) -> None:
+
+class _Judge:
+    """Is told one line after the other."""
+
+    def __init__(self, terms: Terms) -> None:
         self._verdict = Verdict(terms)
         self._terms = terms
-        self._changes = [(0, terms.limit), *sorted(changes)]
         self._limit_now = terms.limit
-        self._tenures: dict[str, Acting] = {}
+        self._tenures: dict[str, Using | None] = {}  # by session; None: its on_lose has ended
         self._idle: deque[float] = deque()
         self._waiting: dict[str, Waiting] = {}
         self._down: set[str] = set()
@@ -110,14 +122,17 @@ class _Judge:
                 self._begins(record)
             case "begin", "lose" if record.session not in self._tenures:
                 # Its on_acquire was ended at its birth and has left no line.
-                self._tenures[record.session] = Acting(record.node, record.token)
-                self._count(record)
+                self._tenures[record.session] = Using(record.node)
             case "end", "lose" if record.exit == 0:
-                self._ends(record)
-            case "killed", _:
-                self._killed(record)
-            case "started", _:
-                self._started(record)
+                self._tenures[record.session] = None
+                self._queues(record.node, record.at)
+            case tenures.KILLED, _:
+                self._goes(record.node)
+                for tenure in self._of(record.node):
+                    tenure.seen = False
+            case tenures.STARTED, _:
+                self._down.discard(record.node)
+                self._waiting[record.node] = Waiting(record.at)
             case "stopping", _:
                 self._goes(record.node)
             case "disturbed", _:
@@ -136,15 +151,12 @@ class _Judge:
             self._waited(node, at)
         return self._verdict
 
-    # --- at most so many ---------------------------------------------------------------------------
-
     def _begins(self, record: Record) -> None:
         node, at = record.node, record.at
-        tenure = self._tenures.setdefault(record.session, Acting(node, record.token))
-        if not tenure.uses or record.reason == "acquired":
+        tenure = self._tenures.get(record.session)
+        if record.reason == "acquired" or (tenure is not None and not tenure.seen):
             self._used(at)
-        tenure.room_end, tenure.revived = None, False
-        self._count(record)
+        self._tenures[record.session] = Using(node)
         if record.reason == "acquired":
             self._verdict.begun[node] = self._verdict.begun.get(node, 0) + 1
             self._waited(node, at)
@@ -152,46 +164,14 @@ class _Judge:
                 waiting.passed += other != node
         self._waiting.pop(node, None)
 
-    def _count(self, record: Record) -> None:
-        acting = [each for each in self._tenures.values() if each.acts(record.at)]
-        self._verdict.most_at_once = max(self._verdict.most_at_once, len(acting))
-        newest = max(each.token for each in acting)
-        limit = self._limit_at(newest)
-        if len(acting) > limit:
-            who = ", ".join(f"{each.node} since {each.token}" for each in acting)
-            self._verdict.says(record.at, f"{len(acting)} act and {limit} may: {who}")
-
-    def _limit_at(self, token: int) -> int:
-        """In force when a slot was taken at that index; no file allows more than its own."""
-        before = bisect_left(self._changes, (token, 0)) - 1
-        return min(self._changes[before][1], self._terms.limit)
-
-    def _ends(self, record: Record) -> None:
-        tenure = self._tenures[record.session]
-        tenure.over = True
-        self._queues(tenure.node, record.at)
-
-    def _killed(self, record: Record) -> None:
-        self._goes(record.node)
-        for tenure in self._of(record.node):
-            tenure.revived = False
-            if tenure.room_end is None:
-                tenure.room_end = record.at + self._terms.room_s
-
-    def _started(self, record: Record) -> None:
-        self._down.discard(record.node)
-        self._waiting[record.node] = Waiting(record.at)
-        for tenure in self._of(record.node):
-            tenure.revived = tenure.room_end is not None and record.at < tenure.room_end
-
-    def _of(self, node: str) -> list[Acting]:
-        return [each for each in self._tenures.values() if each.node == node and not each.over]
+    def _of(self, node: str) -> list[Using]:
+        return [each for each in self._tenures.values() if each is not None and each.node == node]
 
     # --- slots that nobody uses ----------------------------------------------------------------------
 
     def _settle(self, at: float) -> None:
         """Each slot that nobody uses is idle since a time of its own."""
-        using = sum(each.uses for each in self._tenures.values())
+        using = sum(each is not None and each.seen for each in self._tenures.values())
         free = max(0, self._limit_now - using)
         while len(self._idle) > free:
             self._idle.popleft()

@@ -6,11 +6,12 @@ time, within the limits that the documentation of the lease states.
 
 from collections.abc import Callable, Iterator, Sequence
 
+from tests.support import tenures
 from tests.support.supervisor import FAULTS as FAULT_MARKS
+from tests.support.tenures import Record, Tenure
 from tests.system.cluster import election, judge
 from tests.system.cluster.cluster import CLIENTS, Cluster, boottime
 from tests.system.cluster.faults import KINDS, SERVER_KINDS, Fault, Scene, plan
-from tests.system.cluster.judge import Event, Tenure
 from tests.system.cluster.report import HEADINGS, Row, Verdict, shown
 from tests.system.cluster.supervised import Supervised
 
@@ -29,13 +30,12 @@ class Campaign:
     def __init__(self, cluster: Cluster, say: Callable[[str], None]) -> None:
         self.cluster = cluster
         self._say = say
-        self._events_path = cluster.folder / "events"
-        self._events_path.touch()
+        self._records_path = cluster.folder / "records"
         self._supervisors = {node: self._supervisor(node) for node in CLIENTS}
         self._figures = election.figures(cluster.folder / f"{CLIENTS[0]}-supervisor" / "config.yaml")
 
     def _supervisor(self, node: str) -> Supervised:
-        elections = {election.NAME: election.settings(node, self._events_path)}
+        elections = {election.NAME: election.settings(node, self._records_path)}
         return election.supervisor(self.cluster, node, elections, self.cluster.folder)
 
     def run(self, faults: Sequence[Fault]) -> Verdict:
@@ -75,7 +75,7 @@ class Campaign:
             number=number,
             fault=fault,
             on=_on(fault, on, holder),
-            outcome=_outcome(holder, now_holds, len([t for t in found if t.begin[0] >= began_at])),
+            outcome=_outcome(holder, now_holds, len([t for t in found if t.begin.at >= began_at])),
             gap_s=judge.longest_gap_s(found, began_at, over_at),
             bound_s=self._bound_s(fault, scene),
             overlap_s=unlawful,
@@ -113,17 +113,15 @@ class Campaign:
         for node, supervisor in self._supervisors.items():
             if code := supervisor.stop():
                 yield f"the supervisor of {node} ended with {code} on SIGTERM"
-        for tenure in self._tenures():
-            if not tenure.lost:
-                yield f"{tenure.node} never ran on_lose for token {tenure.token}"
+        for tenure in tenures.unfinished(self._tenures()):
+            yield f"{tenure.node} never ran on_lose for token {tenure.token}"
 
     def _complaints(self) -> Iterator[str]:
         found = self._tenures()
         for overlap in self._all_overlaps(found):
             if not overlap.beyond_limits:
                 yield f"overlap: {overlap}"
-        for earlier, later in judge.tokens_that_fell(found):
-            yield f"token {later.token} of {later.node} came after {earlier.token} of {earlier.node}"
+        yield from tenures.wrong_tokens(found)
         for node, supervisor in self._supervisors.items():
             for code in supervisor.unexpected:
                 yield f"the supervisor of {node} ended by itself with {code}"
@@ -134,22 +132,22 @@ class Campaign:
 
     def _overlaps(self, found: Sequence[Tenure], since: float, until: float) -> tuple[float, float]:
         """Seconds of double holding that began in this window: against the promise, beyond its limits."""
-        begun = [o for o in self._all_overlaps(found) if since <= o.second.begin[0] <= until]
+        begun = [o for o in self._all_overlaps(found) if since <= o.second.begin.at <= until]
         unlawful = sum(max(overlap.length_s, 0.01) for overlap in begun if not overlap.beyond_limits)
         return unlawful, sum(overlap.length_s for overlap in begun if overlap.beyond_limits)
 
     def _all_overlaps(self, found: Sequence[Tenure]) -> list[judge.Overlap]:
-        return judge.overlaps(found, self._events(), self._figures.lock_delay_s)
+        return judge.overlaps(found, self._records(), self._figures.lock_delay_s)
 
-    def _events(self) -> list[Event]:
-        return judge.parse(self._events_path.read_text())
+    def _records(self) -> list[Record]:
+        return tenures.read_records(self._records_path)
 
     def _tenures(self) -> list[Tenure]:
-        return judge.tenures(self._events(), self._figures.room_s)
+        return tenures.tenures(self._records(), election.NAME, self._figures.room_s)
 
     def _note(self, node: str, what: str, at: float | None) -> None:
-        with self._events_path.open("a") as file:
-            file.write(f"{boottime() if at is None else at:.2f} {node} {what}\n")
+        with self._records_path.open("a") as file:
+            file.write(tenures.told_line(what, node, boottime() if at is None else at))
 
 
 def _on(fault: Fault, node: str, holder: Tenure) -> str:

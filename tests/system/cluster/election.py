@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.tenures import SCRIPT
 from tests.system.cluster.cluster import Cluster
 from tests.system.cluster.consul import HTTP_PORT
 from tests.system.cluster.supervised import Supervised
 
 COMMAND = str(Path(sys.executable).with_name("consul-supervisor"))
-HOOK = Path(__file__).with_name("hook.sh")
 NAME = "cluster"
 KEY = f"service/{NAME}/leader"
 TTL_S, LOCK_DELAY_S = 2.0, 8.0
@@ -42,9 +42,10 @@ class Figures:
         return self.room_s - 2 * self.interval_s
 
 
-def settings(node: str, events: Path) -> dict[str, Any]:
-    """The election in the file of this node; ``events`` is where its hooks leave their lines."""
-    call = {"exec": ["/bin/sh", str(HOOK)], "env": {"EVENTS": str(events), "NODE": node}}
+def settings(node: str, records: Path) -> dict[str, Any]:
+    """The election in the file of this node; ``records`` is where its hooks leave their lines."""
+    env = {"RECORDS": str(records), "NODE": node, "HOOK": "hook"}
+    call = {"exec": ["/bin/sh", str(SCRIPT), "sleep 0.1"], "env": env}
     return {
         "key": KEY,
         "value": node,

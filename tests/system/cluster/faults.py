@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from tests.support.tenures import KILLED
 from tests.system.cluster.cluster import CLIENTS, Cluster
 from tests.system.cluster.consul import HTTP_PORT
 from tests.system.cluster.election import Figures
-from tests.system.cluster.judge import KILLED, LEADER_RESTARTED
+from tests.system.cluster.judge import LEADER_RESTARTED
 from tests.system.cluster.supervised import Supervised
 
 AT_HOLDER_SHARE = 0.75

@@ -1,0 +1,222 @@
+"""Who acted when, by the lines that hooks left, and what is promised of it. Pure: it knows no product.
+
+A node acts from the first line of on_acquire to the last of on_lose. One whose supervisor was killed
+acts until its on_lose has ended or its last room is over, whichever comes first; that of one whose
+process is back within the room, or went on with the tenure, counts as if nobody had died.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf
+from pathlib import Path
+
+SCRIPT = Path(__file__).with_name("hook.sh")  # the hook that leaves these lines
+
+# Lines of the test's own: what it did to a node.
+KILLED = "killed"
+STARTED = "started"
+NOT_ADOPTED = "crashed"  # the reason of an on_lose for a tenure that nobody went on with
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line: a hook begins or ends. ``at`` in seconds of CLOCK_BOOTTIME, cut to hundredths; ``line`` is
+    its place in the file."""
+
+    stage: str  # begin | end, or what the test did
+    exit: int | None
+    at: float
+    node: str
+    hook: str
+    name: str = ""
+    event: str = ""
+    reason: str = ""
+    session: str = ""
+    token: int = 0
+    lock_index: int = 0
+    leader: str = ""
+    previous_leader: str = ""
+    transition: str = ""
+    attempt: int = 0
+    time_left: float | None = None
+    kind: str = ""
+    key: str = ""
+    holders: str = ""  # JSON
+    line: int = 0
+
+    @property
+    def when(self) -> "Moment":
+        """Its place in time."""
+        return Moment(self.at, self.line)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Moment:
+    """Of a line, or of what no line tells: then ``line`` is -1. Lines are written in the order in which
+    things happen, but what a test did to a node it may tell later."""
+
+    at: float
+    line: float = -1
+
+    def is_over(self, at: "Moment") -> bool:
+        """Whether what ended at this moment had surely ended by that one: by the clock, which is cut, and by
+        the order of the lines."""
+        return self.at <= at.at and self.line < at.line
+
+
+FOR_EVER = Moment(inf, inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenure:
+    """``tokens``: all that its hooks were told; ``lost`` False: no on_lose has ended it yet."""
+
+    node: str
+    session: str
+    tokens: tuple[int, ...]
+    begin: Moment
+    end: Moment
+    lost: bool
+
+    @property
+    def token(self) -> int:
+        """The fencing token; 0 for none."""
+        return self.tokens[0]
+
+    def acts_at(self, at: Moment) -> bool:
+        """Whether it had begun by then and is not surely over."""
+        return self.begin <= at and not self.end.is_over(at)
+
+
+# --- lines ---------------------------------------------------------------------------------------
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read all lines, oldest first; none when there is no file yet."""
+    return parse(path.read_text() if path.exists() else "")
+
+
+def parse(text: str) -> list[Record]:
+    """Parse all lines, oldest first; one that is being written does not count yet."""
+    lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    return [_record(number, line.rstrip("\n")) for number, line in enumerate(lines)]
+
+
+def told_line(stage: str, node: str, at: float, *, token: int = 0, attempt: int = 0) -> str:
+    """Write a line of the test's own, for what no hook can tell."""
+    fields = [stage, "", f"{at:.2f}", node, *[""] * 5, str(token or ""), *[""] * 4, str(attempt or "")]
+    return "\t".join([*fields, *[""] * 4]) + "\n"
+
+
+def _record(number: int, line: str) -> Record:
+    stage, code, at, node, hook, name, event, reason, session, *rest = line.split("\t")
+    token, lock_index, leader, previous_leader, transition, attempt, time_left, *place = rest
+    kind, key, holders = place
+    return Record(
+        stage, int(code) if code else None, float(at), node, hook, name, event, reason, session,
+        int(token or 0), int(lock_index or 0), leader, previous_leader, transition,
+        int(attempt or 0), float(time_left) if time_left else None, kind, key, holders, number,
+    )  # fmt: skip
+
+
+def shown(records: Iterable[Record]) -> str:
+    """Show the lines in the text of a failure."""
+    return "\n".join(
+        f"{r.at:.2f} {r.node} {r.stage}{'' if r.exit is None else f' {r.exit}'} {r.hook} {r.name} "
+        f"{r.reason} session={r.session[:8]} token={r.token} leader={r.leader} "
+        f"previous={r.previous_leader} attempt={r.attempt} left={r.time_left} {r.holders}".rstrip()
+        for r in records
+    )
+
+
+# --- tenures -------------------------------------------------------------------------------------
+
+
+def tenures(records: Sequence[Record], name: str, room_s: float | None = None) -> list[Tenure]:
+    """Find the tenures of one item, by their begin; one that goes on ends never.
+
+    Without ``room_s`` the lines are those of a scene that breaks hooks on purpose: there any line of
+    on_lose ends a tenure, however late, for what TERM ends leaves no other; and where none came at all,
+    the death of the supervisor does.
+    """
+    of_session: dict[str, list[Record]] = {}
+    for record in records:
+        if record.name == name and record.event in ("acquire", "lose", "lose-failure"):
+            of_session.setdefault(record.session, []).append(record)
+    found = [_tenure(lines, records, room_s) for lines in of_session.values()]
+    return sorted(found, key=lambda tenure: tenure.begin)
+
+
+def _tenure(lines: Sequence[Record], records: Sequence[Record], room_s: float | None) -> Tenure:
+    first = lines[0]  # of on_lose, where an on_acquire was killed at its birth
+    losing = [line for line in lines if line.event != "acquire"]
+    if room_s is not None:
+        losing = [line for line in losing if (line.event, line.stage, line.exit) == ("lose", "end", 0)]
+    end = losing[-1].when if losing else FOR_EVER
+    if not losing or (room_s is not None and losing[-1].reason == NOT_ADOPTED):
+        end = min(end, _last_of_the_dead(lines, records, room_s, end.at))
+    tokens = tuple(dict.fromkeys(line.token for line in lines))
+    return Tenure(first.node, first.session, tokens, first.when, end, bool(losing))
+
+
+def _last_of_the_dead(
+    lines: Sequence[Record], records: Sequence[Record], room_s: float | None, lost_at: float
+) -> Moment:
+    """Tell until when it can have acted after its death: for ever if nobody died, or it is there again."""
+    # What began on_acquire has survived all deaths before that.
+    since = max(
+        line.at for line in lines if line is lines[0] or (line.event, line.stage) == ("acquire", "begin")
+    )
+    of_node = [record for record in records if record.node == lines[0].node and since <= record.at <= lost_at]
+    deaths = [record for record in of_node if record.stage == KILLED]
+    if not deaths:
+        return FOR_EVER
+    if room_s is None:
+        return deaths[0].when
+    # Adoptions may run no hook, so an older death may have been survived. The contact is not younger than
+    # the newest, so it can have believed one room longer at most.
+    over_at = deaths[-1].at + room_s
+    back = any(record.stage == STARTED and deaths[-1].at <= record.at < over_at for record in of_node)
+    return FOR_EVER if back else Moment(over_at)
+
+
+# --- what is promised of them --------------------------------------------------------------------
+
+
+def crowds(found: Sequence[Tenure]) -> list[tuple[Tenure, list[Tenure]]]:
+    """Tell who acts, by their tokens, whenever one begins: it is then that there are most."""
+    return [
+        (begun, sorted((each for each in found if each.acts_at(begun.begin)), key=lambda each: each.token))
+        for begun in found
+    ]
+
+
+def most_at_once(found: Sequence[Tenure]) -> int:
+    """Count how many acted at once at most."""
+    return max((len(acting) for _, acting in crowds(found)), default=0)
+
+
+def overlaps(found: Sequence[Tenure]) -> list[tuple[Tenure, Tenure]]:
+    """Find every two that acted at once, of tenures in the order of their begins."""
+    return [(first, second) for first, second in combinations(found, 2) if first.acts_at(second.begin)]
+
+
+def wrong_tokens(found: Sequence[Tenure], *, slots: bool = False) -> list[str]:
+    """Say what is wrong with the fencing tokens: each tenure has one, the same all the time, and it grows
+    with every tenure. Whoever has one of many ``slots`` may begin later than who took one after that:
+    there it grows only with those that begin when another is over."""
+    wrong = [
+        f"{each.node} was told the tokens {each.tokens} in one tenure" for each in found if each.tokens[1:]
+    ]
+    wrong += [f"{each.node} has no token" for each in found if 0 in each.tokens]
+    for earlier, later in combinations(found, 2):
+        in_order = not slots or not earlier.acts_at(later.begin)
+        if earlier.token == later.token or (in_order and earlier.token > later.token):
+            wrong.append(f"token {later.token} of {later.node} came after {earlier.token} of {earlier.node}")
+    return wrong
+
+
+def unfinished(found: Sequence[Tenure]) -> list[Tenure]:
+    """Find those that no on_lose has ended."""
+    return [tenure for tenure in found if not tenure.lost]
