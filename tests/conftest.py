@@ -10,11 +10,14 @@ import pytest
 
 from supervisor.filesystem.mounts import is_local
 from tests.support.consul import WAYS, Agent
+from tests.support.staging import reported
 from tests.support.surroundings import make_our_own
 
 make_our_own()  # each worker imports this before it collects a test
 
 is_local("/")  # its table stays open from the first question on, which is no leak of a test's
+
+pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 
 
 @pytest.fixture

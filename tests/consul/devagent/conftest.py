@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.consul import Client
 from tests.support.patience import PATIENCE_S
-from tests.support.staging import reported
 
 STOP_S = PATIENCE_S
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,8 +20,6 @@ from supervisor.devagent.agent import Settings, run
 from tests.support.patience import PATIENCE_S
 asyncio.run(run("127.0.0.1", 0, Settings(), lambda text: print(text, flush=True)))
 """
-
-pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.elections.conftest import MakeScene
+from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_reload import reload
 from tests.support.consul import WAYS, Agent
-from tests.support.guarded import EACH_WAY, Guarded, Made, guarded_agent, write
+from tests.support.guarded import Guarded, Made, write
 from tests.support.supervisor import Supervisor, until
 
 ROOMY = {"lock_delay": "20s", "ttl": "5s"}
@@ -19,14 +19,8 @@ ROOMY = {"lock_delay": "20s", "ttl": "5s"}
 EITHER_WAY = pytest.mark.parametrize("guarded", WAYS, indirect=True)
 
 
-@pytest.fixture(params=EACH_WAY)
-def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
-    with guarded_agent(tmp_path, request.param) as agent:
-        yield agent
-
-
 @pytest.fixture
-def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[Scene]:
+def scene(guarded: Guarded, make_scene: MakeScene[Scene]) -> Iterator[Scene]:
     """Supervisors on the guarded agent."""
     with make_scene(guarded) as made:
         yield made
@@ -194,7 +188,7 @@ def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
     ],
 )
 def test_a_refusal_by_the_agents_own_configuration_names_that(
-    tmp_path: Path, make_scene: MakeScene, blocks: dict[str, list[str]], words: str, remedy: str
+    tmp_path: Path, make_scene: MakeScene[Scene], blocks: dict[str, list[str]], words: str, remedy: str
 ) -> None:
     """No right of a token is missing. What is written for its own sake is allowed from elsewhere."""
     with Agent(tmp_path / "server") as server:
@@ -206,7 +200,7 @@ def test_a_refusal_by_the_agents_own_configuration_names_that(
 
 
 @pytest.mark.long
-def test_a_unix_socket(make_scene: MakeScene, tmp_path: Path) -> None:
+def test_a_unix_socket(make_scene: MakeScene[Scene], tmp_path: Path) -> None:
     socket = tmp_path / "http.sock"
     config = {"addresses": {"http": f"127.0.0.1 unix://{socket}"}}
     with Agent(tmp_path / "unix", config=config) as agent, make_scene(agent) as scene:

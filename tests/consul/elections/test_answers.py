@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.elections.conftest import MakeScene
+from tests.consul.conftest import MakeScene
+from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_reload import reload
 from tests.support.consul import WAYS, Agent
 from tests.support.supervisor import Supervisor, command
@@ -16,7 +17,7 @@ NO_LIMIT = {"rpc_rate": -1.0, "rpc_max_burst": 1000}
 
 @pytest.mark.parametrize("asked", WAYS)
 def test_a_ttl_that_consul_does_not_allow_is_the_files_fault(
-    tmp_path: Path, make_scene: MakeScene, asked: str
+    tmp_path: Path, make_scene: MakeScene[Scene], asked: str
 ) -> None:
     """It is no silence of Consul's, and another TTL in the file mends it."""
     with Agent(tmp_path / "server", config={"session_ttl_min": "10s"}) as server:
@@ -34,7 +35,7 @@ def test_a_ttl_that_consul_does_not_allow_is_the_files_fault(
 
 @pytest.mark.long
 def test_a_rate_limit_is_told_as_one_and_ridden_out(
-    tmp_path: Path, make_scene: MakeScene, agent: Agent
+    tmp_path: Path, make_scene: MakeScene[Scene], agent: Agent
 ) -> None:
     """The client agent hands on no more than its limit allows, until that is lifted."""
     client = Agent(tmp_path / "limited", servers=agent, config={"limits": LIMIT})

@@ -25,7 +25,7 @@ import trustme
 import yaml
 
 from supervisor.config import ConfigError, load
-from tests.consul.elections.conftest import MakeScene
+from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.support.guarded import Guarded, write
 from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
@@ -151,7 +151,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 @pytest.fixture
-def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[Scene]:
+def scene(guarded: Guarded, make_scene: MakeScene[Scene]) -> Iterator[Scene]:
     """On an agent that denies by default: the token is a real one."""
     with make_scene(guarded) as made:
         yield made

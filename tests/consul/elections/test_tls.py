@@ -14,7 +14,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from tests.consul.elections.conftest import MakeScene
+from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import command, until
@@ -106,7 +106,7 @@ def tls_agent(pki: Pki) -> Iterator[TlsAgent]:
 
 
 @pytest.fixture
-def scene(tls_agent: TlsAgent, make_scene: MakeScene) -> Iterator[Scene]:
+def scene(tls_agent: TlsAgent, make_scene: MakeScene[Scene]) -> Iterator[Scene]:
     with make_scene(tls_agent) as made:
         yield made
 
@@ -256,7 +256,7 @@ def test_a_webhook_has_tls_of_its_own(scene: Scene, tls_agent: TlsAgent, pki: Pk
 
 @pytest.mark.long
 def test_certificates_and_authorities_are_renewed_without_a_restart(
-    make_scene: MakeScene, tmp_path: Path
+    make_scene: MakeScene[Scene], tmp_path: Path
 ) -> None:
     """Step by step as an operator does it; at the end nothing of the first authority is trusted on
     either side. What is written on the way out goes over a new connection."""

@@ -6,29 +6,22 @@ key says so, and to one that may not read that key nothing ever does.
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import boottime
-from tests.consul.semaphores.conftest import MakeScene
 from tests.consul.semaphores.scene import PRUNE_DELAY_S, ROOM_S, SlotScene
 from tests.support.consul import WAYS
-from tests.support.guarded import EACH_WAY, Guarded, below, deny, guarded_agent, write
+from tests.support.guarded import Guarded, below, deny, write
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
 LONG_S = PRUNE_DELAY_S + 2.5  # what is wrongly taken for gone would be pruned by then
 
 
-@pytest.fixture(params=EACH_WAY)
-def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
-    with guarded_agent(tmp_path, request.param) as agent:
-        yield agent
-
-
 @pytest.fixture
-def scene(guarded: Guarded, make_scene: MakeScene) -> Iterator[SlotScene]:
+def scene(guarded: Guarded, make_scene: MakeScene[SlotScene]) -> Iterator[SlotScene]:
     """Supervisors on an agent that denies by default."""
     with make_scene(guarded) as made:
         yield made

@@ -1,7 +1,6 @@
 """Scenes whose nodes listen on any port of the loopback."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,7 @@ import pytest
 from tests.consul.elections.scene import Scene
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.consul import Agent
-from tests.support.staging import reported, staged
-
-MakeScene = Callable[[Agent], AbstractContextManager[Scene]]
-
-pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
+from tests.support.staging import staged
 
 
 class WebScene(Scene):
@@ -31,23 +26,9 @@ class SlotWebScene(WebScene, SlotScene):
 
 
 @pytest.fixture
-def make_scene(tmp_path: Path, unique: str, request: pytest.FixtureRequest) -> MakeScene:
-    """``with make_scene(agent) as scene:``: at the end of the block all is stopped and judged."""
-    return lambda agent: staged(WebScene(agent, tmp_path / "nodes", unique), request)
-
-
-@pytest.fixture
-def scene(shared_agent: Agent, make_scene: MakeScene) -> Iterator[Scene]:
-    """Supervisors on the shared agent."""
-    with make_scene(shared_agent) as made:
-        yield made
-
-
-@pytest.fixture
-def own_scene(persistent_agent: Agent, make_scene: MakeScene) -> Iterator[Scene]:
-    """Supervisors on an agent that this test may stop, kill and freeze, and that keeps its state."""
-    with make_scene(persistent_agent) as made:
-        yield made
+def scene_class() -> type[Scene]:
+    """Say what scenes are of."""
+    return WebScene
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ import pytest
 from tests.consul.elections.scene import boottime
 from tests.support.consul import BINARY, HOST, Agent, free_ports
 from tests.support.pages import ROOT
-from tests.support.staging import reported, staged
+from tests.support.staging import staged
 from tests.support.supervisor import until
 from tests.system.programs.balanced import BalancedScene
 
-pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 EXAMPLE = ROOT / "examples" / "consul-service" / "namenode.hcl"
 LEADER, ALL = "namenode-leader", "namenode"
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.consul import HOST, Agent, free_ports
-from tests.support.staging import reported, staged
+from tests.support.staging import staged
 from tests.support.supervisor import PATIENCE_S, command, until
 from tests.system.programs.balanced import BalancedScene, Clients, ask
 from tests.system.programs.haproxy import EXAMPLE, PROGRAM, HAProxy
 
-pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 DRAIN_S = 4.0  # far longer than HAProxy takes to leave a node (0.9 s by the example), on a busy machine too
 
 

@@ -15,10 +15,8 @@ from tests.consul.web.conftest import WebScene
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 from tests.support.consul import Agent
-from tests.support.staging import reported, staged
+from tests.support.staging import staged
 from tests.system.programs.page.looking import opened
-
-pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 
 
 @pytest.fixture(scope="session")
