@@ -7,28 +7,8 @@ import psutil
 import pytest
 
 from tests.consul.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
-from tests.consul.elections.scene import LASTING_OVER_S, Scene, boottime
+from tests.consul.elections.scene import Scene
 from tests.support.supervisor import Supervisor, until
-
-
-def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
-    """An upgrade without failover: same session, same token, no hook, and b never leads."""
-    scene.lasting()
-    a = scene.leader("a")
-    scene.waiter("b")
-    session = session_in_force(scene)
-    crash(scene, "a")
-    began_at = boottime()
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
-    assert session_in_force(scene) == session
-    assert scene.calls("a") == ["acquire acquired"] and scene.calls("b") == []
-    scene.nodes["b"].wait_line("request", kind="renew session")
-    until(lambda: boottime() > began_at + LASTING_OVER_S, "the lease of before the crash is over")
-    assert session_in_force(scene) == session
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-    assert scene.wait_leader(but="a") == "b"
 
 
 def test_on_adopt_acquire_runs_on_acquire_again(scene: Scene) -> None:
@@ -55,22 +35,6 @@ def test_a_crash_in_on_acquire_kills_what_is_left_of_it_and_begins_it_again(scen
     a.wait_line("role", role="holding")
     assert scene.calls("a") == ["acquire acquired", "acquire adopted"]
     assert not [process for process in scene.processes() if "sleep" in process.name()]
-
-
-def test_a_crash_in_on_lose_runs_it_again_and_only_then_releases(scene: Scene) -> None:
-    flag = flag_of(scene)
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {flag} && sleep 300; :")])
-    b = scene.waiter("b")
-    a.signal(signal.SIGTERM)
-    scene.wait(node="a", event="lose", stage="begin")
-    crash(scene, "a")
-    flag.unlink()
-    a.start()
-    until(lambda: scene.calls("b") == ["acquire acquired"], "b leads")
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown", "lose shutdown"]
-    ended = scene.wait(node="a", event="lose", stage="end")
-    assert ended.at <= scene.wait(node="b", event="acquire", stage="begin").at
-    assert b.running
 
 
 @pytest.mark.long

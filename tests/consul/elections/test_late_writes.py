@@ -116,20 +116,6 @@ def test_an_acquire_that_is_applied_after_the_process_took_the_session_for_destr
     assert b.running and scene.calls("a") == []
 
 
-@pytest.mark.parametrize("lost", ["held", "reset"])
-def test_an_acquire_whose_answer_is_lost_is_a_tenure_all_the_same(scene: Scene, lost: str) -> None:
-    lose: Callable[..., Rule] = scene.proxy.hold if lost == "held" else scene.proxy.reset
-    rule = lose("answer", **LOCK, times=1)
-    a = start(scene)
-    a.wait_line("role", role="holding")
-    rule.release()
-    entry = scene.agent.kv_get(scene.key)
-    assert entry is not None and scene.wait(event="acquire").token == entry["ModifyIndex"]
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-    scene.leader("b")
-
-
 def test_a_stop_while_nothing_is_known_of_an_applied_acquire_frees_the_key(scene: Scene) -> None:
     """Neither its answer nor any read comes back before the stop: no hook has run, none must."""
     request = scene.proxy.hold("request", **LOCK)

@@ -34,19 +34,6 @@ def in_line(scene: SlotScene, **changes: Any) -> Supervisor:
 
 
 @pytest.mark.parametrize("lost", ["held", "reset"])
-def test_a_first_step_whose_answer_is_lost_is_a_tenure_all_the_same(scene: SlotScene, lost: str) -> None:
-    lose = scene.proxy.hold if lost == "held" else scene.proxy.reset
-    rule = lose("answer", **IN_LINE, times=1)
-    a = start(scene)
-    a.wait_line("role", role="holding")
-    rule.release()
-    entry = scene.agent.kv_get(scene.key)
-    assert entry is not None and scene.wait(event="acquire").token == entry["ModifyIndex"]
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-
-
-@pytest.mark.parametrize("lost", ["held", "reset"])
 def test_a_slot_whose_taking_has_no_answer_is_ours_all_the_same(scene: SlotScene, lost: str) -> None:
     in_line(scene)
     lose = scene.proxy.hold if lost == "held" else scene.proxy.reset

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.consul.elections.scene import LASTING_OVER_S, boottime
+from tests.consul.elections.scene import boottime
 from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.patience import patient
 from tests.support.supervisor import until
@@ -169,43 +169,6 @@ def test_a_holder_that_leaves_after_its_session_was_destroyed_keeps_nobody_waiti
 
 
 # --- crash and restart -----------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: SlotScene) -> None:
-    scene.lasting()
-    scene.restarts = True
-    _, b, _, _ = scene.full()
-    session, lock = scene.session_of("b"), scene.lock()
-    b.kill()
-    b.start()
-    until(lambda: len(b.lines("role", role="holding")) == 2, "it holds again")
-    began_at = boottime()
-    until(lambda: boottime() > began_at + LASTING_OVER_S, "the lease of before the crash is over")
-    assert scene.session_of("b") == session and scene.lock() == lock
-    assert scene.calls("b") == ["acquire acquired"] and scene.calls("d") == []
-    assert b.stop() == 0
-    assert scene.calls("b") == ["acquire acquired", "lose shutdown"]
-    scene.wait_holders("a", "c", "d")
-
-
-@pytest.mark.long
-def test_a_crash_in_on_lose_runs_it_again_and_only_then_leaves(scene: SlotScene) -> None:
-    scene.restarts = True
-    flag = scene.folder / "slow"
-    scene.folder.mkdir(parents=True, exist_ok=True)
-    flag.touch()
-    scene.limit = 1
-    a = scene.holder("a", on_lose=[scene.hook("a", "lose", f"test -e {flag} && sleep 300; :")])
-    scene.waiter("b")
-    a.signal(signal.SIGTERM)
-    scene.wait(node="a", event="lose", stage="begin")
-    a.kill()
-    flag.unlink()
-    a.start()
-    began = scene.next_begin("b")
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown", "lose shutdown"]
-    assert scene.wait(node="a", event="lose", stage="end").at <= began.at
 
 
 @pytest.mark.long
