@@ -169,8 +169,10 @@ class Status:
         if contender.departing:
             yield "is being wound up: the configuration no longer declares it as its record does"
         if contender.next_settings is not None:
-            wait = "until Consul confirms that it holds the lock or the tenure ends"
-            yield f"still runs with its previous settings, {wait}"
+            yield (
+                "still runs with its previous settings, until Consul confirms that it holds the lock"
+                " or the tenure ends"
+            )
         if contender.tenure is None and contender.rests_until > now and not contender.paused:
             until, ends = when(self._wall() + contender.rests_until - now), "`consul-supervisor resume"
             yield f"rests until {until} after step-down; {ends} {contender.settings.name}` ends the rest"

@@ -70,7 +70,7 @@ def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, guarded: Guar
     }
     made = guarded.token_of(may(guarded, allowed[denied]))
     c = scene.node("c", consul={"token": made.secret})
-    c.wait_line("exchange-failed", kind="enroll")
+    c.wait_line("exchange-failed", kind="join semaphore")
     assert c.wait_line("consul-denied")["level"] == "error"
     nothing_happens(scene)
     guarded.change(made, may(guarded, below(scene.name)))
@@ -118,7 +118,7 @@ def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
 ) -> None:
     secret = guarded.token_of(may(guarded, below(scene.name), deny(scene.key))).secret
     c = scene.node("c", consul={"token": secret})
-    c.wait_line("exchange-failed", kind="enroll")
+    c.wait_line("exchange-failed", kind="join semaphore")
     time.sleep(1.5)
     assert scene.agent.kv_get(scene.key) is None and not scene.calls("c")
 
@@ -138,7 +138,7 @@ def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_repl
     lost = scene.wait(node="a", event="lose", stage="end")
     assert lost.reason == "lease-expired"
     assert denied_at + ROOM_S - patient(1.5) < lost.at < denied_at + ROOM_S + patient(1.5)
-    a.wait_line("exchange-failed", kind="leave")
+    a.wait_line("exchange-failed", kind="leave semaphore")
     assert a.wait_line("consul-denied")["level"] == "error"
     began = scene.next_begin("d")
     assert began.at > lost.at

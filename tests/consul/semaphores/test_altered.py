@@ -12,7 +12,7 @@ def test_a_slot_is_taken_only_with_a_session_that_is_as_asked(scene: SlotScene) 
     a = scene.node("a", consul={"address": scene.proxy.url})
     line = a.wait_line("session-altered", item=scene.name)
     assert line["why"].startswith("behavior release instead of delete")
-    assert not a.lines("request", kind="enroll") and not scene.agent.kv_get(scene.key)
+    assert not a.lines("request", kind="join semaphore") and not scene.agent.kv_get(scene.key)
     rule.release()
     a.wait_line("role", role="holding")
     assert scene.calls("a") == ["acquire acquired"]
