@@ -22,7 +22,9 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     candidate_check.py  the lane of candidate_check
     lock/               what is contended for: one key, or a slot below a prefix
     record.py           what is on record of an item, and what a start makes of it
-    contender.py        one item of the file: lock, session, tenure; how a tenure begins and ends
+    contender.py        the state of one item: its parts, what it may do, its role, its deadline
+    lifecycle.py        how a contender changes: wants a session, begins a tenure, loses it, ends
+    creation.py         how a contender is born: from the file, from a record, after another item
     reducer.py          what an event means
     scheduler.py        what is due, and in which order
     step.py             the one way in: lease, then the event, then what is due
@@ -81,7 +83,7 @@ goes on record before on_lose begins only while the lease leaves time for that.
     whether news is fresh enough to act     tenure.py
     which answer to believe, when to try    lock/
     what an answer means for a tenure       lock/ returns a verdict, and reducer.py applies it
-    how a tenure begins, ends, is released  contender.py
+    how a tenure begins, ends, is released  lifecycle.py
     what begins first                       scheduler.py
     what a crash must not forget            record.py
 """

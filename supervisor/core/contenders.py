@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from supervisor.core.actions import Action, Finished
-from supervisor.core.contender import Contender, contender_of, has_finished, inherits
+from supervisor.core.contender import Contender, has_finished
+from supervisor.core.creation import contender_of, inherit
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
@@ -147,7 +148,7 @@ class Contenders:
                 continue
             after = blockers_of(settings, leaving)
             former = [leaving[each] for each in after] + ([waiting[name]] if name in waiting else [])
-            contender = inherits(
+            contender = inherit(
                 replace(contender_of(wanted, instance=event.instance, now=now), record_keeper=RecordKeeper()),
                 paused=any(each.paused for each in former),
                 rejoin_at=now + wanted.delay_s,
@@ -168,7 +169,7 @@ class Contenders:
                 paused = predecessor.paused if name == predecessor.settings.name else heir.paused
                 rejoin_at = max(heir.rejoin_at, predecessor.rejoin_at)
                 rests_until = max(heir.rests_until, predecessor.rests_until)
-                heir = inherits(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until)
+                heir = inherit(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until)
             self._successors[name] = Successor(heir, after)
             if not after:
                 self.by_name[name] = self._successors.pop(name).contender

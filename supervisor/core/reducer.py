@@ -7,20 +7,7 @@ way, and only a consistent one can begin or end a tenure.
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
 from supervisor.core.actions import Reason
-from supervisor.core.contender import (
-    Contender,
-    apply_file_settings,
-    begin_tenure,
-    change_settings,
-    depart,
-    observe,
-    release_unwanted,
-    resume,
-    session_altered,
-    session_died,
-    step_down,
-    stop,
-)
+from supervisor.core.contender import Contender
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
@@ -40,6 +27,19 @@ from supervisor.core.events import (
     Tick,
 )
 from supervisor.core.frozen import replace
+from supervisor.core.lifecycle import (
+    apply_file_settings,
+    begin_tenure,
+    change_settings,
+    depart,
+    observe,
+    release_unwanted,
+    resume,
+    session_altered,
+    session_died,
+    step_down,
+    stop,
+)
 from supervisor.core.lock.base import Lost, Observation, Ours
 from supervisor.core.outcomes import (
     Done,

@@ -20,16 +20,9 @@ from supervisor.core.actions import (
     RoleChanged,
     WriteRecord,
 )
-from supervisor.core.contender import (
-    Contender,
-    has_finished,
-    has_let_go,
-    lease_by,
-    record_of,
-    release_once_recorded,
-    want_session,
-)
+from supervisor.core.contender import Contender, has_finished, has_let_go, record_of
 from supervisor.core.frozen import replace
+from supervisor.core.lifecycle import lease_by, release_once_recorded, want_session
 from supervisor.core.requests import Release, Request, Watch
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase

@@ -26,15 +26,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from supervisor.core.actions import (
-    Action,
-    Holder,
-    HookContext,
-    KillHook,
-    Reason,
-    StartRun,
-    StopRun,
-)
+from supervisor.core.actions import Action, Holder, HookContext, KillHook, Reason, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER

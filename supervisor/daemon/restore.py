@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import EMPTY_RECORD, LOSE_SIDE, Reason, Record, Step
-from supervisor.core.contender import Contender, contender_of, departing_contender
+from supervisor.core.contender import Contender
 from supervisor.core.contenders import Successor
+from supervisor.core.creation import contender_of, departing_contender
 from supervisor.core.record import is_adoptable
 from supervisor.core.reload import blockers_of
 from supervisor.core.settings import ItemSettings, Wanted

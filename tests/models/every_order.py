@@ -22,7 +22,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.contender import contender_of
+from supervisor.core.creation import contender_of
 from supervisor.core.lane import NEVER
 from supervisor.core.lock import backoff
 from supervisor.core.lock import base as rules

@@ -20,7 +20,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.contender import Contender, departing_contender, new_contender
+from supervisor.core.contender import Contender
+from supervisor.core.creation import departing_contender, new_contender
 from supervisor.core.lock.semaphore import LOCK
 from supervisor.core.record import is_adoptable
 from supervisor.core.reload import ReloadEffect, plan_reload

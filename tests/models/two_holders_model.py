@@ -22,7 +22,8 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
-from supervisor.core.contender import Contender, departing_contender, new_contender
+from supervisor.core.contender import Contender
+from supervisor.core.creation import departing_contender, new_contender
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.step import step
 from tests.models.state_key import GRID_S, Key, Naming, part

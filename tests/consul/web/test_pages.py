@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.control.server import LIMITS as CONTROL
 from supervisor.core import outcomes as o
-from supervisor.core.contender import new_contender
+from supervisor.core.creation import new_contender
 from supervisor.core.requests import Roster
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.http_server import HttpRequest

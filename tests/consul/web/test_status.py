@@ -13,8 +13,8 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
-from supervisor.core.contender import new_contender
 from supervisor.core.contenders import Contenders
+from supervisor.core.creation import new_contender
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
 from supervisor.core.tenure import Phase, Tenure

@@ -15,7 +15,8 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.actions import EMPTY_RECORD
-from supervisor.core.contender import Contender, new_contender
+from supervisor.core.contender import Contender
+from supervisor.core.creation import new_contender
 from supervisor.core.settings import Command, ElectionSettings, Hook, ItemSettings, Run, SessionSettings
 from supervisor.core.step import step
 

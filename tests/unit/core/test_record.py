@@ -9,7 +9,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.actions import Record, Step
-from supervisor.core.contender import departing_contender
+from supervisor.core.creation import departing_contender
 from supervisor.core.settings import CandidateCheck, ElectionSettings
 from supervisor.core.step import step
 from tests.unit.core.play import (

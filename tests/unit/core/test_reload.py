@@ -9,8 +9,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.contender import new_contender
 from supervisor.core.contenders import Contenders
+from supervisor.core.creation import new_contender
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
 from supervisor.core.step import step

@@ -27,7 +27,7 @@ DRAWING = CORE.parents[1] / "docs" / "election.svg"
 TENURE = Tenure("s", 7, 3, 1, 0.0, b"me", None)
 CHAIN = re.compile(r"[A-Z_]+(?: -> [A-Z_]+)+")
 MADE = {
-    ("contender.py", "begin_tenure", "Tenure"),
+    ("lifecycle.py", "begin_tenure", "Tenure"),
     ("record.py", "tenure_from", "Tenure"),
     ("record.py", "session_from", "Session"),
     ("session.py", "", "Session"),  # NO_SESSION

@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 from supervisor.core.actions import EMPTY_RECORD, Role, RoleChanged
-from supervisor.core.contender import Contender, new_contender
+from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
+from supervisor.core.creation import new_contender
 from supervisor.core.events import Answered, Event, StopAsked, Tick
 from supervisor.core.outcomes import Unknown
 from supervisor.core.record import RecordKeeper

@@ -1,0 +1,97 @@
+"""How a contender is born: from the file, from what is on record, or after the item before it.
+
+A new contender has sent nothing and started nothing. Its first step is due at once, and begins whatever
+follows from the settings and the record.
+"""
+
+from supervisor.core import candidate_check as healths
+from supervisor.core import record as records
+from supervisor.core.actions import EMPTY_RECORD, Record, Role, Step
+from supervisor.core.contender import Contender
+from supervisor.core.frozen import replace
+from supervisor.core.lane import LONG_AGO
+from supervisor.core.lease import lease_of
+from supervisor.core.lifecycle import depart, want_session, want_session_anew
+from supervisor.core.lock.base import Lock
+from supervisor.core.lock.election import ElectionLock
+from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.core.on_change import Change
+from supervisor.core.record import RecordKeeper
+from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
+
+
+def new_contender(
+    settings: ItemSettings,
+    *,
+    spread: float,
+    instance: str,
+    record: Record = EMPTY_RECORD,
+    recorded: ItemSettings | None = None,
+    now: float = 0.0,
+) -> Contender:
+    """Return a contender that has asked Consul nothing yet; its first step is due at once.
+
+    ``record``: what an earlier process left on record, and this one goes on with. ``recorded``: the settings
+    that the record was made with; they are in force until its tenure is adopted or wound up.
+    """
+    tenure = records.tenure_from(record, now)
+    next_settings = None
+    if tenure is not None and recorded is not None and recorded != settings:
+        settings, next_settings = recorded, settings
+    contender = Contender(
+        settings=settings,
+        next_settings=next_settings,
+        lease=lease_of(settings),
+        spread=spread,
+        session=records.session_from(record, recorded, now),
+        change=Change(instance),
+        health=healths.new_health(settings),
+        lock=_lock_of(settings),
+        tenure=tenure,
+        reported=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
+        paused=record.paused,
+        record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
+    )
+    if tenure is not None:
+        return replace(contender, lock=contender.lock.restored_from(tenure).read_by(now))
+    return want_session(contender, LONG_AGO)
+
+
+def contender_of(
+    wanted: Wanted,
+    *,
+    instance: str,
+    now: float,
+    record: Record = EMPTY_RECORD,
+    recorded: ItemSettings | None = None,
+) -> Contender:
+    """Return the contender of one item of the file, which takes its turn among the others.
+
+    Its first session waits for ``wanted.delay_s``. A contender that goes on with a record does not wait.
+    """
+    contender = new_contender(
+        wanted.settings, spread=wanted.spread, instance=instance, record=record, recorded=recorded, now=now
+    )
+    faults = None if wanted.unchecked and wanted.settings.contend else ()
+    contender = replace(contender, read_offset=wanted.read_offset, faults=faults)
+    if not wanted.delay_s or record.step is not Step.NONE:
+        return contender
+    return want_session_anew(replace(contender, rejoin_at=now + wanted.delay_s))
+
+
+def inherit(heir: Contender, *, paused: bool, rejoin_at: float, rests_until: float) -> Contender:
+    """Return the heir, which has not begun, with the pause, the rest and the delay of the item before it."""
+    return want_session_anew(replace(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until))
+
+
+def departing_contender(
+    settings: ItemSettings, *, spread: float, instance: str, record: Record, now: float
+) -> Contender:
+    """Return a contender that is on record and not in the file: all that it does is to wind up."""
+    return depart(new_contender(settings, spread=spread, instance=instance, record=record, now=now), now)
+
+
+def _lock_of(settings: ItemSettings) -> Lock:
+    if isinstance(settings, SemaphoreSettings):
+        return SemaphoreLock().follows(settings, LONG_AGO)
+    return ElectionLock()

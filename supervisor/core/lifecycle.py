@@ -1,0 +1,249 @@
+"""How a contender changes: it wants a session, begins a tenure, loses it, and ends.
+
+A change that ties several parts of a contender together is a function of this module and no method of the
+contender. The function takes the contender first and returns the new one. ``core.reducer`` calls these
+functions when an event means such a change, ``core.scheduler`` when the change is due, and ``core.creation``
+when a contender is born. No function here sends a request or starts a hook.
+"""
+
+from supervisor.core import candidate_check as healths
+from supervisor.core import session as sessions
+from supervisor.core.actions import Reason
+from supervisor.core.contender import Contender
+from supervisor.core.frozen import replace
+from supervisor.core.lane import LONG_AGO
+from supervisor.core.lease import Lease, lease_of
+from supervisor.core.lock.base import Observation
+from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.core.outcomes import View
+from supervisor.core.session import Stage
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
+
+REJOIN_DELAY_MAX_S = 300.0
+OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
+STEADY_S = 600.0  # after so long as holder the next loss of our own making counts as the first
+
+
+# --- a session is wanted ---------------------------------------------------------------------------
+
+
+def want_session(contender: Contender, at: float) -> Contender:
+    """Plan to create a session at that time, unless this node does not contend now."""
+    if not contender.settings.contend or contender.paused:
+        return contender
+    wanted_at = max(at, contender.rejoin_at, contender.rests_until)
+    return replace(contender, session=contender.session.wanted(wanted_at))
+
+
+def want_session_anew(contender: Contender) -> Contender:
+    """Plan anew when a session is created, by what the contender waits for as it is now."""
+    return want_session(replace(contender, session=contender.session.not_wanted()), LONG_AGO)
+
+
+# --- a tenure begins -------------------------------------------------------------------------------
+
+
+def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
+    """Begin the tenure that Consul itself has shown; when that is old news, read the lock again."""
+    if now >= contact + contender.lease.room_s:
+        return replace(contender, lock=contender.lock.must_reread(now + contender.retry_s))
+    hold = view.hold_of(contender.session.id)
+    assert hold is not None, f"{view} does not show {contender.session.id} as holder"
+    tenure = Tenure(
+        session=contender.session.id,
+        token=hold.token,
+        create_index=hold.create_index,
+        lock_index=hold.lock_index,
+        contact=contact,
+        leader=hold.value,
+        previous_leader=contender.change.last_leader,
+    )
+    observation = Observation(view, contact, now, consistent=True, is_stale=False)
+    contender = observe(replace(contender, tenure=tenure), observation, now)
+    renew = contender.session.renew.schedule_by(contender.renew_after(now, first=True))
+    lock = contender.lock.acquired(hold.token, contender.read_after(contact, first=True))
+    return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
+
+
+def observe(contender: Contender, observation: Observation, now: float) -> Contender:
+    """Believe the observation from now on, and note what ``on_change`` is to report of it."""
+    lock, tenure, contends = contender.lock, contender.tenure, contender.settings.contend
+    lock = (
+        lock.with_observation(observation, contender.session.id, now)
+        if contends
+        else lock.with_observation_as_observer(observation, now)
+    )
+    change = contender.change.observe(observation.view) if lock.is_complete else contender.change
+    contender = replace(contender, lock=lock, change=change)
+    if not isinstance(lock, SemaphoreLock) or not contends:
+        return contender
+    tenure = tenure and replace(tenure, holders=observation.view.holders)
+    return replace(contender, tenure=tenure, lease=lease_by(contender, contender.settings))
+
+
+def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
+    """Return the lease by these settings.
+
+    A holder of a slot counts on no longer prune delay than ``.lock`` names, because the other contenders wait
+    for that one. A contender without a slot writes its own prune delay with the slot that it takes.
+    """
+    lock = contender.lock
+    if contender.tenure is None or not isinstance(lock, SemaphoreLock):
+        return lease_of(settings)
+    return lease_of(settings, min(settings.guard_s, lock.guard_s))
+
+
+# --- a session or a tenure ends ---------------------------------------------------------------------
+
+
+def session_died(contender: Contender, now: float) -> Contender:
+    """Go on without the session, which died without a release.
+
+    Consul guards the lock of such a session for its lock-delay, unless a rival holds the lock already.
+    """
+    tenure = contender.tenure
+    rejoin_at = max(contender.rejoin_at, now + sessions.CREATE_SPACING_S)
+    session = contender.session.died()
+    if tenure is None:
+        session = session.end(now, final_attempt=contender.final_attempt)
+        return replace(contender, session=session, rejoin_at=rejoin_at)
+    tenure = tenure if contender.lock.is_held_by_other(tenure.session) else tenure.still_guarded()
+    tenure = tenure.with_reason(Reason.SESSION_INVALIDATED)
+    return replace(contender, session=session, tenure=tenure, rejoin_at=rejoin_at)
+
+
+def session_altered(contender: Contender, why: str, now: float) -> Contender:
+    """Give up a session that differs from the one that was asked for, and in order a tenure that has it.
+
+    The lock-delay of such a session may be shorter than the lease counts on, so this node never holds with
+    such a session.
+    """
+    rejoin_at = max(contender.rejoin_at, now + sessions.ALTERED_RETRY_S)
+    contender = replace(contender, altered=why, rejoin_at=rejoin_at)
+    if contender.tenure is not None:
+        return replace(contender, tenure=contender.tenure.lose(Reason.SESSION_ALTERED, now))
+    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
+
+
+def release_unwanted(contender: Contender, now: float) -> Contender:
+    """Release a lock that this node must not use.
+
+    The contender was paused or found unfit after it had sent the attempt, or Consul shows its session as the
+    holder without any attempt.
+    """
+    session = contender.session
+    unfit_in_line = contender.lock.queues and session.verified and session.tried
+    assert not unfit_in_line, "a contender that may not hold has left the line at once"
+    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
+
+
+def release_once_recorded(contender: Contender, tenure: Tenure, now: float) -> Contender:
+    """Release the lock as soon as the record says that nothing of the tenure is left to do.
+
+    A release that is applied late must not meet a process that has adopted the tenure after a crash.
+    """
+    if not contender.record_keeper.has_tenure(tenure.session):
+        return _wind_up(contender, tenure, now)
+    if contender.final_attempt and contender.record_keeper.refused is not None:
+        # Neither release nor record can be had: the session is left to its TTL.
+        return replace(contender, tenure=None, session=contender.session.abandoned(tenure.session))
+    return contender
+
+
+def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
+    """Release the lock of a tenure whose hooks are done, and plan when to contend again."""
+    own_losses, rejoin_at = min(contender.own_losses, OWN_LOSSES_MAX), contender.rejoin_at
+    rests_until = contender.rests_until
+    if tenure.held_at is not None and now - tenure.held_at >= STEADY_S:
+        own_losses = 0
+    if tenure.reason is Reason.STEP_DOWN:
+        rests_until = now + contender.rest_s if contender.rest_s else LONG_AGO
+    elif tenure.reason in OUR_OWN_MAKING:
+        delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
+        own_losses, rejoin_at = own_losses + 1, now + delay_s
+    contender = apply_file_settings(contender, now)
+    return replace(
+        contender,
+        tenure=None,
+        session=contender.session.end(now, final_attempt=contender.final_attempt),
+        lock=contender.lock.released(failed=tenure.reason in OUR_OWN_MAKING),
+        own_losses=own_losses,
+        rejoin_at=rejoin_at,
+        rests_until=rests_until,
+    )
+
+
+# --- the file, and the operator -----------------------------------------------------------------------
+
+
+def change_settings(
+    contender: Contender, settings: ItemSettings, now: float, *, unchecked: bool
+) -> Contender:
+    """Go on by these settings of the file, at once or, while a tenure lasts, when they are on record.
+
+    ``unchecked``: nobody knows yet whether the hooks of these settings can start.
+    """
+    next_settings = None if settings == contender.settings else settings
+    contender = replace(contender, next_settings=next_settings, retry_settings_at=LONG_AGO)
+    if unchecked and settings.contend:
+        contender = replace(contender, faults=None)
+    return contender if contender.tenure is not None else apply_file_settings(contender, now)
+
+
+def apply_file_settings(contender: Contender, now: float) -> Contender:
+    """Put the settings of the file in force, and on record.
+
+    The caller makes sure that nothing which the former settings began still needs them.
+    """
+    settings = contender.next_settings
+    if settings is None:
+        return contender
+    lock, tenure = contender.lock, contender.tenure
+    if isinstance(lock, SemaphoreLock) and isinstance(settings, SemaphoreSettings):
+        lock = lock.follows(settings, now)
+    lease = lease_by(contender, settings)
+    if tenure is not None and tenure.believes:  # a smaller room wants news sooner
+        lock = lock.read_by(tenure.contact + lease.interval_s)
+    health = contender.health
+    if not healths.is_same_check(settings, contender.settings):
+        health = healths.new_health(settings).after(health)
+    return replace(
+        contender,
+        settings=settings,
+        next_settings=None,
+        retry_settings_at=LONG_AGO,
+        lock=lock,
+        lease=lease,
+        health=health,
+        record_keeper=replace(contender.record_keeper, outdated=True),
+    )
+
+
+def step_down(contender: Contender, for_s: float, now: float) -> Contender:
+    """Give up the tenure, and rest after that; change nothing without a tenure that believes."""
+    tenure = contender.tenure
+    if tenure is None or not tenure.believes:
+        return contender
+    return replace(contender, tenure=tenure.lose(Reason.STEP_DOWN, now), rest_s=for_s)
+
+
+def resume(contender: Contender, now: float) -> Contender:
+    """Contend again at once: end a pause and a rest, and cancel the rest after a tenure that steps down."""
+    rests = now < contender.rests_until
+    contender = replace(contender, paused=False, rest_s=0.0, rests_until=LONG_AGO)
+    if not rests or contender.session.stage is not Stage.ABSENT:
+        return contender
+    return want_session_anew(contender)
+
+
+def stop(contender: Contender, reason: Reason, now: float) -> Contender:
+    """Wind up in order, for this reason."""
+    tenure = contender.tenure
+    return replace(contender, winding_up=True, departing=False, tenure=tenure and tenure.lose(reason, now))
+
+
+def depart(contender: Contender, now: float) -> Contender:
+    """Wind up in order while this process goes on, because the file has no such item any more."""
+    contender = replace(contender, next_settings=None)
+    return replace(stop(contender, Reason.CONFIG_CHANGED, now), departing=True)
