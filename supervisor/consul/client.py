@@ -30,7 +30,7 @@ from supervisor.consul.spacing import Spacing
 from supervisor.consul.token import Token
 from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered
-from supervisor.core.lock.semaphore import LOCK
+from supervisor.core.lock.slots import LOCK
 from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import ReadKey, ReadSlots, Release, Request, Watch, WatchKey, WatchSlots, Write
 from supervisor.core.settings import ElectionSettings, Wanted

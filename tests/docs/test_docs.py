@@ -33,7 +33,7 @@ from supervisor.core.lease import (
 )
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
-from supervisor.core.lock.semaphore import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
+from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
 from supervisor.core.session import DESTROY_PAUSE_S
 from supervisor.core.settings import Hook, Webhook
 from supervisor.hooks import Hooks, output

@@ -22,7 +22,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.contender import Contender
 from supervisor.core.creation import departing_contender, new_contender
-from supervisor.core.lock.semaphore import LOCK
+from supervisor.core.lock.slots import LOCK
 from supervisor.core.record import is_adoptable
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import SemaphoreSettings, SessionSettings

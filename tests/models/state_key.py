@@ -20,7 +20,7 @@ from supervisor.core.candidate_check import Health
 from supervisor.core.contender import Contender
 from supervisor.core.lane import Lane
 from supervisor.core.lock import election as keys
-from supervisor.core.lock import semaphore
+from supervisor.core.lock import queue, semaphore, slots
 from supervisor.core.on_change import Change
 from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView
 from supervisor.core.record import RecordKeeper
@@ -177,9 +177,7 @@ _HOW: dict[tuple[type, str], How] = {
     (keys.ElectionLock, "holder"): _session,
     (keys.ElectionLock, "holder_session"): _holder_session,
     (semaphore.SemaphoreLock, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
-    (semaphore.SemaphoreLock, "free_since"): lambda at, _, naming: naming.age(
-        at, semaphore.QUEUE_DELAY_MAX_S
-    ),
+    (semaphore.SemaphoreLock, "free_since"): lambda at, _, naming: naming.age(at, queue.QUEUE_DELAY_MAX_S),
     (semaphore.SemaphoreLock, "try_at"): _exact_due,
     (semaphore.SemaphoreLock, "opens_at"): lambda at, _, naming: at != inf,
     (semaphore.SemaphoreLock, "not_before"): _exact_due,
@@ -188,8 +186,8 @@ _HOW: dict[tuple[type, str], How] = {
     (semaphore.SemaphoreLock, "our_session"): _session,
     (semaphore.SemaphoreLock, "index"): _index,
     (semaphore.SemaphoreLock, "idle_wakes"): _left_out,
-    (semaphore.Missing, "name"): _session,
-    (semaphore.Missing, "since"): lambda at, _, naming: naming.age(at, naming.lease.lock_delay_s + 1.0),
+    (slots.Missing, "name"): _session,
+    (slots.Missing, "since"): lambda at, _, naming: naming.age(at, naming.lease.lock_delay_s + 1.0),
     (SlotsView, "index"): _left_out,
     (LockKey, "create_index"): _left_out,
     (LockKey, "modify_index"): _index,

@@ -2,7 +2,9 @@
 
     base.py       what both kinds share: the newest observation, and which answer to believe
     election.py   one key
-    semaphore.py  at most ``limit`` slots below a prefix, after Consul's guide
+    slots.py      what is known of a semaphore's slots: which keys are missing, when a slot is free
+    queue.py      who of the contenders is next, and how long the ones behind leave a slot to it
+    semaphore.py  at most ``limit`` slots below a prefix: which request takes and leaves one, and when
     backoff.py    how soon one of many contenders tries for a key that has just become free
 
 A lock decides nothing about hooks: it says who holds, and what to ask or write next.

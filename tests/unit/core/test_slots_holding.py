@@ -7,7 +7,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from supervisor.core.lock.semaphore import LOCK
+from supervisor.core.lock.slots import LOCK
 from supervisor.core.record import is_adoptable
 from tests.unit.core.play import RENEW, SILENCE, Play
 from tests.unit.core.slot_play import (

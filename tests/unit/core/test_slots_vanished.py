@@ -5,7 +5,7 @@ import pytest
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
-from supervisor.core.lock.semaphore import LOCK
+from supervisor.core.lock.slots import LOCK
 from tests.unit.core.play import RENEW, Play
 from tests.unit.core.slot_play import (
     ASK,

@@ -1,0 +1,270 @@
+"""What is known of the slots of a semaphore: who has one, which keys are missing, and when a slot is free.
+
+Two facts make this hard. Slots have no lock-delay in Consul, so the contenders themselves keep the slot of a
+vanished holder taken for the prune delay. And an answer may show less than there is, because the token may
+not read all keys. So a key that an answer should show and does not is *missing* at first, and *gone* only
+when a read of that one key has said so. A missing key never frees a slot, and a gone key does after the prune
+delay.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from supervisor.core.actions import Reason
+from supervisor.core.frozen import replace
+from supervisor.core.lane import NEVER
+from supervisor.core.lock.base import Lock, Lost, Observation, Ours, Unsure, Verdict
+from supervisor.core.outcomes import KeyView, SlotsView
+from supervisor.core.requests import Roster
+from supervisor.core.session import Session
+from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.core.tenure import Tenure
+
+LOCK = LOCK_SUFFIX.removeprefix("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A key that an answer should show and does not: a holder's, or ``.lock``.
+
+    since: when the key was first missing.
+    confirmed_gone: a read of the key itself has said that it does not exist.
+    unlisted: a read of the key itself has shown it, so the list leaves it out.
+    """
+
+    name: str
+    since: float
+    confirmed_gone: bool = False
+    unlisted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSlots(Lock):
+    """The slots of a semaphore as this contender knows them.
+
+    our_session: the session of this contender.
+    missing: the keys that the view should show and does not.
+    longest_s: the longest prune delay that any contender key has named.
+    notifies: on_change, or the status of an observer, is told who holds.
+    confirmed_unused: a read of ``.lock`` itself has said that there is none.
+    """
+
+    view: SlotsView | None = None
+    limit: int = 1
+    prune_delay_s: float = 30.0
+    our_session: str = ""
+    missing: tuple[Missing, ...] = ()
+    longest_s: float = 0.0
+    notifies: bool = False
+    confirmed_unused: bool = False
+
+    # --- what an operator and the rest of the core read ----------------------------------------------
+
+    @property
+    def effective_limit(self) -> int:
+        """The smaller of the limits in our file and in Consul: no attempt goes above either."""
+        said = None if self._roster is None else self._roster.limit
+        return self.limit if said is None else min(self.limit, said)
+
+    @property
+    def guard_s(self) -> float:
+        """How long the other contenders surely wait for us when we vanish.
+
+        Where ``.lock`` names less than our file, the less counts: a contender that has never seen our key
+        knows only what ``.lock`` names.
+        """
+        said_s = None if self._roster is None else self._roster.prune_delay_s
+        return self.prune_delay_s if said_s is None else min(self.prune_delay_s, said_s)
+
+    @property
+    def notice(self) -> str:
+        """What an operator should know; blank when all is well."""
+        view = self.view
+        if view is None:
+            return ""
+        if view.hides and not self.is_complete:
+            return (
+                "Consul leaves out of the list below the prefix what the token may not read: let it read all"
+            )
+        if any(missing.unlisted for missing in self.missing):
+            names = ", ".join(missing.name for missing in self.missing if missing.unlisted)
+            return f"the list below the prefix does not show {names}: may the token read all of it?"
+        if view.lock is not None and view.lock.roster is None:
+            return f"{LOCK} is no semaphore's and is left alone: {view.lock.why}"
+        if view.roster is not None and view.roster.limit not in (None, self.limit):
+            limits = f"limit is {self.limit} in the file and {view.roster.limit} in Consul"
+            return f"{limits}: the smaller counts"
+        return ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing that a read of the key itself has not called gone."""
+        return not self._may_hide_all and all(each.confirmed_gone for each in self.missing)
+
+    def has_entry(self, session: str) -> bool:
+        """Whether this session stands in line or has a slot."""
+        return self.view is not None and self.view.alive(session) is not None
+
+    def is_held_by_other(self, session: str) -> bool:
+        """Whether ``.lock`` does not name this session any more, so that a rival may have its slot."""
+        return self._roster is not None and session not in self._roster.holders
+
+    def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
+        """Return whether we still have our slot by this observation.
+
+        Each loss needs a positive statement: ``.lock`` without our name, or a read that called a key gone.
+        A list may leave our key out because of an ACL. An ACL that changes hides keys from all nodes at once,
+        and holders that believed such a list would all give up together.
+        """
+        view, ours = observation.view, tenure.session
+        assert isinstance(view, SlotsView)
+        hold = view.hold_of(ours)
+        if hold is not None and hold.create_index == tenure.create_index:
+            return Ours()
+        if view.lock is None:
+            # Waiters find the record gone, too, and wait for the prune delay before they make another.
+            return Lost(Reason.SLOT_REMOVED, taken=False) if self._is_gone(LOCK) else Unsure()
+        if view.roster is None:
+            return Unsure()  # somebody has damaged the record: it names nobody, and nobody takes a slot by it
+        if ours not in view.roster.holders:
+            return Lost(Reason.SLOT_REMOVED, taken=True)  # nothing keeps a waiter from our slot any more
+        if hold is not None or self._is_gone(ours):
+            # Our key was deleted, or deleted and made again. ``.lock`` still names us, so waiters leave our
+            # slot alone for the prune delay.
+            return Lost(Reason.KEY_DELETED, taken=False)
+        return Unsure()
+
+    # --- what the semaphore builds on ----------------------------------------------------------------
+
+    @property
+    def _roster(self) -> Roster | None:
+        return None if self.view is None else self.view.roster
+
+    @property
+    def _in_line(self) -> bool:
+        return self.has_entry(self.our_session)
+
+    def _with_view(self, observation: Observation, our_session: str, now: float) -> Self:
+        """Believe the observation: who has which slot from now on, and what is missing."""
+        view = observation.view
+        assert isinstance(view, SlotsView)
+        # The key of a holder goes with its session, and the prune delay in the key with it. A delay that
+        # was once named is remembered, so that a holder that crashes is not given less than it counts on.
+        said_s = (key.prune_delay_s or 0.0 for key in view.contenders)
+        longest_s = max(self.longest_s, *said_s, 0.0)
+        confirmed_unused = self.confirmed_unused and view.lock is None
+        slots = replace(
+            self,
+            view=view,
+            our_session=our_session,
+            longest_s=longest_s,
+            confirmed_unused=confirmed_unused,
+        )
+        before = None if self.view is None else self.view.index
+        return slots._with_missing_keys(
+            now,
+            self._names_missing_from(view),
+            unbroken=before in (view.index, observation.after_index),
+            changed=before != view.index,
+        )
+
+    # --- the keys that are missing -------------------------------------------------------------------
+
+    def _missing(self, name: str) -> Missing | None:
+        return next((each for each in self.missing if each.name == name), None)
+
+    def _is_gone(self, name: str) -> bool:
+        missing = self._missing(name)
+        return missing is not None and missing.confirmed_gone
+
+    @property
+    def _may_hide_all(self) -> bool:
+        """Whether the list may be empty because it is denied, which looks like a prefix that nobody uses."""
+        return self.view is None or not (self.view.lock or self.confirmed_unused or self.missing)
+
+    def _names_missing_from(self, view: SlotsView) -> tuple[str, ...]:
+        """Return the names of the keys that this view should show and does not.
+
+        A ``.lock`` that vanished counts as missing in three cases. Its holders may still act, and a contender
+        that made a new one at once would let in ``limit`` more. Contenders are left, so holders may be among
+        them. The view says that something was left out, and that may be ``.lock``. Or nothing at all is left,
+        and this contender has seen holders before.
+        """
+        if view.lock is None:
+            return (LOCK,) if view.contenders or view.filtered or self._has_seen_holders else ()
+        named, alive = () if view.roster is None else view.roster.holders, view.all_alive()
+        return tuple(session for session in named if session not in alive)
+
+    @property
+    def _has_seen_holders(self) -> bool:
+        named = self._roster is not None and bool(self._roster.holders)
+        return named or self._missing(LOCK) is not None
+
+    def _with_missing_keys(
+        self, now: float, names: tuple[str, ...], *, unbroken: bool, changed: bool
+    ) -> Self:
+        """Note which keys are missing, each since it was first missing, and ask about the unsure ones.
+
+        ``unbroken``: no change has passed unseen since the view before. ``changed``: the view is another one.
+        """
+        # What was only hidden may have gone since, so after a change a read tells again.
+        kept = (each for each in self.missing if not (each.unlisted and changed))
+        # A session that is gone never comes back, so its time runs on. ``.lock`` may have been there again
+        # unseen, with holders that still act: their time begins now.
+        known = {each.name: each for each in kept if unbroken or each.name != LOCK}
+        missing = tuple(known.get(name) or Missing(name, now) for name in names)
+        slots = replace(self, missing=missing)
+        return slots if slots._unsure_of() is None else replace(slots, details=self.details.schedule_by(now))
+
+    def _unsure_of(self) -> str | None:
+        """Return the key to ask about next, which may be gone or merely hidden; None when all is sure."""
+        unsure = (each.name for each in self.missing if not each.confirmed_gone and not each.unlisted)
+        return next(unsure, LOCK if self.notifies and self._may_hide_all else None)
+
+    def _told_of_lock(self, lock: KeyView, now: float) -> Self:
+        """Note that nobody uses the prefix yet, or that the list hides ``.lock``.
+
+        A list that is older than this answer hides nothing: ``.lock`` may have been made in between.
+        """
+        if self.view is None or not self._may_hide_all:
+            return replace(self, details=self.details.schedule_by(now))  # another key may be missing by now
+        hides = lock.present and lock.modify_index <= self.view.index
+        missing = (Missing(LOCK, now, unlisted=True),) if hides else ()
+        return replace(self, confirmed_unused=not lock.present, missing=missing).read_by(now)
+
+    # --- when a slot is free -------------------------------------------------------------------------
+
+    def _free_from(self, now: float) -> float:
+        """Return from when on a contender in line may take a slot. NEVER: not as far as is known."""
+        view = self.view
+        assert view is not None
+        if view.roster is None:
+            # ``.lock`` was deleted while its holders may act: all slots stay taken for as long as a holder
+            # that vanished just before would keep its own.
+            return self._prunable_at(LOCK)
+        surplus = len(view.roster.holders) - self.effective_limit + 1
+        if surplus <= 0:
+            return now
+        # One place is enough, and it is free when the last of so many vanished holders may be pruned. A
+        # holder that lives, or is only missing, keeps its slot for ever.
+        times = sorted(self._prunable(view.roster.holders))
+        return times[surplus - 1] if surplus <= len(times) else NEVER
+
+    def _prunable_at(self, name: str) -> float:
+        """Return from when on the slot of this holder is free. NEVER: the holder is not known to be gone."""
+        return next(self._prunable((name,)))
+
+    def _prunable(self, names: Iterable[str]) -> Iterator[float]:
+        """Yield ``_prunable_at`` of each name in one pass, because a power cut leaves thousands of names.
+
+        A holder whose machine is cut off acts until its lease ends, and that lease counts on the prune delay
+        from its newest contact. No other node sees that contact. But the key was still there then, so the
+        key is first missing later, and the slot is free no earlier than the lease ends. The
+        longest delay counts that anybody has named, because the vanished holder's own went with its key.
+        """
+        roster = self._roster
+        said_s = 0.0 if roster is None or roster.prune_delay_s is None else roster.prune_delay_s
+        delay_s = max(self.prune_delay_s, said_s, self.longest_s)
+        confirmed_gone = {each.name: each.since + delay_s for each in self.missing if each.confirmed_gone}
+        return (confirmed_gone.get(name, NEVER) for name in names)
