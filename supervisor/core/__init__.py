@@ -17,7 +17,8 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     machine.py          what the state machines have in common: a table of what may follow what
     session.py          one Consul session: create, renew, acquire, release, destroy; forward only
     sequence.py         a list of hooks, one attempt at a time
-    tenure.py           acquire -> on_acquire -> holding -> on_lose -> ended
+    tenure.py           acquire -> on_acquire -> holding -> on_lose -> ended: the phases and their edges
+    phases.py           what is due in each phase of a tenure: which hook begins, which phase follows
     on_change.py        the lane of on_change
     candidate_check.py  the lane of candidate_check
     lock/               what is contended for: one key, or a slot below a prefix
@@ -80,7 +81,7 @@ goes on record before on_lose begins only while the lease leaves time for that.
 *Which rule lives where.*
 
     how long a holder may believe           lease.py
-    whether news is fresh enough to act     tenure.py
+    whether news is fresh enough to act     phases.py
     which answer to believe, when to try    lock/
     what an answer means for a tenure       lock/ returns a verdict, and reducer.py applies it
     how a tenure begins, ends, is released  lifecycle.py

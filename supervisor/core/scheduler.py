@@ -7,9 +7,9 @@ has taken it into what is known.
 
 from supervisor.core import candidate_check as healths
 from supervisor.core import on_change as changes
+from supervisor.core import phases
 from supervisor.core import record as records
 from supervisor.core import session as sessions
-from supervisor.core import tenure as tenures
 from supervisor.core.actions import (
     Action,
     CannotStart,
@@ -58,7 +58,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
         return ()
     leases = (contender.lease, lease_by(contender, settings))
     if not any(
-        all(may(tenure, lease, now) for lease in leases) for may in (tenures.is_adopted, tenures.goes_on)
+        all(may(tenure, lease, now) for lease in leases) for may in (phases.is_adopted, phases.goes_on)
     ):
         return ()
     return (WriteRecord(settings.name, record_of(contender), settings),)
@@ -84,7 +84,7 @@ def _advance_tenure(contender: Contender, now: float) -> Begun:
     tenure = contender.tenure
     if tenure is None:
         return contender, ()
-    tenure, actions = tenures.advance(tenure, contender.settings, contender.lease, now)
+    tenure, actions = phases.advance(tenure, contender.settings, contender.lease, now)
     contender = replace(contender, tenure=tenure)
     if tenure.phase is Phase.LOST:
         return release_once_recorded(contender, tenure, now), actions
@@ -212,7 +212,7 @@ def _report_role(contender: Contender, now: float) -> Begun:
         return contender, ()
     changed = RoleChanged(contender.settings.name, contender.role)
     if tenure is not None:
-        transition = tenures.transition_of(tenure)
+        transition = phases.transition_of(tenure)
         changed = RoleChanged(
             changed.item, changed.role, tenure.reason, tenure.session, tenure.token, transition
         )

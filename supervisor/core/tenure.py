@@ -12,8 +12,9 @@
     STUCK -> LOST             an operator says by `recover` that nothing acts any more
 
 ACQUIRING runs on_acquire and then starts the run child. STOPPING kills what is left of these two. LOSING
-runs on_lose, and LAST_RESORT runs on_lose_failure. A tenure that is ADOPTING comes from the record of a
-process that crashed: the record says that this node holds, and Consul has not said so to this process yet.
+runs on_lose, and LAST_RESORT runs on_lose_failure; ``core.phases`` says what begins in each. A tenure that is
+ADOPTING comes from the record of a process that crashed: the record says that this node holds, and Consul
+has not said so to this process yet.
 
 A tenure never runs two hooks at once. It runs on_lose once if its on_acquire began, and else never.
 Nothing begins on stale news or before it is on record. A hook begins with its process, so a hook that
@@ -26,14 +27,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from supervisor.core.actions import Action, Holder, HookContext, KillHook, Reason, StartRun, StopRun
+from supervisor.core.actions import Holder, Reason, StartRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import Lease
 from supervisor.core.machine import ImpossibleTransition
 from supervisor.core.sequence import Sequence
-from supervisor.core.settings import ItemSettings
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
 OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)
@@ -200,174 +200,3 @@ def run_ended(tenure: Tenure, event: RunEnded, now: float) -> Tenure:
         return tenure
     began = tenure.began if event.began else tenure.began_before
     return replace(tenure, run=None, killing=False, began=began).lose(Reason.RUN_EXITED, now)
-
-
-def advance(
-    tenure: Tenure, settings: ItemSettings, lease: Lease, now: float
-) -> tuple[Tenure, tuple[Action, ...]]:
-    """Begin whatever is due now; phases that have nothing to wait for are passed through."""
-    actions: list[Action] = []
-    while True:
-        before = tenure
-        tenure, begun = _PHASES[tenure.phase](tenure, settings, lease, now)
-        actions += begun
-        if tenure.phase is before.phase:
-            return tenure, tuple(actions)
-
-
-Begun = tuple[Tenure, tuple[Action, ...]]
-
-
-def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    sequence = tenure.hooks.settle(settings.on_acquire, now, stop_at_failure=True)
-    tenure = replace(tenure, hooks=sequence)
-    if sequence.running is not None:
-        return tenure, ()
-    if sequence.failed and settings.acquire_failure == "release":
-        return tenure.lose(Reason.ACQUIRE_FAILED, now), ()
-    if not tenure.recorded or not _news_is_fresh(tenure, lease, now):
-        return tenure, ()
-    if not sequence.finished(settings.on_acquire):
-        if not sequence.due(now):
-            return tenure, ()
-        return _start(replace(tenure, began=True, began_before=tenure.began), settings, lease)
-    return _become_holding(tenure, settings, lease, now)
-
-
-def is_adopted(tenure: Tenure, lease: Lease, now: float) -> bool:
-    """Whether Consul has told this process, too, that this node holds."""
-    return tenure.phase is Phase.ADOPTING and tenure.renewed and _news_is_fresh(tenure, lease, now)
-
-
-def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
-    """Whether it holds by news so young that another lease may count from it."""
-    return tenure.phase is Phase.HOLDING and _news_is_fresh(tenure, lease, now)
-
-
-def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    if not is_adopted(tenure, lease, now):
-        return tenure, ()
-    tenure = replace(tenure, reason=Reason.ADOPTED)
-    if tenure.acquired and settings.on_adopt == "none":
-        return _become_holding(tenure, settings, lease, now)
-    return become(tenure, Phase.ACQUIRING), ()
-
-
-def _become_holding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    holding = become(tenure, Phase.HOLDING, began=True, began_before=tenure.began, held_at=now)
-    if settings.run is None:
-        return holding, ()
-    context = replace(_context(tenure, settings, lease), transition=f"{tenure.session}-run")
-    run = StartRun(settings.run, context, _begin_by(tenure, lease))
-    return replace(holding, run=run), (run,)
-
-
-def _news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
-    return tenure.contact >= tenure.fresh_since and now - tenure.contact <= lease.fresh_s
-
-
-def _begin_by(tenure: Tenure, lease: Lease) -> float:
-    """Return until when the news at hand is fresh."""
-    return tenure.contact + lease.fresh_s
-
-
-def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    waits = tenure.hooks.running is not None or tenure.run is not None
-    if waits and tenure.killing:
-        return tenure, ()
-    if tenure.hooks.running is not None:
-        return replace(tenure, killing=True), (KillHook(tenure.hooks.running),)
-    if tenure.run is not None:
-        return replace(tenure, killing=True), (StopRun(tenure.run),)
-    if not tenure.began:
-        return become(tenure, Phase.LOST, hooks=Sequence()), ()
-    if now < tenure.reason_deadline:
-        return tenure, ()
-    return become(tenure, Phase.LOSING, hooks=Sequence()), ()
-
-
-def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    tenure, begun = _lose_side(tenure, settings, lease, now)
-    if begun or not tenure.hooks.finished(settings.on_lose):
-        return tenure, begun
-    if not tenure.hooks.failed:
-        return become(tenure, Phase.LOST), ()
-    if not settings.on_lose_failure:
-        return become(tenure, Phase.STUCK), ()
-    return become(tenure, Phase.LAST_RESORT, hooks=Sequence()), ()
-
-
-def _failing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    tenure, begun = _lose_side(tenure, settings, lease, now)
-    if begun or not tenure.hooks.finished(settings.on_lose_failure):
-        return tenure, begun
-    return become(tenure, Phase.STUCK if tenure.hooks.failed else Phase.LOST), ()
-
-
-def _resting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    return tenure, ()
-
-
-_PHASES = {
-    Phase.ADOPTING: _adopting,
-    Phase.ACQUIRING: _acquiring,
-    Phase.HOLDING: _resting,
-    Phase.STOPPING: _clearing,
-    Phase.LOSING: _losing,
-    Phase.LAST_RESORT: _failing,
-    Phase.LOST: _resting,
-    Phase.STUCK: _resting,
-}
-
-
-def _lose_side(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    """The next attempt of on_lose or on_lose_failure, if one is due."""
-    hooks = settings.on_lose if tenure.phase is Phase.LOSING else settings.on_lose_failure
-    after_s = (
-        sum(hook.attempt_s for hook in settings.on_lose_failure) if tenure.phase is Phase.LOSING else 0.0
-    )
-    sequence = tenure.hooks.settle(hooks, now, end_by=tenure.rival_at(lease) - after_s)
-    tenure = replace(tenure, hooks=sequence)
-    if sequence.finished(hooks) or not sequence.due(now):
-        return tenure, ()
-    return _start(tenure, settings, lease)
-
-
-def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Begun:
-    hooks = {
-        Phase.ACQUIRING: settings.on_acquire,
-        Phase.LOSING: settings.on_lose,
-        Phase.LAST_RESORT: settings.on_lose_failure,
-    }[tenure.phase]
-    begin_by = _begin_by(tenure, lease) if tenure.phase is Phase.ACQUIRING else NEVER
-    sequence, start = tenure.hooks.start(hooks, _context(tenure, settings, lease), begin_by=begin_by)
-    return replace(tenure, hooks=sequence), (start,)
-
-
-def transition_of(tenure: Tenure) -> str:
-    """The id under which hooks are told of what this tenure is at."""
-    if tenure.phase in BELIEVING:
-        event = "adopt" if tenure.reason is Reason.ADOPTED else "acquire"
-    else:
-        event = "lose-failure" if tenure.phase in (Phase.LAST_RESORT, Phase.STUCK) else "lose"
-    return f"{tenure.session}-{event}"
-
-
-def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContext:
-    acquiring, of_many = tenure.phase in BELIEVING, settings.kind == "semaphore"
-    event = "acquire" if acquiring else "lose" if tenure.phase is Phase.LOSING else "lose-failure"
-    return HookContext(
-        event=event,
-        name=settings.name,
-        key=settings.key,
-        reason=Reason.LOSE_FAILED if event == "lose-failure" else tenure.reason,
-        transition=transition_of(tenure),
-        session=tenure.session,
-        lock_index=tenure.lock_index,
-        fencing_token=tenure.token,
-        leader=None if of_many else tenure.leader if acquiring else tenure.next_leader,
-        previous_leader=None if of_many else tenure.previous_leader if acquiring else tenure.leader,
-        rival_at=None if acquiring else tenure.rival_at(lease),
-        kind=settings.kind,
-        holders=tenure.holders,
-    )
