@@ -9,14 +9,14 @@ import pytest
 from supervisor.filesystem import reading
 from supervisor.filesystem.reading import HUNG_MAX, NoAnswer, await_answer, read, read_within
 from tests.support.hung import needs_root, stuck
-from tests.support.supervisor import until
+from tests.support.supervisor import name_of, until
 
 pytestmark = needs_root
 
 
 def children() -> int:
     """How many processes read for us."""
-    return sum(child.name() == "head" for child in psutil.Process().children())
+    return sum(name_of(child) == "head" for child in psutil.Process().children())
 
 
 def is_read(path: Path) -> bool:

@@ -180,6 +180,14 @@ class Supervisor:
         assert not (unknown := undocumented(self.lines())), f"docs/logs.md does not have {set(unknown)}"
 
 
+def name_of(process: psutil.Process) -> str:
+    """The name of a process; blank for one that has ended meanwhile."""
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
+
 def processes_of(mark: str) -> list[psutil.Process]:
     """All processes that have this text in their environment or command line, but ours."""
     found = []

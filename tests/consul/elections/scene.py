@@ -7,6 +7,7 @@ judgements of ``judge`` must hold. What a test breaks on purpose it says with ``
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ import psutil
 from tests.consul.elections import judges
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
-from tests.support.supervisor import PATIENCE_S, Supervisor, assert_none_left, processes_of, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, assert_none_left, name_of, processes_of, until
 from tests.support.tenures import (
     KILLED,
     SCRIPT,
@@ -302,12 +303,17 @@ class Scene:
         """All processes of the nodes and of their hooks; the agent's folder lies elsewhere."""
         return processes_of(str(self.folder))
 
+    def sleeping(self) -> list[psutil.Process]:
+        """Those of them that are a hook's or a child's ``sleep``."""
+        return [process for process in self.processes() if "sleep" in name_of(process)]
+
     def close(self) -> None:
         """Leave nothing, whatever happened."""
         for node in self.nodes.values():
             node.close()
         for process in self.processes():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         if self._proxy is not None:
             self._proxy.__exit__(None, None, None)
 

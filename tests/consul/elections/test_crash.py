@@ -28,13 +28,13 @@ def test_a_crash_in_on_acquire_kills_what_is_left_of_it_and_begins_it_again(scen
     body = f"test -e {flag} && {{ setsid sleep 300 & sleep 300; }}; :"
     a = scene.node("a", on_acquire=[scene.hook("a", "acquire", body)])
     scene.wait(node="a", event="acquire", stage="begin")
-    until(lambda: len([p for p in scene.processes() if "sleep" in p.name()]) == 2, "both sleeps")
+    until(lambda: len(scene.sleeping()) == 2, "both sleeps")
     crash(scene, "a")
     flag.unlink()
     a.start()
     a.wait_line("role", role="holding")
     assert scene.calls("a") == ["acquire acquired", "acquire adopted"]
-    assert not [process for process in scene.processes() if "sleep" in process.name()]
+    assert not scene.sleeping()
 
 
 @pytest.mark.long
@@ -67,7 +67,7 @@ def test_while_consul_is_silent_belief_lasts_to_the_end_of_the_room(scene: Scene
 def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a", run=scene.run("a", "exec sleep 300"))
-    child = until(lambda: [p for p in scene.processes() if "sleep" in p.name()], "the child")[0]
+    child = until(scene.sleeping, "the child")[0]
     crash(scene, "a")
     until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "it is dead")
     a.start()
@@ -82,7 +82,7 @@ def test_what_a_finished_on_acquire_left_running_is_left_alone(scene: Scene) -> 
     a = scene.leader(
         "a", on_acquire=[scene.hook("a", "acquire", "setsid sleep 300 >/dev/null 2>&1 & sleep 0.3")]
     )
-    (left,) = [p for p in scene.processes() if "sleep" in p.name()]
+    (left,) = scene.sleeping()
     crash(scene, "a")
     a.start()
     until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")

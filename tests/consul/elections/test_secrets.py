@@ -28,7 +28,7 @@ from supervisor.config import ConfigError, load
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.support.guarded import Guarded, write
-from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
+from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, command, name_of, until
 
 HEADER, QUERY, PATH, BODY = "m4rk-header-9a51", "m4rk-query-77d0", "m4rk-path-51aa", "m4rk-body-0c2e"
 SIGNING = "whsec_" + base64.b64encode(b"m4rk-signing-of-this-test").decode()
@@ -76,7 +76,7 @@ class Told:
         self.add("command line of the supervisor", of_process(node.pid, "cmdline"))
         for process in scene.processes():
             if process.pid != node.pid:
-                name = process.name()
+                name = name_of(process)
                 self.add(f"command line of {name}", of_process(process.pid, "cmdline"))
                 self.add(f"environment of {name}", of_process(process.pid, "environ"))
 

@@ -67,7 +67,7 @@ def test_after_kill_9_the_next_leads_once_consul_has_ended_the_session(scene: Sc
 def test_kill_9_ends_the_run_child_too(scene: Scene) -> None:
     """The child itself; what it started in turn is systemd's to end."""
     scene.node("a", run=scene.run("a", "exec sleep 600"), session={"lock_delay": "6s"})
-    until(lambda: "sleep" in [process.name() for process in scene.processes()], "the child runs")
+    until(scene.sleeping, "the child runs")
     scene.kill("a")
     until(lambda: not scene.processes(), "nothing of a runs")
 

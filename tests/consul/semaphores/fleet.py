@@ -8,6 +8,7 @@ append to ``journal``, as ``WHAT NODE``, one write a line, so its order is the o
 import os
 import signal
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -138,7 +139,8 @@ class Fleet:
         for node in self.nodes.values():
             node.close()
         for process in self.processes():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def account(self) -> str:
         """All that is known, for the text of a failure."""
