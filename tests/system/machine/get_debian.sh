@@ -2,7 +2,7 @@
 # Make the small Debian that `make test-systemd` boots: once, below .cache/machine, with debootstrap
 # from the mirror that this machine's own apt uses. Root has what is missing for that installed, too.
 set -eu
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../.."
 
 release=bookworm
 tree=.cache/machine/$release
