@@ -39,18 +39,12 @@ def load(
     report = Report(Places(str(path)))
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
-    values = default_values(defaults, variables)
+    values = default_values(defaults, variables)  # before the file may use up what variables may fill
     read = config_files.read(path, report, files)
-    if read.complete and not any(section in read.data for section in SECTIONS):
-        report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
-    refuse_references(read.data, report)
-    fill_in(read.data, variables, report)
-    validate(read.data, document, report)
-
-    valid = _valid_part(read.data, report)
+    valid = _validated(read, variables, document, report)
     full = apply_defaults(valid, defaults, values)
     elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
     items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
@@ -78,6 +72,18 @@ def load(
         http=http_settings,
         places=report.places,
     )
+
+
+def _validated(
+    read: config_files.Source, variables: Variables, document: dict[str, Any], report: Report
+) -> dict[str, Any]:
+    """Fill in variables, check everything that the schema says, and return the part without a fault."""
+    if read.complete and not any(section in read.data for section in SECTIONS):
+        report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
+    refuse_references(read.data, report)
+    fill_in(read.data, variables, report)
+    validate(read.data, document, report)
+    return _valid_part(read.data, report)
 
 
 def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> None:

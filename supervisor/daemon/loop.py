@@ -79,6 +79,12 @@ class Observer(Protocol):
 class Daemon:
     """One running supervisor. ``run`` returns the exit code."""
 
+    _timer: asyncio.TimerHandle | None = None
+    _clean = True
+    _stopping = False
+    _ignores_second_stop = False
+    _interrupted = False
+
     def __init__(
         self,
         config: Config,
@@ -94,10 +100,8 @@ class Daemon:
 
         Raises TokenError when the token file cannot be used, JournalError when state_dir cannot.
         """
-        self._log = log
-        self._config = config
-        self._load = load
-        self._environ = environ
+        self._log, self._environ = log, environ
+        self._config, self._load = config, load
         self._client = ConsulClient(
             config, lambda level, event, why: log.line(level, event, why=why), boottime
         )
@@ -114,7 +118,26 @@ class Daemon:
             clock=boottime,
         )
         self._items_to_preload = tuple(begun.settings)
-        effects: Effects = {
+        contenders = Contenders(begun.contenders, begun.successors)
+        self._driver = Driver(contenders, self, self._effects())
+        self._operator = Operator(contenders, self.dispatch, self._reload)
+        execute = self._operator.execute
+        self._listeners = Listeners(
+            config, contenders, execute, log, boottime, node_name=node_name, path=path
+        )
+        self._lookout = Lookout(self.dispatch, log, environ, path)
+        self._notifier = SystemdNotifier(contenders, environ, boottime, self._warn_systemd)
+        history, metrics = self._listeners.history, self._listeners.metrics
+        self._observers: tuple[Observer, ...] = (log, history, metrics, self._operator, self._notifier)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pending: deque[tuple[Event, list[Action]]] = deque()
+        self._ended = asyncio.Event()
+        self._only_wind_up = load is None
+        self._reload_lock = asyncio.Lock()
+
+    def _effects(self) -> Effects:
+        """Return what carries out each action of the core that is neither a request nor a record."""
+        return {
             PrepareWrite: self._client.prepare,
             StartHook: self._hooks.start,
             KillHook: self._hooks.kill,
@@ -122,31 +145,6 @@ class Daemon:
             StopRun: self._hooks.stop_run,
             Finished: self._finished,
         }
-        self._driver = Driver(Contenders(begun.contenders, begun.successors), self, effects)
-        self._operator = Operator(self._driver.contenders, self.dispatch, self._reload)
-        self._listeners = Listeners(
-            config,
-            self._driver.contenders,
-            self._operator.execute,
-            log,
-            boottime,
-            node_name=node_name,
-            path=path,
-        )
-        self._lookout = Lookout(self.dispatch, log, environ, path)
-        self._notifier = SystemdNotifier(self._driver.contenders, environ, boottime, self._warn_systemd)
-        history, metrics = self._listeners.history, self._listeners.metrics
-        self._observers: tuple[Observer, ...] = (log, history, metrics, self._operator, self._notifier)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._pending: deque[tuple[Event, list[Action]]] = deque()
-        self._ended = asyncio.Event()
-        self._clean = True
-        self._stopping = False
-        self._ignores_second_stop = False
-        self._only_wind_up = load is None
-        self._interrupted = False
-        self._reload_lock = asyncio.Lock()
 
     async def run(self) -> int:
         """Take part in all items until a signal says stop; 0 when all wound up in order.
