@@ -16,12 +16,12 @@ import pytest
 
 from tests.support.consul import BINARY
 from tests.support.examples import warnings_in
-from tests.support.supervisor import ROOT, command, until
+from tests.support.supervisor import command, until
 from tests.system.applications.namespaces import Housed, Machine, Network
 from tests.system.applications.stage import EXAMPLES, SESSION, Program, configuration
 
 EXAMPLE = EXAMPLES / "virtual-ip" / "virtual-ip.yaml"
-GREETER = (sys.executable, str(ROOT / "tests" / "applications" / "greeter.py"))
+GREETER = (sys.executable, str(Path(__file__).with_name("greeter.py")))
 CONSUL, VIRTUAL = "192.0.2.1", "192.0.2.100"
 CONSUL_CONFIG = {"session_ttl_min": "1s", "performance": {"raft_multiplier": 1}, "log_level": "warn"}
 BELIEVES = "echo 3600000 >/proc/sys/net/ipv4/neigh/eth0/base_reachable_time_ms"

@@ -23,7 +23,7 @@ from tests.system.machine.wheels import make_wheels
 
 EXAMPLE = ROOT / "examples" / "ansible"
 ANSIBLE = ROOT / ".cache" / "ansible" / "bin"
-ENTER = ROOT / "tests" / "machine" / "enter.sh"
+ENTER = Path(__file__).with_name("enter.sh")
 COMMAND = "/usr/local/bin/consul-supervisor"
 WHEELS = "/srv/wheels"
 PLAY_S = 300.0
