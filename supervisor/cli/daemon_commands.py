@@ -89,7 +89,6 @@ def _socket_path(options: argparse.Namespace) -> str:
 
     if options.socket is not None:
         return str(options.socket)
-    unread = options.config is None and not os.access(
-        DEFAULT_CONFIG, os.R_OK
-    )  # missing, or only root may read it
+    # The default may be missing, or only root may read it.
+    unread = options.config is None and not os.access(DEFAULT_CONFIG, os.R_OK)
     return control_settings(None if unread else options.config or DEFAULT_CONFIG, os.environ).path

@@ -97,6 +97,11 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
 # --- a session or a tenure ends ---------------------------------------------------------------------
 
 
+def end_session(contender: Contender, now: float) -> Contender:
+    """Give the session up: release what it may hold, then destroy it."""
+    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
+
+
 def session_died(contender: Contender, now: float) -> Contender:
     """Go on without the session, which died without a release.
 
@@ -104,13 +109,11 @@ def session_died(contender: Contender, now: float) -> Contender:
     """
     tenure = contender.tenure
     rejoin_at = max(contender.rejoin_at, now + sessions.CREATE_SPACING_S)
-    session = contender.session.died()
+    contender = replace(contender, session=contender.session.died(), rejoin_at=rejoin_at)
     if tenure is None:
-        session = session.end(now, final_attempt=contender.final_attempt)
-        return replace(contender, session=session, rejoin_at=rejoin_at)
+        return end_session(contender, now)
     tenure = tenure if contender.lock.is_held_by_other(tenure.session) else tenure.still_guarded()
-    tenure = tenure.with_reason(Reason.SESSION_INVALIDATED)
-    return replace(contender, session=session, tenure=tenure, rejoin_at=rejoin_at)
+    return replace(contender, tenure=tenure.with_reason(Reason.SESSION_INVALIDATED))
 
 
 def session_altered(contender: Contender, why: str, now: float) -> Contender:
@@ -123,7 +126,7 @@ def session_altered(contender: Contender, why: str, now: float) -> Contender:
     contender = replace(contender, altered=why, rejoin_at=rejoin_at)
     if contender.tenure is not None:
         return replace(contender, tenure=contender.tenure.lose(Reason.SESSION_ALTERED, now))
-    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
+    return end_session(contender, now)
 
 
 def release_unwanted(contender: Contender, now: float) -> Contender:
@@ -135,7 +138,7 @@ def release_unwanted(contender: Contender, now: float) -> Contender:
     session = contender.session
     unfit_in_line = contender.lock.queues and session.verified and session.tried
     assert not unfit_in_line, "a contender that may not hold has left the line at once"
-    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
+    return end_session(contender, now)
 
 
 def release_once_recorded(contender: Contender, tenure: Tenure, now: float) -> Contender:
@@ -162,11 +165,10 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     elif tenure.reason in OUR_OWN_MAKING:
         delay_s = min(contender.settings.rejoin_delay_s * 2**own_losses, REJOIN_DELAY_MAX_S)
         own_losses, rejoin_at = own_losses + 1, now + delay_s
-    contender = apply_file_settings(contender, now)
+    contender = end_session(apply_file_settings(contender, now), now)
     return replace(
         contender,
         tenure=None,
-        session=contender.session.end(now, final_attempt=contender.final_attempt),
         lock=contender.lock.released(failed=tenure.reason in OUR_OWN_MAKING),
         own_losses=own_losses,
         rejoin_at=rejoin_at,

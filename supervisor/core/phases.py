@@ -17,9 +17,7 @@ from supervisor.core.tenure import BELIEVING, Phase, Tenure
 Begun = tuple[Tenure, tuple[Action, ...]]
 
 
-def advance(
-    tenure: Tenure, settings: ItemSettings, lease: Lease, now: float
-) -> tuple[Tenure, tuple[Action, ...]]:
+def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     """Begin whatever is due now, and pass through the phases that have nothing to wait for."""
     actions: list[Action] = []
     while True:
@@ -83,7 +81,7 @@ def _begin_by(tenure: Tenure, lease: Lease) -> float:
     return tenure.contact + lease.fresh_s
 
 
-def _clearing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     waits = tenure.hooks.running is not None or tenure.run is not None
     if waits and tenure.killing:
         return tenure, ()
@@ -109,26 +107,26 @@ def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
     return tenures.become(tenure, Phase.LAST_RESORT, hooks=Sequence()), ()
 
 
-def _failing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _last_resort(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     tenure, begun = _lose_side(tenure, settings, lease, now)
     if begun or not tenure.hooks.finished(settings.on_lose_failure):
         return tenure, begun
     return tenures.become(tenure, Phase.STUCK if tenure.hooks.failed else Phase.LOST), ()
 
 
-def _resting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _waiting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
     return tenure, ()
 
 
 _PHASES = {
     Phase.ADOPTING: _adopting,
     Phase.ACQUIRING: _acquiring,
-    Phase.HOLDING: _resting,
-    Phase.STOPPING: _clearing,
+    Phase.HOLDING: _waiting,
+    Phase.STOPPING: _stopping,
     Phase.LOSING: _losing,
-    Phase.LAST_RESORT: _failing,
-    Phase.LOST: _resting,
-    Phase.STUCK: _resting,
+    Phase.LAST_RESORT: _last_resort,
+    Phase.LOST: _waiting,
+    Phase.STUCK: _waiting,
 }
 
 

@@ -79,9 +79,9 @@ def advance(
 ) -> tuple[RecordKeeper, tuple[WriteRecord, ...]]:
     """The record to be written now, if there is one."""
     record_keeper = record_keeper.settled(truth)
-    return record_keeper, (WriteRecord(settings.name, truth, settings),) if record_keeper.wants(
-        truth, now
-    ) else ()
+    if not record_keeper.wants(truth, now):
+        return record_keeper, ()
+    return record_keeper, (WriteRecord(settings.name, truth, settings),)
 
 
 def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *, paused: bool) -> Record:

@@ -77,7 +77,7 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
         case RecordWritten():
             return _record_written(contender, event, now)
         case Stalled():
-            return _resumed(contender, now)
+            return _stalled(contender, now)
         case StopAsked(reason):
             return stop(contender, reason, now)
         case StepDownAsked(for_s=for_s):
@@ -133,7 +133,7 @@ def _file_record_written(contender: Contender, event: RecordWritten, now: float)
     return replace(apply_file_settings(contender, now), record_keeper=RecordKeeper(kept=event.write.record))
 
 
-def _resumed(contender: Contender, now: float) -> Contender:
+def _stalled(contender: Contender, now: float) -> Contender:
     tenure = contender.tenure and contender.tenure.stalled(now)
     lock, session = contender.lock.stalled(now), contender.session.verify_soon(now)
     return replace(contender, tenure=tenure, lock=lock, session=session)

@@ -22,7 +22,7 @@ from supervisor.core.actions import (
 )
 from supervisor.core.contender import Contender, has_finished, has_let_go, record_of
 from supervisor.core.frozen import replace
-from supervisor.core.lifecycle import lease_by, release_once_recorded, want_session
+from supervisor.core.lifecycle import end_session, lease_by, release_once_recorded, want_session
 from supervisor.core.requests import Release, Request, Watch
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
@@ -97,10 +97,10 @@ def _advance_tenure(contender: Contender, now: float) -> Begun:
 
 def _advance_session(contender: Contender, now: float) -> Begun:
     if contender.tenure is None and contender.winding_up:
-        session = contender.session.end(now, final_attempt=contender.final_attempt)
+        contender = end_session(contender, now)
+        session = contender.session
         if contender.departing and session.has_certainly_expired(contender.terms, now):
-            session = session.abandoned(session.id)
-        contender = replace(contender, session=session)
+            contender = replace(contender, session=session.abandoned(session.id))
     elif contender.tenure is None and contender.lock.queues and not contender.is_fit:
         contender = _out_of_line(contender, now)
     elif contender.tenure is None:
@@ -126,7 +126,7 @@ def _out_of_line(contender: Contender, now: float) -> Contender:
     """Who may not hold does not keep others waiting; a session that has not been in line may stay."""
     if not contender.session.tried:
         return want_session(contender, now)
-    return replace(contender, session=contender.session.end(now, final_attempt=contender.final_attempt))
+    return end_session(contender, now)
 
 
 def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:
@@ -207,15 +207,15 @@ def _report_role(contender: Contender, now: float) -> Begun:
     A loss whose reason may be known soon is not reported before.
     """
     tenure = contender.tenure
-    reported = (contender.role, "" if tenure is None else str(tenure.reason))
+    name, role = contender.settings.name, contender.role
+    reported = (role, "" if tenure is None else str(tenure.reason))
     if reported == contender.reported or (tenure is not None and tenure.awaits_reason(now)):
         return contender, ()
-    changed = RoleChanged(contender.settings.name, contender.role)
-    if tenure is not None:
+    if tenure is None:
+        changed = RoleChanged(name, role)
+    else:
         transition = phases.transition_of(tenure)
-        changed = RoleChanged(
-            changed.item, changed.role, tenure.reason, tenure.session, tenure.token, transition
-        )
+        changed = RoleChanged(name, role, tenure.reason, tenure.session, tenure.token, transition)
     return replace(contender, reported=reported), (changed,)
 
 

@@ -22,16 +22,12 @@ Pure functions: nothing here knows a clock or makes a random number.
 
 from math import log2
 
-ATTEMPT_PROBABILITY_MIN = (
-    1 / 256
-)  # of 200 that wait one tries at once, and three or four before a hand-over is over
+ATTEMPT_PROBABILITY_MIN = 1 / 256  # of 200 that wait one tries at once, three or four in a hand-over
 DECREASE_FACTOR = 4  # of 200 that try at first 50 do with the next hand-over, then 12, then 3
 FIRST_BACKOFF_S = 0.005  # a hand-over takes as long: where somebody tried at once, others know of it by then
 ROUND_S = 0.010  # a hand-over and the network's delay: those who tried have been noticed by the next
 BACKOFF_MAX_S = FIRST_BACKOFF_S - ROUND_S * log2(ATTEMPT_PROBABILITY_MIN)
-BLIND_ATTEMPT_MAX_S = (
-    FIRST_BACKOFF_S + 2 * ROUND_S
-)  # who waits for longer does not try where a lock-delay may last
+BLIND_ATTEMPT_MAX_S = FIRST_BACKOFF_S + 2 * ROUND_S  # beyond it no try without a look at the session
 
 
 def hash_to_unit(spread: float, index: int) -> float:
