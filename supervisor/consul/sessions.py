@@ -91,5 +91,5 @@ def informed(request: ReadSession, response: requests.Response) -> Outcome:
     """Return the session; an empty list means that it is gone or that the token may not read it."""
     for info in json_of(response, list):
         if text(info, "ID") == request.session:
-            return SessionInfo(number(info, "LockDelay") / 1e9, text(info, "Name"))
+            return SessionInfo(number(info, "LockDelay") / 1e9)
     return SessionInfo(None)

@@ -46,14 +46,16 @@ def new_contender(
         session=records.session_from(record, recorded, now),
         change=Change(instance),
         health=healths.new_health(settings),
-        lock=_lock_of(settings),
+        lock=_lock_of(settings, spread),
         tenure=tenure,
         reported=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
         paused=record.paused,
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
     )
     if tenure is not None:
-        return replace(contender, lock=contender.lock.restored_from(tenure).read_by(now))
+        lock = contender.lock
+        lock = lock.restored_from(tenure) if isinstance(lock, ElectionLock) else lock
+        return replace(contender, lock=lock.read_by(now))
     return want_session(contender, LONG_AGO)
 
 
@@ -91,7 +93,7 @@ def departing_contender(
     return depart(new_contender(settings, spread=spread, instance=instance, record=record, now=now), now)
 
 
-def _lock_of(settings: ItemSettings) -> Lock:
+def _lock_of(settings: ItemSettings, spread: float) -> Lock:
     if isinstance(settings, SemaphoreSettings):
         return SemaphoreLock().follows(settings, LONG_AGO)
-    return ElectionLock()
+    return ElectionLock(spread=spread)

@@ -68,12 +68,9 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
 
 def observe(contender: Contender, observation: Observation, now: float) -> Contender:
     """Believe the observation from now on, and note what ``on_change`` is to report of it."""
-    lock, tenure, contends = contender.lock, contender.tenure, contender.settings.contend
-    lock = (
-        lock.with_observation(observation, contender.session.id, now)
-        if contends
-        else lock.with_observation_as_observer(observation, now)
-    )
+    tenure, contends = contender.tenure, contender.settings.contend
+    our_session = contender.session.id if contends else None
+    lock = contender.lock.with_observation(observation, our_session, now)
     change = contender.change.observe(observation.view) if lock.is_complete else contender.change
     contender = replace(contender, lock=lock, change=change)
     if not isinstance(lock, SemaphoreLock) or not contends:

@@ -149,9 +149,17 @@ class KeyView:
             return None
         return Hold(self.modify_index, self.create_index, self.lock_index, self.value)
 
+    def has_entry(self, session: str) -> bool:
+        """Return whether this session holds the key."""
+        return self.session == session
+
+    def excludes(self, session: str) -> bool:
+        """Return whether another session holds the key."""
+        return self.session not in ("", session)
+
     @property
     def holders(self) -> tuple[Holder, ...]:
-        """Whoever leads."""
+        """The leader, if there is one."""
         return (Holder(self.session, self.value),) if self.session else ()
 
 
@@ -226,9 +234,17 @@ class SlotsView:
         """The contender keys that live, by their sessions: for those who look for many of them."""
         return {each.name: each for each in self.contenders if each.is_alive}
 
+    def has_entry(self, session: str) -> bool:
+        """Return whether this session stands in line or has a slot."""
+        return self.alive(session) is not None
+
+    def excludes(self, session: str) -> bool:
+        """Return whether ``.lock`` does not name this session, so that a rival may have its slot."""
+        return self.roster is not None and session not in self.roster.holders
+
     @property
     def holders(self) -> tuple[Holder, ...]:
-        """Whoever has a slot and lives."""
+        """The contenders that have a slot and live."""
         named = () if self.roster is None else self.roster.holders
         alive = self.all_alive()
         keys = (alive.get(session) for session in named)
@@ -264,10 +280,12 @@ class SlotWritten:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """What ``session/info`` said; ``lock_delay_s`` is None when it showed no session. ``name``: its own."""
+    """The answer of ``session/info``.
+
+    lock_delay_s: that of the session. None: Consul showed no session.
+    """
 
     lock_delay_s: float | None
-    name: str = ""
 
 
 Outcome = (

@@ -230,7 +230,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     lock = contender.lock
     if view is not None and contender.tenure is None:
         lock = lock.with_unwanted_win(view)
-    return replace(contender, lock=lock.attempt_failed(outcome, terms, contender.spread, now))
+    return replace(contender, lock=lock.attempt_failed(outcome, terms, now))
 
 
 def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: float) -> Contender:
@@ -251,7 +251,7 @@ def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Con
     contender = replace(contender, session=session)
     if not session.awaits_observation:
         return contender
-    lock = contender.lock.attempt_failed(outcome, contender.terms, contender.spread, now)
+    lock = contender.lock.attempt_failed(outcome, contender.terms, now)
     return replace(contender, lock=lock)
 
 

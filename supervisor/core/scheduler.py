@@ -23,7 +23,7 @@ from supervisor.core.actions import (
 from supervisor.core.contender import Contender, has_finished, has_let_go, record_of
 from supervisor.core.frozen import replace
 from supervisor.core.lifecycle import end_session, lease_by, release_once_recorded, want_session
-from supervisor.core.requests import Release, Request, Watch
+from supervisor.core.requests import Acquire, Release, Request, Watch
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
 
@@ -109,11 +109,8 @@ def _advance_session(contender: Contender, now: float) -> Begun:
     session, renewal = sessions.begin_renewal(contender.session, contender.terms, now)
     contender = replace(contender, session=session)
     attempt: Request | None = None
-    may_try = contender.may_try
-    if may_try:
-        contender = replace(contender, lock=contender.lock.with_backoff(contender.terms, now))
     lock = contender.lock
-    if may_try and now >= lock.try_at and lock.is_surely_free(now):
+    if contender.may_try and now >= lock.try_at and lock.is_surely_free(now):
         attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
     elif contender.has_stale_value and now >= session.rewrite_at:
@@ -155,14 +152,15 @@ def _advance_lock(contender: Contender, now: float) -> Begun:
     lock, begun = lock.due_requests(terms, now, holding=contender.tenure is not None)
     contender, session = replace(contender, lock=lock), contender.session
     idle = session.stage is Stage.LIVE and session.write.pending is None
-    if contender.tenure is not None or not idle:
+    if contender.tenure is not None or not idle or lock.queues:
         return contender, begun
-    # Anew with each watch, for what is ready does not stay so for ever.
+    # An acquire is prepared anew with each watch, because a prepared request does not stay valid for ever.
     if session.prepared and not any(isinstance(request, Watch) for request in begun):
         return contender, begun
-    ready = lock.prepared_attempt(terms, session.id, contender.settings.value, now)
+    attempt = lock.attempt_for(terms, session.id, contender.settings.value, now)
+    assert isinstance(attempt, Acquire), "only an election's attempt is known before its key is free"
     contender = replace(contender, session=replace(session, prepared=True))
-    return contender, (*begun, PrepareWrite(ready)) if ready is not None else begun
+    return contender, (*begun, PrepareWrite(attempt))
 
 
 def _advance_change(contender: Contender, now: float) -> Begun:

@@ -45,9 +45,7 @@ from supervisor.core.requests import (
 )
 from supervisor.core.settings import SessionSettings
 
-# A destroy right behind the release slows the next holder's acquire by 1 ms. And a contender that asks
-# meanwhile learns that the key was released (lock.election): its news and its question need that time.
-DESTROY_PAUSE_S = 0.25
+DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
 REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
 ALTERED_RETRY_S = 2.0  # three requests each time: few enough for Consul, and soon after the proxy is mended
 CREATE_WITHOUT_TTL_RETRY_S = 10.0

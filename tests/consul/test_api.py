@@ -301,7 +301,7 @@ def test_an_id_that_is_no_uuid_is_no_session(made: str) -> None:
 
 def test_a_session_tells_its_lock_delay_and_one_that_is_gone_nothing(asker: Asker) -> None:
     session = asker.session(lock_delay_s=1.5, name="seen")
-    assert asker.ask(ReadSession("e", 0.0, 1.0, session)) == SessionInfo(1.5, "seen")
+    assert asker.ask(ReadSession("e", 0.0, 1.0, session)) == SessionInfo(1.5)
     assert asker.ask(ReadSession("e", 0.0, 1.0, NOBODY)) == SessionInfo(None)
 
 

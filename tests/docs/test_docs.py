@@ -34,7 +34,6 @@ from supervisor.core.lease import (
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
-from supervisor.core.session import DESTROY_PAUSE_S
 from supervisor.core.settings import Hook, Webhook
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
@@ -438,8 +437,6 @@ def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_pat
         ("docs/semaphores.md", f"only {READ_LAG_PER_RANK_S * 1000:g} ms later for each of them"),
         ("docs/safety.md", f"down to one time in {1 / backoff.ATTEMPT_PROBABILITY_MIN:g}"),
         ("docs/safety.md", f"for {backoff.FIRST_BACKOFF_S * 1000:g} to {backoff.BACKOFF_MAX_S * 1000:g} ms"),
-        ("docs/safety.md", f"would wait for more than {backoff.BLIND_ATTEMPT_MAX_S * 1000:g} ms"),
-        ("docs/safety.md", f"keeps its session for {DESTROY_PAUSE_S * 1000:g} ms after a release"),
         ("docs/safety.md", f"look at its changes up to {LAG_S_MAX * 1000:g} ms later"),
     ],
 )

@@ -148,7 +148,7 @@ def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
 
 
 def _holder_session(value: keys.HolderSession | None, owner: keys.ElectionLock, naming: Naming) -> Any:
-    return None if value is None else (naming.session(value.session), value.lock_delay_s, value.is_supervisor)
+    return None if value is None else (naming.session(value.session), value.lock_delay_s)
 
 
 def _ending_since(at: float, owner: Any, naming: Naming) -> float:
@@ -179,7 +179,6 @@ _HOW: dict[tuple[type, str], How] = {
     (semaphore.SemaphoreLock, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
     (semaphore.SemaphoreLock, "free_since"): lambda at, _, naming: naming.age(at, queue.QUEUE_DELAY_MAX_S),
     (semaphore.SemaphoreLock, "try_at"): _exact_due,
-    (semaphore.SemaphoreLock, "opens_at"): lambda at, _, naming: at != inf,
     (semaphore.SemaphoreLock, "not_before"): _exact_due,
     (semaphore.SemaphoreLock, "limit"): _left_out,
     (semaphore.SemaphoreLock, "prune_delay_s"): _left_out,

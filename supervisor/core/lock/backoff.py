@@ -9,8 +9,9 @@ and hashes itself to a number u in [0, 1), anew for each time that the key is fr
     otherwise   it waits FIRST_BACKOFF_S + ROUND_S * log2(u / p): each ROUND_S as many try as before in all
 
 until its watch shows that another holds. So the number of attempts does not grow with the number of
-contenders, and a contender that is alone tries as well, after ``BACKOFF_MAX_S`` at the latest.
-``lock.election`` says what holds where a lock-delay may last.
+contenders, and a contender that is alone tries as well, after ``BACKOFF_MAX_S`` at the latest. Only while a
+lock-delay lasts does each contender try once, because nobody can take the key and end the wait of the rest:
+Consul refuses these attempts without a write.
 
 The probability is 1 until a race is lost, so where nobody else is in the way nothing ever waits. It falls
 to a quarter with every race that is lost, and whenever another was first while this contender waited. It is
@@ -27,11 +28,10 @@ DECREASE_FACTOR = 4  # of 200 that try at first 50 do with the next hand-over, t
 FIRST_BACKOFF_S = 0.005  # a hand-over takes as long: where somebody tried at once, others know of it by then
 ROUND_S = 0.010  # a hand-over and the network's delay: those who tried have been noticed by the next
 BACKOFF_MAX_S = FIRST_BACKOFF_S - ROUND_S * log2(ATTEMPT_PROBABILITY_MIN)
-BLIND_ATTEMPT_MAX_S = FIRST_BACKOFF_S + 2 * ROUND_S  # beyond it no try without a look at the session
 
 
 def hash_to_unit(spread: float, index: int) -> float:
-    """A number in [0, 1): another for each contender, and for each index."""
+    """Return a number in [0, 1), another one for each contender and for each index."""
     return (hash((spread, index)) >> 8) % 2**32 / 2**32  # of numbers it is the same in every process
 
 
@@ -42,14 +42,6 @@ def backoff_s(attempt_probability: float, unit: float) -> float:
     return FIRST_BACKOFF_S + ROUND_S * log2(unit / attempt_probability)
 
 
-def last_backoff_s(backoff_s: float, round_trip_s: float) -> float:
-    """Return how long a contender that has waited for ``BLIND_ATTEMPT_MAX_S`` waits on.
-
-    Where Consul's answers take longer than a round, news of others takes longer, too.
-    """
-    return (backoff_s - BLIND_ATTEMPT_MAX_S) * max(1.0, 2 * round_trip_s / ROUND_S)
-
-
 def decrease(attempt_probability: float) -> float:
-    """After another was first."""
+    """Return the attempt probability after another contender was first."""
     return max(ATTEMPT_PROBABILITY_MIN, attempt_probability / DECREASE_FACTOR)

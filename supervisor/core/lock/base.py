@@ -14,7 +14,7 @@ from supervisor.core.actions import Reason
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.outcomes import Outcome, View
-from supervisor.core.requests import Acquire, Request, Rewrite, Watch
+from supervisor.core.requests import Request, Rewrite, Watch
 from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
 
@@ -78,8 +78,9 @@ class Lock(ABC):
     index: the index that the next watch asks from. 0: it asks anew.
     idle_wakes: how many times in a row the watch woke without a change.
     free_at: when the lock was surely free.
-    free_since: when the lock was first seen free.
+    free_since: since when, or from when on, an attempt can succeed. NEVER: not as far as is known.
     try_at: no attempt before this time.
+    read_ahead_s: how long before an attempt the news that the attempt lacks is asked for.
     not_before: no write at all before this time, after one that was lost to others.
     """
 
@@ -92,142 +93,142 @@ class Lock(ABC):
     free_at: float = LONG_AGO
     free_since: float = NEVER
     try_at: float = LONG_AGO
+    read_ahead_s: float = READ_AHEAD_S
     not_before: float = LONG_AGO
 
-    queues: ClassVar[bool] = False  # whether one that stands in line and does not act is in the way
+    queues: ClassVar[bool] = False
+    """Whether contenders stand in line, so that one that does not act is in the way of others."""
 
-    # --- what the kinds say -----------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def is_free(self) -> bool:
-        """Whether a try can succeed, as far as is known."""
+    # --- what a kind defines ----------------------------------------------------------------------
 
     @abstractmethod
-    def with_observation(self, observation: Observation, our_session: str, now: float) -> Self:
-        """Believe it: this is how it is from now on."""
+    def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
+        """Return the lock as the observation shows it, and plan the attempt by it.
 
-    def with_observation_as_observer(self, observation: Observation, now: float) -> Self:
-        """The same, for who never tries."""
-        return replace(self, view=observation.view)
-
-    @abstractmethod
-    def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
-        """What consistent news says of our tenure."""
-
-    def with_backoff(self, terms: Terms, now: float) -> Self:
-        """What is free may be tried for by this node from now on: when, if many wait for it."""
-        return self
-
-    @abstractmethod
-    def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Request:
-        """The try that is due: an acquire, or one of the two steps to a slot."""
-
-    @abstractmethod
-    def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
-        """How it is after a try that Consul says it has carried out; None when it has not."""
-
-    def with_unwanted_win(self, view: View) -> Self:
-        """What a try that nobody wants any more has come to: that is to be given back."""
-        return self
-
-    @abstractmethod
-    def attempt_failed(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
-        """A try failed, or has no answer: when the next may be made."""
-
-    @abstractmethod
-    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Request | None:
-        """What gives up all that the session may hold; None: not before an answer to a read.
-
-        ``value``: what a key that was never seen is to keep.
+        our_session: the session of this contender. Blank: it has none now. None: this node never contends.
         """
 
     @abstractmethod
-    def has_entry(self, session: str) -> bool:
-        """Whether a key stands in Consul that this session holds, be it that of a place in line."""
+    def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
+        """Return what a consistent observation means for the tenure."""
+
+    @abstractmethod
+    def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Request:
+        """Return the attempt that is due: an acquire, or one of the two steps to a slot."""
+
+    @abstractmethod
+    def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
+        """Return how the lock is after an attempt that Consul has carried out; None when it has not."""
+
+    @abstractmethod
+    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
+        """Return the lock after an attempt that failed or has no answer, and plan the next one."""
+
+    @abstractmethod
+    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Request | None:
+        """Return what gives up all that the session may hold; None: not before an answer to a read.
+
+        value: what a key that was never seen is to keep.
+        """
 
     @abstractmethod
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        """What gives that key another value."""
+        """Return the request that gives the key which the session holds another value."""
+
+    def released(self, *, failed: bool) -> Self:
+        """Return the lock as ours no longer: the holder's regular reads end.
+
+        failed: the tenure ended by our own making.
+        """
+        return replace(self, read=replace(self.read, due_at=NEVER))
 
     @abstractmethod
-    def is_held_by_other(self, session: str) -> bool:
-        """Whether a rival may hold already what this session held."""
+    def _read_request(self, terms: Terms, now: float) -> Request:
+        """Return the consistent read of the whole lock."""
 
     @abstractmethod
-    def _read_request(self, terms: Terms, now: float) -> Request: ...
+    def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> Request:
+        """Return the blocking query that wakes with the next change."""
 
     @abstractmethod
-    def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> Request: ...
+    def _details_request(self, terms: Terms, now: float) -> Request | None:
+        """Return the question about a detail that neither watch nor read shows; None when none is open."""
 
     @abstractmethod
-    def _info_request(self, terms: Terms, now: float) -> Request | None: ...
-
-    @abstractmethod
-    def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self: ...
+    def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
+        """Return the lock with the answer to the question about a detail."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the view is all that there is, so that others may be told of it."""
+        """Whether the view shows everything, so that on_change may be told of it."""
         return True
 
     @property
     def notice(self) -> str:
-        """What an operator should know of it; blank when all is well."""
+        """What an operator should know about the lock; blank when all is well."""
         return ""
 
-    # --- what is known, and what is wanted -------------------------------------------------------
+    # --- what every kind has in common ------------------------------------------------------------
+
+    @property
+    def is_free(self) -> bool:
+        """Whether an attempt can succeed, now or at a known time, as far as is known."""
+        return self.free_since != NEVER
+
+    def has_entry(self, session: str) -> bool:
+        """Return whether a key stands in Consul that this session holds; a place in line counts."""
+        return self.view is not None and self.view.has_entry(session)
+
+    def is_held_by_other(self, session: str) -> bool:
+        """Return whether a rival may already hold the lock that this session held."""
+        return self.view is not None and self.view.excludes(session)
+
+    def with_unwanted_win(self, view: View) -> Self:
+        """Return the lock after an attempt that succeeded too late; a release gives back what it won."""
+        return replace(self, view=view)
 
     def is_surely_free(self, at: float) -> bool:
-        """Whether the news that it is free is young enough at that time."""
+        """Return whether the news that the lock is free is young enough at that time."""
         return at - self.free_at < FREE_NEWS_S
 
     @property
     def deadline(self) -> float:
-        """When one of the lanes wants a turn."""
+        """When one of the lanes is due."""
         return min(self.watch.deadline, self.read.deadline, self.details.deadline)
 
     def try_deadline(self) -> float:
-        """When whoever may try wants a turn: for the try, or for the news that it lacks."""
+        """Return when the attempt is due, or the read that it needs first. NEVER: that read is on its way."""
         if self._read_is_on:
             return NEVER
-        return self.try_at - (0.0 if self.is_surely_free(self.try_at) else self._read_ahead_s)
+        return self.try_at - (0.0 if self.is_surely_free(self.try_at) else self.read_ahead_s)
 
     def lacks_observation(self, now: float) -> bool:
-        """Whether the next try lacks an answer young enough, and nobody has asked for one."""
-        if self._read_is_on or now < self.try_at - self._read_ahead_s:
+        """Return whether the next attempt lacks a young answer that is not asked for yet."""
+        if self._read_is_on or now < self.try_at - self.read_ahead_s:
             return False
         return not self.is_surely_free(max(now, self.try_at))
-
-    @property
-    def _read_ahead_s(self) -> float:
-        return READ_AHEAD_S
 
     @property
     def _read_is_on(self) -> bool:
         return self.read.pending is not None or self.read.due_at != NEVER
 
     def read_by(self, at: float) -> Self:
-        """Want a consistent answer, asked for at ``at`` at the latest."""
+        """Plan a consistent read for ``at`` at the latest."""
         return replace(self, read=self.read.schedule_by(at))
 
     def must_reread(self, read_at: float) -> Self:
-        """No longer surely free: ask at ``read_at`` before the next try."""
+        """Return the lock as no longer surely free, with a read at ``read_at`` before the next attempt."""
         return replace(self, free_at=LONG_AGO, read=self.read.schedule_by(read_at))
 
     def stalled(self, now: float) -> Self:
-        """Time has passed unseen: what the watch may say now may be long past."""
+        """Return the lock after a standstill of this process, when the watch may show what is long past."""
         return replace(self.must_reread(now), watch=self.watch.mark_stale())
 
     def silenced(self) -> Self:
-        """Ask nothing any more."""
+        """Return the lock with no question planned."""
         lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.details))
         watch, read, details = lanes
         return replace(self, watch=watch, read=read, details=details)
-
-    def restored_from(self, tenure: Tenure) -> Self:
-        """What a tenure on record says of it."""
-        return self
 
     def acquired(self, index: int, read_at: float) -> Self:
         """Return the lock as ours from this index on.
@@ -239,28 +240,20 @@ class Lock(ABC):
         read = self.read.mark_stale().schedule_by(read_at)
         return replace(self, index=index, watch=watch.mark_stale(), read=read)
 
-    def released(self, *, failed: bool) -> Self:
-        """Ours no longer: the holder's regular reads end. ``failed``: by our own making."""
-        return replace(self, read=replace(self.read, due_at=NEVER))
-
-    def prepared_attempt(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire | None:
-        """The try that this node may want within moments, if that is known so early."""
-        return None
-
     # --- answers ----------------------------------------------------------------------------------
 
     def has_asked(self, request: Request) -> bool:
-        """Whether this is an exchange of ours that is under way."""
+        """Return whether this question about the lock is under way."""
         return request in (self.watch.pending, self.read.pending, self.details.pending)
 
     def answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
     ) -> tuple[Self, Observation | None]:
-        """An exchange came to its end; what it says is news unless it is no answer, or an old one."""
+        """Take in the end of an exchange; return the observation as well, unless there is none."""
         if request == self.watch.pending:
             return self._watch_answered(terms, request, outcome, now)
         if request == self.details.pending:
-            return self._informed(terms, request, outcome, now), None
+            return self._details_answered(terms, request, outcome, now), None
         stale = self.read.stale
         if not isinstance(outcome, View):
             return replace(self, read=self.read.finish(now + terms.retry_s)), None
@@ -296,7 +289,7 @@ class Lock(ABC):
     # --- questions --------------------------------------------------------------------------------
 
     def due_requests(self, terms: Terms, now: float, *, holding: bool) -> tuple[Self, tuple[Request, ...]]:
-        """Whatever is due now. A holder's watch is consistent, and so is one that asks anew."""
+        """Begin the questions that are due; a holder's watch is consistent, and so is one that asks anew."""
         lock, begun = self, list[Request]()
         if lock.read.ready(now):
             read = lock._read_request(terms, now)
@@ -307,7 +300,7 @@ class Lock(ABC):
             lock = replace(lock, watch=lock.watch.begin(watch))
             begun.append(watch)
         if lock.details.ready(now):
-            details = lock._info_request(terms, now)
+            details = lock._details_request(terms, now)
             lane = replace(lock.details, due_at=NEVER) if details is None else lock.details.begin(details)
             lock = replace(lock, details=lane)
             begun += [] if details is None else [details]

@@ -1,18 +1,13 @@
 """The key of an election: the node whose session holds the key leads.
 
-When Consul refuses an attempt because of a lock-delay, this node tries again when that delay should be
-over. The delay is that of the former holder's session, which this node reads once while that session holds.
+No contender can see why a key is free, so each one tries. When Consul refuses an attempt because of a
+lock-delay, the contender tries again when that delay should be over. The delay is that of the former
+holder's session, which the contender reads once while that session holds.
 
-Where many contenders wait for the key, few try at once (``lock.backoff``). None of them can see why the key
-is free. A supervisor keeps its session for ``session.DESTROY_PAUSE_S`` after the release. So where the
-former holder was a supervisor, a contender whose backoff exceeds ``BLIND_ATTEMPT_MAX_S`` asks once more for
-that session. If the session lives, the key was released, and nothing is in the way. If Consul says that the
-session is gone, the contender waits for the lock-delay first. Where the former holder was another program,
-its session tells nothing, and no contender relies on it.
+Where many contenders wait for the key, few try at once (``lock.backoff``).
 
-The bound: while the key is free, a contender that may try does so at most 0.1 s, or a dozen times what that
-answer took, after the answer has come, and at most ``BACKOFF_MAX_S`` after the lock-delay where the answer
-says that the session is gone.
+The bound: a contender that may try does so at most ``BACKOFF_MAX_S`` after the key has become free, and at
+most ``BACKOFF_MAX_S`` after the lock-delay.
 """
 
 from dataclasses import dataclass
@@ -41,45 +36,36 @@ from supervisor.core.tenure import Tenure
 
 LOCK_DELAY_SLACK_S = 0.002  # Consul's own timer, and the way of the news that the delay began
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every try that comes too soon
-IN_STEP_S = 0.1  # who may try only so long after it became free is not in step with others
-LAG_S_MAX = 0.025  # a hand-over is over by then; on_change is so much later
-CONFIRM_AFTER_S = 0.035  # a wave after that look, and long before a holder's session ends after its release
+LAG_S_MAX = 0.025  # a hand-over is over by then; on_change is that much later
 
 
 @dataclass(frozen=True, slots=True)
 class HolderSession:
-    """What Consul showed of a holder's session while it held.
-
-    is_supervisor: the session has the name of ours, so another supervisor made it.
-    """
+    """A holder's session as Consul showed it while it held the key."""
 
     session: str
     lock_delay_s: float
-    is_supervisor: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionLock(Lock):
     """The key of an election.
 
+    spread: the contender's own number in [0, 1).
     holder: the session that holds the key, or held it last.
     holder_session: the newest session that Consul has shown more of.
     attempt_probability: how likely this node tries at once for the key that is free again.
     hold_index: the index at which the newest hold began.
-    backoff_s: how long this node leaves the free key to others. None: that is not drawn yet.
+    backoff_s: how long this node leaves the key, which is free now, to others.
     """
 
+    spread: float = 0.0
     view: KeyView | None = None
     holder: str = ""
     holder_session: HolderSession | None = None
     attempt_probability: float = 1.0
     hold_index: int = 0
-    backoff_s: float | None = None
-
-    @property
-    def is_free(self) -> bool:
-        """Whether nobody holds it, as far as is known, and it is no other program's."""
-        return self.view is not None and not self.view.session and not self.view.is_foreign
+    backoff_s: float = 0.0
 
     @property
     def notice(self) -> str:
@@ -91,30 +77,50 @@ class ElectionLock(Lock):
         )
         return f"{whose}, not a lock's; give the election another key, or delete this one if nobody needs it"
 
-    def with_observation(self, observation: Observation, our_session: str, now: float) -> Self:
-        """The key as this news shows it."""
+    def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
+        """Return the key as the observation shows it, with the time of the attempt when it is free."""
         view = observation.view
         assert isinstance(view, KeyView)
-        key = replace(self, view=view)
+        if our_session is None:
+            return replace(self, view=view)
         if view.is_foreign:
-            return key._taken()
-        if not view.session and key.free_since != NEVER:
-            return replace(key, free_at=max(observation.true_since, key.free_at))
+            return replace(self, view=view)._taken()
         if not view.session:
-            since = observation.true_since if observation.after_index else now
-            return replace(key, free_at=observation.true_since, free_since=since, try_at=now)
-        if view.session != our_session and self.backoff_s is not None and now < self.try_at:
+            return self._free(observation, view, now)
+        key = replace(self, view=view)
+        if view.session != our_session and self.is_free and now < self.try_at:
             key = replace(key, attempt_probability=backoff.decrease(self.attempt_probability))
         known = key.holder_session is not None and key.holder_session.session == view.session
         details = key.details if known or view.session == our_session else key.details.schedule_by(now)
         key = replace(key, holder=view.session, hold_index=view.modify_index, details=details)
         return key._taken()
 
+    def _free(self, observation: Observation, view: KeyView, now: float) -> Self:
+        """Return the free key; where it was not free before, draw how long others may try for it first."""
+        if self.is_free:
+            return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
+        since = observation.true_since if observation.after_index else now
+        backoff_s = self._next_backoff_s
+        return replace(
+            self,
+            view=view,
+            free_at=observation.true_since,
+            free_since=since,
+            backoff_s=backoff_s,
+            try_at=since + backoff_s,
+            read_ahead_s=0.0 if backoff_s else READ_AHEAD_S,
+        )
+
     def _taken(self) -> Self:
-        return replace(self, free_at=LONG_AGO, free_since=NEVER, backoff_s=None)
+        return replace(self, free_at=LONG_AGO, free_since=NEVER)
+
+    @property
+    def _next_backoff_s(self) -> float:
+        """How long this node leaves the key to others, once the hold that began last has ended."""
+        return backoff.backoff_s(self.attempt_probability, backoff.hash_to_unit(self.spread, self.hold_index))
 
     def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
-        """Whose it is by this news."""
+        """Return whether this observation still shows the key as ours."""
         view, known = observation.view, self.view
         assert isinstance(view, KeyView) and known is not None
         same_key = view.create_index == tenure.create_index
@@ -128,83 +134,37 @@ class ElectionLock(Lock):
         return Lost(reason, taken=True)
 
     def restored_from(self, tenure: Tenure) -> Self:
-        """As it was when the tenure began."""
+        """Return the key as it was when the tenure on record began."""
         token, leader = tenure.token, tenure.leader
         view = KeyView(0, tenure.session, leader, tenure.create_index, token, tenure.lock_index)
         return replace(self, view=view)
 
-    def is_held_by_other(self, session: str) -> bool:
-        """Whether another session is on it."""
-        return self.view is not None and self.view.session not in ("", session)
-
-    # --- when to try ------------------------------------------------------------------------------
-
-    def with_backoff(self, terms: Terms, now: float) -> Self:
-        """Once for each time that it is free, when this node may try."""
-        if self.backoff_s is not None:
-            return self
-        if now > self.free_since + IN_STEP_S:
-            return replace(self, backoff_s=0.0)
-        backoff_s = self._backoff_s(terms)
-        key = replace(self, backoff_s=backoff_s, try_at=self.free_since + backoff_s)
-        if not key._must_confirm_release:
-            return key
-        asks_at = max(now, self.free_since + CONFIRM_AFTER_S)
-        return replace(
-            key, try_at=key._lock_delay_ends_at(terms) + backoff_s, details=key.details.schedule_by(asks_at)
-        )
-
-    def _backoff_s(self, terms: Terms) -> float:
-        return backoff.backoff_s(
-            self.attempt_probability, backoff.hash_to_unit(terms.spread, self.hold_index)
-        )
-
-    @property
-    def _must_confirm_release(self) -> bool:
-        """Whether it does not try for a free key of which it does not know why it is free."""
-        patient = self.backoff_s is not None and self.backoff_s > backoff.BLIND_ATTEMPT_MAX_S
-        return patient and self.is_free and self._former is not None and self._former.is_supervisor
-
-    @property
-    def _former(self) -> HolderSession | None:
-        """The session that holds the key, or held it last. None: nothing more is known of that session."""
-        known = self.holder_session
-        return known if known is not None and known.session == self.holder else None
+    # --- attempts and release ---------------------------------------------------------------------
 
     def _lock_delay_ends_at(self, terms: Terms) -> float:
-        """When the lock-delay should be over; ours counts where the former holder's is not known."""
-        former = self._former
-        lock_delay_s = terms.settings.lock_delay_s if former is None else former.lock_delay_s
+        """Return when the lock-delay should be over; ours counts where the former holder's is not known."""
+        known = self.holder_session
+        is_former = known is not None and known.session == self.holder
+        lock_delay_s = known.lock_delay_s if known and is_former else terms.settings.lock_delay_s
         return self.free_since + lock_delay_s + LOCK_DELAY_SLACK_S
 
-    @property
-    def _read_ahead_s(self) -> float:
-        """Who leaves it to others need not ask what the watch tells before its turn comes."""
-        return 0.0 if self.backoff_s else READ_AHEAD_S
-
-    # --- tries and release ------------------------------------------------------------------------
-
     def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire:
-        """An acquire."""
+        """Return the acquire of the key."""
         return Acquire(terms.item, now, terms.exchange_s, terms.key, session, value)
 
-    def prepared_attempt(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire | None:
-        """Always known: the same acquire, whatever the news."""
-        return self.attempt_for(terms, session, value, now)
-
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
-        """What it holds once we have won it."""
+        """Return the key as ours once the acquire has won it; None when the acquire has not."""
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
         index = outcome.modify_index
         return KeyView(index, request.session, request.value, outcome.create_index, index, outcome.lock_index)
 
-    def attempt_failed(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
-        """By a lock-delay, by a rival, or by nobody knows whom."""
+    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
+        """Plan the next attempt after one that a lock-delay or a rival refused, or that has no answer."""
         match outcome:
             case LockDelayed():
-                return self._delayed(terms, RETRY_SPREAD_S * spread, now)
+                return self._delayed(terms, RETRY_SPREAD_S * terms.spread, now)
             case LostRace():
                 lowered = backoff.decrease(self.attempt_probability)
                 return replace(self.must_reread(now), attempt_probability=lowered)
@@ -212,26 +172,22 @@ class ElectionLock(Lock):
                 return self.must_reread(now + terms.retry_s)
 
     def _delayed(self, terms: Terms, pause_s: float, now: float) -> Self:
-        """Try when it should be over, then about once a second."""
-        over_at = self._lock_delay_ends_at(terms) + (self.backoff_s or 0.0)
+        """Plan an attempt for when the lock-delay should be over, and then about one a second."""
+        over_at = self._lock_delay_ends_at(terms) + self.backoff_s
         return replace(self, try_at=over_at if over_at > now else now + LOCK_DELAY_RETRY_S + pause_s)
 
     def released(self, *, failed: bool) -> Self:
-        """Who has failed with it leaves it to others sooner."""
+        """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""
         key = Lock.released(self, failed=failed)
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
-        """The key keeps what stands there."""
+        """Return the release, which leaves the value of the key as it is."""
         kept = self.view.value if self.view is not None else value
         return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
 
-    def has_entry(self, session: str) -> bool:
-        """Whether it leads."""
-        return self.view is not None and self.view.session == session
-
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        """The key itself."""
+        """Return the request that gives the key another value."""
         return Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     # --- questions --------------------------------------------------------------------------------
@@ -240,41 +196,28 @@ class ElectionLock(Lock):
         return ReadKey(terms.item, now, terms.exchange_s, terms.key)
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchKey:
-        lag_s = 0.0 if consistent or self.is_free else self._lag_s(terms)
+        lag_s = 0.0 if consistent or self.is_free else self._lag_s
         return WatchKey(terms.item, now, WATCH_S, terms.key, self.index, WAIT_S, consistent, lag_s)
 
-    def _lag_s(self, terms: Terms) -> float:
-        """Who will leave the free key to others leaves Consul to them, too, and the machine that they may
-        share; but looks early enough to know in its turn whether it was taken."""
-        return min(LAG_S_MAX, max(0.0, self._backoff_s(terms) - backoff.ROUND_S))
+    @property
+    def _lag_s(self) -> float:
+        """How much later than others this node may learn that the key is free.
 
-    def _info_request(self, terms: Terms, now: float) -> ReadSession | None:
-        session = (
-            self.holder if self._must_confirm_release else self.view.session if self.view is not None else ""
-        )
+        A contender that will leave the key to others leaves Consul to them as well, and the machine that they
+        may share. It looks early enough to know in its turn whether another has taken the key.
+        """
+        return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
+
+    def _details_request(self, terms: Terms, now: float) -> ReadSession | None:
+        """Return the question about the holder's session; None when nobody holds the key."""
+        session = "" if self.view is None else self.view.session
         return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
 
-    def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
-        """The holder's lock-delay; ours where Consul does not show the session."""
+    def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
+        """Note the holder's lock-delay, or ours where Consul does not show the session."""
         assert isinstance(request, ReadSession)
-        if self._must_confirm_release:
-            return self._on_former_session_info(request, outcome, now)
         if not isinstance(outcome, SessionInfo):
             return replace(self, details=self.details.finish(now + terms.retry_s))
-        delay_s, is_supervisor = outcome.lock_delay_s, outcome.name == terms.settings.name
-        if delay_s is None:
-            delay_s = terms.settings.lock_delay_s
-        return replace(
-            self,
-            details=self.details.finish(),
-            holder_session=HolderSession(request.session, delay_s, is_supervisor),
-        )
-
-    def _on_former_session_info(self, request: ReadSession, outcome: Outcome, now: float) -> Self:
-        """Only where Consul says that the session is gone is the lock-delay waited for."""
-        key = replace(self, details=self.details.finish())
-        if isinstance(outcome, SessionInfo) and outcome.lock_delay_s is None:
-            return key
-        assert self.backoff_s is not None
-        wait_s = backoff.last_backoff_s(self.backoff_s, now - request.at)
-        return replace(key, try_at=min(self.try_at, now + wait_s))
+        delay_s = outcome.lock_delay_s
+        known = HolderSession(request.session, terms.settings.lock_delay_s if delay_s is None else delay_s)
+        return replace(self, details=self.details.finish(), holder_session=known)

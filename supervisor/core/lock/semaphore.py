@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lock import queue
-from supervisor.core.lock.base import WAIT_S, WATCH_S, Lock, Observation
+from supervisor.core.lock.base import WAIT_S, WATCH_S, Observation
 from supervisor.core.lock.slots import LOCK, KnownSlots
 from supervisor.core.outcomes import (
     ContenderKey,
@@ -52,12 +52,10 @@ RACES_MAX = 10  # the pause has long been at its maximum
 class SemaphoreLock(KnownSlots):
     """The slots of a semaphore, and this contender's attempts to get one.
 
-    opens_at: when an attempt can first succeed. NEVER: that is not known.
     lost_races: races lost in a row.
     unsure: an attempt since the view had no answer.
     """
 
-    opens_at: float = NEVER
     lost_races: int = 0
     unsure: bool = False
 
@@ -65,47 +63,32 @@ class SemaphoreLock(KnownSlots):
 
     # --- when an attempt can succeed -----------------------------------------------------------------
 
-    @property
-    def is_free(self) -> bool:
-        """Whether there is a moment from which on an attempt can succeed."""
-        return self.opens_at != NEVER
-
     def follows(self, settings: SemaphoreSettings, now: float) -> Self:
         """Go on by these settings; a smaller limit may close a slot that was free."""
         notifies = bool(settings.on_change) or not settings.contend
         slots = replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s, notifies=notifies)
         return slots if slots.view is None else slots._with_attempt_time(slots.free_at, now)
 
-    def with_observation(self, observation: Observation, our_session: str, now: float) -> Self:
-        """Believe the observation, and plan the attempt by it."""
-        slots = replace(self._with_view(observation, our_session, now), unsure=False)
+    def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
+        """Return the slots as the observation shows them, and plan the attempt by them.
+
+        An observer does so like a contender, because it must notice what a list hides.
+        """
+        session = our_session or ""
+        lost_races = self.lost_races if observation.view.hold_of(session) is None else 0
+        slots = replace(self._with_view(observation, session, now), unsure=False, lost_races=lost_races)
         if self.view is None or slots._in_line != self._in_line:
             slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
         return slots._with_attempt_time(observation.true_since, now)
-
-    def with_observation_as_observer(self, observation: Observation, now: float) -> Self:
-        """Believe the observation like a contender: an observer, too, must notice what a list hides."""
-        return self.with_observation(observation, "", now)
-
-    def with_unwanted_win(self, view: View) -> Self:
-        """Believe that this session has joined or taken a slot, so that a release gives it back."""
-        assert isinstance(view, SlotsView)
-        return replace(self, view=view, unsure=False)
 
     def _with_attempt_time(self, fresh_at: float, now: float) -> Self:
         view, opens_at = self.view, self._opens_at(now)
         assert view is not None
         if opens_at == NEVER:
-            return replace(self, opens_at=opens_at, free_at=LONG_AGO, free_since=NEVER)
+            return replace(self, free_at=LONG_AGO, free_since=NEVER)
         free_since = opens_at if opens_at > now else min(self.free_since, now)
         try_at = max(free_since + queue.attempt_delay_s(view, self.our_session), self.not_before)
-        return replace(
-            self,
-            opens_at=opens_at,
-            free_at=max(fresh_at, self.free_at),
-            free_since=free_since,
-            try_at=try_at,
-        )
+        return replace(self, free_at=max(fresh_at, self.free_at), free_since=free_since, try_at=try_at)
 
     def _opens_at(self, now: float) -> float:
         """Return when an attempt can first succeed. NEVER: not as far as is known."""
@@ -177,23 +160,19 @@ class SemaphoreLock(KnownSlots):
             lock = LockKey(outcome.lock.create_index, outcome.lock.modify_index, request.roster)
         return SlotsView(view.index, lock, contenders)
 
-    def attempt_failed(self, outcome: Outcome, terms: Terms, spread: float, now: float) -> Self:
+    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that lost a race, was refused or had no answer.
 
         A lost race means that what we know is wrong, so the slots are read anew before the next attempt. An
         attempt without an answer may have been applied, so a release must not rely on the view either.
         """
         if not isinstance(outcome, LostRace):
-            unsure = self.unsure or isinstance(outcome, Unknown)
+            unsure = isinstance(outcome, Unknown) or (self.unsure and not isinstance(outcome, SlotWritten))
             return replace(self.must_reread(now + terms.retry_s), unsure=unsure)
-        pause_s = min(RACE_S * 2**self.lost_races, RACE_S_MAX) * (0.5 + spread)
+        pause_s = min(RACE_S * 2**self.lost_races, RACE_S_MAX) * (0.5 + terms.spread)
         lost_races = min(self.lost_races + 1, RACES_MAX)
-        slots = replace(self, view=None, opens_at=NEVER, lost_races=lost_races, not_before=now + pause_s)
+        slots = replace(self, view=None, free_since=NEVER, lost_races=lost_races, not_before=now + pause_s)
         return slots.must_reread(now)
-
-    def acquired(self, index: int, read_at: float) -> Self:
-        """Return the slots with one that is ours from this index on; the races lost before count no more."""
-        return Lock.acquired(replace(self, lost_races=0), index, read_at)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> LeaveSemaphore | None:
         """Return what gives up our slot, if we have one, and our contender key; None: not before a read.
@@ -230,7 +209,7 @@ class SemaphoreLock(KnownSlots):
         lag_s = queue.read_lag_s(self.view, self.our_session, self.effective_limit)
         return WatchSlots(terms.item, now, WATCH_S, _prefix(terms), self.index, WAIT_S, consistent, lag_s)
 
-    def _info_request(self, terms: Terms, now: float) -> ReadKey | None:
+    def _details_request(self, terms: Terms, now: float) -> ReadKey | None:
         """Return the question about the next key that may be gone or merely hidden; None when all is sure."""
         name = self._unsure_of()
         if name is None:
@@ -238,7 +217,7 @@ class SemaphoreLock(KnownSlots):
         prefix = _prefix(terms)
         return ReadKey(terms.item, now, terms.exchange_s, f"{prefix}/{name}", prefix)
 
-    def _informed(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
+    def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Note what a read of one key has said: the key is gone, or the list hides it.
 
         A contender key without its session is as good as gone, because only its session keeps a holder alive

@@ -102,14 +102,6 @@ class KnownSlots(Lock):
         """Whether nothing is missing that a read of the key itself has not called gone."""
         return not self._may_hide_all and all(each.confirmed_gone for each in self.missing)
 
-    def has_entry(self, session: str) -> bool:
-        """Whether this session stands in line or has a slot."""
-        return self.view is not None and self.view.alive(session) is not None
-
-    def is_held_by_other(self, session: str) -> bool:
-        """Whether ``.lock`` does not name this session any more, so that a rival may have its slot."""
-        return self._roster is not None and session not in self._roster.holders
-
     def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
         """Return whether we still have our slot by this observation.
 

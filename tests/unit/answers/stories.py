@@ -66,7 +66,7 @@ def begins() -> Iterator[Play]:
     yield play
     play.on(0.2, r.WatchKey, RIVAL)
     yield play
-    play.on(0.3, r.ReadSession, o.SessionInfo(15.0, "ours"))
+    play.on(0.3, r.ReadSession, o.SessionInfo(15.0))
     yield play
     play.happens(play.deadline, e.Tick())
     yield play  # renewing

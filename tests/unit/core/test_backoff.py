@@ -10,22 +10,19 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.contender import Contender
 from supervisor.core.lock import backoff
-from supervisor.core.lock.election import LAG_S_MAX, ElectionLock, HolderSession
+from supervisor.core.lock.election import LAG_S_MAX, ElectionLock
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
     INFO,
-    LOCK_DELAY_S,
     OURS,
     READ,
     RIVAL,
-    SILENCE,
     WATCH,
     WON,
     Play,
     behind,
     contender,
-    waiting,
 )
 
 OTHER = o.KeyView(9000, "other", b"them", 3, 9000, 4)
@@ -45,23 +42,17 @@ def freed(play: Play) -> o.KeyView:
     return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
 
 
-def less_eager(play: Play, attempt_probability: float, *, is_supervisor: bool = True) -> Contender:
-    """As it is after lost races, against one of its kind."""
+def less_eager(play: Play, attempt_probability: float) -> Contender:
+    """Return the contender as it is after lost races."""
     key = play.contender.lock
     assert isinstance(key, ElectionLock)
-    holder_session = key.holder_session and replace(key.holder_session, is_supervisor=is_supervisor)
-    return replace(
-        play.contender,
-        lock=replace(key, attempt_probability=attempt_probability, holder_session=holder_session),
-    )
+    return replace(play.contender, lock=replace(key, attempt_probability=attempt_probability))
 
 
-def one_of_many(
-    attempt_probability: float, low: float, high: float = 1.0, *, is_supervisor: bool = True
-) -> Play:
-    """It has lost races before; the rival holds, and when it no longer does this will have been drawn."""
+def one_of_many(attempt_probability: float, low: float, high: float = 1.0) -> Play:
+    """Play a contender that has lost races, behind a rival; the next number drawn is between these."""
     play = behind()
-    play.contender = less_eager(play, attempt_probability, is_supervisor=is_supervisor)
+    play.contender = less_eager(play, attempt_probability)
     rival = held(low, high)
     play.does(0.5, WATCH, rival, f"watch {rival.index}")
     return play
@@ -143,7 +134,7 @@ def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
     play.contender = less_eager(play, backoff.ATTEMPT_PROBABILITY_MIN)
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, rival, f"{watched(rival)}, info rival")
-    play.does(0.15, INFO, o.SessionInfo(15.0, "ours"), "")
+    play.does(0.15, INFO, o.SessionInfo(15.0), "")
     free = freed(play)
     play.does(0.2, WATCH, free, watched(free))
     play.does(0.4, CREATE, o.Created("s"), "acquire s")
@@ -238,86 +229,12 @@ def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) ->
 # --- while a lock-delay may last -------------------------------------------------------------------------
 
 
-def shy(*, is_supervisor: bool = True) -> Play:
-    """It would try late; it has looked at 1.0, and does not know why the key is free."""
-    play = one_of_many(backoff.ATTEMPT_PROBABILITY_MIN, 0.9, is_supervisor=is_supervisor)
+def test_the_key_may_be_guarded_so_who_waits_for_long_tries_once_and_is_refused() -> None:
+    play = one_of_many(backoff.ATTEMPT_PROBABILITY_MIN, 0.9)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
     assert play.contender.lock.free_since == 1.0 - LAG_S_MAX
     assert 0.08 - LAG_S_MAX < wait_s(play) < backoff.BACKOFF_MAX_S - LAG_S_MAX
-    return play
-
-
-def test_who_waits_for_long_asks_whether_the_former_holder_lives_on() -> None:
-    play = shy()
-    play.does(1.010, "info rival")
-
-
-def test_where_it_does_the_key_was_released_and_is_tried_for_in_turn() -> None:
-    play = shy()
-    play.does(1.010, "info rival")
-    play.does(1.012, INFO, o.SessionInfo(15.0), "")
-    assert 0.05 < play.deadline - play.now < backoff.BACKOFF_MAX_S - backoff.BLIND_ATTEMPT_MAX_S
-    play.does(play.deadline, "acquire s")
-
-
-def test_where_answers_take_long_others_are_given_longer_to_be_heard_of() -> None:
-    play = shy()
-    play.does(1.010, "info rival")
-    play.does(1.110, INFO, o.SessionInfo(15.0), "")
-    assert (
-        20 * 0.05
-        < play.contender.lock.try_at - play.now
-        < 20 * (backoff.BACKOFF_MAX_S - backoff.BLIND_ATTEMPT_MAX_S)
-    )
-
-
-def test_who_comes_after_something_else_tries_in_its_turn_without_a_question() -> None:
-    """Another program may end its session right behind the release: that it is gone tells nothing."""
-    play = shy(is_supervisor=False)
-    assert 0.04 < play.deadline - play.now < backoff.BACKOFF_MAX_S
-    play.does(play.deadline, "acquire s")
-
-
-def test_who_gets_no_answer_tries_in_its_turn() -> None:
-    play = shy()
-    play.does(1.010, "info rival")
-    play.does(1.012, INFO, SILENCE, "")
-    assert 0.04 < play.deadline - play.now < backoff.BACKOFF_MAX_S
-    play.does(play.deadline, "acquire s")
-
-
-@pytest.mark.parametrize(("name", "is_supervisor"), [("ours", True), ("theirs", False)])
-def test_whose_session_has_the_name_of_ours_is_of_our_kind(name: str, is_supervisor: bool) -> None:
-    play, rival = waiting(), held(0.9)
-    play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
-    play.does(0.3, INFO, o.SessionInfo(15.0, name), "")
-    assert isinstance(play.contender.lock, ElectionLock)
-    assert play.contender.lock.holder_session == HolderSession("rival", 15.0, is_supervisor)
-
-
-def test_where_it_is_gone_the_lock_delay_is_waited_out_and_asked_for_again_only_then() -> None:
-    play, answer = shy(), o.SessionInfo(None)
-    play.does(1.010, "info rival")
-    play.does(1.012, INFO, answer, "")
-    tries_at = play.now + wait_s(play) + GUARD_S
-    while play.deadline < tries_at - 0.001:
-        assert "acquire" not in play.says(play.happens(play.deadline, e.Tick())), play.now
-        if play.under_way[-1:] and isinstance(play.under_way[-1], INFO):
-            play.on(play.now, INFO, answer)
-    assert play.times(READ) == []
-    play.does(tries_at + 0.001, "read")
-    play.does(tries_at + 0.002, READ, play.contender.lock.view, "acquire s")
-
-
-def test_who_learns_too_late_of_what_kind_the_holder_was_tries_in_its_turn() -> None:
-    play, rival = waiting(), held(0.9)
-    play.contender = less_eager(play, backoff.ATTEMPT_PROBABILITY_MIN)
-    play.does(0.2, WATCH, rival, f"{watched(rival)}, info rival")
-    free = freed(play)
-    play.does(1.0, WATCH, free, watched(free))
-    play.does(1.005, INFO, o.SessionInfo(15.0, "ours"), "")
-    assert play.deadline < 1.0 + backoff.BACKOFF_MAX_S
     play.does(play.deadline, "acquire s")
 
 
@@ -340,18 +257,6 @@ def test_a_read_does_not_tell_since_when_the_key_is_free() -> None:
     play.does(1.0, "read")
     play.does(1.5, READ, freed(play), "acquire s")
     assert play.contender.lock.free_since == 1.5
-
-
-def test_the_lock_delay_of_a_holder_that_is_gone_is_still_known() -> None:
-    """Refused when it should be over, it is not waited for as long as ours."""
-    play = shy()
-    play.does(1.010, "info rival")
-    play.does(1.012, INFO, o.SessionInfo(None), "")
-    assert play.contender.lock.try_at == pytest.approx(play.now + wait_s(play) + GUARD_S)
-    play.does(play.contender.lock.try_at + 0.001, "renew s, read")
-    play.does(play.now, READ, play.contender.lock.view, "acquire s")
-    play.does(play.now, ACQUIRE, o.LockDelayed(), "")
-    assert play.contender.lock.try_at < 1.0 + GUARD_S + 2.0 < 1.0 + LOCK_DELAY_S
 
 
 # --- of any number few -------------------------------------------------------------------------------------
