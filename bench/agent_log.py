@@ -59,13 +59,13 @@ def expiries(log: str) -> dict[str, float]:
 
 
 def late_ms(
-    times: Sequence[Sequence[float]], windows: Sequence[Window], *, beat_s: float = 0.0
+    times: Sequence[Sequence[float]], windows: Sequence[Window], *, tick_s: float = 0.0
 ) -> list[float]:
     """By how much the renewals in these windows came later than the pace of their session says.
 
     Each session has a pace of its own. A tenth of the times between two is shorter than what is taken
     for it here: the very shortest follows one that was late itself. The first two renewals are left out,
-    for they are nearer to each other. ``beat_s``: of a process that renews on beats; its times differ by
+    for they are nearer to each other. ``tick_s``: of a process that renews on ticks; its times differ by
     as much.
     """
     late: list[float] = []
@@ -73,7 +73,7 @@ def late_ms(
         gaps = [(after, after - before) for before, after in pairwise(series[1:])]
         ordered_s = sorted(gap_s for _, gap_s in gaps)
         late += [
-            max(0.0, gap_s - ordered_s[len(ordered_s) // 10] - beat_s) * 1e3
+            max(0.0, gap_s - ordered_s[len(ordered_s) // 10] - tick_s) * 1e3
             for after, gap_s in gaps
             if any(begin <= after <= end for begin, end in windows)
         ]

@@ -15,7 +15,7 @@ from bench.agent_log import LOGGED, late_ms, renewals
 from bench.contender import COMMAND, EQUAL_TERMS, Contender, consul_lock, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
 from bench.lab import ROOT, Lab, Scene, wait_until
-from supervisor.core.jitter import BEAT_S
+from supervisor.core.jitter import TICK_S
 from tests.support.consul import Agent
 
 ELECTIONS = 1000
@@ -61,7 +61,7 @@ def _ours(lab: Lab) -> list[Figure]:
         wait_until(lambda: len(agent.sessions()) == 2 * ELECTIONS, "both take part in all")
         time.sleep(SETTLE_S)
         waits_percent, (_, ended_at) = _idle(waiter, lab)
-        late = late_ms(renewals(agent.log, sessions), [(began_at, ended_at)], beat_s=BEAT_S)
+        late = late_ms(renewals(agent.log, sessions), [(began_at, ended_at)], tick_s=TICK_S)
         taken = [_handed_over(scene, number) for number in range(lab.samples(HANDED_OVER, HANDED_OVER_QUICK))]
         stopping_at = time.monotonic()
         holder.terminate()

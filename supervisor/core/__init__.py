@@ -41,8 +41,8 @@ process gave up on it.
 
 *A step.* ``step(contender, event, now)`` returns the new contender and a tuple of actions. A step has three
 parts, always in this order. First, time alone ends what it must: a belief whose lease is over, and a rest.
-Then the reducer takes the event into what is known. Last, the scheduler begins whatever is due. Belief ends
-before the event is looked at, so no event outruns it. The scheduler looks at what is known and never at the
+Then the reducer applies the event. Last, the scheduler begins everything that is due. Belief ends before the
+event is looked at, so no event comes before that end. The scheduler looks at the contender and never at the
 event, so only one place decides what begins. The shell carries the actions out in their order, and answers
 each request and each start by exactly one event.
 

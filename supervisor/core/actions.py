@@ -1,10 +1,10 @@
 """Everything that can be decided.
 
-An action is a plain value. The shell carries out the actions of one step in the order in which
-they stand, and begins none of a later step before. Each ``Request`` is answered by exactly one
-``Answered`` event and each ``StartHook``/``StartRun`` by exactly one ``HookEnded``/``RunEnded``,
-which carry the action that they complete: an answer is matched by identity, not by order. Each
-``WriteRecord`` is answered by one ``RecordWritten`` before anything else happens.
+An action is a plain value. The shell carries out the actions of one step in their order, and begins no action
+of a later step before. Each ``Request`` is answered by exactly one ``Answered`` event, and each ``StartHook``
+or ``StartRun`` by exactly one ``HookEnded`` or ``RunEnded``. The event carries the action that it completes,
+so it is matched by identity and not by order. Each ``WriteRecord`` is answered by one ``RecordWritten``
+before anything else happens.
 """
 
 from dataclasses import dataclass, field
@@ -58,14 +58,14 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PrepareWrite:
-    """This write may be wanted within moments: have it ready to be sent. Nothing is sent yet."""
+    """Encode this write, which may be sent within moments, and send nothing yet."""
 
     request: Acquire | Release
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds, and the value that it gave."""
+    """A session that holds, and the value that it gave."""
 
     session: str
     value: bytes
@@ -76,7 +76,7 @@ LOSE_SIDE = ("lose", "lose-failure")  # the events of the hooks that make room f
 
 @dataclass(frozen=True, slots=True)
 class HookContext:
-    """What a hook is told, but for what only the shell knows (its node's name, the clock)."""
+    """What a hook is told, except what only the shell knows, such as the name of the node and the clock."""
 
     event: str  # acquire | lose | change | lose-failure | check
     name: str
@@ -95,10 +95,11 @@ class HookContext:
 
 @dataclass(frozen=True, slots=True)
 class StartHook:
-    """Run one attempt (1, 2, ...) of one hook; it ends within ``hook.attempt_s``.
+    """Run one attempt (1, 2, ...) of one hook, which ends within ``hook.attempt_s``.
 
-    Where it cannot start for want of resources it is tried again within its timeout, but never begins
-    after ``begin_by``.
+    An attempt that lacks the resources to start is tried again within its timeout.
+
+    begin_by: the attempt never begins after this time.
     """
 
     hook: Hook
@@ -116,7 +117,10 @@ class KillHook:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Start the child that lives while this node leads; it never begins after ``begin_by``."""
+    """Start the child that lives while this node leads.
+
+    begin_by: the child never begins after this time.
+    """
 
     run: Run
     context: HookContext
@@ -125,7 +129,7 @@ class StartRun:
 
 @dataclass(frozen=True, slots=True)
 class StopRun:
-    """End that child: TERM, KILL after stop_timeout. RunEnded follows."""
+    """End the run child: TERM, KILL after stop_timeout. RunEnded follows."""
 
     started: StartRun
 
@@ -133,8 +137,12 @@ class StopRun:
 class Step(StrEnum):
     """How far a contender had come when a record was made, in the order of a tenure.
 
-    SESSION: nothing to run, a session to release and destroy. TENURE: on_acquire may have begun.
-    HOLDING: it is done. LOSING: belief has ended. STUCK: on_lose and the last resort failed.
+    NONE: nothing is left to do.
+    SESSION: no hook is left to run, and a session is left to release and destroy.
+    TENURE: on_acquire may have begun.
+    HOLDING: on_acquire is done.
+    LOSING: belief has ended.
+    STUCK: on_lose and on_lose_failure have failed.
     """
 
     NONE = "none"
@@ -147,10 +155,12 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What must survive a crash of ours about one contender: the whole truth of its moment.
+    """What must survive a crash of ours about one contender.
 
-    The fields are those of ``Tenure``; all but ``paused`` are at rest while the step is NONE.
-    ``foreign``: from another boot or machine, so not ours to renew, release or destroy.
+    The fields are those of ``Tenure``. While the step is NONE, only ``paused`` means anything.
+
+    foreign: the record is from another boot or machine, so this process must not renew, release or destroy
+        the session.
     """
 
     step: Step = Step.NONE
@@ -173,7 +183,7 @@ EMPTY_RECORD = Record()
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
-    """Keep this, with the settings by which it would be wound up. ``RecordWritten`` follows at once."""
+    """Write this record, with the settings to wind it up by. ``RecordWritten`` follows at once."""
 
     item: str
     record: Record
@@ -182,9 +192,9 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class RoleChanged:
-    """For the log and status: the role changed. Nothing is to be done.
+    """For the log and status: the role has changed.
 
-    In a tenure: its session, its fencing token, and the transition that its hooks are told.
+    session, token, transition: those that the hooks of the tenure receive. Blank or 0: there is no tenure.
     """
 
     item: str
@@ -197,8 +207,10 @@ class RoleChanged:
 
 @dataclass(frozen=True, slots=True)
 class NoticeChanged:
-    """For the log and status: what an operator should know of this item; blank: no more. Nothing is
-    to be done."""
+    """For the log and status: an operator should know something else about this item.
+
+    notice: the text. Blank: all is well again.
+    """
 
     item: str
     notice: str
@@ -206,7 +218,7 @@ class NoticeChanged:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A hook that cannot start on this machine: why, and what mends it."""
+    """A hook that cannot start on this machine, with the reason and the remedy."""
 
     hook: str
     why: str
@@ -215,8 +227,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class CannotStart:
-    """For the log: these hooks cannot start on this machine; blank: all can again. ``leads``: the item is
-    held all the same. Nothing is to be done."""
+    """For the log: some hooks cannot start on this machine, or all can again.
+
+    faults: the hooks that cannot start. Empty: all can again.
+    leads: this node has a tenure of the item all the same.
+    """
 
     item: str
     faults: tuple[Fault, ...]
@@ -225,7 +240,10 @@ class CannotStart:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The contender has wound up after a stop. ``clean`` False: stuck, an operator is needed."""
+    """The contender has wound up after a stop.
+
+    clean: False: the contender is stuck, and an operator is needed.
+    """
 
     item: str
     clean: bool

@@ -12,10 +12,10 @@ SAME_S = 0.001  # durations are sent in whole milliseconds
 
 
 def differences(asked: SessionSettings, has: SessionSettings) -> str:
-    """Name each part of the session that Consul has otherwise than it was asked for; blank: none.
+    """Name each part in which Consul's session differs from the one asked for; blank: none.
 
-    A longer lock-delay is none: others then wait longer than the lease counts on, and a version of Consul may
-    well have a smallest one.
+    A longer lock-delay counts as no difference, because rivals then wait longer than the lease counts on, and
+    because a version of Consul may have a smallest lock-delay.
     """
     pairs = (
         ("lock-delay", _guard(asked.lock_delay_s), _guard(min(asked.lock_delay_s, has.lock_delay_s))),
@@ -30,7 +30,7 @@ def differences(asked: SessionSettings, has: SessionSettings) -> str:
 
 
 def _guard(lock_delay_s: float) -> str:
-    """Consul applies no longer lock-delay, whatever it stores."""
+    """Return the lock-delay that Consul applies, which is at most 60 s whatever it stores."""
     return _time(min(lock_delay_s, LOCK_DELAY_MAX_S))
 
 

@@ -1,9 +1,8 @@
 """The lane of candidate_check: whether this node is fit to lead, as a command says.
 
-A node is unfit until the check has succeeded ``rise`` times in a row, and again after ``fall``
-failures in a row. A holder that was adopted has not been checked by this process yet: only
-failures end its tenure, never that it is not known to be fit. Without a check a node is fit. What
-that means for a contender is not decided here.
+A node is unfit until the check has succeeded ``rise`` times in a row, and again after ``fall`` failures in a
+row. An adopted tenure ends after ``fall`` failures, and not because this process has no result yet. A node
+without a check is fit. The reducer and the scheduler decide what a contender does when it is unfit.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,11 @@ from supervisor.core.settings import CandidateCheck, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``passes``, ``fails``: in a row, counted no further than it matters."""
+    """The results of the check so far, and the check that runs.
+
+    passes: successes in a row, counted up to ``rise``.
+    fails: failures in a row, counted up to ``fall``.
+    """
 
     fit: bool
     passes: int = 0
@@ -29,7 +32,7 @@ class Health:
 
     @property
     def deadline(self) -> float:
-        """When the next check wants to begin."""
+        """When the next check is due."""
         return NEVER if self.running is not None else self.due_at
 
     @property
@@ -38,20 +41,19 @@ class Health:
         return self.running is None
 
     def after(self, former: "Health") -> "Health":
-        """By another check from now on; one that is under way still ends, and nothing begins before.
-        Where there was no check, none has set when the next is due."""
+        """Return the health by another check, which begins when the running check of the former has ended."""
         due_at = self.due_at if NEVER in (self.due_at, former.due_at) else former.due_at
         return replace(self, running=former.running, killing=former.killing, due_at=due_at)
 
     def has_fallen(self, check: CandidateCheck | None) -> bool:
-        """Whether the check has failed so often in a row that a holder must step down."""
+        """Return whether the check has failed ``fall`` times in a row, so that a holder must step down."""
         return check is not None and self.fails >= check.fall
 
     def ended(self, event: HookEnded, check: CandidateCheck) -> "Health":
-        """A check came to its end."""
+        """Count the result of the check that has ended."""
         if event.started != self.running:
             return self
-        if event.started.hook.call != check.hook.call:  # begun by another file: it says nothing of this check
+        if event.started.hook.call != check.hook.call:  # the settings have changed since this check began
             return replace(self, running=None)
         if event.ok:
             passes = min(self.passes + 1, check.rise)
@@ -63,7 +65,7 @@ class Health:
 
 
 def is_same_check(settings: ItemSettings, former: ItemSettings) -> bool:
-    """Whether what one of them has found counts for the other: it asks the same, maybe at other times."""
+    """Return whether both settings run the same check, so that its results go on counting."""
     check, before = settings.candidate_check, former.candidate_check
     if check is None or before is None:
         return check is before
@@ -71,15 +73,17 @@ def is_same_check(settings: ItemSettings, former: ItemSettings) -> bool:
 
 
 def new_health(settings: ItemSettings) -> Health:
-    """Of a process that has not checked anything yet."""
+    """Return the health of a process that has not run any check yet."""
     return Health(fit=True, due_at=NEVER) if settings.candidate_check is None else Health(fit=False)
 
 
 def advance(
     health: Health, settings: ItemSettings, seen: View | None, instance: str, now: float
 ) -> tuple[Health, tuple[Action, ...]]:
-    """Begin the next check if it is due: one interval after the start of the last, or at its end. It
-    is told who leads by what was ``seen`` last; None: nothing yet."""
+    """Begin the next check if it is due: one interval after the last one began, and not before its end.
+
+    seen: the newest observation, from which the check learns who leads. None: there is none yet.
+    """
     check = settings.candidate_check
     if check is None or health.running is not None or now < health.due_at:
         return health, ()
@@ -98,7 +102,7 @@ def advance(
 
 
 def stop(health: Health) -> tuple[Health, tuple[Action, ...]]:
-    """Begin nothing any more and end what runs."""
+    """Begin no further check, and kill the one that runs."""
     health = replace(health, due_at=NEVER)
     if health.running is None or health.killing:
         return health, ()

@@ -2,7 +2,7 @@
 
 A contender has a lock (what this node knows of Consul), the session that it contends with, a tenure while
 it holds, and the lanes beside them. The two kinds of item differ in their lock alone. This module reads a
-contender and never changes it: it says when the contender wants a turn, what it may do, and which role it
+contender and never changes it: it says when the contender needs a step, what it may do, and which role it
 has. ``core.creation`` makes contenders, ``core.lifecycle`` changes them.
 """
 
@@ -28,7 +28,7 @@ from supervisor.core.throttle import Throttle
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One item of the file as this process takes part in it.
+    """One item of the file, as this process takes part in it.
 
     spread, read_offset: those of ``Wanted``, so that neither a fleet nor one process asks in step.
     ineligible: a check that the session is bound to is critical.
@@ -81,12 +81,12 @@ class Contender:
 
     @property
     def role(self) -> Role:
-        """What this node is in the item now: see ``role_of``."""
+        """The role of this node in the item now: see ``role_of``."""
         return role_of(self)
 
     @property
     def terms(self) -> Terms:
-        """What every exchange of this contender has in common."""
+        """The terms that all exchanges of this contender have in common."""
         settings = self.settings
         exchange_s = self.lease.exchange_s
         urgent_s, hurries = self.urgent_retry_s, self.session.stage is Stage.RELEASING
@@ -101,7 +101,7 @@ class Contender:
 
     @property
     def urgent_retry_s(self) -> float:
-        """The same for what keeps or gives back the lock: no rate limit makes it longer."""
+        """The pause after an unanswered renewal, holder's read or release, whatever the rate limits."""
         return RETRY_MIN_S + RETRY_SPREAD_S * self.spread
 
     @property
@@ -113,14 +113,17 @@ class Contender:
         return ttl_s / 3 if self.tenure is not None else ttl_s / 2
 
     def renew_after(self, at: float, *, first: bool = False) -> float:
-        """When a session is renewed that was made, won with or renewed at this time."""
+        """Return when to renew a session that was created, acquired with or renewed at this time."""
         every_s = self.renew_within_s
         due_at = at + (first_interval_s if first else next_interval_s)(every_s, self.spread)
         return due_at if self.read_offset is None else align_to_tick(due_at, every_s)
 
     def read_after(self, contact: float, *, first: bool = False) -> float:
-        """When a holder reads that had news of this time: after an interval, or where others' questions
-        are asked together with its own, when the next of theirs is due."""
+        """Return when a holder whose newest contact is this one reads again.
+
+        That is one interval later. Where one query reads the keys of several elections, a holder reads when
+        the next such query is due, if that is sooner.
+        """
         interval_s = self.lease.interval_s
         if self.read_offset is None:
             return contact + (first_interval_s if first else next_interval_s)(interval_s, self.spread)
@@ -135,7 +138,7 @@ class Contender:
 
     @property
     def final_attempt(self) -> bool:
-        """Whether this process ends with this contender: then one unanswered try of a write must do."""
+        """Whether this process ends with this contender, so that it sends each last write only once."""
         return self.winding_up and not self.departing
 
     @property
@@ -152,7 +155,7 @@ class Contender:
 
     @property
     def may_try(self) -> bool:
-        """Whether this node may try for what is free, as soon as its news of that is young enough."""
+        """Whether this node may attempt to take the free lock as soon as its news of that is young enough."""
         session = self.session
         ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
         ready = ready and session.verified and self.is_fit and self.faults is not None
@@ -161,7 +164,7 @@ class Contender:
 
     @property
     def has_stale_value(self) -> bool:
-        """Whether what our session holds has another value than the file says, or may have."""
+        """Whether the key that our session holds may have another value than the file names."""
         session, tenure = self.session, self.tenure
         live = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
         if not live or not session.is_value_stale(self.settings.value) or not self.lock.has_entry(session.id):
@@ -170,7 +173,7 @@ class Contender:
 
     @property
     def deadline(self) -> float:
-        """When this contender wants a turn at the latest; every step at that time moves it on."""
+        """When this contender needs a step at the latest; a step at that time moves the deadline on."""
         if has_finished(self):
             return NEVER
         times = [self.session.deadline, self.lock.deadline, self.record_keeper.deadline, self.health.deadline]

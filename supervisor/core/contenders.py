@@ -1,7 +1,7 @@
-"""All machines of this process: routes each event to its own, and knows the one earliest deadline.
+"""All contenders of this process: it routes each event to its contender, and knows the earliest deadline.
 
-Elections never wait for each other and share no state. This module must never let the work of
-one step grow with the number of contenders that the event does not concern.
+Contenders never wait for each other and share no state. The work of one step must never grow with the number
+of contenders that the event does not concern.
 """
 
 import heapq
@@ -38,7 +38,7 @@ from supervisor.core.step import step
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """Begins when all contenders of the names ``after`` have wound up: those of its name or key."""
+    """A contender that begins when the contenders named in ``after``, of its name or key, have wound up."""
 
     contender: Contender
     after: frozenset[str]
@@ -69,12 +69,12 @@ class Contenders:
         return {name: successor.contender for name, successor in self._successors.items()}
 
     def waiting_for(self, name: str) -> frozenset[str]:
-        """What must have wound up before the contender of this name begins."""
+        """Return the names of the contenders that must wind up before the contender of this name begins."""
         successor = self._successors.get(name)
         return frozenset() if successor is None else successor.after
 
     def deadline(self) -> float:
-        """The earliest time at which a ``Tick`` has something to do."""
+        """Return the earliest time at which a ``Tick`` has something to do. NEVER: there is none."""
         while self._due:
             due_at, name = self._due[0]
             if self._is_due(due_at, name):
@@ -83,10 +83,10 @@ class Contenders:
         return NEVER
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Everything that follows from this event, in order.
+        """Return the actions that follow from this event, in order.
 
-        A ``Tick`` concerns all contenders whose deadline has come, a ``StopAsked`` all of them, and what
-        a ``ConfigLoaded`` means for each it is told as an event of its own.
+        A ``Tick`` concerns all contenders whose deadline has come, and a ``StopAsked`` concerns all
+        contenders. A ``ConfigLoaded`` becomes one event for each contender that it changes.
         """
         if isinstance(event, ConfigLoaded):
             return self._reload(event, now)
@@ -101,7 +101,7 @@ class Contenders:
         return actions
 
     def _look_ahead(self, event: HooksChecked) -> None:
-        """Note what was found of an item that has not begun yet, so that its heir begins with it."""
+        """Note which hooks of an item that has not begun yet cannot start."""
         successor = self._successors[event.item]
         heir = replace(successor.contender, faults=event.faults)
         self._successors[event.item] = Successor(heir, successor.after)
@@ -119,7 +119,10 @@ class Contenders:
     # --- another file ----------------------------------------------------------------------------
 
     def _reload(self, event: ConfigLoaded, now: float) -> list[Action]:
-        """Whoever begins is there before what is in the way ends, for that may be at once."""
+        """Return the actions that follow from another file.
+
+        New contenders stand ready before those in their way end, because some end at once.
+        """
         changed = {
             each.settings.name: SettingsChanged(each.settings.name, each.settings, each.unchecked)
             for each in event.wanted
@@ -161,8 +164,11 @@ class Contenders:
                 self._queue(name)
 
     def _succeed(self, predecessor: Contender) -> None:
-        """Whoever waited for nothing else than this one's end begins; paused, if it has this name and
-        was paused meanwhile, and not before this one would have."""
+        """Begin each successor that waited for this predecessor alone.
+
+        A successor takes over the rest and the delay of its predecessor, and the pause of one of its own
+        name.
+        """
         for name, successor in tuple(self._successors.items()):
             after, heir = successor.after - {predecessor.settings.name}, successor.contender
             if predecessor.settings.name in successor.after:
@@ -185,7 +191,7 @@ class Contenders:
                 contender = self.by_name.get(write.item)
                 settings = () if contender is None else (contender.settings, contender.next_settings)
                 ours = any(write.settings is each for each in settings)
-                return (write.item,) if ours else ()  # else the one before has wound up
+                return (write.item,) if ours else ()  # otherwise the contender that wrote it has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name) | StepDownAsked(name):
                 return self._known(name)
             case SettingsChanged(name) | ItemRemoved(name) | HooksChecked(name):
@@ -198,7 +204,7 @@ class Contenders:
                 return self._take_due(now)
 
     def _known(self, name: str) -> tuple[str, ...]:
-        """Blank for one that has ended meanwhile."""
+        """Return the name alone, or nothing when its contender has ended meanwhile."""
         return (name,) if name in self.by_name else ()
 
     def _take_due(self, now: float) -> list[str]:
@@ -210,11 +216,11 @@ class Contenders:
         return list(names)
 
     def _is_due(self, due_at: float, name: str) -> bool:
-        """Whether that is its deadline still."""
+        """Return whether this is still the deadline of that contender."""
         return self._deadlines.get(name) == due_at
 
     def _queue(self, name: str) -> None:
-        """Each once: a deadline may move there and back a million times before it comes."""
+        """Queue the deadline once, because it may move there and back a million times before it comes."""
         due_at = self._deadlines[name] = self.by_name[name].deadline
         due = (due_at, name)
         if due_at != NEVER and due not in self._queued:

@@ -1,6 +1,6 @@
-"""How a contender is born: from the file, from what is on record, or after the item before it.
+"""How a contender is made: from the file, from the record, or as the successor of another contender.
 
-A new contender has sent nothing and started nothing. Its first step is due at once, and begins whatever
+A new contender has sent nothing and started nothing. Its first step is due at once, and begins all that
 follows from the settings and the record.
 """
 

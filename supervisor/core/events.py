@@ -23,8 +23,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class HookEnded:
-    """An attempt of a hook ended; nothing of its process group is left. ``began`` False: no process of
-    it was ever there."""
+    """An attempt of a hook ended; nothing of its process group is left.
+
+    began: a process of the attempt existed, if only for a moment.
+    """
 
     started: StartHook
     ok: bool
@@ -34,8 +36,10 @@ class HookEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run child ended, or could not be started (``began`` False); nothing of its process group is
-    left."""
+    """The run child ended, or could not be started; nothing of its process group is left.
+
+    began: a process of the child existed, if only for a moment.
+    """
 
     started: StartRun
     detail: str = ""
@@ -44,8 +48,10 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class HooksChecked:
-    """It was looked whether the hooks that a holder of this item needs can start on this machine.
-    ``faults``: those that cannot."""
+    """The shell has checked whether the hooks of this item can start on this machine.
+
+    faults: the hooks that cannot start.
+    """
 
     item: str
     faults: tuple[Fault, ...]
@@ -60,20 +66,23 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class RecordWritten:
-    """The kernel has the record; or it does not, and ``why_not`` says why."""
+    """The kernel has the record, or could not take it.
+
+    why_not: why the kernel does not have the record. Blank: it has.
+    """
 
     write: WriteRecord
     why_not: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether it is written."""
+        """Whether the kernel has the record."""
         return not self.why_not
 
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """This turn came later than expected: the machine or the process stood still."""
+    """This step came later than expected, because the machine or the process stood still."""
 
     late_s: float
 
@@ -87,21 +96,21 @@ class RecoverAsked:
 
 @dataclass(frozen=True, slots=True)
 class PauseAsked:
-    """Do not contend until ``ResumeAsked``, over restarts too; a tenure goes on."""
+    """Do not contend until ``ResumeAsked``, not even after a restart; a tenure goes on."""
 
     item: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeAsked:
-    """Contend again: a pause ends, and a rest after stepping down."""
+    """Contend again: end a pause, and a rest after a step-down."""
 
     item: str
 
 
 @dataclass(frozen=True, slots=True)
 class StepDownAsked:
-    """Give up what is held, in order, and do not contend for ``for_s`` seconds after that."""
+    """Give up the tenure in order, and do not contend for ``for_s`` seconds after that."""
 
     item: str
     for_s: float
@@ -109,8 +118,10 @@ class StepDownAsked:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLoaded:
-    """These items are wanted from now on. ``instance`` names what begins by this file in the ids of
-    transitions."""
+    """The file has been read again, and these are its items.
+
+    instance: the part of transition ids that names this start or reload.
+    """
 
     wanted: tuple[Wanted, ...]
     instance: str
@@ -118,7 +129,10 @@ class ConfigLoaded:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanged:
-    """An item that goes on has these settings in the file now. ``unchecked``: as in ``Wanted``."""
+    """An item that goes on has these settings in the file now.
+
+    unchecked: nobody knows yet whether its hooks can start here.
+    """
 
     item: str
     settings: ItemSettings
@@ -127,8 +141,7 @@ class SettingsChanged:
 
 @dataclass(frozen=True, slots=True)
 class ItemRemoved:
-    """The file does not have an item any more, or has another in its place: wind it up, in order,
-    while this process goes on."""
+    """The file has no such item any more: wind it up in order, while this process goes on."""
 
     item: str
 

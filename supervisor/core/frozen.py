@@ -1,8 +1,7 @@
-"""``replace``, as dataclasses has it, for the values of the core: quick, and it makes no copy of what is
-the same.
+"""``replace`` of dataclasses for the values of the core, but quicker: an equal value is not copied.
 
-A turn replaces two dozen values, most of them by themselves, and a hand-over waits for four turns.
-It must never run code of the value's class: no value of the core has any that makes it whole.
+A step replaces two dozen values, most of them by themselves, and a hand-over waits for four steps. This
+``replace`` never runs code of the value's class, so no class of the core may have a ``__post_init__``.
 """
 
 from collections.abc import Callable
@@ -15,10 +14,10 @@ else:
 
     _Slots = tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], None]], ...]
     _SLOTS: dict[type, _Slots] = {}
-    """Of each class: its fields, each with what reads and what sets it."""
+    """The fields of each class: the name, the reader and the setter of each."""
 
     def replace(value, /, **changes):
-        """A value like this one but for these fields; itself when nothing changes."""
+        """Return the value with these fields changed, or the value itself when nothing changes."""
         for name, new in changes.items():
             if getattr(value, name) is not new:
                 break

@@ -1,31 +1,31 @@
-"""When what is asked of Consul regularly is asked next, so that those that began together drift apart.
+"""When regular requests are sent, so that contenders which began together drift apart.
 
-A fleet that restarts, and all items of one process, begin at the same instant. ``spread`` in [0, 1)
-is each contender's own: it says where within the first interval it begins, and by how much each
-later interval is shorter. An interval is never lengthened: the contract's are upper bounds, and the
-lease counts on them. Watches need nothing of it, for Consul adds up to a sixteenth of their wait.
+All contenders of a fleet that restarts, and all items of one process, begin at the same instant. Each
+contender has a ``spread`` in [0, 1) of its own. It decides where within the first interval the contender
+begins, and by how much each later interval is shorter. An interval is never longer than stated, because the
+lease counts on that. Watches have no jitter here, because Consul adds up to a sixteenth to their wait.
 
-Where one process has many items, theirs fall on beats that they have in common: to wake for one of
-them costs more than what it then does.
+Where one process has many items, their requests are aligned to common ticks, because waking up costs more
+than a request.
 """
 
-FIRST_JITTER_MAX = 0.5  # what has just begun is not asked about while its hooks are being started
-JITTER_MAX = 0.1  # two at its ends are an interval apart after ten; the mean costs 5 % more requests
-BEAT_S = 0.25  # a dozen of a thousand that renew each 20 s
-BEAT_SHARE_MAX = 0.05  # of an interval: so much earlier may it be for a beat
+FIRST_JITTER_MAX = 0.5  # the first request does not meet the start of the hooks
+JITTER_MAX = 0.1  # two contenders at its ends are an interval apart after ten; costs 5 % more requests
+TICK_S = 0.25  # a dozen of a thousand sessions that are renewed every 20 s
+TICK_SHARE_MAX = 0.05  # the share of an interval by which a tick may be early
 
 
 def first_interval_s(every_s: float, spread: float) -> float:
-    """The time to the first of a series that is to go on each ``every_s``."""
+    """Return the time to the first event of a series that repeats every ``every_s``."""
     return every_s * (1 - FIRST_JITTER_MAX * spread)
 
 
 def next_interval_s(every_s: float, spread: float) -> float:
-    """The time from one of the series to the next."""
+    """Return the time from one event of the series to the next."""
     return every_s * (1 - JITTER_MAX * spread)
 
 
 def align_to_tick(at: float, every_s: float) -> float:
-    """The last beat before this time."""
-    beat_s = min(BEAT_S, BEAT_SHARE_MAX * every_s)
-    return at // beat_s * beat_s
+    """Return the last tick before this time."""
+    tick_s = min(TICK_S, TICK_SHARE_MAX * every_s)
+    return at // tick_s * tick_s

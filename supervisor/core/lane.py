@@ -1,7 +1,7 @@
-"""A lane: exchanges or attempts of one kind, one at a time.
+"""A lane: exchanges of one kind, one at a time.
 
-It holds what is under way and from when on the next may begin. A lane never loses an answer and
-never runs two at once; whoever owns it says what an answer means.
+A lane knows which exchange is under way and from when on the next one may begin. It never loses an answer and
+never has two exchanges under way. Its owner decides what an answer means.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from typing import Self
 from supervisor.core.frozen import replace
 from supervisor.core.requests import Request
 
-NEVER = float("inf")  # a time that does not come: nothing is wanted
-LONG_AGO = -NEVER  # a time before all others: due at once, over for long, or not set yet
+NEVER = float("inf")  # a time that does not come
+LONG_AGO = -NEVER  # a time before all others: due at once, long over, or not set
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +29,31 @@ class Lane:
     stale: bool = False
 
     def ready(self, now: float) -> bool:
-        """Whether the next exchange is to begin now."""
+        """Return whether the next exchange is due and none is under way."""
         return self.pending is None and self.due_at <= now
 
     @property
     def deadline(self) -> float:
-        """When this lane wants a turn; while an exchange is under way its answer is that turn."""
+        """When the next exchange is due. NEVER: an exchange is under way, or none is wanted."""
         return self.due_at if self.pending is None else NEVER
 
     def begin(self, request: Request) -> Self:
-        """The exchange is under way; nothing further is wanted until the owner says so."""
+        """Note that the exchange is under way; no further one is wanted until the owner schedules it."""
         assert self.pending is None, f"{self.pending} is under way, cannot begin {request}"
         return replace(self, pending=request, due_at=NEVER, stale=False)
 
     def finish(self, due_at: float = NEVER) -> Self:
-        """The exchange is over. The earlier of two wishes for the next one counts."""
+        """Note that the exchange is over; the earlier of two times for the next one counts."""
         return replace(self, pending=None, due_at=min(self.due_at, due_at), stale=False)
 
     def schedule_at(self, due_at: float) -> Self:
-        """Want the next exchange at ``due_at``, whatever was wanted before."""
+        """Schedule the next exchange for ``due_at`` instead of any earlier schedule."""
         return replace(self, due_at=due_at)
 
     def schedule_by(self, due_at: float) -> Self:
-        """Want the next exchange at ``due_at`` at the latest."""
+        """Schedule the next exchange for ``due_at`` at the latest."""
         return replace(self, due_at=min(self.due_at, due_at))
 
     def mark_stale(self) -> Self:
-        """What is under way was begun before something that has just changed."""
+        """Note that the exchange under way began before the present state."""
         return replace(self, stale=self.pending is not None)

@@ -1,15 +1,14 @@
-"""The safety arithmetic: how long belief in leadership may outlive the last news of it.
+"""The safety arithmetic: how long a holder may believe that it holds after the last news of it.
 
-``contact`` is the send time of the newest consistent read that showed our session on the key.
-However the session ends, Consul lets nobody else take the key before
-``rival = contact + lock_delay``. What must have ended by then is subtracted; what is left is
-the *room* in which silence is ridden out:
+``contact`` is the send time of the newest consistent read that showed our session on the key. However the
+session ends, Consul lets no rival take the key before ``rival = contact + lock_delay``. The time for all that
+must have ended by then is subtracted. The *room* that is left is how long Consul may be silent:
 
     contact                                    contact + room               rival
        |------------- silence is ridden out -------------|-- lose_time --|-margin-|
 
-Pure functions of the settings. This module must never look at a clock or at Consul's TTL to
-decide belief: only ``lock_delay`` is promised to us (Consul documents a TTL as a lower bound).
+Pure functions of the settings. This module must never use a clock or the TTL to decide belief, because
+Consul promises only the lock-delay, and documents a TTL as a lower bound.
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ MARGIN_SHARE = 0.05  # clocks whose rates differ, many times what crystals do
 ROOM_MIN_S = 2.0  # below it a lost packet or two would be a failover
 SILENCE_MIN_S = 14.5  # a change of Consul's leader took 14.2 s with its default settings
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
-PRUNE_DELAY_MAX_S = 3600.0  # more is not waited for, whoever asks for it: that is an operator's affair
+PRUNE_DELAY_MAX_S = 3600.0  # a damaged or hostile record must not block a slot for longer than this
 INTERVAL_MIN_S = 1.0
 EXCHANGE_MAX_S = 3.0
 RETRY_MIN_S = 0.5  # after no answer: soon enough for the lease, slow enough for a sick agent
@@ -31,9 +30,15 @@ RETRY_SPREAD_S = RETRY_MAX_S - RETRY_MIN_S
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The figures of one item, all in seconds; ``ttl_s`` is None for a session without TTL.
+    """The figures of one item, all in seconds.
 
-    ``lock_delay_s``: for how long others surely wait; of a slot that is the prune delay.
+    ttl_s: the TTL of the session. None: the session has none.
+    lock_delay_s: how long rivals surely wait for a holder that vanished; for a slot, the prune delay.
+    margin_s: how long the time between the end of on_lose and the first moment of a rival is.
+    lose_time_s: how long the hooks after the end of belief may take.
+    room_s: how long belief lasts after the newest contact.
+    interval_s: how long a holder waits from one read to the next.
+    exchange_s: how long one exchange with Consul may take.
     """
 
     ttl_s: float | None
@@ -46,33 +51,37 @@ class Lease:
 
     @property
     def silence_s(self) -> float:
-        """The silence of Consul that is surely ridden out: two reads may just have failed."""
+        """How long Consul may be silent without a loss, where two reads may have failed just before."""
         return self.room_s - 2 * self.interval_s
 
     @property
     def cut_off_s(self) -> float:
-        """What is surely ridden out while Consul keeps its leader, which goes on counting the session's TTL
-        whoever is silent: a renewal falls due, fails, and is repeated after the cut."""
+        """How long this node may be cut off from a Consul that keeps its leader, without a loss.
+
+        Consul counts the TTL during the cut. The sum allows for a renewal that was due just then, failed,
+        and is repeated after the cut.
+        """
         if self.ttl_s is None:
             return self.silence_s
         return min(self.silence_s, 2 * self.ttl_s - self.ttl_s / 3 - self.exchange_s - RETRY_MAX_S)
 
     @property
     def failover_s(self) -> float | None:
-        """Crash of the holder to a free key, while Consul keeps its leader; None: no TTL ends it.
+        """How long after a crash of the holder a rival may hold. None: no TTL ends the session.
 
-        Consul ends a session 2 x TTL after its last renewal, then the lock-delay runs.
+        While Consul keeps its leader, it ends a session at most 2 x TTL after the last renewal. The
+        lock-delay follows.
         """
         return None if self.ttl_s is None else 2 * self.ttl_s + self.lock_delay_s
 
     @property
     def fresh_s(self) -> float:
-        """News older than this begins nothing: one interval and one exchange."""
+        """How old news may be that a hook or run begins by: one interval and one exchange."""
         return self.interval_s + self.exchange_s
 
 
 def lose_terms(settings: ItemSettings) -> tuple[tuple[str, float], ...]:
-    """The terms of ``lose_time`` as (what, seconds), in the order in which they are spent."""
+    """Return the terms of ``lose_time`` as (name, seconds), in the order in which they are spent."""
     terms: list[tuple[str, float]] = []
     if settings.on_acquire:
         longest = max(hook.kill_after_s for hook in settings.on_acquire)
@@ -85,23 +94,27 @@ def lose_terms(settings: ItemSettings) -> tuple[tuple[str, float], ...]:
 
 
 def lease_of(settings: ItemSettings, guard_s: float | None = None) -> Lease:
-    """The lease that these settings allow; ``guard_s``: where others wait less than our file says.
+    """Return the lease that these settings allow.
 
-    With ``accept_overlap`` and no room of at least ROOM_MIN_S, the room is the TTL. Otherwise a
-    room below ROOM_MIN_S is returned as it is: to refuse it is the loader's part.
+    With ``accept_overlap``, a room below ROOM_MIN_S becomes the TTL. Without it, such a room is returned as
+    it is, because the loader refuses it.
+
+    guard_s: how long rivals wait, where that is less than the file says. None: as long as the file says.
     """
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
     return _lease(settings, settings.guard_s if guard_s is None else guard_s, lose_time_s)
 
 
 def guard_max_s(settings: ItemSettings) -> float:
-    """The longest lock-delay, or prune delay, that there is."""
+    """Return the longest lock-delay, or for a semaphore the longest prune delay, that takes effect."""
     return PRUNE_DELAY_MAX_S if isinstance(settings, SemaphoreSettings) else LOCK_DELAY_MAX_S
 
 
 def sufficient_guard_s(settings: ItemSettings, room_min_s: float, silence_min_s: float = 0.0) -> int | None:
-    """The smallest whole lock-delay, or prune delay, that leaves so much room and rides out so much
-    silence; None when the longest does not."""
+    """Return the smallest whole lock-delay, or prune delay, that leaves this room and rides out this silence.
+
+    None: not even the longest does.
+    """
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
     for guard_s in range(1, int(guard_max_s(settings)) + 1):
         room_s = guard_s - margin_of(guard_s) - lose_time_s
@@ -111,7 +124,7 @@ def sufficient_guard_s(settings: ItemSettings, room_min_s: float, silence_min_s:
 
 
 def margin_of(lock_delay_s: float) -> float:
-    """What is kept free between the end of on_lose and the first moment of a rival."""
+    """Return the time kept free between the end of on_lose and the first moment of a rival."""
     return max(MARGIN_MIN_S, MARGIN_SHARE * lock_delay_s)
 
 

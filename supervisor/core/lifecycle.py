@@ -22,7 +22,7 @@ from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
 
 REJOIN_DELAY_MAX_S = 300.0
 OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
-STEADY_S = 600.0  # after so long as holder the next loss of our own making counts as the first
+STEADY_S = 600.0  # a loss of our own making counts as the first after a tenure of this length
 
 
 # --- a session is wanted ---------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def resume(contender: Contender, now: float) -> Contender:
 
 
 def stop(contender: Contender, reason: Reason, now: float) -> Contender:
-    """Wind up in order, for this reason."""
+    """Wind up in order, with this reason for the hooks."""
     tenure = contender.tenure
     return replace(contender, winding_up=True, departing=False, tenure=tenure and tenure.lose(reason, now))
 

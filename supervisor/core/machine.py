@@ -9,4 +9,4 @@ taken, and no other.
 
 
 class ImpossibleTransition(Exception):
-    """Our own bug: a state machine was told to take an edge that its table does not have."""
+    """A bug of ours: a state machine was to take an edge that its table does not have."""

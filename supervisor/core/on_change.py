@@ -1,8 +1,8 @@
-"""The lane of on_change: one run at a time, and the newest state waits.
+"""The lane of on_change: one run at a time, while the newest state waits.
 
-It compares what its hooks were last told with what is known now, so it fires on transitions and
-never on wake-ups, and a leader that came and went while a hook ran is passed over. It delays
-nothing: contenders step on without looking at it.
+A run begins when the newest state differs from the one that the hooks were last told. So a watch that wakes
+without a change starts nothing, and a leader that came and went while a hook ran is passed over. No contender
+waits for on_change.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Change:
     notified: the state that the hooks run for, or last ran for.
     previous_leader: the last leader before ``notified``.
     newest: the state now.
-    begun: the hooks of the run that is under way, whatever the file says meanwhile.
+    begun: the hooks of the run that is under way, also when the file changes meanwhile.
     count: numbers the runs in the ids of transitions.
     """
 
@@ -40,7 +40,7 @@ class Change:
 
     @property
     def deadline(self) -> float:
-        """When a retry wants to begin."""
+        """When a retry is due."""
         return self.hooks.deadline if self.context is not None else NEVER
 
     @property
@@ -50,18 +50,18 @@ class Change:
 
     @property
     def last_leader(self) -> bytes | None:
-        """The value of the last leader that was told of."""
+        """The value of the last leader that the hooks were told."""
         told_leader = self.notified.leader if self.notified is not None else None
         return self.previous_leader if told_leader is None else told_leader
 
     def observe(self, view: View) -> "Change":
-        """This is the state now, unless it says nothing of who holds."""
+        """Take this as the newest state, unless it does not show the holders."""
         if isinstance(view, SlotsView) and view.lock is not None and view.roster is None:
             return self
         return replace(self, newest=view)
 
     def ended(self, event: HookEnded) -> "Change":
-        """An attempt came to its end."""
+        """Note the result of the attempt that has ended."""
         if event.started != self.hooks.running:
             return self
         return replace(self, hooks=self.hooks.ended(event.ok))
@@ -71,7 +71,7 @@ def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change,
     """Begin the next attempt, or the run for the newest state."""
     if change.context is not None:
         hooks = change.begun
-        # A retry that tells old news is not worth the wait of the new.
+        # A retry that reports an old state is dropped when a newer state waits.
         end_by = LONG_AGO if _has_changed(change) else NEVER
         sequence = change.hooks.settle(hooks, now, end_by=end_by)
         change = replace(change, hooks=sequence)
@@ -86,7 +86,7 @@ def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change,
 
 
 def stop(change: Change) -> tuple[Change, tuple[Action, ...]]:
-    """Begin nothing any more and end what runs."""
+    """Begin no further attempt, and kill the one that runs."""
     running = change.hooks.running
     if running is None:
         return replace(change, context=None, hooks=Sequence()), ()

@@ -12,27 +12,31 @@ from supervisor.core.requests import Roster
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """No answer at all: refused, reset, timed out. A write may have been applied all the same."""
+    """No answer, because the connection was refused, reset or timed out; a write may have been applied."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed(Unknown):
-    """An answer that does not tell: Consul, or something before it, says that it failed (5xx), or what
-    came is none of Consul's answers."""
+    """An answer without a result: Consul or a proxy reports a failure (5xx), or no Consul answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Throttled(Unknown):
-    """Consul takes no more requests for now: a rate limit (429, 503). What does not hurry is asked
-    for less and less often (``core.throttle``)."""
+    """A rate limit (429, 503): Consul takes no more requests for now.
+
+    ``core.throttle`` then spaces requests that do not hurry.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """403: the token's fault. No answer either, but loud. ``said``: Consul's words, where ``why`` has
-    a remedy, too."""
+    """403: the token lacks a right.
+
+    why: the reason for a person, with the remedy.
+    said: Consul's own words, where ``why`` does not quote them.
+    """
 
     why: str
     said: str = ""
@@ -40,14 +44,14 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Consul will not take it as configured: an unknown check, a TTL below session_ttl_min."""
+    """Consul does not accept the configuration, such as an unknown check or a TTL below session_ttl_min."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ineligible:
-    """A check that the session is bound to is critical: not now."""
+    """A check that the session is bound to is critical, so there can be no session now."""
 
     why: str
 
@@ -61,12 +65,15 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class SessionAlive:
-    """The session was renewed, and it is the one that was asked for."""
+    """The session was renewed, and Consul has it as it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionAltered:
-    """The session was renewed, and it is another one than was asked for; ``why`` says in what."""
+    """The session was renewed, and Consul has it otherwise than it was asked for.
+
+    why: the differences.
+    """
 
     why: str
 
@@ -78,7 +85,7 @@ class SessionGone:
 
 @dataclass(frozen=True, slots=True)
 class Won:
-    """Our session holds the key; the indexes are of that moment."""
+    """Our session holds the key; the indexes are those of the moment when it began to."""
 
     create_index: int
     modify_index: int
@@ -87,7 +94,7 @@ class Won:
 
 @dataclass(frozen=True, slots=True)
 class LockDelayed:
-    """Nobody holds the key, and nobody may take it yet."""
+    """The key is free, and Consul refuses every acquire until the lock-delay is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +104,15 @@ class LostRace:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A release or destroy is done, or there is nothing left for it to do."""
+    """A release, destroy or rewrite is done, or nothing was left to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A session's hold as one answer shows it. ``token``: the fencing token, if it begins with it."""
+    """A session's hold as one answer shows it.
+
+    token: the fencing token of a tenure that begins with this answer.
+    """
 
     token: int
     create_index: int
@@ -112,11 +122,12 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A key as one answer shows it; ``session`` is blank when nobody holds it.
+    """A key as one answer shows it.
 
-    An absent key has ``create_index`` 0 and no value. ``index`` is the answer's X-Consul-Index.
-    ``foreign_flags``: the key's flags where they are neither a lock's nor none, as of another program's
-    data; else 0.
+    index: the answer's X-Consul-Index.
+    session: the session that holds the key. Blank: none does.
+    create_index: 0 for an absent key, which has no value.
+    foreign_flags: the flags of another program's key. 0: the key has a lock's flags, or none.
     """
 
     index: int
@@ -134,17 +145,19 @@ class KeyView:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether its flags say that another program keeps its data there. A key that a session holds is a
-        lock, whatever its flags are, until that session is gone."""
+        """Whether another program keeps its data there, by the flags of the key.
+
+        A key that a session holds counts as a lock, whatever its flags are, until that session is gone.
+        """
         return not self.session and bool(self.foreign_flags)
 
     @property
     def leader(self) -> bytes | None:
-        """The leader's value: whenever Session is blank there is none, whatever the value says."""
+        """The leader's value; None without a Session, whatever the value of the key says."""
         return self.value if self.session else None
 
     def hold_of(self, session: str) -> Hold | None:
-        """What it says of this session as holder; None when it is none."""
+        """Return the hold of this session; None when it does not hold."""
         if not session or self.session != session:
             return None
         return Hold(self.modify_index, self.create_index, self.lock_index, self.value)
@@ -165,8 +178,12 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class LockKey:
-    """The key ``.lock`` of a semaphore; ``roster`` None: it is no semaphore's, as ``why`` says.
-    ``is_lock``: it is a lock of its own, as of an election."""
+    """The key ``.lock`` of a semaphore.
+
+    roster: its content. None: it is not that of a semaphore.
+    why: why it is not.
+    is_lock: it is a lock, such as that of an election.
+    """
 
     create_index: int
     modify_index: int
@@ -177,8 +194,11 @@ class LockKey:
 
 @dataclass(frozen=True, slots=True)
 class ContenderKey:
-    """The key ``<prefix>/<name>`` of whoever contends for a slot. It is alive while ``session``,
-    which Consul blanks or takes the key with, is its name. ``prune_delay_s``: as its body says."""
+    """The key ``<prefix>/<name>`` of one contender, named after its session.
+
+    session: the session that holds the key. Consul blanks it, or deletes the key, when that session ends.
+    prune_delay_s: the prune delay that the body names. None: it names none.
+    """
 
     name: str
     session: str
@@ -189,14 +209,17 @@ class ContenderKey:
 
     @property
     def is_alive(self) -> bool:
-        """Whether Consul says that its session lives."""
+        """Whether the session of the contender still lives."""
         return self.session == self.name
 
 
 @dataclass(frozen=True, slots=True)
 class SlotsView:
-    """All below a semaphore's prefix as one answer shows it; an absent ``.lock`` is None. ``filtered``:
-    Consul says that it left out what the token may not read."""
+    """All keys below a semaphore's prefix as one answer shows them.
+
+    lock: the key ``.lock``. None: the answer does not show it.
+    filtered: Consul says that it left out keys which the token may not read.
+    """
 
     index: int
     lock: LockKey | None = None
@@ -205,33 +228,33 @@ class SlotsView:
 
     @property
     def roster(self) -> Roster | None:
-        """Who has which slots; None when nothing says so."""
+        """The content of ``.lock``, which names the holders; None when there is none."""
         return self.lock.roster if self.lock is not None else None
 
     @property
     def leader(self) -> None:
-        """No slot is more than another."""
+        """None, because a semaphore has no leader."""
         return None
 
     @property
     def lock_index(self) -> int:
-        """Nobody locks the record of the slots."""
+        """0, because no session locks ``.lock``."""
         return 0
 
     @property
     def hides(self) -> bool:
-        """Whether Consul has left out what would say who has a slot."""
+        """Whether Consul has left out a key that shows who has a slot."""
         if not self.filtered or self.lock is None:
             return self.filtered
         alive = self.all_alive()
         return self.roster is not None and any(each not in alive for each in self.roster.holders)
 
     def alive(self, session: str) -> ContenderKey | None:
-        """The contender key of this session, if it lives."""
+        """Return the contender key of this session; None when the session does not live."""
         return next((each for each in self.contenders if each.name == session and each.is_alive), None)
 
     def all_alive(self) -> dict[str, ContenderKey]:
-        """The contender keys that live, by their sessions: for those who look for many of them."""
+        """Return the contender keys whose sessions live, by session."""
         return {each.name: each for each in self.contenders if each.is_alive}
 
     def has_entry(self, session: str) -> bool:
@@ -251,7 +274,7 @@ class SlotsView:
         return tuple(Holder(key.name, key.value) for key in keys if key is not None)
 
     def hold_of(self, session: str) -> Hold | None:
-        """What it says of this session as holder; None when it is none."""
+        """Return the hold of this session; None when it does not hold."""
         key, lock = self.alive(session), self.lock
         if key is None or lock is None or lock.roster is None or session not in lock.roster.holders:
             return None
@@ -263,7 +286,7 @@ View = KeyView | SlotsView
 
 @dataclass(frozen=True, slots=True)
 class KeyIndexes:
-    """Of a key that a transaction has just written."""
+    """The indexes of a key that a transaction has just written."""
 
     create_index: int
     modify_index: int
@@ -272,7 +295,11 @@ class KeyIndexes:
 
 @dataclass(frozen=True, slots=True)
 class SlotWritten:
-    """A step to a slot is done; the indexes of the keys that it wrote."""
+    """A transaction has joined the semaphore, or has taken a slot.
+
+    contender: the indexes of our contender key. None: it was not written.
+    lock: the indexes of ``.lock``. None: it was not written.
+    """
 
     contender: KeyIndexes | None
     lock: KeyIndexes | None

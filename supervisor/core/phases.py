@@ -18,7 +18,7 @@ Begun = tuple[Tenure, tuple[Action, ...]]
 
 
 def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    """Begin whatever is due now, and pass through the phases that have nothing to wait for."""
+    """Begin what is due now, and pass through the phases that have nothing to wait for."""
     actions: list[Action] = []
     while True:
         before = tenure
@@ -45,7 +45,7 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
 
 
 def is_adopted(tenure: Tenure, lease: Lease, now: float) -> bool:
-    """Return whether Consul has told this process, too, that this node holds."""
+    """Return whether Consul has confirmed to this process that this node holds."""
     return tenure.phase is Phase.ADOPTING and tenure.renewed and _news_is_fresh(tenure, lease, now)
 
 
@@ -155,7 +155,7 @@ def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Begun:
 
 
 def transition_of(tenure: Tenure) -> str:
-    """Return the id under which hooks are told of what this tenure is at."""
+    """Return the transition id that the hooks of this phase of the tenure receive."""
     if tenure.phase in BELIEVING:
         event = "adopt" if tenure.reason is Reason.ADOPTED else "acquire"
     else:

@@ -1,9 +1,8 @@
-"""What is on record of one contender, and what a process that starts makes of a record.
+"""The record of one contender, and what a process that starts makes of it.
 
-The truth to be kept follows from the session and the tenure; whenever it has changed it is written
-anew. Three things wait for a record: the first acquire of a session, the first hook of a tenure, and
-the release after its last. Nothing else does, on_lose least of all: a record that cannot be written
-is tried again.
+The record follows from the session and the tenure, and is written anew whenever it would change. Three things
+wait for it: the first acquire of a session, the first hook of a tenure, and the release after the last hook.
+Nothing else does, and on_lose least of all. A record that could not be written is tried again.
 """
 
 from dataclasses import dataclass
@@ -22,11 +21,11 @@ REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough
 
 @dataclass(frozen=True, slots=True)
 class RecordKeeper:
-    """What is on record, and what could not be written.
+    """The record in the journal, and the one that could not be written.
 
-    kept: what is on record. None: this process has not written it yet.
+    kept: the record in the journal. None: this process has not written it yet.
     outdated: the record was written with settings that are no longer in force.
-    refused: what could not be written, to be tried again at ``due_at``.
+    refused: the record that could not be written, to be tried again at ``due_at``.
     """
 
     kept: Record | None = None
@@ -36,26 +35,26 @@ class RecordKeeper:
 
     @property
     def deadline(self) -> float:
-        """When the record that was refused wants another turn."""
+        """When the refused record is tried again."""
         return self.due_at
 
     def has_session(self, session: str) -> bool:
-        """Whether a crash of ours would not forget this session."""
+        """Return whether this session is on record."""
         return self.kept is not None and self.kept.session == session
 
     def has_tenure(self, session: str) -> bool:
-        """Whether a crash of ours would not forget the tenure of this session."""
+        """Return whether the tenure of this session is on record."""
         return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
 
     def settled(self, truth: Record) -> "RecordKeeper":
-        """Nothing is to be tried again once what is on record is the truth."""
+        """Forget a refused record once the journal has the true one."""
         return RecordKeeper(kept=self.kept) if self._says(truth) else self
 
     def _says(self, truth: Record) -> bool:
         return truth == self.kept and not self.outdated
 
     def wants(self, truth: Record, now: float) -> bool:
-        """Whether this is to be written now."""
+        """Return whether this record is to be written now."""
         if self._says(truth):
             return False
         same = self.refused is not None and (self.refused.step, self.refused.session) == (
@@ -65,7 +64,7 @@ class RecordKeeper:
         return not same or now >= self.due_at
 
     def answered(self, event: RecordWritten, now: float) -> "RecordKeeper":
-        """It was written, or not."""
+        """Note that the record was written, or that it is to be tried again."""
         if event.ok:
             return RecordKeeper(kept=event.write.record)
         return replace(self, refused=event.write.record, due_at=now + REFUSED_RETRY_S)
@@ -77,7 +76,7 @@ _BEGUN = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
 def advance(
     record_keeper: RecordKeeper, truth: Record, settings: ItemSettings, now: float
 ) -> tuple[RecordKeeper, tuple[WriteRecord, ...]]:
-    """The record to be written now, if there is one."""
+    """Return the record to be written now, if there is one."""
     record_keeper = record_keeper.settled(truth)
     if not record_keeper.wants(truth, now):
         return record_keeper, ()
@@ -85,7 +84,7 @@ def advance(
 
 
 def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *, paused: bool) -> Record:
-    """What a process that starts now would have to know."""
+    """Return the record that a process which starts now would need."""
     if tenure is None or tenure.phase is Phase.LOST:
         owed = session.id or session.abandoned_id
         step = Step.SESSION if owed else Step.NONE
@@ -128,22 +127,26 @@ def _step_of(tenure: Tenure) -> Step:
 
 
 def goes_on_with(in_force: ItemSettings, settings: ItemSettings) -> bool:
-    """Whether what is held by the settings in force may be held by those of the file. What others were
-    told when we came, how long they are to wait for us, must not be less than what we count on from
-    now."""
+    """Return whether a tenure by the settings in force may go on by those of the file.
+
+    It may not where the new settings count on a longer lock-delay or prune delay than the rivals know of.
+    """
     same_lock = (settings.kind, settings.key) == (in_force.kind, in_force.key)
     same_session = settings.session == in_force.session and settings.guard_s <= in_force.guard_s
     return settings.contend and same_lock and same_session
 
 
 def is_adoptable(record: Record, recorded: ItemSettings, settings: ItemSettings) -> bool:
-    """Whether an item as the file has it now may go on with this record."""
+    """Return whether an item, as the file has it now, may go on with this record."""
     return record.step is Step.NONE or goes_on_with(recorded, settings)
 
 
 def session_from(record: Record, recorded: ItemSettings | None, now: float) -> Session:
-    """The session on record; one without a tenure has nothing to do but to end. Where the settings on
-    record have another value than it was known to have written, it may have written that, too."""
+    """Return the session on record; a session without a tenure ends.
+
+    Where the settings on record name another value than the record itself, the process that crashed may have
+    written either of them, so the value is written again.
+    """
     if record.step is Step.NONE or record.foreign:
         return Session()
     session = Session(
@@ -155,7 +158,7 @@ def session_from(record: Record, recorded: ItemSettings | None, now: float) -> S
 
 
 def tenure_from(record: Record, now: float) -> Tenure | None:
-    """The tenure on record: to be adopted, or with its on_lose from the start, or stuck."""
+    """Return the tenure on record, which is to be adopted, has on_lose to run from the start, or is stuck."""
     if record.step in (Step.NONE, Step.SESSION):
         return None
     phase, reason = Phase.ADOPTING, Reason.ADOPTED

@@ -1,7 +1,7 @@
-"""What an event means: it is taken into what is known, and may begin or end a tenure.
+"""What an event means for a contender: its knowledge changes, and a tenure may begin or end.
 
-Nothing is begun here, no exchange and no hook. An answer counts only for the request that is under
-way, and only a consistent one can begin or end a tenure.
+No exchange and no hook begins here. An answer counts only for the request that is under way, and only a
+consistent answer can begin or end a tenure.
 """
 
 from supervisor.core import session as sessions
@@ -60,7 +60,7 @@ REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the hold
 
 
 def apply_event(contender: Contender, event: Event, now: float) -> Contender:
-    """The contender as it is after this event."""
+    """Return the contender as it is after this event."""
     match event:
         case Tick():
             return contender
@@ -115,7 +115,7 @@ def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender
 
 
 def _record_written(contender: Contender, event: RecordWritten, now: float) -> Contender:
-    """A tenure that is on record may begin; one that cannot be recorded is given back at once."""
+    """Let a tenure on record begin its hooks; give back at once a tenure that cannot be recorded."""
     if event.write.settings is contender.next_settings:
         return _file_record_written(contender, event, now)
     record_keeper, tenure = contender.record_keeper.answered(event, now), contender.tenure
@@ -126,8 +126,7 @@ def _record_written(contender: Contender, event: RecordWritten, now: float) -> C
 
 
 def _file_record_written(contender: Contender, event: RecordWritten, now: float) -> Contender:
-    """What the file says now is on record with the tenure; or it cannot be yet, and the tenure goes on
-    as it began."""
+    """Put the settings of the file in force if they are on record; else the tenure goes on as it began."""
     if not event.ok:
         return replace(contender, retry_settings_at=now + REFUSED_RETRY_S)
     return replace(apply_file_settings(contender, now), record_keeper=RecordKeeper(kept=event.write.record))
@@ -143,7 +142,10 @@ def _stalled(contender: Contender, now: float) -> Contender:
 
 
 def _answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    """Of a request that is not under way: a renewal of a session that is dead or given up meanwhile."""
+    """Hand the outcome to the lane whose request it ends.
+
+    No lane has a request that belongs to a session which died or was given up meanwhile.
+    """
     throttle = contender.throttle.heard(request, outcome, holds=contender.tenure is not None)
     if throttle is not contender.throttle:
         contender = replace(contender, throttle=throttle)
@@ -234,7 +236,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
 
 
 def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: float) -> Contender:
-    """Where our session is said not to hold, a read tells."""
+    """Note the result of a rewrite; when Consul says that our session does not hold, read the lock."""
     retry_s = REWRITE_DELAYED_S if isinstance(outcome, LockDelayed) else contender.retry_s
     session = contender.session.rewritten(request, outcome, now, retry_s)
     session = sessions.written(session, contender.terms, outcome, now)
@@ -256,7 +258,7 @@ def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Con
 
 
 def _release_informed(contender: Contender, observation: Observation | None, now: float) -> Contender:
-    """Now it is known what there is to give up; or, at the last try, that nobody tells."""
+    """Let a release go on after the read that it waited for, or at the final attempt without an answer."""
     if observation is None and not contender.final_attempt:
         return contender
     lock, session = contender.lock, contender.session
@@ -276,7 +278,7 @@ def _observe(contender: Contender, observation: Observation, now: float) -> Cont
 
 
 def _observe_holding(contender: Contender, tenure: Tenure, observation: Observation, now: float) -> Contender:
-    """Only a consistent answer counts, and only one asked for within this tenure can end it."""
+    """Take in a holder's observation: only a consistent one counts, and only a fresh one ends a tenure."""
     if not observation.consistent:
         return contender
     verdict = contender.lock.verdict(observation, tenure, contender.session)

@@ -1,8 +1,8 @@
 """What becomes of each item when the file is read again while the process runs.
 
-What did not change is not touched. What can go on by its new settings does; the rest is wound up in
-order and begins anew after that. Pure: items as they are and as they are wanted in, effects out.
-``Contenders`` alone begins, changes or ends anything.
+An item that did not change is not touched. An item that can go on by its new settings does. Any other item
+is wound up in order, and begins anew after that. The functions here only plan; ``Contenders`` begins, changes
+and ends items.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from supervisor.core.settings import ItemSettings
 
 
 class ReloadEffect(StrEnum):
-    """Of an item, from one file to the next."""
+    """What becomes of one item, from one file to the next."""
 
     UNCHANGED = "unchanged"
     CHANGES = "changed"
@@ -28,8 +28,10 @@ def plan_reload(
     waiting: Mapping[str, Contender],
     wanted: Mapping[str, ItemSettings],
 ) -> dict[str, ReloadEffect]:
-    """By name, of all that the file had and all that it has. ``waiting``: those that have not begun,
-    for something in their way has not ended yet."""
+    """Return the effect on each item of the former file and of the new one, by name.
+
+    waiting: the contenders that have not begun, because another one in their way has not ended yet.
+    """
     had = {name: contender for name, contender in contenders.items() if not contender.departing}
     effects = {name: ReloadEffect.ENDS for name in (*had, *waiting)}
     for name, settings in wanted.items():
@@ -50,8 +52,11 @@ def _effect_of(contender: Contender, wanted: ItemSettings) -> ReloadEffect:
 
 
 def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
-    """What others were told, who has a tenure or may come to one counts on; and what starts the child of
-    ``run``, stops it."""
+    """Return whether the item can go on by the new settings, without winding up.
+
+    It cannot when its kind, key, session or run changes. A contender that holds, or may come to hold, also
+    counts on what the rivals know of it.
+    """
     in_force = contender.settings
     if (wanted.kind, wanted.key, wanted.contend) != (in_force.kind, in_force.key, in_force.contend):
         return False
@@ -62,6 +67,6 @@ def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
 
 
 def blockers_of(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
-    """What has this name, or this key: an item that was renamed stops the same application."""
+    """Return the departing items with this name or key, because a renamed item has the same application."""
     keys = {name: contender.settings.key for name, contender in departing.items()}
     return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)

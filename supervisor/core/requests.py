@@ -1,4 +1,4 @@
-"""Everything that can be asked of Consul, one class a request.
+"""Every request to Consul, one class each.
 
 The shell sends each request once, and answers it by exactly one ``Answered`` event.
 """
@@ -22,7 +22,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class CreateSession(Request):
-    """``PUT /v1/session/create``. Not idempotent: an unanswered one may leave a session to its TTL."""
+    """``PUT /v1/session/create``; when it has no answer, its TTL ends a session that it may have made."""
 
     settings: SessionSettings
 
@@ -51,7 +51,7 @@ class ReadSession(Request):
 
 @dataclass(frozen=True, slots=True)
 class Acquire(Request):
-    """The transaction verb ``lock`` with our value: it tells a race from a lock-delay."""
+    """The transaction verb ``lock`` with our value, whose answer tells a lost race from a lock-delay."""
 
     key: str
     session: str
@@ -60,7 +60,10 @@ class Acquire(Request):
 
 @dataclass(frozen=True, slots=True)
 class Release(Request):
-    """``PUT /v1/kv/KEY?release=ID``; ``value`` is what the key keeps."""
+    """``PUT /v1/kv/KEY?release=ID``.
+
+    value: the value that the key keeps.
+    """
 
     key: str
     session: str
@@ -69,8 +72,10 @@ class Release(Request):
 
 @dataclass(frozen=True, slots=True)
 class Rewrite(Request):
-    """A transaction: the key gets this value if ``session`` still holds it. ``of_slot``: it is the
-    contender key of a semaphore."""
+    """A transaction: the key gets this value if ``session`` still holds it.
+
+    of_slot: the key is the contender key of a semaphore.
+    """
 
     key: str
     session: str
@@ -80,10 +85,12 @@ class Rewrite(Request):
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """What the key ``<prefix>/.lock`` of a semaphore says: who has its slots, and how many there are.
+    """The content of the key ``<prefix>/.lock`` of a semaphore.
 
-    ``prune_delay_s``: for how long the slot of a holder that vanished stays taken. None: it does not
-    say. ``others``: fields that are not ours, as JSON text, which survive our writes.
+    limit: how many slots there are. None: it names no limit.
+    holders: the sessions that have a slot.
+    prune_delay_s: how long the slot of a holder that vanished stays taken. None: it names no such time.
+    others: fields of other programs, as JSON text, which survive our writes.
     """
 
     limit: int | None = None
@@ -94,24 +101,33 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class SlotRequest(Request):
-    """About one semaphore: all below ``prefix``, which has no / at its end."""
+    """A request about one semaphore.
+
+    prefix: the prefix of all its keys, without a / at the end.
+    """
 
     prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSlots(SlotRequest):
-    """``GET /v1/kv/PREFIX/?recurse&consistent``, answered at once. ``session``: ours while it has a slot.
-    Where that is too much to be read, ``.lock`` and the contender key of ``session`` alone are read, which
-    is what a holder needs to know."""
+    """``GET /v1/kv/PREFIX/?recurse&consistent``, answered at once.
+
+    session: ours while it has a slot. Where the list is too large, ``.lock`` and the contender key of this
+        session are read alone, because a holder needs no more.
+    """
 
     session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSlots(SlotRequest):
-    """A blocking query on all below the prefix: see ``WatchKey``. Its answer is not looked at before
-    it is ``lag_s`` old."""
+    """A blocking query on all keys below the prefix.
+
+    index: the index after which the next change is the answer.
+    wait_s: how long Consul waits for a change.
+    lag_s: how old the answer is before it is taken in.
+    """
 
     index: int
     wait_s: float
@@ -121,8 +137,11 @@ class WatchSlots(SlotRequest):
 
 @dataclass(frozen=True, slots=True)
 class JoinSemaphore(SlotRequest):
-    """A transaction: our contender key is locked by our session and, with a ``roster``, ``.lock``
-    becomes that if its index still is ``index`` (0: if it is absent)."""
+    """A transaction: our session locks our contender key and, with a roster, takes a slot.
+
+    roster: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
+    index: 0: ``.lock`` must be absent.
+    """
 
     session: str
     value: bytes
@@ -132,8 +151,10 @@ class JoinSemaphore(SlotRequest):
 
 @dataclass(frozen=True, slots=True)
 class TakeSlot(SlotRequest):
-    """A transaction: ``.lock`` becomes ``roster`` if its index still is ``index`` and our session
-    still holds our contender key."""
+    """A transaction: take a slot, if our session still holds our contender key.
+
+    roster: the new content of ``.lock``, written if its index still is ``index``.
+    """
 
     session: str
     roster: Roster
@@ -142,8 +163,10 @@ class TakeSlot(SlotRequest):
 
 @dataclass(frozen=True, slots=True)
 class LeaveSemaphore(SlotRequest):
-    """A transaction: with a ``roster``, ``.lock`` becomes that if its index still is ``index``; our
-    contender key is deleted."""
+    """A transaction: delete our contender key and, with a roster, give back our slot.
+
+    roster: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
+    """
 
     session: str
     roster: Roster | None = None
@@ -160,7 +183,10 @@ class WriteSemaphoreRecord(SlotRequest):
 
 @dataclass(frozen=True, slots=True)
 class ReadKey(Request):
-    """``GET /v1/kv/KEY?consistent``, answered at once; ``prefix`` is that of its semaphore, if it has one."""
+    """``GET /v1/kv/KEY?consistent``, answered at once.
+
+    prefix: the prefix of the semaphore that the key belongs to. Blank: it belongs to none.
+    """
 
     key: str
     prefix: str = ""
@@ -168,8 +194,10 @@ class ReadKey(Request):
 
 @dataclass(frozen=True, slots=True)
 class WatchKey(Request):
-    """A blocking query on the key: answered when its index passes ``index`` or after ``wait_s``. Its
-    answer is not looked at before it is ``lag_s`` old."""
+    """A blocking query on the key, answered when its index passes ``index`` or after ``wait_s``.
+
+    lag_s: how old the answer is before it is taken in.
+    """
 
     key: str
     index: int

@@ -1,8 +1,8 @@
-"""What is due: everything that begins, begins here, and in this order.
+"""What is due: every exchange, hook and record begins here, in this order.
 
-Hooks begin first, because what waits for Consul anyway can wait for a spawn. Where a record decides what
-may follow, nothing else begins before the record. This module never looks at an event: ``core.reducer``
-has taken it into what is known.
+Hooks begin first, because an exchange waits for Consul anyway. Where a record decides what may follow,
+nothing else begins before the record. This module never looks at an event, because ``core.reducer`` has
+already applied it to the contender.
 """
 
 from supervisor.core import candidate_check as healths
@@ -31,7 +31,7 @@ Begun = tuple[Contender, tuple[Action, ...]]
 
 
 def begin_due(contender: Contender, now: float) -> Begun:
-    """Begin whatever is due, and return what the shell has to do."""
+    """Begin everything that is due, and return the actions for the shell."""
     if offered := _offer_file(contender, now):
         return contender, offered
     contender, actions = _advance_tenure(contender, now)
@@ -51,8 +51,10 @@ def begin_due(contender: Contender, now: float) -> Begun:
 
 
 def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
-    """A tenure that holds, or is about to be adopted, goes on by the file as soon as that is on record.
-    Not on news that is too old for one of the leases: a smaller room counts from the next contact."""
+    """Offer the settings of the file for the record, so that a tenure goes on by them once they are written.
+
+    The news must be young enough for both leases, because a smaller room counts from the next contact.
+    """
     tenure, settings = contender.tenure, contender.next_settings
     if tenure is None or settings is None or now < contender.retry_settings_at:
         return ()
@@ -72,8 +74,12 @@ def _awaits_record(contender: Contender) -> bool:
 
 
 def _has_time_for_record(contender: Contender, now: float) -> bool:
-    """A loss that Consul still guards is on record before on_lose begins: after a crash it would be
-    adopted with the application down. Any other loss no process would adopt, and on_lose hurries."""
+    """Return whether a loss goes on record before on_lose begins.
+
+    While Consul still guards the lock it does, because a process that starts after a crash would otherwise
+    adopt a tenure whose application is down. No process would adopt any other loss, so there on_lose goes
+    first.
+    """
     tenure = contender.tenure
     if tenure is None or tenure.believes:
         return False
@@ -120,14 +126,14 @@ def _advance_session(contender: Contender, now: float) -> Begun:
 
 
 def _out_of_line(contender: Contender, now: float) -> Contender:
-    """Who may not hold does not keep others waiting; a session that has not been in line may stay."""
+    """Take an unfit contender out of the line; a session that has never stood in line may stay."""
     if not contender.session.tried:
         return want_session(contender, now)
     return end_session(contender, now)
 
 
 def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:
-    """The next create, release or destroy."""
+    """Begin the next create, release or destroy, if one is due."""
     session = contender.session
     if session.stage is not Stage.RELEASING or not session.write.ready(now):
         session, write = sessions.begin_write(session, contender.terms, now)
@@ -185,7 +191,7 @@ def _advance_health(contender: Contender, now: float) -> Begun:
 
 
 def _advance_record(contender: Contender, now: float) -> Begun:
-    """Last of what matters: where a rival may soon hold, no record delays on_lose."""
+    """Write the record, last of all, so that no record delays on_lose where a rival may soon hold."""
     record_keeper, begun = records.advance(
         contender.record_keeper, record_of(contender), contender.settings, now
     )
@@ -233,7 +239,7 @@ def _advance_notice(contender: Contender, now: float) -> Begun:
 
 
 def _advance_faults(contender: Contender, now: float) -> Begun:
-    """The operator is told of hooks that cannot start, and when all of them can again."""
+    """Report hooks that cannot start, and that all of them can again."""
     faults = contender.faults
     if faults is None or faults == contender.told_faults:
         return contender, ()

@@ -1,7 +1,7 @@
 """A list of hooks that run one after the other, each with its retries.
 
-It knows which hook is next and from when on; whether a hook may begin is its owner's to say.
-Never two attempts at once.
+The sequence knows which hook is next and from when on. Its owner decides whether a hook may begin. No two
+attempts run at once.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,13 @@ RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here: later than this nobody 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """``index``: the hook whose turn it is; ``attempts``: how many of it began; ``failed``: some
-    hook failed for good; ``ended_ok``: how the attempt ended that ``settle`` has not judged yet."""
+    """How far the list has come.
+
+    index: the hook that runs, or runs next.
+    attempts: how many attempts of that hook began.
+    failed: a hook has failed, with all its retries.
+    ended_ok: how the attempt ended that ``settle`` has not judged yet. None: there is none.
+    """
 
     index: int = 0
     attempts: int = 0
@@ -28,15 +33,15 @@ class Sequence:
 
     @property
     def deadline(self) -> float:
-        """When a retry wants to begin; NEVER while nothing waits for the clock."""
+        """When a retry is due. NEVER: no retry waits."""
         return NEVER if self.running is not None or self.due_at == LONG_AGO else self.due_at
 
     def finished(self, hooks: tuple[Hook, ...]) -> bool:
-        """Whether the last attempt of the last hook is over."""
+        """Return whether the last attempt of the last hook is over."""
         return self.running is None and self.index >= len(hooks)
 
     def due(self, now: float) -> bool:
-        """Whether the next attempt may begin as far as this list is concerned."""
+        """Return whether the next attempt may begin, as far as this list knows."""
         return self.running is None and self.due_at <= now
 
     def start(
@@ -48,7 +53,7 @@ class Sequence:
         return replace(self, running=start, attempts=self.attempts + 1, due_at=LONG_AGO), start
 
     def ended(self, ok: bool) -> "Sequence":
-        """The attempt under way is over."""
+        """Note that the attempt under way is over."""
         return replace(self, running=None, ended_ok=ok)
 
     def settle(

@@ -74,8 +74,12 @@ TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What every exchange of one contender has in common. ``retry_s``: pause after no answer, and
-    ``urgent_retry_s`` that of renewals. ``spread``: the contender's own number in [0, 1)."""
+    """What all exchanges of one contender have in common.
+
+    retry_s: the pause after a request without an answer.
+    urgent_retry_s: the pause after a renewal without an answer.
+    spread: the contender's own number in [0, 1).
+    """
 
     item: str
     key: str
@@ -122,17 +126,17 @@ class Session:
 
     @property
     def deadline(self) -> float:
-        """When this session wants a turn."""
+        """When a write or the renewal of this session is due."""
         return min(self.write.deadline, self.renew.deadline)
 
     def wanted(self, at: float) -> "Session":
-        """A session is to be created at ``at``; changes nothing when there is one."""
+        """Plan to create a session at that time; change nothing when there is one."""
         if self.stage is not Stage.ABSENT or self.write.due_at != NEVER:
             return self
         return replace(self, write=self.write.schedule_at(at))
 
     def not_wanted(self) -> "Session":
-        """Create no session for now: forget when one was wanted, and what became of the last create."""
+        """Cancel the plan to create a session, and forget the result of the last create."""
         assert self.stage is Stage.ABSENT, f"a session is {self.stage}"
         return replace(NO_SESSION, abandoned_id=self.abandoned_id)
 
@@ -153,23 +157,25 @@ class Session:
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
 
     def has_certainly_expired(self, terms: "Terms", now: float) -> bool:
-        """Whether Consul has ended it, and the guard on its key, although nobody could tell it to: the
-        renewals have stopped so long ago."""
+        """Return whether the TTL and the lock-delay have surely passed since the last renewal.
+
+        Then Consul has ended the session without a destroy, and guards its key no longer.
+        """
         ttl_s = terms.settings.ttl_s
         return ttl_s is not None and now >= self.ending_since + 2 * ttl_s + terms.settings.lock_delay_s
 
     def died(self) -> "Session":
-        """Consul says that it does not exist: there is nothing left to renew."""
+        """Note that Consul has no such session, and renew it no more."""
         return replace(self, dead=True, renew=Lane())
 
     def verify_soon(self, now: float) -> "Session":
-        """Ask now whether it lives; an answer to an older question does not tell."""
+        """Renew the session now; the answer to a renewal under way counts as stale."""
         if self.dead or self.stage is not Stage.LIVE:
             return self
         return replace(self, renew=self.renew.mark_stale().schedule_by(now))
 
     def attempt(self, request: Request) -> "Session":
-        """A try is under way."""
+        """Note that an attempt to take the lock is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
         assert self.verified, f"a try with a session that nobody has looked at: {request}"
         last_value = request.value if isinstance(request, Acquire | JoinSemaphore) else self.last_value
@@ -178,32 +184,32 @@ class Session:
         )
 
     def rewrite(self, request: Rewrite) -> "Session":
-        """What it holds is being given another value."""
+        """Note that a rewrite of the value is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"a rewrite while {self.stage}: {request}"
         return replace(self, write=self.write.begin(request))
 
     def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
-        """It has the new value; or nobody knows, or it is not to be had now, and that is tried again."""
+        """Note the new value; without a success, plan the rewrite again."""
         if isinstance(outcome, Done):
             return replace(self, last_value=request.value, rewrite_at=LONG_AGO)
         return replace(self, rewrite_at=now + retry_s)
 
     def is_value_stale(self, value: bytes) -> bool:
-        """Whether what it holds has another value, or may have."""
+        """Return whether the key that the session holds may have another value than this one."""
         return self.last_value is not None and (self.last_value != value or self.rewrite_at != LONG_AGO)
 
     def release(self, request: Request) -> "Session":
-        """What gives up all that it may hold is under way."""
+        """Note that a release is under way."""
         assert self.stage is Stage.RELEASING, f"a release while {self.stage}: {request}"
         return replace(self, write=self.write.begin(request))
 
     def await_read(self) -> "Session":
-        """What it has to give up is to be found out first."""
+        """Let the release wait for a read that shows what there is to give up."""
         return replace(self, write=self.write.schedule_at(NEVER))
 
     @property
     def awaits_observation(self) -> bool:
-        """Whether a release waits to hear what there is to give up."""
+        """Whether a release waits for a read that shows what there is to give up."""
         return self.stage is Stage.RELEASING and self.write == Lane()
 
 
@@ -213,8 +219,8 @@ NO_SESSION = Session()
 def become(session: Session, stage: Stage, **changes: Any) -> Session:
     """Return the session in its next stage, with these changes of other fields.
 
-    An ABSENT session keeps nothing of the one before but what ``changes`` says. No other line of the core
-    sets the stage of a session, except that a process which starts takes up the one on record.
+    An ABSENT session keeps nothing of the one before except ``changes``. No other line of the core sets the
+    stage of a session, except where a process that starts takes up the session on record.
     """
     if stage not in TRANSITIONS[session.stage]:
         raise ImpossibleTransition(f"a session does not go from {session.stage} to {stage}")
@@ -222,7 +228,7 @@ def become(session: Session, stage: Stage, **changes: Any) -> Session:
 
 
 def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Request | None]:
-    """The next create or destroy if it is due."""
+    """Begin the next create or destroy if it is due."""
     if not session.write.ready(now):
         return session, None
     match session.stage:
@@ -237,7 +243,7 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
 
 
 def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request | None]:
-    """The next renewal if it is due. A session that is dead or being given up is not renewed."""
+    """Begin the next renewal if it is due; a session that is dead or given up has none."""
     if session.stage is not Stage.LIVE or not session.renew.ready(now):
         return session, None
     renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, terms.settings)
@@ -245,7 +251,7 @@ def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, 
 
 
 def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
-    """The answer to a create, which tells the session's ID alone."""
+    """Take in the answer to a create, which names only the session's ID."""
     if isinstance(outcome, Created):
         renew = Lane(due_at=now)
         live = become(session, Stage.LIVE, id=outcome.session, write=session.write.finish(), renew=renew)
@@ -253,7 +259,7 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
     if session.ending:
         return become(session, Stage.ABSENT)
     if terms.settings.ttl_s is None and isinstance(outcome, Unknown):
-        # It may have been applied, and no TTL will ever end that session.
+        # Consul may have created the session, and no TTL will ever end it.
         pause_s = max(CREATE_WITHOUT_TTL_RETRY_S, terms.retry_s)
         return become(session, Stage.ABSENT, write=Lane(due_at=now + pause_s))
     pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
@@ -261,7 +267,7 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
 
 
 def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
-    """The answer to a renewal; what it means when the session is dead is its owner's to judge."""
+    """Take in the answer to a renewal; the reducer judges the death of a session."""
     assert session.renew.pending is not None
     due_at = renew_at if isinstance(outcome, SessionAlive | SessionAltered) else now + terms.urgent_retry_s
     verified = session.verified or isinstance(outcome, SessionAlive)
@@ -269,14 +275,14 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
 
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
-    """The answer to a try, a release or a destroy; what a try has won is its owner's to judge."""
-    answered = isinstance(outcome, Done | SessionGone | Refused)  # refused: it never will be done, go on
+    """Take in the answer to an attempt, a rewrite, a release or a destroy; the reducer judges an attempt."""
+    answered = isinstance(outcome, Done | SessionGone | Refused)  # a refused write will never be done
     session = replace(session, write=session.write.finish())
     match session.stage:
         case Stage.LIVE:
             return _toward_end(session, now) if session.ending else session
         case Stage.RELEASING if isinstance(outcome, LostRace):
-            return session  # somebody else's write came between: it waits for news
+            return session  # another write came first: the release waits for a read
         case Stage.RELEASING if answered or session.final_attempt:
             return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
         case Stage.DESTROYING if answered or session.final_attempt:
@@ -286,7 +292,7 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
 
 
 def _toward_end(session: Session, now: float) -> Session:
-    """From LIVE on; waits for an acquire under way, for the writes of a session go one by one."""
+    """Begin to end a LIVE session, once the write that is under way has ended."""
     if session.write.pending is not None:
         return session
     if not session.tried:

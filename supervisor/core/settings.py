@@ -1,19 +1,19 @@
-"""What the file asks for, as frozen values with every default filled in.
+"""The settings of the file, as frozen values with every default filled in.
 
-The loader (``supervisor.config``) is the only maker of these values outside tests, and it has
-refused whatever cannot hold; the core trusts them. Nothing here reads a file, the environment
-or a clock. Fields that may carry a secret are kept out of ``repr``.
+Outside tests, the loader (``supervisor.config``) alone makes these values. It has refused every setting that
+cannot work, so the core trusts them. Nothing here reads a file, the environment or a clock. Fields that may
+carry a secret are kept out of ``repr``.
 """
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-LOCK_SUFFIX = "/.lock"  # of the guide to semaphores, and of Consul's own clients
+LOCK_SUFFIX = "/.lock"  # as in Consul's guide to semaphores, and in its own clients
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A child process: ``shell`` text has become ``("/bin/sh", "-c", text)``."""
+    """A child process; a hook's ``shell`` text has become ``("/bin/sh", "-c", text)``."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -25,8 +25,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How a peer is verified and how we prove ourselves; paths, never key material. ``ca_path``: a folder of
-    authorities, where ``ca_file`` names none."""
+    """How a peer is verified and how this node identifies itself: paths, and never key material.
+
+    ca_path: a folder of authorities, used where ``ca_file`` names none.
+    """
 
     ca_file: str | None = None
     cert_file: str | None = None
@@ -38,7 +40,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An HTTP request. ``body`` None stands for the event as JSON."""
+    """An HTTP request that reports an event.
+
+    body: the text that is sent. None: the event as JSON.
+    """
 
     url: str = field(repr=False)
     method: str = "POST"
@@ -50,7 +55,10 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook and its limits. ``name`` is unique in its item, e.g. ``on_lose[0]``."""
+    """One hook and its limits.
+
+    name: unique in its item, such as ``on_lose[0]``.
+    """
 
     name: str
     call: Command | Webhook
@@ -60,12 +68,12 @@ class Hook:
 
     @property
     def kill_after_s(self) -> float:
-        """The time between TERM and KILL; a webhook is dropped at once."""
+        """The time between TERM and KILL; 0 for a webhook, which is dropped at once."""
         return self.call.kill_after_s if isinstance(self.call, Command) else 0.0
 
     @property
     def attempt_s(self) -> float:
-        """The longest that one attempt can take, killing included."""
+        """The longest time that one attempt can take, including the kill."""
         return self.timeout_s + self.kill_after_s
 
 
@@ -92,7 +100,10 @@ class CandidateCheck:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """A Consul session as it is asked for. ``ttl_s`` None: no TTL."""
+    """A Consul session as this node asks for it.
+
+    ttl_s: None: the session has no TTL.
+    """
 
     name: str
     ttl_s: float | None = 10.0
@@ -104,7 +115,7 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ItemSettings:
-    """One item of the file: what elections and semaphores have in common."""
+    """One item of the file, as far as elections and semaphores have it in common."""
 
     name: str
     key: str
@@ -124,22 +135,22 @@ class ItemSettings:
 
     @property
     def kind(self) -> str:
-        """What the file calls it."""
+        """The word for this kind of item."""
         raise NotImplementedError
 
     @property
     def guard_s(self) -> float:
-        """For how long a holder that vanished keeps others out."""
+        """How long a holder that vanished keeps rivals out."""
         return self.session.lock_delay_s
 
     @property
     def guard_name(self) -> str:
-        """What the file calls that time."""
+        """The key of the file that sets ``guard_s``."""
         return "lock_delay"
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """All that may ever be run, but the run child."""
+        """All hooks of the item, without the run child."""
         check = () if self.candidate_check is None else (self.candidate_check.hook,)
         lists = (self.on_acquire, self.on_lose, self.on_change, self.on_lose_failure, check)
         return tuple(hook for hooks in lists for hook in hooks)
@@ -147,40 +158,43 @@ class ItemSettings:
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings(ItemSettings):
-    """One election of the file: ``key`` is what is held."""
+    """One election of the file; the leader holds ``key``."""
 
     @property
     def kind(self) -> str:
-        """What the file calls it."""
+        """The word for this kind of item."""
         return "election"
 
 
 @dataclass(frozen=True, slots=True)
 class SemaphoreSettings(ItemSettings):
-    """One semaphore of the file: ``key`` is the record of its slots, ``<prefix>/.lock``; ``value`` is
-    the body of our contender key."""
+    """One semaphore of the file.
+
+    key: ``<prefix>/.lock``, which names the holders of the slots.
+    value: the body of our contender key.
+    """
 
     limit: int = 1
     prune_delay_s: float = 30.0
 
     @property
     def kind(self) -> str:
-        """What the file calls it."""
+        """The word for this kind of item."""
         return "semaphore"
 
     @property
     def prefix(self) -> str:
-        """The folder of Consul below which its keys are; without the / at its end."""
+        """The prefix of all keys of the semaphore, without the / at its end."""
         return self.key.removesuffix(LOCK_SUFFIX)
 
     @property
     def guard_s(self) -> float:
-        """Slots have no lock-delay in Consul: whoever frees one waits as long."""
+        """The prune delay, because a slot has no lock-delay in Consul and the contenders wait instead."""
         return self.prune_delay_s
 
     @property
     def guard_name(self) -> str:
-        """What the file calls that time."""
+        """The key of the file that sets ``guard_s``."""
         return "prune_delay"
 
 
@@ -189,12 +203,13 @@ Settings = ElectionSettings | SemaphoreSettings
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An item of the file, and how this process goes about it, as one of many.
+    """An item of the file, and how this process takes part in it.
 
-    ``spread`` in [0, 1) is this process's own, so that a fleet does not retry in step. ``read_offset``: at
-    which part of each interval, in [0, 1), a holder reads: the same for all that are asked for
-    together; None: by itself. ``delay_s``: no session before, so that a thousand do not begin at once.
-    ``unchecked``: nobody knows yet whether its hooks can start here, and ``HooksChecked`` will tell.
+    spread: a number in [0, 1) of this process's own, so that a fleet does not retry in step.
+    read_offset: at which part of each interval, in [0, 1), a holder reads, where one query reads the keys of
+        several elections. None: the holder reads its key alone.
+    delay_s: how long the first session waits, so that a thousand do not begin at once.
+    unchecked: nobody knows yet whether its hooks can start here; a ``HooksChecked`` will follow.
     """
 
     settings: ItemSettings

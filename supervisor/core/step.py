@@ -1,10 +1,10 @@
-"""The one way into the core: an event and the time in, a new state and actions out.
+"""The one way into the core: an event and the time go in, and a new state and actions come out.
 
     step(contender, event, now) -> (contender, actions)
 
-A step is: end what time alone ends, take the event into what is known, then begin whatever is due. Belief
-ends before any event is looked at, so no event outruns it. Silence of Consul is never news: not of
-a loss, not of a win.
+A step has three parts. It ends what time alone ends, it applies the event to the contender, and it begins
+everything that is due. Belief ends before the event is looked at, so no event comes before that end. Silence
+of Consul is never news, neither of a loss nor of a win.
 """
 
 from supervisor.core.actions import Action, Reason
@@ -17,7 +17,7 @@ from supervisor.core.scheduler import begin_due
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:
-    """What this event at this time changes, and what is to be done, in this order."""
+    """Return the contender after this event at this time, and the actions to carry out, in order."""
     if has_finished(contender):
         return contender, ()
     contender = _expire(contender, now)

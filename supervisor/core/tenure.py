@@ -115,25 +115,25 @@ class Tenure:
         return self.phase in BELIEVING
 
     def expires_at(self, lease: Lease) -> float:
-        """When belief ends for want of news."""
+        """Return when belief ends if no further contact comes."""
         return self.contact + lease.room_s if self.believes else NEVER
 
     def rival_at(self, lease: Lease) -> float:
-        """From when on another may hold the lock."""
+        """Return from when on a rival may hold the lock."""
         return self.contact + lease.lock_delay_s if self.taken_at is None else self.taken_at
 
     def deadline(self, lease: Lease) -> float:
-        """When this tenure wants a turn."""
+        """Return when time alone moves this tenure on."""
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:
             return self.reason_deadline
         return min(self.expires_at(lease), self.hooks.deadline)
 
     def confirmed(self, at: float) -> "Tenure":
-        """A consistent answer to a question sent at ``at`` showed us as holder."""
+        """Note a contact: a consistent answer to a question sent at ``at`` showed us as holder."""
         return replace(self, contact=max(self.contact, at))
 
     def lose(self, reason: Reason, now: float, *, reason_within_s: float = 0.0) -> "Tenure":
-        """Belief ends, for this reason or for a better one that comes within the given time."""
+        """End belief, for this reason or for a better one that comes within ``reason_within_s``."""
         if not self.believes:
             return self
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
@@ -142,31 +142,31 @@ class Tenure:
         return become(self, Phase.STOPPING, reason=reason, reason_deadline=reason_deadline)
 
     def stalled(self, now: float) -> "Tenure":
-        """Time has passed unseen: nothing begins before Consul has confirmed the lock again."""
+        """Begin nothing more before a new contact, because this process has stood still."""
         return replace(self, fresh_since=now)
 
     def with_reason(self, reason: Reason) -> "Tenure":
-        """The certain reason for a loss that on_lose has not been told yet."""
+        """Replace the reason of a loss by the certain one, unless on_lose has begun with the first."""
         if self.phase is Phase.STOPPING and self.reason_deadline > LONG_AGO:
             return replace(self, reason=reason, reason_deadline=LONG_AGO)
         return self
 
     def awaits_reason(self, now: float) -> bool:
-        """Whether a renewal may still tell why the lock was lost, before on_lose is told a reason."""
+        """Return whether on_lose still waits for a renewal to show why the lock was lost."""
         return self.phase is Phase.STOPPING and now < self.reason_deadline
 
     def outlived(self) -> "Tenure":
-        """Consul says that the session lives: a key that does not show it was released by hand."""
+        """Note that the session lives, so that an operator has released a key which does not show it."""
         gone = self.reason is Reason.LOCK_GONE
         return self.with_reason(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
 
     def key_lost(self, now: float, next_leader: bytes | None) -> "Tenure":
-        """The key is not ours any more: a rival may hold it from now on."""
+        """Note that the key is ours no longer, so that a rival may hold it from now on."""
         taken_at = now if self.taken_at is None else self.taken_at
         return replace(self, taken_at=taken_at, next_leader=next_leader)
 
     def still_guarded(self) -> "Tenure":
-        """The session ended without a release: Consul guards the lock for its lock-delay."""
+        """Note that the session ended without a release, so that the lock-delay guards the lock."""
         return replace(self, taken_at=None)
 
 
@@ -186,7 +186,7 @@ def recover(tenure: Tenure) -> Tenure:
 
 
 def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
-    """An attempt of a hook came to its end."""
+    """Note the result of the attempt of a hook that has ended."""
     if event.started != tenure.hooks.running:
         return tenure
     tenure = replace(tenure, hooks=tenure.hooks.ended(event.ok), killing=False)
@@ -195,7 +195,7 @@ def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
 
 
 def run_ended(tenure: Tenure, event: RunEnded, now: float) -> Tenure:
-    """The run child is gone: a loss when it was not asked to go."""
+    """Note the end of the run child, which is a loss unless this node has stopped the child."""
     if event.started != tenure.run:
         return tenure
     began = tenure.began if event.began else tenure.began_before

@@ -1,9 +1,9 @@
-"""How long the next request waits while Consul takes no more of them (its rate limits).
+"""How long the next request waits while Consul's rate limits refuse requests.
 
-Consul counts reads and writes apart, so each have a level of their own: it rises with each request that
-is refused and falls to 0 with the first that is answered. The pause is that of the higher level. Three
-kinds of request do not wait, and none of them is counted when it is refused, because delay would cost
-leadership or keep others out of what is free: renewals, the questions of a holder, and releases.
+Consul counts reads and writes apart, so each has a level of its own. A level rises with each request that is
+refused, and falls to 0 with the first one that is answered. The pause is that of the higher level. Renewals,
+reads of a holder and releases do not wait, and do not count when they are refused, because a delay would cost
+leadership or keep rivals out of a free lock.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,20 @@ LEVEL_MAX = 5  # the pause has long been at its maximum
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """``reads``, ``writes``: how many were refused since one of them was answered."""
+    """How far Consul's rate limits hold a contender off.
+
+    reads: how many reads were refused since the last answer to one.
+    writes: how many writes were refused since the last answer to one.
+    """
 
     reads: int = 0
     writes: int = 0
 
     def heard(self, request: Request, outcome: Outcome, *, holds: bool) -> Self:
-        """A request of ours came to its end; ``holds``: while this node has the lock."""
+        """Count a request that has ended.
+
+        holds: this node has a tenure.
+        """
         is_write = isinstance(request, Write)
         if isinstance(request, RenewSession | Release | LeaveSemaphore):
             return self
@@ -42,7 +49,9 @@ class Throttle:
         return replace(self, writes=level) if is_write else replace(self, reads=level)
 
     def pause_s(self, spread: float) -> float:
-        """How long to wait beyond what is usual; 0 while Consul takes requests. ``spread``: the
-        contender's own number in [0, 1), so that a fleet does not come back in step."""
+        """Return how much longer than usual to wait; 0 while Consul answers.
+
+        spread: the contender's own number in [0, 1), so that a fleet does not come back in step.
+        """
         level = max(self.reads, self.writes)
         return min(THROTTLED_S * 2 ** (level - 1), THROTTLED_S_MAX) * (0.5 + spread) if level else 0.0

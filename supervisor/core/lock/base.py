@@ -1,9 +1,9 @@
 """The lock that a contender wants, as far as this node knows it: one key, or a slot below a prefix.
 
-A lock knows which answer to believe, when to ask again, and from when on a contender may try. Its kind
-(``lock.election``, ``lock.semaphore``) says which requests ask, try and release. A lock never decides
-when a tenure begins or ends: it turns an answer into an ``Observation``, and returns a ``Verdict`` when
-the reducer asks what an observation means for a tenure.
+A lock knows which answer to believe, when to ask again, and from when on a contender may attempt to take it.
+Its kind (``lock.election``, ``lock.semaphore``) says which requests ask, take and release. A lock never
+decides when a tenure begins or ends. It turns an answer into an ``Observation``, and returns a ``Verdict``
+when the reducer asks what an observation means for a tenure.
 """
 
 from abc import ABC, abstractmethod
@@ -19,11 +19,11 @@ from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
 
 WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
-WAIT_SLACK_S = 10.0  # Consul answers within wait + wait/16; then the network's and its own delays
+WAIT_SLACK_S = 10.0  # on top of wait + wait/16, for delays of Consul and of the network
 WATCH_S = WAIT_S * 17 / 16 + WAIT_SLACK_S
-FREE_NEWS_S = 1.0  # a try follows an answer younger than this that showed the lock free
-READ_AHEAD_S = 0.1  # so long before a try that answer is asked for, if there is none
-IDLE_WAKES_MAX = 5  # a watch that wakes without change is re-armed at once so many times
+FREE_NEWS_S = 1.0  # an attempt follows an answer younger than this that showed the lock free
+READ_AHEAD_S = 0.1  # how long before an attempt that answer is asked for, if there is none
+IDLE_WAKES_MAX = 5  # how many times in a row a watch that wakes without change is sent again at once
 IDLE_PAUSE_S = 1.0
 
 

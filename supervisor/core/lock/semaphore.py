@@ -125,9 +125,9 @@ class SemaphoreLock(KnownSlots):
     def _with_us(self, session: str, now: float) -> Roster:
         """Return ``.lock`` with us in it, and without the vanished holders whose prune delay is over.
 
-        Only these make room. A holder that is cut off and still acts has not been gone for so long. The
-        prune delay that we write is the longest of all who stay: when one of them crashes, its key goes,
-        and ``.lock`` alone tells a contender that starts later how long to wait for it.
+        Only these make room. A holder that is cut off and still acts has not been gone for that long. The
+        prune delay that we write is the longest of all holders that stay. When one of them crashes, its
+        key goes, and ``.lock`` alone tells a contender that starts later how long to wait.
         """
         view = self.view
         assert view is not None
@@ -139,7 +139,7 @@ class SemaphoreLock(KnownSlots):
         keys = [alive.get(each) for each in staying]
         delays = [self.prune_delay_s, *(key.prune_delay_s or 0.0 for key in keys if key is not None)]
         if None in keys and roster.prune_delay_s is not None:
-            delays.append(roster.prune_delay_s)  # of a holder that vanished: its own went with its key
+            delays.append(roster.prune_delay_s)  # a vanished holder's own prune delay went with its key
         limit = self.limit if roster.limit is None else roster.limit
         return replace(roster, limit=limit, holders=(*staying, session), prune_delay_s=max(delays))
 

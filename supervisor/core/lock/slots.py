@@ -138,7 +138,7 @@ class KnownSlots(Lock):
         return self.has_entry(self.our_session)
 
     def _with_view(self, observation: Observation, our_session: str, now: float) -> Self:
-        """Believe the observation: who has which slot from now on, and what is missing."""
+        """Believe the observation, and note which keys are missing."""
         view = observation.view
         assert isinstance(view, SlotsView)
         # The key of a holder goes with its session, and the prune delay in the key with it. A delay that
@@ -238,8 +238,8 @@ class KnownSlots(Lock):
         surplus = len(view.roster.holders) - self.effective_limit + 1
         if surplus <= 0:
             return now
-        # One place is enough, and it is free when the last of so many vanished holders may be pruned. A
-        # holder that lives, or is only missing, keeps its slot for ever.
+        # One place is enough. It is free when the last of ``surplus`` vanished holders may be pruned. A
+        # holder that lives, or is only missing, keeps its slot.
         times = sorted(self._prunable(view.roster.holders))
         return times[surplus - 1] if surplus <= len(times) else NEVER
 
