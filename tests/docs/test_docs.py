@@ -460,19 +460,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 # --- systemd.md ---------------------------------------------------------------------------------------
 
 
-@SHOWN.by(SYSTEMD, "Upgrade without a failover", "sh")
-def test_the_shown_upgrade_is_of_the_unit_and_its_place(shown: str) -> None:
-    """That it keeps leadership is tried in a booted machine: tests/system/machine/test_crash.py."""
-    unit = ROOT / "systemd" / "consul-supervisor.service"
-    start = re.search(r"^ExecStart=(\S+)/consul-supervisor run", unit.read_text(), re.MULTILINE)
-    assert start is not None
-    assert [line.split("#")[0].strip() for line in shown.splitlines()] == [
-        f"{start[1]}/pip install --upgrade .",
-        "systemctl daemon-reload",
-        f"systemctl restart {unit.stem}",
-    ]
-
-
 @SHOWN.by(SYSTEMD, "Secrets", "yaml")
 def test_secrets_may_be_named_by_the_folder_of_credentials(shown: str, tmp_path: Path) -> None:
     hook = {"webhook": "https://hooks.example.net/", "secret_file": "${CREDENTIALS_DIRECTORY}/webhook-key"}

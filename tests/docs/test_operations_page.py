@@ -14,7 +14,7 @@ import pytest
 from supervisor.core.actions import Reason, Role
 from tests.support.consul import Agent
 from tests.support.pages import OPERATIONS, ROOT, Shown, code_of, first_codes, rows
-from tests.support.shell import Shell, replay
+from tests.support.shell import Shell
 from tests.support.supervisor import Supervisor, until
 
 SHOWN = Shown(OPERATIONS)
@@ -118,10 +118,14 @@ def typed(block: str) -> list[str]:
     return [line for text in block.splitlines() if (line := text.partition("#")[0].strip())]
 
 
-def run_all(nodes: Nodes, lines: list[str]) -> None:
+def run_all(nodes: Nodes, lines: list[str]) -> str:
+    """Return what these commands print. Each of them must end well."""
+    all_printed = ""
     for line in lines:
         code, printed = nodes.shell.ended(nodes.here(line))
         assert code == 0, f"{line} ends with {code}: {printed}"
+        all_printed += printed
+    return all_printed
 
 
 @SHOWN.by(OPERATIONS, "First look", "sh")
@@ -132,28 +136,30 @@ def test_the_first_look_shows_something(shown: str, nodes: Nodes) -> None:
     run_all(nodes, ours)
 
 
-@SHOWN.by(OPERATIONS, "Reload", "console")
-def test_a_reload_says_what_is_shown(shown: str, nodes: Nodes) -> None:
+@SHOWN.by(OPERATIONS, "Reload", "sh", "reload")
+@SHOWN.by(OPERATIONS, "Reload", "text", "printed")
+def test_a_reload_says_what_is_shown(reload: str, printed: str, nodes: Nodes) -> None:
     nodes.start()
     config = nodes.config("node1", on_lose=[HOOK])
     config["semaphores"]["rebuild"]["run"] = {"exec": ["sleep", "60"]}
     nodes.first.rewrite(config)
-    replay(nodes.shell, nodes.here(shown))
+    assert run_all(nodes, typed(reload)) == printed
 
 
 @pytest.mark.long
 @SHOWN.by(OPERATIONS, "Drain a node", "sh", "look")
-@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+@SHOWN.by(OPERATIONS, "Pause and hand over", "sh", "drain")
+@SHOWN.by(OPERATIONS, "Pause and hand over", "text", "printed")
 @SHOWN.by(OPERATIONS, "When the work is done", "sh", "done")
 def test_a_drained_node_holds_nothing_and_is_a_standby_again_at_once(
-    look: str, drain: str, done: str, nodes: Nodes
+    look: str, drain: str, printed: str, done: str, nodes: Nodes
 ) -> None:
     """The drained node rests for 60 s and is not restarted: the resume alone has it contend again."""
     nodes.start()
     second = nodes.nodes[1]
     with nodes.shell_of(second) as elsewhere:
         assert re.search(r"^ *app +election +waiting ", elsewhere.run(look), re.MULTILINE)
-    replay(nodes.shell, drain)
+    assert run_all(nodes, typed(drain)) == printed
     assert nodes.shell.ended("consul-supervisor holds app")[0] == 1
     second.wait_line("role", item="app", role="holding")
     run_all(nodes, typed(done))
@@ -167,13 +173,13 @@ def test_a_drained_node_holds_nothing_and_is_a_standby_again_at_once(
 
 
 @pytest.mark.long
-@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+@SHOWN.by(OPERATIONS, "Pause and hand over", "sh", "drain")
 @SHOWN.by(OPERATIONS, "When nobody takes over", "sh", "undo")
 def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str, nodes: Nodes) -> None:
     """The step-down still waits for a successor while the resume is typed into another shell."""
     nodes.start()
     assert nodes.nodes[1].stop() == 0
-    pause, step_down, _ = (line.removeprefix("$ ") for line in drain.splitlines() if line.startswith("$ "))
+    pause, step_down, _ = typed(drain)
     run_all(nodes, [pause, f"{step_down} &"])
     nodes.first.wait_line("role", item="app", role="paused")
     run_all(nodes, typed(undo))
@@ -186,10 +192,10 @@ def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str
 
 
 @pytest.mark.long
-@SHOWN.by(OPERATIONS, "Drain a node", "console", "drain")
+@SHOWN.by(OPERATIONS, "Pause and hand over", "sh", "drain")
 def test_a_drained_node_stays_paused_over_a_restart(drain: str, nodes: Nodes) -> None:
     nodes.start()
-    replay(nodes.shell, drain)
+    run_all(nodes, typed(drain))
     assert nodes.first.stop() == 0
     nodes.first.start()
     until(lambda: len(nodes.first.lines("role", item="app", role="paused")) == 2, "it is paused still")
@@ -237,6 +243,7 @@ def test_the_shown_upgrade_checks_before_it_restarts(shown: str) -> None:
     assert typed(shown) == [
         f"{start[1]}/pip install --upgrade .",
         f"consul-supervisor check {start[2]}",
+        "systemctl daemon-reload",
         f"systemctl restart {UNIT.stem}",
         "consul-supervisor status",
     ]
