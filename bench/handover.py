@@ -1,9 +1,9 @@
 """Row: hand-over, from the end of the old on_lose to the first instruction of the next on_acquire.
 
-Three kinds of contender stand side by side on one agent, two or five of each: consul-supervisor,
-`consul lock` (from its child's end to the next child's start) and the floor. In each round every
-kind hands over once, in turning order; then the three that left are started again, and all rest.
-A hand-over of ours is a SIGTERM to the holder, whose on_lose stamps its end.
+Three kinds of contender share one agent, two or five of each: consul-supervisor, `consul lock` (from
+its child's end to the next child's start) and the floor. In each round every kind hands over once, in
+an order that changes from round to round. Then the three that left are started again, and all rest.
+consul-supervisor hands over after a SIGTERM to the holder, and its on_lose stamps its own end.
 """
 
 import statistics

@@ -1,16 +1,16 @@
-"""Row: two hundred contenders wait for one key, and its holder steps down, or loses its session.
+"""Row: two hundred contenders wait for one key, and its holder steps down or loses its session.
 
-Two figures for each hand-over. The time from the end of the old holder's on_lose to the first instruction
-of the next on_acquire, beside that of a lone contender: on the same agent with a key of its own, in turn
-with the herd. And the writes, from before the holder steps down until nothing is written any more: three
-must be (release, acquire, destroy), and each try that another was quicker with is one more. A herd
-has to lose some races before its members know that they are one: hand-overs go before those that
-are measured. Of these the first, where all try, is told.
+Each hand-over has two figures. The time is from the end of the old holder's on_lose to the first
+instruction of the next on_acquire. Beside it stands the time of a lone contender, which has a key of its
+own on the same agent and is measured in turn with the herd. The writes are counted from before the step
+down until nothing is written any more: three are necessary (release, acquire, destroy), and each lost
+race is one more. The members of a herd must lose some races before they leave the key to each other, so
+other hand-overs come before those that are measured. The first of these, where all try, has a row.
 
-Then the holder's session is destroyed: the key is free, and Consul guards it for the lock-delay. Consul logs
-a warning for each attempt in that time, so its log shows how many there were: one for each contender.
+Then the holder's session is destroyed: the key is free, but Consul guards it for the lock-delay. Consul
+logs a warning for each attempt in that time, so its log has their number: one for each contender.
 
-They share processes, twenty-five each, and this machine with Consul (``bench.crowd``).
+The contenders share processes, twenty-five each, and this machine with Consul (``bench.crowd``).
 """
 
 import statistics

@@ -1,4 +1,4 @@
-"""Row: what the journal costs, of which a hand-over waits for one record on each side."""
+"""Row: how long one record of the journal takes; a hand-over waits for one on each side."""
 
 import time
 from dataclasses import replace

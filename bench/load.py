@@ -1,13 +1,13 @@
-"""Row: what one election asks of Consul while nothing happens, for a holder and for a waiter.
+"""Row: how many requests one election sends to Consul at rest, for a holder and for a waiter.
 
-Each process speaks through a proxy of its own, which counts its requests, and which of them are
-consistent reads: for those the leading server asks its followers. `consul lock` is counted the same
-way; ours once on its terms (TTL 15 s, lock-delay 15 s) and once with our own defaults.
+Each process has a proxy of its own, which counts its requests and its consistent reads. For a consistent
+read the leading server asks its followers. `consul lock` is counted in the same way;
+consul-supervisor once on its terms (TTL 15 s, lock-delay 15 s) and once with its own defaults.
 
-`consul lock` believes in its lock for as long as nobody contradicts. A holder of ours believes for
-`room` after its last consistent read, so it has to ask in between: that is what it costs, and its limit
-is what the lease says (a renewal each third of the TTL, a read each interval, a watch each 30 s), a
-tenth of it for the jitter. A waiter has the requests of `consul lock` for its limit.
+`consul lock` believes that it holds until an answer contradicts. A supervisor believes that for `room`
+after its last consistent read, so it has to read meanwhile. Its limit is therefore the sum of what its
+lease needs (a renewal each third of the TTL, a read each interval, a watch each 30 s) and a tenth for
+the jitter. The limit of a waiter is the number of requests of `consul lock`.
 """
 
 import time

@@ -1,9 +1,9 @@
 """Row: a thousand elections in one process, on an agent with its default limits.
 
-How long until all are won, what the process then takes, how late renewals are because of the
-others, and how one election of the thousand goes over to a second process that waits for all of
-them. Beside it stands what `consul lock` takes for the same: one process for each lock, of which a
-few are measured and a thousand are reckoned.
+The figures: how long until all are won, the resources that the process then takes, how late renewals
+are because of the other elections, and how long one election of the thousand takes to go to a second
+process that waits for all of them. Beside it stand the resources of `consul lock`, which needs one
+process for each lock: a few are measured, and a thousand are calculated from them.
 """
 
 import subprocess

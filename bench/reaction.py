@@ -1,8 +1,8 @@
 """Row: an operator destroys the holder's session.
 
-Counted from the moment before the destroy is sent: on_lose's first instruction; and, from the end
-of the lock-delay, the next leader: its on_acquire's first instruction, and the key with a session
-as a blocking query of ours sees it.
+The first figure begins just before the destroy is sent and ends at on_lose's first instruction. The
+others begin at the end of the lock-delay: one ends at the first instruction of the next leader's
+on_acquire, one when a blocking query of the bench shows the key with a session.
 """
 
 import statistics

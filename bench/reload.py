@@ -1,9 +1,9 @@
-"""Row: the file is read again, with one of a hundred elections changed.
+"""Row: a reload of the file, with one of a hundred elections changed.
 
-From the start of the process `consul-supervisor reload` to its end, as an operator waits for it. The
-loop does nothing else while it reads the file: so long, at most, does a client that asks it two
-hundred times a second wait for an answer, and so late come renewals, of which some thirty a second are
-due, as Consul's log tells. All elections must keep their sessions, their locks and their peace: no on_lose.
+The first figure is what an operator waits for: from the start of `consul-supervisor reload` to its end.
+While the loop reads the file it does nothing else. So two other figures show how long a client waits
+that sends two hundred requests a second, and, from Consul's log, how late the renewals are, of which
+some thirty a second are due. All elections must keep their sessions and locks, without an on_lose.
 """
 
 import subprocess

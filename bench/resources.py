@@ -1,7 +1,7 @@
 """Row: memory, threads and idle CPU of one process with 1 and with 100 elections.
 
-Threads are counted by the kernel, every few milliseconds from the process's start on; an executor's
-threads would stay once they are there, so that none can hide between two looks.
+The kernel counts the threads, every few milliseconds from the start of the process. An executor's
+threads would stay after their first use, so none can hide between two looks.
 """
 
 import time

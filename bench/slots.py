@@ -1,16 +1,15 @@
-"""Row: fifty contenders wait for one of three slots, and a holder is stopped: what that costs.
+"""Row: fifty contenders wait for one of three slots, and a holder is stopped.
 
-Two figures for each slot that gets free. The time from the end of the old holder's on_lose to the
-first instruction of the next on_acquire. And the writes: all that Consul applied, or refused to
-apply, for any of the contenders, from before the holder was stopped until it was gone and nothing
-was written any more; so those by which it leaves and destroys its session are among them, and so
-is every lost check-and-set. The agent's own counters tell them (a renewal is not among them), for a
-proxy before each contender would take the time that is to be measured.
+Each freed slot has two figures. The time is from the end of the old holder's on_lose to the first
+instruction of the next on_acquire. The writes are all those of any contender that Consul applied or
+refused, from before the stop until nothing is written any more. They include those by which the
+holder leaves and destroys its session, and every lost check-and-set, but no renewals. The agent's own
+counters give them, because a proxy before each contender would take part of the measured time.
 
-`consul lock -n=3` stands beside it, on the same agent with a prefix of its own and as many
-processes; the two are measured in turn. The one that was stopped is started again and stands at
-the end of its line before the next measurement. All of them share this machine, where every wake of
-one key wakes them all: on machines of their own they do not wait for each other's CPU.
+`consul lock -n=3` runs on the same agent, with a prefix of its own and as many processes; the two are
+measured in turn. The stopped contender is started again and stands at the end of its line before
+the next measurement. All processes share this machine, where every change wakes all of them. On machines
+of their own they do not wait for each other's CPU.
 """
 
 from dataclasses import dataclass, field

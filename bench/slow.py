@@ -1,10 +1,11 @@
-"""Row: what is slow or stands still touches no other election, neither its renewals nor its hand-overs.
+"""Row: whether slow or hanging things delay other elections, in their renewals and in their hand-overs.
 
-Two supervisors hand some elections over and back, by `step-down`; one of them holds twenty others and
-has the trouble. Spells of trouble and quiet ones take turns in one run. A hand-over counts from the
-end of the old on_lose to the first instruction of the next on_acquire; a renewal of the twenty by how
-much later it reaches Consul, by Consul's own log, than a third of its TTL after the one before. On a
-full disk a node gives up and does not lead: there only what it hands over counts, on both sides.
+Two supervisors hand some elections over and back by `step-down`. One of them also holds twenty other
+elections and has the trouble. Troubled and quiet spells take turns in one run. A hand-over is timed
+from the end of the old on_lose to the first instruction of the next on_acquire. A renewal of the twenty
+counts by how much later it reaches Consul, by Consul's own log, than a third of its TTL after the one
+before. With a full disk a node gives up and does not lead. So there only hand-overs from that node count,
+in troubled and in quiet spells.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Row: how long a process takes until it has done what it was started for.
+"""Row: how long a process takes from its start to its result.
 
-`--help`, and `check` of a file of a hundred elections: from start to end. `run`, the key being free:
-from start to the first instruction of its first on_acquire, beside `consul lock` and its child. All
-of them in turn, on one agent; the machine is warm: each has run before it counts.
+`--help`, and `check` of a file of a hundred elections: from start to end. `run`, with the key free: from
+start to the first instruction of its first on_acquire, beside `consul lock` and its child. All of them
+run in turn on one agent. The machine is warm: each has run once before it counts.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""Row: what two hundred clients and five hundred idle connections cost hand-overs and renewals.
+"""Row: how much two hundred clients and five hundred idle connections delay hand-overs and renewals.
 
-Two supervisors hand one election back and forth, by `step-down`; one of them holds twenty others and
-listens over HTTP. Quiet rounds and loaded ones take turns. In a loaded one the clients ask it for its
-whole status, two hundred times a second together, and as many connections as said are open and idle.
-A hand-over counts from the end of the old on_lose to the first instruction of the next on_acquire,
-in both directions; a renewal of the twenty counts by how much later it reaches Consul than the pace
-of its session says. Consul's own log tells that, so that nothing stands in between.
+Two supervisors hand one election back and forth by `step-down`. One of them also holds twenty other
+elections and listens over HTTP. Quiet and loaded rounds take turns. In a loaded round the clients
+together request its whole status two hundred times a second, and the idle connections are open.
+A hand-over is timed in both directions, from the end of the old on_lose to the first instruction of the
+next on_acquire. A renewal of the twenty counts by how much later it reaches Consul than its session's
+pace. Consul's own log has that time, so that nothing stands in between.
 """
 
 import socket

@@ -1,9 +1,9 @@
 """Row: five hundred hand-overs in a row between two supervisors, and whether one of them stalls.
 
-One steps down, the other takes over; as soon as the first contends again it is the other's turn. Each
-is timed from the end of the old on_lose to the first instruction of the next on_acquire. A race that
-is lost once in a hundred times, or a connection that is not there in time, shows in the worst of them,
-and in no median.
+One supervisor steps down and the other takes over. As soon as the first contends again, the other
+steps down. A figure begins at the end of the old on_lose and ends at the first instruction of the next
+on_acquire. A race that is lost once in a hundred times, or a connection that is missing at that moment,
+shows in the worst figure and in no median.
 """
 
 import time

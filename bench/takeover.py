@@ -1,12 +1,12 @@
 """Row: after a loss, how long after the end of the lock-delay the next leader acts, beside `consul lock`.
 
-Pairs of each kind stand on one agent, on equal terms (TTL 15 s, lock-delay 15 s). Each pair's holder
+Pairs of each kind share one agent, on equal terms (TTL 15 s, lock-delay 15 s). Each pair's holder
 loses in one of two ways: an operator destroys its session, or it is killed and its session expires.
-Consul guards the key from the moment when it ends the session. Of a destroy that is not later than its
-answer; of an expiry Consul's log tells it. What counts is the first instruction of the next on_acquire,
-or of the next child of `consul lock`, after that moment and the lock-delay.
+Consul guards the key from the moment when it ends the session: at the latest when it answers the
+destroy; for an expiry, when its log has the line. A figure begins when the lock-delay after that moment
+is over, and ends at the first instruction of the next on_acquire, or of the next child of `consul lock`.
 
-Who had its session destroyed contends anew, if it is ours; `consul lock` ends.
+After a destroy consul-supervisor contends again; `consul lock` ends.
 """
 
 import os
