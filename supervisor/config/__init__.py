@@ -2,25 +2,25 @@
 
     problems.py     what is wrong, where, and the remedy
     files.py        a file, or a directory's files merged
-    yaml_reader.py  YAML to plain values, each with its place; nothing clever gets through
+    yaml_reader.py  YAML to plain values, each with its place; no tags, anchors or aliases
     environment.py  ${NAME} in the few texts that may use it
-    literal.py      texts in which ${ is a mistake, because nobody fills it in
+    literal.py      texts in which ${ is a mistake, because nothing is filled in there
     schema.py       the JSON Schema and the defaults that it gives
     validation.py   values against the schema
-    schema_errors.py what jsonschema finds in values that do not conform
+    schema_errors.py the deviations from the schema, found by jsonschema
     messages.py     each deviation as a message for the operator
     defaults.py     every default filled in, in one pass
     build.py        complete values to settings
-    cross_checks.py what must hold between settings
-    consul.py       how Consul is reached: the file, else Consul's own variables
-    control.py      where commands reach the daemon: the file, else systemd's folder
+    cross_checks.py rules between settings, which no schema can express
+    consul.py       how Consul is reached, by the file or else by Consul's own variables
+    control.py      where commands reach the daemon, by the file or else by systemd's folder
     http.py         where the daemon listens over TCP
     settings.py     Config and its parts
     loader.py       these steps in their order
-    drop_in.py      a lone file, as if it stood in its folder already
+    drop_in.py      a lone file, as if it were in its folder already
 
-The package reads files and nothing else: it sends Consul nothing and runs nothing. YAML and JSON Schema
-are imported when a file is loaded, because most commands need neither.
+The package reads files. It sends no request and starts no program. YAML and JSON Schema are imported when
+a file is loaded, because most commands need neither.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,8 @@ __all__ = [
 def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
     """Load the configuration at ``path``, a file or a folder of drop-ins.
 
-    ``hostname`` is what ``${HOSTNAME}`` stands for. Raises ConfigError with every problem at once.
+    hostname: the value of ``${HOSTNAME}``.
+    Raises ConfigError with every problem at once.
     """
     from supervisor.config import loader
 
@@ -84,10 +85,9 @@ def load_for_question(path: Path, name: str, environ: Mapping[str, str], hostnam
 def load_drop_in(
     file: Path, folder: Path, name: str | None, environ: Mapping[str, str], hostname: str
 ) -> "Placed":
-    """Load the configuration in ``folder`` with ``file`` in it as ``name``.
+    """Load the configuration in ``folder`` as if ``file`` were installed there already.
 
-    ``name`` None: in the place of the file's last version.
-
+    name: the name of the file in the folder. None: the name of its former version, if one is found.
     Raises ConfigError with every problem that the folder does not have without the file.
     """
     from supervisor.config import drop_in
@@ -96,21 +96,21 @@ def load_drop_in(
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return where the records of the configuration at ``path`` may be, whatever is wrong with it."""
+    """Return the folders that may hold the records of the configuration at ``path``, whatever its faults."""
     from supervisor.config import loader
 
     return loader.state_dirs_of(path, environ, schema())
 
 
 def state_dir_without_file(environ: Mapping[str, str]) -> str:
-    """Return where the records are of a configuration that names no ``state_dir``."""
+    """Return the folder of the records of a configuration that names no ``state_dir``."""
     from supervisor.config import build
 
     return build.state_dir({}, schema()["properties"]["state_dir"]["default"], environ)
 
 
 def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
-    """Return how the environment alone says to reach Consul, for commands that read no file.
+    """Return how to reach Consul by the environment alone, for commands that read no file.
 
     Raises ConfigError when a variable cannot be used.
     """
@@ -118,8 +118,10 @@ def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
 
 
 def control_settings(path: Path | None, environ: Mapping[str, str]) -> ControlSettings:
-    """Return where the daemon of the configuration at ``path`` takes commands; None: a daemon without a file.
+    """Return where the daemon of the configuration at ``path`` takes commands.
 
-    Other faults of the file do not matter. Raises ConfigError.
+    path: a file or a folder. None: no file is read, and the environment or the default decides.
+    Raises ConfigError when the files cannot be read, or when the keys of the control socket cannot be used.
+    Other faults of the files do not matter.
     """
     return _control.read_alone(path, environ, schema())

@@ -1,6 +1,6 @@
-"""Builds the frozen settings that the rest works with from plain values, which are complete by now.
+"""Builds frozen settings from plain values in which every default is filled in.
 
-Nothing is refused here: the schema has accepted the shape, and the cross-checks look at the result.
+Nothing is refused here, because the schema has accepted the shape and the cross-checks look at the result.
 """
 
 import json
@@ -30,12 +30,12 @@ from supervisor.formats.durations import parse_duration
 
 
 def election(full: dict[str, Any]) -> ElectionSettings:
-    """Build one election of its complete data."""
+    """Return the settings of one election from its complete data."""
     return ElectionSettings(**{**_item(full), "key": full["key"], "value": _encoded(full["value"])})
 
 
 def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
-    """Build one semaphore of its complete data."""
+    """Return the settings of one semaphore from its complete data."""
     prune_delay_s = parse_duration(full["prune_delay"])
     return SemaphoreSettings(
         **{
@@ -49,7 +49,7 @@ def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
 
 
 def _item(full: dict[str, Any]) -> dict[str, Any]:
-    """Return what elections and semaphores have in common, by the names of its fields."""
+    """Return the fields that elections and semaphores have in common, by name."""
     parts: dict[str, Any] = {name: tuple(map(_hook, full[name])) for name in HOOK_LISTS}
     parts["session"] = _session(full["session"])
     parts["run"] = _run(full["run"]) if "run" in full else None
@@ -86,8 +86,10 @@ def _command(full: dict[str, Any]) -> Command:
 
 
 def _plain(kind: Any, full: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of this dataclass whose values the data has as they are, or nearly: the field ``x_s``
-    is the duration ``x`` in seconds, lists are tuples, and mappings are tuples of pairs."""
+    """Return the fields of this dataclass whose values need only another type.
+
+    The field ``x_s`` is the duration ``x`` in seconds. A list is a tuple, and a mapping is a tuple of pairs.
+    """
     return {
         name: _frozen(full[key]) if key == name else _seconds(full[key])
         for name, key in _keys(kind).items()
@@ -97,7 +99,7 @@ def _plain(kind: Any, full: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _keys(kind: Any) -> dict[str, str]:
-    """Return the key of the data for each field of a dataclass."""
+    """Return the key in the data of each field of a dataclass, by the field's name."""
     return {field.name: field.name.removesuffix("_s") for field in fields(kind)}
 
 
@@ -118,15 +120,17 @@ def _encoded(value: Any) -> bytes:
 
 
 def state_dir(given: dict[str, Any], default: str, environ: Mapping[str, str]) -> str:
-    """Return where records are kept: the file says, else systemd's variable (its first folder), else the
-    default."""
+    """Return the folder of the records.
+
+    The file names it, else systemd's variable STATE_DIRECTORY (its first folder), else the default.
+    """
     from_systemd = environ.get("STATE_DIRECTORY", "").partition(":")[0]
     found: str = given.get("state_dir") or from_systemd or default
     return found
 
 
 def default_values(defaults: Defaults, variables: Variables) -> dict[str, Any]:
-    """Return what a key holds when its item does not say, by the item's kind."""
+    """Return the default of ``value`` with its variables filled in, by the item's kind."""
     values = {kind: defaults.of(kind)["value"] for kind in ("election", "semaphore")}
     return {
         kind: {key: variables.fill(text) for key, text in value.items()} for kind, value in values.items()

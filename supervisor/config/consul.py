@@ -1,6 +1,6 @@
-"""Resolves how to reach Consul: the file's ``consul`` says, else Consul's own variables.
+"""Resolves how to reach Consul, by the file's section ``consul`` or else by Consul's own variables.
 
-The variables mean what they mean to Consul's command line. An empty variable counts as unset.
+The variables have the meaning that Consul's command line gives them. An empty variable counts as unset.
 """
 
 import re
@@ -56,7 +56,7 @@ class _Resolver:
             return None, token_file
         token = self._variable("CONSUL_HTTP_TOKEN")
         if token and not _TOKEN.fullmatch(token):
-            self._refuse_variable("CONSUL_HTTP_TOKEN", "cannot be sent: it has blanks or control characters")
+            self._refuse_variable("CONSUL_HTTP_TOKEN", "cannot be sent: it has spaces or control characters")
         return token, None
 
     def _address(self) -> str:
@@ -122,12 +122,12 @@ class _Resolver:
 def resolve(
     section: dict[str, Any], defaults: Defaults, environ: Mapping[str, str], report: Report
 ) -> ConsulSettings:
-    """Return the settings of a ``consul`` section that the schema has accepted; report what cannot be."""
+    """Return the settings of a ``consul`` section that the schema has accepted, and report their faults."""
     return _Resolver(section, defaults, environ, report).settings()
 
 
 def from_environment(defaults: Defaults, environ: Mapping[str, str]) -> ConsulSettings:
-    """Return the settings of the environment alone. Raises ConfigError."""
+    """Return the settings of the environment alone. Raises ConfigError when a variable cannot be used."""
     report = Report(Places("environment"))
     settings = resolve({}, defaults, environ, report)
     report.raise_if_any()
@@ -135,8 +135,10 @@ def from_environment(defaults: Defaults, environ: Mapping[str, str]) -> ConsulSe
 
 
 def _checked_address(address: str) -> tuple[str, str]:
-    """Return the address in its usual form, and why it cannot be used; blank where it can. The reason never
-    shows the address."""
+    """Return the address without a final slash, and why it cannot be used. Blank: it can be used.
+
+    The reason never shows the address.
+    """
     if address.startswith("unix://"):
         path = address.removeprefix("unix://")
         if not path.startswith("/") or "\0" in path:
@@ -154,15 +156,15 @@ def _checked_address(address: str) -> tuple[str, str]:
 
 
 def url_fault(url: str) -> str:
-    """Return why a URL cannot be requested, without showing the URL; blank where it can."""
+    """Return why a URL cannot be requested, without showing the URL. Blank: it can be requested."""
     if not re.fullmatch(r"https?://[\x21-\x7e]+", url):
-        return "cannot be requested: must begin with http:// or https:// and be ASCII without blanks"
+        return "cannot be requested: must begin with http:// or https:// and be ASCII without spaces"
     try:
         parts = urlsplit(url)
         if not parts.hostname or parts.port == 0:
             return "cannot be requested: it names no host, or port 0"
     except ValueError:
-        return "cannot be requested: its host or port is none, a port is 1 to 65535"
+        return "cannot be requested: its host or port is invalid, a port is from 1 to 65535"
     if "@" in parts.netloc:
         return "cannot hold a user or password: send them in a header"
     if "#" in url or "\\" in url:

@@ -1,8 +1,8 @@
-"""Resolves where commands reach the daemon: ``control_socket``, else systemd's folder, else the default.
+"""Resolves where commands reach the daemon, by ``control_socket``, else systemd's folder, else the default.
 
-The daemon and the commands must come to the same result, but a command knows less: it lacks the daemon's
-environment and perhaps its rights, and the file may be wrong elsewhere. So a command looks at the keys
-``control_socket`` and ``control_group`` alone.
+The daemon and the commands must come to the same result, but a command lacks the daemon's environment and
+perhaps its rights, and the file may have faults elsewhere. So a command reads only the keys
+``control_socket`` and ``control_group``.
 """
 
 import os
@@ -20,7 +20,7 @@ KEYS = ("control_socket", "control_group")
 def resolve(
     given: Mapping[str, Any], environ: Mapping[str, str], document: Mapping[str, Any], report: Report
 ) -> ControlSettings:
-    """Return the settings of a file that the schema has accepted; report a path that is too long."""
+    """Return the settings of a file that the schema has accepted, and report a path that is too long."""
     path, group = given.get("control_socket"), given.get("control_group")
     if path is None:
         return ControlSettings(_default(environ, document), group)
@@ -30,10 +30,11 @@ def resolve(
 
 
 def read_alone(path: Path | None, environ: Mapping[str, str], document: dict[str, Any]) -> ControlSettings:
-    """Return the settings for a command, which reads them from the files at ``path``; None: it reads no file.
+    """Return the settings for a command, from the files at ``path``.
 
-    Other faults of the files do not matter. Raises ConfigError when the files cannot be read, or when one of
-    the two keys cannot be used.
+    path: a file or a folder. None: no file is read, and the environment or the default decides.
+    Raises ConfigError when the files cannot be read, or when one of the two keys cannot be used. Other
+    faults of the files do not matter.
     """
     if path is None:
         return ControlSettings(_default(environ, document))

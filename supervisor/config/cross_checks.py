@@ -1,7 +1,7 @@
-"""Checks what no schema can say: what must hold between settings, or in a text once it is filled in.
+"""Checks that no schema can express: rules between settings, and for texts whose variables are filled in.
 
-Each check looks at one finished election or semaphore and reports what cannot be, with the path of the
-setting to change. ``supervisor.core.lease`` has the safety arithmetic; this module only words its results.
+Each check looks at one finished election or semaphore, and reports the path of the setting to change.
+``supervisor.core.lease`` has the safety arithmetic. This module only puts its results into words.
 """
 
 import math
@@ -22,12 +22,12 @@ from supervisor.core.lease import (
 from supervisor.core.settings import LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
 from supervisor.formats.durations import format_duration
 
-VALUE_BYTES_MAX = 64 * 1024  # hooks get the value in their environment; the kernel's limit is 128 KiB
-SLOT_VALUE_BYTES_MAX = 4096  # each contender reads the values of all others at each change
-KEY_CHARS_MAX = 512  # the schema refuses longer keys, so nobody needs to know what they share
+VALUE_BYTES_MAX = 64 * 1024  # hooks get the value in their environment, where the kernel allows 128 KiB
+SLOT_VALUE_BYTES_MAX = 4096  # each contender reads the values of all contenders at each change
+KEY_CHARS_MAX = 512  # the schema refuses longer keys, so longer ones are not compared
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
 
-# With the unit that is shipped, a supervisor that hangs is back after the sum of these.
+# With the unit that is shipped, a supervisor that hangs runs again after the sum of these.
 WATCHDOG_S = 10.0  # WatchdogSec
 RESTART_S = 1.0  # RestartSec
 START_S = 1.0  # Python, the file and the records
@@ -39,8 +39,10 @@ _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 
 def check_keys(data: dict[str, Any], report: Report, default_key: str, default_prefix: str) -> None:
-    """Refuse two items with one name or key. The check reads raw data, so that no fault elsewhere hides a
-    shared key."""
+    """Refuse two items with one name, one key, or keys of which one is below the other.
+
+    The check reads raw data, so that no fault elsewhere hides a shared key.
+    """
     named: dict[str, KeyPath] = {}
     keys = _Keys(report)
     for section, name, item in items_of(data):
@@ -60,7 +62,7 @@ def section_of(path: KeyPath) -> str:
 
 
 class _Keys:
-    """The keys of all items so far; a key that ends with / stands for every key below it."""
+    """The keys of all items so far. A key that ends with / stands for every key below it."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -81,15 +83,15 @@ class _Keys:
 
 
 def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
-    """Refuse ambiguous scalars within a value's mapping or list, where no type says that text is meant."""
+    """Refuse ambiguous scalars within a value's mapping or list, where the schema allows any type."""
     for path in ambiguous:
         if path[0] in SECTIONS and path[2:3] == ("value",) and len(path) > _VALUE_DEPTH:
-            message = "cannot be left open: to some readers of YAML it is text, to others not, quote it"
+            message = "cannot be ambiguous: not every reader of YAML reads it as text, quote it if it is text"
             report.refuse(path, message)
 
 
 def check_item(settings: ItemSettings, report: Report) -> None:
-    """Check everything that must hold within one election or semaphore."""
+    """Report what cannot be used within one election or semaphore, and warn of consequences."""
     path: KeyPath = (f"{settings.kind}s", settings.name)
     if "$" in settings.key:
         what = "key" if settings.kind == "election" else "prefix"
@@ -99,7 +101,7 @@ def check_item(settings: ItemSettings, report: Report) -> None:
         VALUE_BYTES_MAX if settings.kind == "election" else SLOT_VALUE_BYTES_MAX,
     )
     if settings.kind == "semaphore" and settings.key.endswith(2 * LOCK_SUFFIX):
-        report.refuse((*path, "prefix"), f"cannot end with {LOCK_SUFFIX}: that key is made below it")
+        report.refuse((*path, "prefix"), f"cannot end with {LOCK_SUFFIX}: that is a key of its own")
     if size > longest:
         report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {longest}")
     _check_hook_names(settings, path, report)
@@ -190,7 +192,7 @@ def _hold(settings: ItemSettings) -> str:
 
 
 def room_sum(settings: ItemSettings) -> str:
-    """Write out the room: lock_delay or prune_delay, less the margin, less every term of lose_time."""
+    """Return the sum of the room: lock_delay or prune_delay, less the margin and each term of lose_time."""
     lease = lease_of(settings)
     terms = [(settings.guard_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
     return " - ".join(f"{what} {format_duration(length_s)}" for what, length_s in terms)

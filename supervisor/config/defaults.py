@@ -1,21 +1,21 @@
 """Fills in every default, in one pass over data that the schema has accepted.
 
-What an item does not say comes from the ``defaults`` of the file, and what those do not say from the
-schema. The settings of ``consul``, ``state_dir`` and ``control_socket`` are not filled in here, because
-variables of the environment count between the file and the schema there.
+A setting that an item does not have comes from the ``defaults`` of the file, or else from the schema. The
+settings of ``consul``, ``state_dir`` and ``control_socket`` are not filled in here, because for them
+variables of the environment come between the file and the schema.
 """
 
 from typing import Any
 
 from supervisor.config.schema import Defaults
 
-_NAME = "<name>"  # in a default: the item's name
+_NAME = "<name>"  # in a default, replaced by the item's name
 
 
 def apply_defaults(data: dict[str, Any], defaults: Defaults, values: dict[str, Any]) -> dict[str, Any]:
     """Return the sections ``log``, ``elections`` and ``semaphores``, each of them complete.
 
-    ``values`` says what a key holds where its item does not say, by the item's kind.
+    values: the default of ``value``, by the item's kind.
     """
     usual = _Usual(defaults, data.get("defaults", {}), values)
     return {
@@ -26,7 +26,7 @@ def apply_defaults(data: dict[str, Any], defaults: Defaults, values: dict[str, A
 
 
 class _Usual:
-    """What the items of one file are where they do not say otherwise."""
+    """The defaults of the items of one file."""
 
     def __init__(self, defaults: Defaults, given: dict[str, Any], values: dict[str, Any]) -> None:
         session = {**defaults.of("session"), **defaults.of("session_defaults")}
@@ -45,7 +45,7 @@ class _Usual:
         self._tls = defaults.of("tls")
 
     def item(self, kind: str, name: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Complete one election, or what semaphores have in common with it."""
+        """Return an election with every setting, or a semaphore with every setting that elections have."""
         full = {**self._items[kind], "name": name, **given}
         for key in {"key", "prefix"} & (full.keys() - given.keys()):
             full[key] = full[key].replace(_NAME, name)
@@ -61,7 +61,7 @@ class _Usual:
         return full
 
     def semaphore(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Complete one semaphore; its slots are guarded for ``lock_delay`` unless it says otherwise."""
+        """Return a semaphore with every setting. The default of ``prune_delay`` is its ``lock_delay``."""
         full = self.item("semaphore", name, given)
         return {"prune_delay": full["session"]["lock_delay"], **full}
 

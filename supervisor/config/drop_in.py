@@ -1,9 +1,9 @@
 """Loads a lone drop-in as if it were in its folder already.
 
-Config management checks a file before it installs the file. The drop-in has the name of a temporary file
-then, and the folder still has its last version, which must not count beside the new one. Faults that the
-folder has anyway must not keep a good drop-in out, because two broken files could otherwise never be mended
-one after the other.
+Configuration management checks a file before it installs the file. The drop-in then has the name of a
+temporary file, and the folder still has its former version, which must not count beside the new one. Faults
+that the folder has anyway must not keep a good drop-in out, because two broken files could otherwise never be
+corrected one after the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class DropIn:
 
     file: where the file is now.
     folder: where the file will be installed.
-    name: the file's name in the folder. None: unknown.
+    name: the name that the file will have in the folder. None: unknown.
     """
 
     file: Path
@@ -34,9 +34,9 @@ class DropIn:
 class Placed:
     """A drop-in without a fault.
 
-    config: the folder with the drop-in. None: the folder cannot be used, because of faults elsewhere in it.
-    replaces: the file of the folder that the drop-in was taken to replace. None: it is new there.
-    standing: the faults elsewhere in the folder.
+    config: the folder with the drop-in. None: the folder cannot be used, because of faults in other files.
+    replaces: the file of the folder that the drop-in replaces. None: the drop-in is new in the folder.
+    standing: the faults of other files in the folder.
     """
 
     config: Config | None
@@ -45,7 +45,10 @@ class Placed:
 
 
 def load(given: DropIn, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Placed:
-    """Load the folder with the drop-in in its place. Raises ConfigError with every fault of the drop-in."""
+    """Load the folder with the drop-in in its place.
+
+    Raises ConfigError with every fault that the folder does not have without the drop-in.
+    """
     try:
         present = files.drop_ins(given.folder)
     except files.CannotRead as error:
@@ -73,17 +76,17 @@ def _problems(
 
 
 def _in_place(given: DropIn, present: Sequence[Path], replaces: Path | None) -> list[Path]:
-    """Return all files in the order of the names that they will have."""
+    """Return the files of the folder with the drop-in, in the order of the names that they will have."""
     name = replaces.name if replaces is not None else given.name or given.file.name
     others = [(file.name, file) for file in present if file != replaces]
     return [file for _, file in sorted([*others, (name, given.file)])]
 
 
 def _replaced(given: DropIn, present: Sequence[Path]) -> Path | None:
-    """Return the file of the drop-in's name; where no name is given, the file that declares most of what the
-    drop-in declares; None: there is no such file.
+    """Return the file of the folder that the drop-in replaces. None: the drop-in is a new file.
 
-    Two files cannot declare the same, so what the drop-in shares with a second file stays a fault.
+    It is the file of the drop-in's name. If there is none, and no name is given, it is the file with which
+    the drop-in shares most declarations. Declarations that it shares with a second file stay a fault.
     """
     for file in present:
         if file.name == (given.name or given.file.name):
@@ -97,7 +100,7 @@ def _replaced(given: DropIn, present: Sequence[Path]) -> Path | None:
 
 
 def _claims(file: Path) -> set[tuple[str, str]]:
-    """Return what no other file may declare: sections, names, keys."""
+    """Return the declarations of a file that no second file may have: sections, names of items, and keys."""
     data = files.read(file, Report(Places(str(file)))).data
     claims = {("section", section) for section in data if section not in SECTIONS}
     for _, name, item in items_of(data):

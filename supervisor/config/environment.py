@@ -1,8 +1,8 @@
 """Fills in ``${NAME}`` in the few texts of a file that may use the environment.
 
-The result is always text and is never expanded again: a variable cannot bring in YAML, another variable or
-a second value. ``shell`` and ``exec`` are never touched, because ``$`` is the shell's there. No message shows
-what a variable holds.
+The result is always text and is never expanded again, so that a variable cannot bring in YAML, another
+variable or a second value. ``shell`` and ``exec`` are left as they are, because ``$`` belongs to the shell
+there. No message shows the value of a variable.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 
 from supervisor.config.problems import KeyPath, Report, hooks_of, items_of
 
-FILLED_CHARS_MAX = 1024 * 1024  # in all, as much as a file may hold
+FILLED_CHARS_MAX = 1024 * 1024  # of all references together, as much as a file may hold
 
 _WEBHOOK_FIELDS = ("webhook", "headers", "body", "secret_file", "tls")
 _SOME_URL = "http://localhost/"
@@ -20,18 +20,21 @@ _UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")  # surrogates: byt
 
 
 class CannotFill(Exception):
-    """A reference in a text cannot be filled in; the message says why, and the remedy."""
+    """A reference in a text cannot be filled in. The message says why, and the remedy."""
 
 
 class Variables:
-    """The variables of the environment. HOSTNAME is always the host's name."""
+    """The variables of the environment. HOSTNAME is always this machine's name."""
 
     def __init__(self, environ: Mapping[str, str], hostname: str) -> None:
         self._values = {**environ, "HOSTNAME": hostname}
         self._chars_left = FILLED_CHARS_MAX
 
     def fill(self, text: str) -> str:
-        """Return ``text`` with every reference filled in. Raises CannotFill."""
+        """Return ``text`` with every reference filled in. Raises CannotFill.
+
+        Each reference counts against FILLED_CHARS_MAX.
+        """
         return _REFERENCE.sub(self._value, text) if "$" in text else text
 
     def refers_to_unset(self, value: Any) -> bool:
@@ -62,8 +65,10 @@ class Variables:
 
 
 def secret_variables(data: dict[str, Any]) -> frozenset[str]:
-    """Return the variables that Consul's token, or the URL or a header of a webhook, is filled from. Hooks
-    must not inherit these variables. HOSTNAME is not among them, because the host's name is no secret."""
+    """Return the variables from which Consul's token, or the URL or a header of a webhook, is filled.
+
+    Hooks must not inherit these variables. HOSTNAME is not among them, because a machine's name is no secret.
+    """
     section = data.get("consul")
     texts = [section.get("token")] if isinstance(section, dict) else []
     for hook in (hook for _, hook in hooks_of(data) if isinstance(hook, dict)):
@@ -74,9 +79,9 @@ def secret_variables(data: dict[str, Any]) -> frozenset[str]:
 
 
 def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
-    """Fill in the texts of ``consul``, of keys, values, names of sessions and webhooks, in place.
+    """Fill in the texts of ``consul``, and of each item's key, value, session name and webhooks, in place.
 
-    ``data`` is not validated yet: the schema refuses later what has another shape than expected.
+    ``data`` is not validated yet. A value of an unexpected shape is passed over: the schema refuses it later.
     """
     filler = _Filler(variables, report)
     filler.members(data, (), ("consul",))
@@ -89,8 +94,10 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
 
 
 def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> None:
-    """Remove, in place, each text that refers to an unset variable, except texts that say how to reach Consul
-    or where the item ``asked`` is."""
+    """Remove, in place, each text that refers to an unset variable and is not needed for a query.
+
+    A query about the item ``asked`` needs the texts of ``consul``, and the item's key or prefix.
+    """
 
     def leave_out(mapping: Any, names: tuple[str, ...]) -> None:
         for name in names if isinstance(mapping, dict) else ():
@@ -103,7 +110,7 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
     for _, hook in hooks_of(data):
         leave_out(hook, _WEBHOOK_FIELDS[1:])
         if isinstance(hook, dict) and variables.refers_to_unset(hook.get("webhook")):
-            hook["webhook"] = _SOME_URL  # a hook must have one
+            hook["webhook"] = _SOME_URL  # without a URL the schema would refuse the hook
 
 
 class _Filler:
@@ -112,7 +119,7 @@ class _Filler:
         self._report = report
 
     def members(self, mapping: Any, path: KeyPath, names: tuple[str, ...]) -> None:
-        """Fill in those members of ``mapping`` that are there."""
+        """Fill in those of the named members that ``mapping`` has."""
         for name in names if isinstance(mapping, dict) else ():
             if name in mapping:
                 mapping[name] = self._filled(mapping[name], (*path, name))

@@ -1,8 +1,8 @@
-"""Reads the files of a configuration as one tree: a file, or a directory's files merged.
+"""Reads the files of a configuration as one tree, from one file or from a folder whose files are merged.
 
-A directory is read in the drop-in style of config management: its ``*.yml`` and ``*.yaml`` in the order of
-their names, without hidden files. Elections and semaphores of all files are united; any other top-level key
-may be in one file only. Only regular files are read, and never more than the limits below.
+A folder is read as configuration management fills it: its ``*.yml`` and ``*.yaml`` in the order of their
+names, without hidden files. The elections and semaphores of all files are united. Any other top-level key may
+be in one file only. Only regular files are read, and never more than the limits below.
 """
 
 import stat
@@ -15,9 +15,9 @@ from typing import Any
 from supervisor.config.problems import SECTIONS, KeyPath, Place, Places, Report
 from supervisor.config.yaml_reader import InvalidYaml, Tree, read_tree
 
-FILE_BYTES_MAX = 1024 * 1024  # 2,000 elections of 500 bytes
-FILES_BYTES_MAX = 2 * FILE_BYTES_MAX  # of a directory together
-FILES_MAX = 512  # of a directory; one drop-in an application
+FILE_BYTES_MAX = 1024 * 1024  # enough for 2,000 elections of 500 bytes
+FILES_BYTES_MAX = 2 * FILE_BYTES_MAX  # of a folder's files together
+FILES_MAX = 512  # of a folder, which usually has one drop-in for each application
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Source:
     """The content of all files together.
 
     places: where each key and value is.
-    ambiguous: the paths of scalars that some readers of YAML do not take for text.
+    ambiguous: the paths of plain scalars that are read as text here, but not by every reader of YAML.
     complete: whether each file could be read to its end.
     """
 
@@ -36,9 +36,9 @@ class Source:
 
 
 def read(path: Path, report: Report, files: Sequence[Path] | None = None) -> Source:
-    """Read a file or a directory, report every problem, and fill the places of the report.
+    """Read a file or a folder, report every problem, and fill the places of the report.
 
-    ``files``: read these files of a directory instead of those that are in it.
+    files: the files of a folder to read. None: all that count in it.
     """
     source = Source(report.places)
     budget_bytes = FILES_BYTES_MAX
@@ -60,7 +60,7 @@ def read(path: Path, report: Report, files: Sequence[Path] | None = None) -> Sou
 
 
 class CannotRead(Exception):
-    """A file or folder cannot be read as a whole; the message says why."""
+    """A file or folder cannot be read. The message says why."""
 
 
 def _refuse(source: Source, file: Path, error: CannotRead, report: Report) -> None:
@@ -69,7 +69,7 @@ def _refuse(source: Source, file: Path, error: CannotRead, report: Report) -> No
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Yield the text of each file at ``path`` that can be read, whether or not it is YAML."""
+    """Yield the text of each file at ``path`` that can be read, even if it is not YAML."""
     with suppress(CannotRead):
         for file in _files(path):
             with suppress(CannotRead):
@@ -77,7 +77,7 @@ def texts(path: Path) -> Iterator[str]:
 
 
 def drop_ins(folder: Path) -> list[Path]:
-    """Return the files of a directory that count, in the order of their names. Raises CannotRead."""
+    """Return the files of a folder that count, in the order of their names. Raises CannotRead."""
     try:
         return sorted(file for file in folder.iterdir() if is_drop_in(file.name))
     except (OSError, ValueError) as error:
@@ -85,7 +85,7 @@ def drop_ins(folder: Path) -> list[Path]:
 
 
 def is_drop_in(name: str) -> bool:
-    """Return whether a file of this name counts in a directory."""
+    """Return whether a file of this name counts in a folder."""
     return name.endswith((".yml", ".yaml")) and not name.startswith(".")
 
 
@@ -99,23 +99,23 @@ def _files(path: Path) -> list[Path]:
     if not files:
         raise CannotRead("cannot be used: the folder has no file *.yaml or *.yml")
     if len(files) > FILES_MAX:
-        raise CannotRead(f"cannot be used: {len(files)} files, at most {FILES_MAX} are read")
+        raise CannotRead(f"cannot be used: it has {len(files)} files, at most {FILES_MAX} are read")
     return files
 
 
 def _content(file: Path, budget_bytes: int) -> bytes:
     try:
         if not stat.S_ISREG(file.stat().st_mode):
-            raise CannotRead("cannot be read: it is no regular file")
+            raise CannotRead("cannot be read: it is not a regular file")
         with file.open("rb") as stream:
             content = stream.read(FILE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
         raise CannotRead(f"cannot be read: {_why(error)}") from None
     if len(content) > FILE_BYTES_MAX:
-        raise CannotRead(f"cannot be read: larger than {FILE_BYTES_MAX} bytes, split it")
+        raise CannotRead(f"cannot be read: larger than {FILE_BYTES_MAX >> 20} MiB, split it")
     if len(content) > budget_bytes:
         raise CannotRead(
-            f"cannot be read: the folder's files have more than {FILES_BYTES_MAX} bytes together"
+            f"cannot be read: the folder's files are larger than {FILES_BYTES_MAX >> 20} MiB together"
         )
     return content
 
@@ -132,10 +132,10 @@ def _decoded(file: Path, content: bytes, report: Report) -> str:
 
 
 def _merge(source: Source, tree: Tree, report: Report) -> None:
-    """Add the tree of one file. Where two files set the same key, the first file counts."""
+    """Add the tree of one file. If two files set one key, the first file counts."""
     if not isinstance(tree.value, dict):
         source.complete = False
-        what = "is empty" if tree.value is None else "holds no mapping"
+        what = "is empty" if tree.value is None else "is not a mapping"
         report.refuse_at(
             tree.places.of_value(()), (), f"cannot be used: it {what}; begin with elections: or semaphores:"
         )
@@ -146,7 +146,7 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
         elif key not in SECTIONS:
             _refuse_twice(source, tree, (key,), report)
         elif not isinstance(value, dict):
-            message = f"cannot be used: it is no mapping of names to {key}"
+            message = f"cannot be used: must be a mapping of names to {key}"
             report.refuse_at(tree.places.of_value((key,)), (key,), message)
         elif isinstance(source.data[key], dict):
             _unite(source, tree, key, report)
@@ -176,5 +176,5 @@ def _adopt(places: Places, others: Places) -> None:
 
 
 def _why(error: Exception) -> str:
-    """Return the operating system's reason. A ValueError means a path that no file can have."""
-    return (error.strerror if isinstance(error, OSError) else None) or "no such file can be"
+    """Return the operating system's reason. A ValueError means that no file can have this path."""
+    return (error.strerror if isinstance(error, OSError) else None) or "no file can have this path"

@@ -1,7 +1,7 @@
 """Resolves where the daemon listens over TCP: a literal address and a port.
 
-A host name is refused: the daemon would have to resolve the name at its start, by a resolver that may be
-down or answer differently tomorrow, and the file must show plainly who may read the status.
+A host name is refused, because the daemon would have to resolve the name at its start, with a resolver that
+may be down or may answer differently tomorrow. The file must also show plainly where the status can be read.
 """
 
 import ipaddress
@@ -17,8 +17,10 @@ _PATH = ("http", "listen")
 
 
 def resolve(section: dict[str, Any] | None, report: Report) -> HttpSettings | None:
-    """Return the settings of a section ``http`` that the schema has accepted; None: there is no section, or
-    its address cannot be used, which is reported."""
+    """Return the settings of a section ``http`` that the schema has accepted, and report what cannot be used.
+
+    None: there is no section, or its address cannot be used.
+    """
     if section is None:
         return None
     match = _LISTEN.fullmatch(section["listen"])

@@ -1,7 +1,7 @@
 """Refuses ``${`` in texts that are used literally, because nothing would fill in the reference there.
 
 A shell reads ``shell``, and may read an argument of ``exec`` (``[sh, -c, 'echo ${X}']``), so those texts may
-hold ``${``. No shell reads the program of ``exec``, a folder or the value of a variable.
+hold ``${``. No shell ever reads the program of ``exec``, a folder or the value of a variable.
 """
 
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ _REMEDIES = {
 def refuse_references(data: dict[str, Any], report: Report) -> None:
     """Refuse each ``${`` where nothing is filled in and no shell reads the text, with the remedy.
 
-    ``data`` is not validated yet: the schema refuses later what has another shape than expected.
+    ``data`` is not validated yet. A value of an unexpected shape is passed over: the schema refuses it later.
     """
     for path, text, remedy in _texts(data):
         if isinstance(text, str) and _REFERENCE in text:
-            report.refuse(path, f"cannot hold ${{: here it is taken as it stands; {remedy}")
+            report.refuse(path, f"cannot hold ${{: no variable is filled in here; {remedy}")
 
 
 _Text = tuple[KeyPath, Any, str]

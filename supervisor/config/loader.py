@@ -31,15 +31,17 @@ def load(
     *,
     asked: str | None = None,
 ) -> Config:
-    """Load the configuration at ``path`` by the schema ``document``. Raises ConfigError.
+    """Load the configuration at ``path`` by the schema ``document``.
 
-    files: read these files of a directory instead of those that are in it.
-    asked: load for a query about this item, which needs only the variables that say where the item is.
+    files: the files of a folder to read. None: all that count in it.
+    asked: the item that a query is about, which needs no variables except those for Consul and for the
+        item's key or prefix. None: the whole configuration is needed.
+    Raises ConfigError with every problem at once.
     """
     report = Report(Places(str(path)))
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
-    values = default_values(defaults, variables)  # before the file may use up what variables may fill
+    values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
     read = config_files.read(path, report, files)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
@@ -50,7 +52,7 @@ def load(
     items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
     for settings in items:
         cross_checks.check_item(settings, report)
-    if asked is None:  # else a key may have been left out
+    if asked is None:  # for a query a key may have been left out
         _check_keys(read.data, report, defaults)
     cross_checks.check_ambiguous(read.ambiguous, report)
     if not report.broken("consul"):
@@ -77,7 +79,7 @@ def load(
 def _validated(
     read: config_files.Source, variables: Variables, document: dict[str, Any], report: Report
 ) -> dict[str, Any]:
-    """Fill in variables, check everything that the schema says, and return the part without a fault."""
+    """Fill in variables, report every deviation from the schema, and return the part without a fault."""
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
     refuse_references(read.data, report)
@@ -91,8 +93,10 @@ def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> Non
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
-    """Return where records may be, for a file that may have any fault: each folder that the file seems to
-    name as state_dir, else the default."""
+    """Return each folder that a file, which may have any fault, seems to name as ``state_dir``.
+
+    A file that names none has the folder that the environment or the default names.
+    """
     given = config_files.read(path, Report(Places(str(path)))).data.get("state_dir")
     named = [given] if isinstance(given, str) else []
     for text in config_files.texts(path):
@@ -102,12 +106,12 @@ def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, An
     return tuple(dict.fromkeys(usable)) or (state_dir({}, default, environ),)
 
 
-# At the beginning of a line, or quoted as in JSON; nowhere else, because a hook's text could name a folder.
+# At the beginning of a line, or quoted as in JSON. Elsewhere it may be part of a hook's text.
 _STATE_DIR = re.compile(r"""(?m)(?:^["']?state_dir["']?|[{,]\s*"state_dir")\s*:\s*["']?(/[^"',}#\s]*)""")
 
 
 def _valid_part(data: dict[str, Any], report: Report) -> dict[str, Any]:
-    """Return the sections and items that have no problem so far; no items where ``defaults`` has one."""
+    """Return the sections and items that have no problem so far. No item: ``defaults`` has a problem."""
     valid = {key: section for key, section in data.items() if not report.broken(key)}
     for section in SECTIONS:
         items: dict[str, Any] = {} if report.broken("defaults") else data.get(section, {})

@@ -1,4 +1,4 @@
-"""Turns each deviation that the validator found into a message: what cannot be, and the remedy.
+"""Turns each deviation that the validator found into a message for the operator, with the remedy.
 
 A message quotes a value only where the value cannot be a secret: a choice of few words, a duration, a name.
 """
@@ -10,7 +10,7 @@ from typing import Any
 from supervisor.config.problems import KeyPath, nearest, quoted
 
 _KNOWN_SHOWN_MAX = 20
-_LIKE_BOOLEANS = ("yes", "no", "on", "off", "True", "False")  # what YAML 1.1 takes for one
+_LIKE_BOOLEANS = ("yes", "no", "on", "off", "True", "False")  # YAML 1.1 reads each as a boolean
 _QUOTABLE_TITLES = ("duration", "name")
 
 
@@ -41,8 +41,8 @@ class Mistake:
     """One thing that is wrong with a value.
 
     path: where the value is.
-    message: what cannot be, and the remedy.
-    at_key: whether the key itself is wrong, whatever its value.
+    message: why the value cannot be used, and the remedy.
+    at_key: whether the key itself is wrong, with any value.
     """
 
     path: KeyPath
@@ -50,8 +50,8 @@ class Mistake:
     at_key: bool = False
 
 
-def findings(found: Deviation, definitions: dict[str, Any]) -> Iterator[Mistake]:
-    """Yield what one deviation means to an operator; nothing where another deviation says it better."""
+def mistakes(found: Deviation, definitions: dict[str, Any]) -> Iterator[Mistake]:
+    """Yield the mistakes that caused one deviation; none where another deviation shows the mistake better."""
     path = found.path
     if found.keyword == "additionalProperties":
         yield from _unknown_keys(found, path, definitions)
@@ -106,10 +106,14 @@ def _type(found: Deviation) -> str:
     title = found.rule.get("title")
     what = f"a {title}" if title else " or ".join(kinds)
     if found.value is None:
-        return f"cannot be empty: must be {what}, or remove the key"
+        return f"cannot be empty: must be {what}, or remove the {_key_or_entry(found.path)}"
     like_boolean = isinstance(found.value, str) and found.value in _LIKE_BOOLEANS
     shown = quoted(found.value) if like_boolean else _kind(found.value)
     return f"cannot be {shown}: {_type_remedy(found, what)}"
+
+
+def _key_or_entry(path: KeyPath) -> str:
+    return "entry" if path and isinstance(path[-1], int) else "key"
 
 
 def _type_remedy(found: Deviation, what: str) -> str:
@@ -121,8 +125,10 @@ def _type_remedy(found: Deviation, what: str) -> str:
         return "must be true or false, without quotes"
     if "string" in ([wanted] if isinstance(wanted, str) else wanted) and scalar:
         return f"must be {what}, quote it"
+    if found.path[-1:] == ("exec",) and isinstance(value, str):
+        return "must be a list, write [PROGRAM, ARGUMENT], or use shell for text"
     if wanted == "array" and isinstance(value, str | dict):
-        return "must be a list, begin with a dash and a blank"
+        return "must be a list, begin each entry with a dash and a space"
     return f"must be {what}"
 
 
@@ -144,11 +150,11 @@ def _enum(found: Deviation) -> str:
     return f"cannot be {quoted(found.value)}: must be {_alternatives(found.demand)}{hint}"
 
 
-def _pattern(found: Deviation, it: str = "this text") -> str:
+def _pattern(found: Deviation, unquoted: str = "this text") -> str:
     if found.value == "":
         return f"cannot be empty: must {found.rule['patternErrorMessage']}"
     quotable = found.rule.get("title") in _QUOTABLE_TITLES
-    what = quoted(found.value) if quotable else it
+    what = quoted(found.value) if quotable else unquoted
     return f"cannot be {what}: must {found.rule['patternErrorMessage']}"
 
 
@@ -159,7 +165,7 @@ def _one_of(found: Deviation) -> str:
     given = [name for name in names if name in found.value]
     if given:
         return f"cannot have {' and '.join(given)} at once: keep exactly one of {_alternatives(names)}"
-    return f"cannot do anything: give exactly one of {_alternatives(names)}"
+    return f"cannot run anything: give exactly one of {_alternatives(names)}"
 
 
 def _alternatives(names: list[str]) -> str:

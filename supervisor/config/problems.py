@@ -1,7 +1,7 @@
 """The problems of a configuration with their places, and the report that collects them.
 
-A message says what cannot be, and the remedy. A message must never show a value that may be a secret: not
-a token, not a header, not a URL, nothing that was filled in from the environment.
+A message says why a value cannot be used, and the remedy. A message must never show a value that may be a
+secret, such as a token, a header, a URL, or any text that was filled in from the environment.
 """
 
 import re
@@ -14,18 +14,19 @@ from supervisor.errors import OperatorError
 KeyPath = tuple[str | int, ...]
 """From the root of the file to a value: ``("elections", "namenode", "on_lose", 0, "timeout")``."""
 
-SECTIONS = ("elections", "semaphores")  # whose items hooks, sessions and names have in common
+SECTIONS = ("elections", "semaphores")  # items of both have hooks and a session, and share one set of names
 HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 
-PROBLEMS_MAX = 1000  # a person mends the first few and looks again
-QUOTED_CHARS_MAX = 60  # longer quotations hide what is said about them
+PROBLEMS_MAX = 1000  # the operator corrects the first few and checks again
+QUOTED_CHARS_MAX = 60  # a longer quotation would hide the rest of the message
 
-_ASIDE = re.compile(r'"(\\.|[^"\\])*"|\([^)]*\)|KEY: VALUE|elections: or')  # whose colon parts nothing
+# A colon within these does not separate the parts of a message.
+_ASIDE = re.compile(r'"(\\.|[^"\\])*"|\([^)]*\)|KEY: VALUE|elections: or')
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield section, name and value of each item of data that may have any fault."""
+    """Yield section, name and value of each item in data that may have any fault."""
     for section in SECTIONS:
         items = data.get(section)
         for name, item in items.items() if isinstance(items, dict) else ():
@@ -33,7 +34,7 @@ def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def hooks_of(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield path and value of each hook in the lists of hooks of data that may have any fault."""
+    """Yield path and value of each hook of HOOK_LISTS in data that may have any fault."""
     for section, name, item in items_of(data):
         for list_name in HOOK_LISTS if isinstance(item, dict) else ():
             hooks = item.get(list_name)
@@ -42,7 +43,7 @@ def hooks_of(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
 
 
 class Place(NamedTuple):
-    """A place in a file, counted from 1; line 0 stands for the whole file."""
+    """A place in a file, counted from 1. Line 0 stands for the whole file."""
 
     file: str
     line: int
@@ -55,7 +56,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong, as the operator reads it."""
+    """One fault or warning, as the operator reads it."""
 
     file: str
     line: int
@@ -65,7 +66,7 @@ class Problem:
 
     @property
     def remedy(self) -> str:
-        """The message's last part: what to do, or why the value is refused; blank where there is one part."""
+        """The last part of the message, which is the remedy or the reason. Blank: it has only one part."""
         plain = _ASIDE.sub(lambda aside: "." * len(aside[0]), self.message)
         _, separator, last = plain.rpartition(": ")
         return self.message[len(plain) - len(last) :] if separator else ""
@@ -77,7 +78,7 @@ class Problem:
 
 
 class ConfigError(OperatorError):
-    """The configuration cannot be used; ``problems`` holds every reason, by place."""
+    """The configuration cannot be used. ``problems`` holds every reason, sorted by place."""
 
     has_places = True
 
@@ -95,7 +96,7 @@ class Places:
         self.values: dict[KeyPath, Place] = {}
 
     def of_value(self, path: KeyPath) -> Place:
-        """Return the place of a value; for a mapping or a list the place of its key."""
+        """Return the place of a value. A mapping or a list has the place of its key."""
         while path and path not in self.values:
             path = path[:-1]
         return self.values.get(path, self.root)
@@ -115,22 +116,25 @@ class Report:
         self._broken: set[KeyPath] = set()
 
     def refuse(self, path: KeyPath, message: str) -> None:
-        """Report that the value at ``path`` cannot be used. Raises ConfigError at the limit."""
+        """Report that the value at ``path`` cannot be used. Raises ConfigError at PROBLEMS_MAX problems."""
         self.refuse_at(self.places.of_value(path), path, message)
 
     def refuse_key(self, path: KeyPath, message: str) -> None:
-        """Report that the key at ``path`` cannot be there at all. Raises ConfigError at the limit."""
+        """Report that the key at ``path`` cannot be there. Raises ConfigError at PROBLEMS_MAX problems."""
         self.refuse_at(self.places.of_key(path), path, message)
 
     def refuse_at(self, place: Place, path: KeyPath, message: str) -> None:
-        """Report a problem at a place that ``places`` does not know. Raises ConfigError at the limit."""
+        """Report a problem at a place that is not in ``places``.
+
+        Raises ConfigError at PROBLEMS_MAX problems.
+        """
         self.problems.append(Problem(*place, dotted(path), message))
         self._broken.update(path[:length] for length in range(len(path) + 1))
         if len(self.problems) >= PROBLEMS_MAX:
             self.raise_if_any()
 
     def warn(self, path: KeyPath, message: str) -> None:
-        """Report a consequence, which the operator should know, of the value at ``path``."""
+        """Report a consequence of the value at ``path`` that the operator should know."""
         self.warnings.append(Problem(*self.places.of_value(path), dotted(path), message))
 
     def broken(self, *path: str | int) -> bool:
@@ -164,8 +168,8 @@ def quoted(text: str) -> str:
 
 
 def nearest(name: str, known: list[str]) -> str | None:
-    """Return the known name that ``name`` was probably meant to be; None: no known name is similar."""
-    import difflib  # only a file with an error pays for it
+    """Return the known name that is most similar to ``name``. None: no known name is similar."""
+    import difflib  # imported here, because only a file with a fault needs it
 
     matches = difflib.get_close_matches(name[:QUOTED_CHARS_MAX], known, n=1, cutoff=0.65)
     return matches[0] if matches else None

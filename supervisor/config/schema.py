@@ -1,6 +1,6 @@
-"""The JSON Schema of the configuration: the one source of names, types, bounds and defaults.
+"""The JSON Schema of the configuration, which is the one source of names, types, bounds and defaults.
 
-The schema is part of the package's data, and editors complete from the same file.
+The schema is part of the package's data. Editors use the same file to complete and check a configuration.
 """
 
 import json
@@ -13,8 +13,10 @@ _FILE = Path(__file__).parents[1] / "schemas" / "config.schema.json"
 
 @cache
 def text() -> str:
-    """Return the text of the schema as it is shipped. The file is read once, so that a daemon goes by the
-    schema of its own version while the file is replaced."""
+    """Return the text of the schema as it is shipped.
+
+    The file is read once, so that a daemon keeps the schema of its own version when an upgrade replaces it.
+    """
     return _FILE.read_text(encoding="utf-8")
 
 
@@ -37,7 +39,7 @@ class Defaults:
         return {name: rule["default"] for name, rule in resolved if "default" in rule}
 
     def _resolved(self, rule: dict[str, Any]) -> dict[str, Any]:
-        """Return a rule merged with the definition that its $ref names; keywords beside the $ref win."""
+        """Return a rule merged with the definition that its $ref names. Keywords beside the $ref win."""
         while "$ref" in rule:
             target = self._definitions[rule["$ref"].removeprefix("#/$defs/")]
             rule = {**target, **{key: value for key, value in rule.items() if key != "$ref"}}

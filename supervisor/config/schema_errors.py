@@ -1,7 +1,8 @@
 """Finds, by jsonschema, what in a configuration deviates from its schema.
 
-Two keywords are ours, ``durationMinimum`` and ``durationMaximum``; a ``pattern`` must match the
-whole text, because Python's ``$`` would let a newline pass; ``dependentRequired`` points at the key.
+Two keywords are ours, ``durationMinimum`` and ``durationMaximum``. A ``pattern`` must match the whole text,
+because Python's ``$`` would let a newline pass. A deviation from ``dependentRequired`` has the path of the
+key that lacks its companion.
 """
 
 import re
@@ -48,8 +49,10 @@ def _validator() -> Any:
 
 
 def _unless_too_many(keyword: Any) -> Any:
-    """Return the keyword without deviations of entries where there are too many of them: an operator first
-    has to remove some, and validating thousands takes seconds."""
+    """Return the keyword without the deviations of entries, for a list or mapping that has too many of them.
+
+    The operator must first remove some entries, and validating thousands takes seconds.
+    """
 
     def errors(validator: Any, demand: Any, instance: Any, rule: Any) -> Iterator[Any]:
         if not _has_too_many(instance, rule):
@@ -67,7 +70,7 @@ def _has_too_many(value: Any, rule: dict[str, Any]) -> bool:
 
 
 def _of_text(allows: Callable[[str, str], bool]) -> Any:
-    """Return a keyword of jsonschema that looks at one text."""
+    """Return a keyword of jsonschema that ``allows`` decides for each text."""
     from jsonschema.exceptions import ValidationError
 
     def errors(_: Any, demand: str, instance: Any, __: Any) -> Iterator[ValidationError]:
@@ -82,7 +85,7 @@ def _matches(text: str, pattern: str) -> bool:
 
 
 def _lasts(text: str, holds: Callable[[float], bool]) -> bool:
-    """Return whether ``holds`` is true of a duration; true for other texts, which their pattern refuses."""
+    """Return whether ``holds`` is true of a duration. True for any other text: the pattern refuses it."""
     try:
         return holds(parse_duration(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The settings of a configuration beside those of its items, which are ``supervisor.core.settings``."""
+"""The settings of a configuration. Those of its items are in ``supervisor.core.settings``."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,9 +13,9 @@ class ConsulSettings:
 
     address: ``http(s)://HOST[:PORT]`` or ``unix:///PATH``.
     token: the ACL token. None: no token, or ``token_file`` is set.
-    token_file: the file that holds the token and is followed when it changes.
+    token_file: the file that holds the token, and is read again when it changes.
     datacenter, namespace, partition: sent with each request. None: Consul's default.
-    tls: how Consul is verified, and how the supervisor identifies itself.
+    tls: how Consul's certificate is verified, and which certificate the supervisor presents.
     http_auth: ``USER`` or ``USER:PASSWORD`` for a proxy in front of Consul.
     """
 
@@ -31,7 +31,7 @@ class ConsulSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What is logged, and in which format."""
+    """The lowest level that is logged, and the format of the log."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "console", "json"] = "auto"
@@ -42,8 +42,8 @@ class ControlSettings:
     """Where commands reach the daemon.
 
     path: the unix socket.
-    group: the members of this group may send commands, beside root and the daemon's own user.
-    configured: whether the file names the socket; otherwise systemd or the default does.
+    group: the group whose members may send commands, beside root and the daemon's own user. None: no group.
+    configured: whether the file names the socket, and not systemd or the default.
     """
 
     path: str
@@ -70,8 +70,8 @@ class HttpSettings:
 class Config:
     """A configuration without a fault.
 
-    warnings: what the operator should know although the configuration can be used.
-    withheld: variables that hold secrets of the supervisor, which hooks must not inherit.
+    warnings: consequences that the operator should know, although the configuration can be used.
+    withheld: the variables that hold secrets of the supervisor, which hooks must not inherit.
     control: None: the daemon takes no commands, because no file says who may send them.
     http: None: the daemon does not listen over TCP.
     places: where each key and value is in the files. None: not needed any more.

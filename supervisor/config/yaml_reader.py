@@ -1,10 +1,10 @@
 """Reads the YAML of one file as plain values, with the place of every key and value.
 
 Only the harmless part of YAML is read: mappings with text keys, lists and scalars. Tags, anchors,
-aliases and merge keys are refused, and depth and number are bounded. No text is ever turned into something
-that its author may not have meant: a plain scalar is null, a boolean (``true`` or ``false``), a JSON number,
-or text. A scalar that YAML 1.1 reads otherwise (``yes``, ``022``, ``22:22``, a date) is read as text and
-noted as *ambiguous*: the cross-checks refuse it where no type of the schema says that text is meant.
+aliases and merge keys are refused, and depth and number are bounded. A plain scalar is read as null, a
+boolean (``true`` or ``false``), a JSON number, or text. A plain scalar that YAML 1.1 does not read as text
+(``yes``, ``022``, ``22:22``, a date) is read as text and noted as *ambiguous*. The cross-checks refuse an
+ambiguous scalar where the schema allows values of any type, because its author may not have meant text.
 """
 
 import math
@@ -18,25 +18,26 @@ import yaml
 from supervisor.config.problems import KeyPath, Place, Places, Report, quoted
 
 DEPTH_MAX = 32  # the schema needs 7; the rest is for a value's mapping
-NODES_MAX = 100_000  # of one file: 2,000 elections with 50 each
+NODES_MAX = 100_000  # of one file, enough for 2,000 elections with 50 nodes each
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _AMBIGUOUS_IN_YAML_1_2 = re.compile(r"0o[0-7]+|[yYnN]")
 _CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # with libyaml, which is ten times as fast
 
 _REMEDIES = (
     ("found character", "a tab cannot indent, and a text that begins with @, ` or % needs quotes"),
     ("mapping values are not allowed", 'quote a text that has ": " in it, and check the indentation'),
     ("did not find expected key", "check the indentation and the quotes above"),
     ("did not find expected ','", "close the brace, or quote a text that has one, such as ${NAME}"),
-    ("could not find expected ':'", "write KEY: VALUE, with a blank after the colon"),
+    ("could not find expected ':'", "write KEY: VALUE, with a space after the colon"),
+    ("found unexpected end of stream", "close the quote or the bracket that is still open"),
 )
 
 
 class InvalidYaml(Exception):
-    """The rest of a file cannot be understood; the report says why."""
+    """The rest of a file cannot be understood, for a reason that is in the report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Tree:
     """The content of one file.
 
     places: where each key and value is.
-    ambiguous: the paths of plain scalars that other readers of YAML may not read as text.
+    ambiguous: the paths of plain scalars that are read as text here, but not by every reader of YAML.
     """
 
     value: Any
@@ -112,14 +113,14 @@ class _Reader:
             )
         if len(path) > DEPTH_MAX:
             raise self._unreadable(place, path, f"cannot be nested deeper than {DEPTH_MAX} levels")
-        self._refuse_cleverness(event, path)
+        self._refuse_alias_anchor_tag(event, path)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(path)
         return self._scalar(event, path)
 
-    def _refuse_cleverness(self, event: Any, path: KeyPath) -> None:
+    def _refuse_alias_anchor_tag(self, event: Any, path: KeyPath) -> None:
         if isinstance(event, yaml.AliasEvent):
             raise self._unreadable(self._place(event), path, "cannot be an alias (*): write the value out")
         if event.anchor is not None:
@@ -151,9 +152,9 @@ class _Reader:
     def _key(self, event: Any, path: KeyPath) -> str:
         if not isinstance(event, yaml.ScalarEvent):
             raise self._unreadable(
-                self._place(event), path, "cannot have a key that is no text: write KEY: VALUE"
+                self._place(event), path, "cannot have a key that is not text: write KEY: VALUE"
             )
-        self._refuse_cleverness(event, path)
+        self._refuse_alias_anchor_tag(event, path)
         if event.value == "<<" and event.implicit[0]:
             raise self._unreadable(
                 self._place(event), path, "cannot have a merge key (<<): write the values out"
@@ -197,6 +198,6 @@ def _number(text: str) -> int | float | None:
 
 
 def _is_ambiguous(text: str) -> bool:
-    """Return whether some reader of YAML takes this plain scalar for something other than text."""
+    """Return whether some reader of YAML reads this plain scalar as anything except text."""
     rules = yaml.SafeLoader.yaml_implicit_resolvers.get(text[0], [])
     return any(rule.match(text) for _, rule in rules) or bool(_AMBIGUOUS_IN_YAML_1_2.fullmatch(text))

@@ -114,7 +114,7 @@ def test_tls_of_the_environment_does_not_forbid_plain_http() -> None:
         ),
         (
             {"CONSUL_HTTP_ADDR": "hunter2:port"},
-            "CONSUL_HTTP_ADDR: cannot be requested: its host or port is none",
+            "CONSUL_HTTP_ADDR: cannot be requested: its host or port is invalid",
         ),
         ({"CONSUL_HTTP_ADDR": "http://h/v1?x"}, "CONSUL_HTTP_ADDR: cannot have a path"),
         (
@@ -127,7 +127,7 @@ def test_tls_of_the_environment_does_not_forbid_plain_http() -> None:
         ),
         ({"CONSUL_HTTP_SSL": "hunter2"}, "CONSUL_HTTP_SSL: cannot be read: must be true or false"),
         ({"CONSUL_HTTP_SSL_VERIFY": "no"}, "CONSUL_HTTP_SSL_VERIFY: cannot be read: must be true or false"),
-        ({"CONSUL_HTTP_TOKEN": "hunter2\n"}, "CONSUL_HTTP_TOKEN: cannot be sent: it has blanks or control"),
+        ({"CONSUL_HTTP_TOKEN": "hunter2\n"}, "CONSUL_HTTP_TOKEN: cannot be sent: it has spaces or control"),
         (
             {"CONSUL_CLIENT_CERT": "/c"},
             "CONSUL_CLIENT_CERT: cannot be used without CONSUL_CLIENT_KEY: set both",

@@ -64,7 +64,7 @@ def test_commands_do_not_mind_what_else_is_wrong_in_the_file(tmp_path: Path) -> 
     [
         ("control_socket: x", "control_socket: cannot be this text"),
         ("control_socket: [", "cannot be read as YAML"),
-        ("- a", "cannot be used: it holds no mapping"),
+        ("- a", "cannot be used: it is not a mapping"),
         (None, "cannot be read: No such file"),
     ],
 )

@@ -102,8 +102,8 @@ def test_what_is_no_file_within_a_folder_is_refused_and_does_not_block(tmp_path:
     os.mkfifo(tmp_path / "c.yaml")
     (tmp_path / "d.yaml").symlink_to("nowhere")
     assert refusals(tmp_path) == [
-        "b.yaml: cannot be read: it is no regular file",
-        "c.yaml: cannot be read: it is no regular file",
+        "b.yaml: cannot be read: it is not a regular file",
+        "c.yaml: cannot be read: it is not a regular file",
         "d.yaml: cannot be read: No such file or directory",
     ]
 
@@ -111,11 +111,9 @@ def test_what_is_no_file_within_a_folder_is_refused_and_does_not_block(tmp_path:
 def test_the_files_of_a_folder_are_bounded_together(tmp_path: Path) -> None:
     padding = "#" + "x" * (1024 * 1024 - 100) + "\n"
     write(tmp_path, **{name: f"elections: {{{name}: {{}}}}\n{padding}" for name in "abc"})
-    assert refusals(tmp_path) == [
-        "c.yaml: cannot be read: the folder's files have more than 2097152 bytes together"
-    ]
+    assert refusals(tmp_path) == ["c.yaml: cannot be read: the folder's files are larger than 2 MiB together"]
 
 
 def test_the_number_of_files_is_bounded(tmp_path: Path) -> None:
     write(tmp_path, **{f"a{n}": f"elections: {{a{n}: {{}}}}" for n in range(513)})
-    assert refusals(tmp_path) == [f"{tmp_path}: cannot be used: 513 files, at most 512 are read"]
+    assert refusals(tmp_path) == [f"{tmp_path}: cannot be used: it has 513 files, at most 512 are read"]

@@ -75,7 +75,7 @@ def test_problems_are_values_sorted_by_place(tmp_path: Path) -> None:
         (b"elections:\n  app: {key: \xff}\n", ":2:14", "not UTF-8"),
         (b"a: 1\nb: \x07\n", ":2:4", 'control character "\\x07"'),
         ("elections: {app: {}}\n".encode("utf-16"), ":1:1", "not UTF-8"),
-        (b"elections: {}\n#" + b"x" * 1024 * 1024, "", "larger than 1048576 bytes"),
+        (b"elections: {}\n#" + b"x" * 1024 * 1024, "", "larger than 1 MiB"),
         (b"a: [" + b"1," * 100_001 + b"]", ":1:200001", "more than 100000 values"),
     ],
 )
@@ -98,8 +98,8 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
 def test_a_path_without_a_readable_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
     missing = tmp_path / "missing.yaml"
     assert refusals(missing) == [f"{missing}: cannot be read: No such file or directory"]
-    assert refusals(Path("/dev/zero")) == ["/dev/zero: cannot be read: it is no regular file"]
-    assert refusals(Path("a\0b")) == ["a\0b: cannot be read: no such file can be"]
+    assert refusals(Path("/dev/zero")) == ["/dev/zero: cannot be read: it is not a regular file"]
+    assert refusals(Path("a\0b")) == ["a\0b: cannot be read: no file can have this path"]
 
 
 def test_problems_without_end_are_cut_off(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_too_many_entries_are_refused(tmp_path: Path) -> None:
             "cannot end (x: y): set it, or accept (accept_overlap: true)",
             "set it, or accept (accept_overlap: true)",
         ),
-        ("cannot have a key that is no text: write KEY: VALUE", "write KEY: VALUE"),
+        ("cannot have a key that is not text: write KEY: VALUE", "write KEY: VALUE"),
         (
             "cannot be used: it is empty; begin with elections: or semaphores:",
             "it is empty; begin with elections: or semaphores:",
