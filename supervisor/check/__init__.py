@@ -1,9 +1,9 @@
-"""What `check` says about a configuration: figures, warnings, and what the real Consul answers.
+"""What `check` reports about a configuration: figures, warnings, and findings about the real Consul.
 
     report.py      figures of the leases, warnings and findings, as text and as JSON
     file_modes.py  warns when other users can read our secrets or replace what we run
     connection.py  check --connect: requests to the real Consul, none of which changes anything
-    findings.py    what each of Consul's answers means, with its remedy
+    findings.py    the meaning of each of Consul's answers, with its remedy
 
-The package imports nothing here, because every command pays for what its package imports.
+This module imports nothing, because a command that needs one module should not wait for the other modules.
 """

@@ -1,4 +1,4 @@
-"""Requests of ``check --connect`` to the real Consul: reachable, its leader, its agent, the token's rights.
+"""Requests of ``check --connect`` to the real Consul, about its leader, its agent and the token's rights.
 
 No request has an effect. Rights are found out by writes that Consul checks and cannot carry out: a
 check-and-set at an index that no key has, and a session bound to a check that does not exist. Consul
@@ -28,13 +28,14 @@ from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Req
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
-CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader; an item takes a millisecond
-NO_INDEX = 2**63 - 1  # no key was ever changed that often
+CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader, and an item takes a millisecond
+NO_INDEX = 2**63 - 1  # higher than any index that Consul has reached
 
 
 async def check_connection(config: Config, hostname: str) -> list[Finding]:
-    """Return the findings about Consul, the most important first. ``hostname`` is this machine's.
+    """Return the findings about Consul, the most important first, within CONNECT_S.
 
+    hostname: the name of this machine.
     Raises TokenError when the token file cannot be used.
     """
     checker = _Checker(config.consul)
@@ -50,11 +51,11 @@ def is_reached(found: list[Finding]) -> bool:
 
 
 class _NoAnswer(Exception):
-    """Consul did not answer before the deadline; the text says why."""
+    """Consul did not answer before the deadline. The text says why."""
 
 
 class _Checker:
-    """Sends the requests of one run, one after the other, over one connection where possible."""
+    """Sends the requests of one run one after another, the reads over one connection."""
 
     def __init__(self, settings: ConsulSettings) -> None:
         endpoint = Endpoint.of(settings.address, settings.tls)
@@ -88,11 +89,14 @@ class _Checker:
             for settings in items:
                 found += findings.together(await self._rights(settings, facts.node if facts else ""))
         except _NoAnswer as failure:
-            found.append(Finding("rest", Level.UNTOLD, f"some questions were not answered: {failure}"))
+            found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
         return found
 
     async def _leader(self) -> tuple[str, str]:
-        """Return why the datacenter cannot be reached, and Consul's leader; blank: there is none."""
+        """Return why the datacenter cannot be reached, and the address of Consul's leader.
+
+        Blank: the datacenter can be reached, or there is no leader. Raises MalformedResponse.
+        """
         response = await self._exchange(self._consul.question("status/leader"))
         if response.status_code == 500 and NO_PATH in why(response):
             return why(response), ""
@@ -132,7 +136,7 @@ class _Checker:
         return found
 
     async def _session(self, settings: ItemSettings, node: str) -> Finding:
-        """Return whether the session could be made.
+        """Return the finding about whether the session could be made.
 
         The check that does not exist comes last, so that Consul checks everything else before it.
         """
@@ -140,7 +144,7 @@ class _Checker:
         checks = (*settings.session.service_checks, impossible)
         session = replace(settings.session, service_checks=checks)
         outcome = await self._outcome(CreateSession("", 0.0, CONNECT_S, session))
-        if isinstance(outcome, Created):  # this Consul did not check the checks
+        if isinstance(outcome, Created):  # this Consul does not validate the checks of a session
             await self._outcome(DestroySession("", 0.0, CONNECT_S, outcome.session))
         return findings.of_session(settings, node, impossible, outcome)
 
@@ -156,8 +160,10 @@ class _Checker:
 
 
 def _keys_of(settings: ItemSettings) -> dict[str, str]:
-    """Return one key of each kind that the item needs, by the name to show. The key of a contender is one
-    that no contender has."""
+    """Return one key of each kind that the item needs, by the name to show.
+
+    A semaphore needs the key of a contender: it is one that no contender has.
+    """
     keys = {settings.key: settings.key}
     if isinstance(settings, SemaphoreSettings):
         keys[f"{settings.prefix}/SESSION"] = f"{settings.prefix}/{uuid4()}"
@@ -170,7 +176,7 @@ def impossible_write(key: str) -> list[dict[str, object]]:
 
 
 def _is_local(address: str) -> bool:
-    """Return whether a socket can be bound to this address, so that it is this machine's. Sends nothing."""
+    """Return whether this address is one of this machine's, to which a socket can be bound. Sends nothing."""
     try:
         family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

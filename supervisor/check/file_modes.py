@@ -1,11 +1,11 @@
-"""Which other users of this machine can read our secrets or change what we run, and how to mend that.
+"""Warnings about files through which other users of this machine can read secrets or change what runs.
 
-The module looks at the files that a configuration names and consists of: their modes, their owners, and
-the folders through which they can be replaced. It warns, refuses nothing, changes nothing, and never
-shows what a file holds. It looks neither at access lists beyond the mode (ACLs) nor at what lies on
-another machine's disk, because that file system may not answer.
+The files are those of the configuration and those that it names. The module looks at their modes, their
+owners, and the folders through which they can be replaced. The module refuses nothing, changes nothing, and
+never shows the content of a file. It does not look at access lists beyond the mode (ACLs). It does not look
+at files on another machine's disk, because that file system may not answer.
 
-Trusted are root, the user that we run as, and a user's own group, whose number is the user's.
+Root and the user of this process are trusted, and so is a group whose number is that of a file's owner.
 """
 
 import os
@@ -23,23 +23,24 @@ from supervisor.filesystem.mounts import is_local
 
 ROOT = 0
 FAR_STATE = (
-    "it lies on no disk of this machine: while its file system does not answer, nothing can be recorded, and "
-    "a restart winds up nothing: choose a local folder"
+    "it is not on a disk of this machine: while its file system does not answer, no record can be written, "
+    "and a restart winds up nothing: choose a local folder"
 )
-PROGRAMS_MAX = 1000  # of a configuration; each costs some calls of the kernel
+PROGRAMS_MAX = 1000  # of a configuration, because each takes some calls of the kernel
 
 
 def audit(path: Path, config: Config, *, in_use: bool) -> tuple[Problem, ...]:
-    """Return what others may do, for the configuration at ``path`` and whatever it names.
+    """Return the warnings about the configuration at ``path`` and the files that it names.
 
-    A file that we may not look at is passed over. A missing one is, too, unless the configuration is
-    ``in_use`` on this machine.
+    A file that this user may not look at is passed over.
+    in_use: whether the configuration is in use on this machine. Only then a secret or TLS file that cannot
+        be read is a warning.
     """
     return answer(question(path, config, in_use=in_use))
 
 
 def question(path: Path, config: Config, *, in_use: bool) -> dict[str, Any]:
-    """Return the question as plain values for another process; looks at nothing."""
+    """Return the files to look at, as plain values that ``answer`` takes in another process."""
     hooks = [
         (f"{item.kind}s.{item.name}.{hook.name}", hook.call) for item in config.items for hook in item.hooks
     ]
@@ -66,7 +67,7 @@ def question(path: Path, config: Config, *, in_use: bool) -> dict[str, Any]:
 
 
 def answer(question: dict[str, Any]) -> tuple[Problem, ...]:
-    """Answer such a question. The call may hang where a file system does."""
+    """Return the warnings about the files of a ``question``. The call may hang when a file system does."""
     audit = _Audit(question["in_use"])
     for file in _files_of(Path(question["path"])):
         audit.check_executable(file)
@@ -84,7 +85,7 @@ def answer(question: dict[str, Any]) -> tuple[Problem, ...]:
 
 
 class _Audit:
-    """Collects what is found, each problem once."""
+    """Collects the warnings, each of them once."""
 
     def __init__(self, in_use: bool) -> None:
         self.problems: dict[Problem, None] = {}
@@ -99,7 +100,7 @@ class _Audit:
         self.check_folders(path, "")
 
     def check_secret(self, path: Path, setting: str) -> None:
-        """Check a file that only we are to read."""
+        """Check a file that only this user is to read."""
         found = self._check(path, setting, "change this secret", is_needed=self._in_use)
         if found is None:
             return
@@ -116,23 +117,23 @@ class _Audit:
                 self._warn(file, "consul.token", "everybody can read the token in it", "chmod o=")
 
     def check_state_dir(self, path: Path) -> None:
-        """Check the records, which decide what runs and may hold secrets of hooks."""
+        """Check the folder of the records, which decide what runs and may hold secrets of hooks."""
         if not is_local(str(path)):
-            self._say(path, "state_dir", FAR_STATE)
+            self._add(path, "state_dir", FAR_STATE)
         found = self._check(path, "state_dir", self._runs)
         if found is not None and found.st_mode & stat.S_IRWXO:
             self._warn(path, "state_dir", "everybody can look into it", "chmod 0700")
         self.check_folders(path, "state_dir")
 
     def check_folders(self, path: Path, setting: str) -> None:
-        """Check all folders above, through which another file could be put in the place of this one."""
+        """Check all folders above ``path``, through which the file at ``path`` could be replaced."""
         for folder in _folders_of(path):
             if folder not in self._seen:
                 self._seen.add(folder)
                 self._check(folder, setting, "", is_above=True)
 
     def check_tls_loads(self, tls: Tls, setting: str) -> None:
-        """Check that these files can be used; else the first connection would find out, perhaps at night."""
+        """Check that the TLS files can be loaded, before the first connection needs them."""
         files = _tls_files(tls)
         if not all(map(is_local, files)):
             return
@@ -149,20 +150,23 @@ class _Audit:
     def _check(
         self, path: Path, setting: str, harm: str, *, is_needed: bool = False, is_above: bool = False
     ) -> os.stat_result | None:
-        """Check who can change it, and return its status; None if it cannot be looked at.
+        """Check which other users can change a file or folder, and return its status.
 
-        ``is_above``: a folder in which only files that are there already matter. Where everybody may write
-        and nobody may remove what is another's (/tmp), nothing there can be replaced.
+        harm: what another user could do with the file.
+        is_needed: whether a file that cannot be read is a warning.
+        is_above: whether ``path`` is a folder above the file in question. If it is sticky, as /tmp is, users
+            can remove only their own files in it, so the file in question cannot be replaced.
+        None: ``path`` cannot be looked at.
         """
         if not is_local(str(path)):
             return None
         try:
             found = path.stat()
         except PermissionError:
-            return None  # `check` may be run by a user who is not to look at it
+            return None  # the user of `check` may lack the right to look at it
         except (OSError, ValueError) as error:
             if is_needed:
-                self._say(path, setting, f"cannot be read: {getattr(error, 'strerror', error)}")
+                self._add(path, setting, f"cannot be read: {getattr(error, 'strerror', error)}")
             return None
         if is_above and found.st_mode & stat.S_ISVTX:
             return found
@@ -175,15 +179,15 @@ class _Audit:
             self._warn(path, setting, f"its group can {harm}", "chmod go-w")
         return found
 
-    def _warn(self, path: Path, setting: str, what: str, mend: str) -> None:
-        self._say(path, setting, f"{what}: {mend} {shlex.quote(str(path))}")
+    def _warn(self, path: Path, setting: str, what: str, remedy: str) -> None:
+        self._add(path, setting, f"{what}: {remedy} {shlex.quote(str(path))}")
 
-    def _say(self, path: Path, setting: str, message: str) -> None:
+    def _add(self, path: Path, setting: str, message: str) -> None:
         self.problems[Problem(str(path), 0, 0, setting, message)] = None
 
 
 def _folders_of(path: Path) -> Iterator[Path]:
-    """Yield all folders above the path, as it is written and where its symlinks lead."""
+    """Yield all folders above the path, both as it is written and with its symlinks resolved."""
     written = Path(os.path.abspath(path))
     yield from written.parents
     if is_local(str(written)):

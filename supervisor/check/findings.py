@@ -1,7 +1,7 @@
-"""What Consul's answers to ``check --connect`` mean: one finding for each thing that must be right.
+"""The meaning of Consul's answers to ``check --connect``, as one finding for each thing that must be right.
 
-The functions are pure: they send nothing and print nothing. A finding says what is the case, and the
-remedy when something is wrong. It never holds the token.
+The functions are pure: they send nothing and print nothing. A finding says what is the case, and the remedy
+when something is wrong. A finding never holds the token.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,11 +16,11 @@ from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outco
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write
-OTHERS_MAX = 56  # of all items: client.CONCURRENT_MAX under way and pool.IDLE_MAX kept
+OTHERS_MAX = 56  # of all items together: client.CONCURRENT_MAX in use, and pool.IDLE_MAX kept open
 
 
 class Level(StrEnum):
-    """How good or bad a finding is. UNTOLD: Consul's answer does not say."""
+    """How good or bad a finding is. UNTOLD: Consul's answer does not show it."""
 
     OK = "ok"
     WARNING = "warning"
@@ -35,7 +35,7 @@ class Finding:
     what: the thing that was checked, by its name in docs/commands.md.
     text: what is the case.
     remedy: what to do. Blank: nothing.
-    item: the election or semaphore that it is about. Blank: it is about the agent or Consul.
+    item: the election or semaphore of the finding. Blank: the finding is about the agent or Consul.
     """
 
     what: str
@@ -47,7 +47,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """What an agent says about itself (``/v1/agent/self``); ``debug`` is its own configuration."""
+    """The facts that an agent reports about itself in ``/v1/agent/self``. A blank fact is not reported.
+
+    debug: the agent's configuration as it runs.
+    """
 
     node: str
     address: str
@@ -57,7 +60,7 @@ class AgentFacts:
 
 
 def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
-    """Return the facts in an answer. A fact that the answer lacks is blank."""
+    """Return the facts in the agent's answer."""
     parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
     config, member, debug = (parts[name] for name in _PARTS)
     return AgentFacts(
@@ -81,7 +84,7 @@ def _text(part: Mapping[str, Any], name: str) -> str:
 
 
 def of_leader(leader: str) -> Finding:
-    """Return the finding about Consul's leader. ``leader``: its address. Blank: there is none."""
+    """Return the finding about Consul's leader. ``leader``: its address. Blank: Consul has no leader."""
     if leader:
         return Finding("leader", Level.OK, f"Consul's leader is {leader}")
     text = "Consul has no leader: no lock can be taken or kept"
@@ -90,37 +93,39 @@ def of_leader(leader: str) -> Finding:
 
 def of_no_path(datacenter: str, why: str) -> Finding:
     """Return the finding about a datacenter to which the agent's servers know no path."""
-    text = f"Consul cannot reach the datacenter {datacenter}: it answers {why}"
+    text = f"Consul cannot reach the datacenter {datacenter}: Consul answers {why}"
     return Finding("datacenter", Level.ERROR, text, "correct consul.datacenter, or leave it out")
 
 
-def of_datacenter(asked: str | None, own: str, items: Collection[ItemSettings]) -> list[Finding]:
-    """Return the finding about a datacenter that is not the agent's own, if it is not.
+def of_datacenter(configured: str | None, own: str, items: Collection[ItemSettings]) -> list[Finding]:
+    """Return the finding about a configured datacenter that is not the agent's own; none if it is.
 
     Consul makes no session of this agent's node in another datacenter, so nothing can be held there.
-    asked: the datacenter in the configuration. None: the configuration names none.
-    own: the datacenter of the agent. Blank: the agent did not say.
+    configured: the datacenter in the configuration. None: the configuration names none.
+    own: the datacenter of the agent. Blank: the agent did not report it.
     """
-    if asked is None or not own or asked == own:
+    if configured is None or not own or configured == own:
         return []
     contenders = [settings.name for settings in items if settings.contend]
     if not contenders:
-        text = f"keys of the datacenter {asked} are watched through an agent of {own}"
+        text = f"keys of the datacenter {configured} are watched through an agent of {own}"
         return [Finding("datacenter", Level.OK, text)]
     text = (
-        f"nothing can be held in the datacenter {asked} through an agent of {own}: "
+        f"nothing can be held in the datacenter {configured} through an agent of {own}: "
         f"{len(contenders)} items of the file contend, the first is {contenders[0]}"
     )
-    remedy = (
-        "leave consul.datacenter out, or give consul.address an agent of that datacenter; observers may stay"
-    )
+    remedy = "leave consul.datacenter out, or set consul.address to an agent of that one; observers may stay"
     return [Finding("datacenter", Level.ERROR, text, remedy)]
 
 
 def of_agent(
     facts: AgentFacts, hostname: str, *, is_local: bool, items: Collection[ItemSettings]
 ) -> list[Finding]:
-    """Return the findings about the agent. ``is_local``: whether its address is one of this machine's."""
+    """Return the findings about the agent.
+
+    hostname: the name of this machine.
+    is_local: whether the agent's address is one of this machine's.
+    """
     return [
         _of_version(facts),
         _of_machine(facts, hostname, is_local=is_local),
@@ -130,7 +135,10 @@ def of_agent(
 
 
 def unknown_agent(why: str, denied: bool) -> list[Finding]:
-    """Return the finding about an agent that does not describe itself."""
+    """Return the finding about an agent that does not report its facts.
+
+    denied: whether the token lacks the right to read them.
+    """
     text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
     rule = f'to find out, give the token: agent "{NODE}" {{ policy = "read" }}' if denied else ""
     return [Finding("agent", Level.UNTOLD, text, permissions.agent_remedy(why) or rule)]
@@ -139,9 +147,9 @@ def unknown_agent(why: str, denied: bool) -> list[Finding]:
 def _of_version(facts: AgentFacts) -> Finding:
     numbers = versions.numbers(facts.version)
     if numbers is None:
-        return Finding("version", Level.UNTOLD, "the agent does not say its version")
+        return Finding("version", Level.UNTOLD, "the agent does not report its version")
     if numbers < versions.OLDEST:
-        return Finding("version", Level.ERROR, f"Consul {facts.version} is older than 1.8", "upgrade it")
+        return Finding("version", Level.ERROR, f"Consul {facts.version} is older than 1.8", "upgrade Consul")
     doubt, remedy = versions.doubt(facts.version)
     if doubt:
         return Finding("version", Level.WARNING, doubt, remedy)
@@ -151,10 +159,10 @@ def _of_version(facts: AgentFacts) -> Finding:
 def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:
     named = f"{facts.node} ({facts.address})"
     if not facts.node:
-        return Finding("machine", Level.UNTOLD, "the agent does not say which node it is")
+        return Finding("machine", Level.UNTOLD, "the agent does not report which node it is")
     if is_local or facts.node.partition(".")[0].lower() == hostname.partition(".")[0].lower():
-        return Finding("machine", Level.OK, f"the agent is this machine's: {named}")
-    text = f"the agent is another machine's, {named}: when that fails, this node is cut off"
+        return Finding("machine", Level.OK, f"the agent runs on this machine: {named}")
+    text = f"the agent runs on another machine, {named}: when that machine fails, this node is cut off"
     return Finding(
         "machine", Level.WARNING, text, "run an agent on this machine, and set consul.address to it"
     )
@@ -163,19 +171,19 @@ def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:
 def _of_leave(facts: AgentFacts) -> Finding:
     leaves = facts.debug.get("LeaveOnTerm")
     if not isinstance(leaves, bool):
-        return Finding("leave", Level.UNTOLD, "the agent does not say whether it leaves on SIGTERM")
+        return Finding("leave", Level.UNTOLD, "the agent does not report whether it leaves on SIGTERM")
     if not leaves:
         return Finding(
             "leave", Level.OK, "a stop of the agent keeps its sessions (leave_on_terminate: false)"
         )
-    text = "the agent leaves on SIGTERM, and its sessions end: each restart of it is a failover"
+    text = "the agent leaves on SIGTERM and its sessions end, so each restart of the agent is a failover"
     return Finding("leave", Level.WARNING, text, "set leave_on_terminate: false in the agent's configuration")
 
 
 def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Finding:
     limit = facts.debug.get("HTTPMaxConnsPerClient")
     if not isinstance(limit, int) or isinstance(limit, bool):
-        return Finding("connections", Level.UNTOLD, "the agent does not say http_max_conns_per_client")
+        return Finding("connections", Level.UNTOLD, "the agent does not report http_max_conns_per_client")
     semaphores = sum(isinstance(settings, SemaphoreSettings) for settings in items)
     watches = semaphores + questions_of(len(items) - semaphores, semaphores)
     needed = watches + min(OTHERS_EACH * len(items), OTHERS_MAX)
@@ -211,7 +219,7 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
 
 
 def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
-    """Return the finding about the impossible check-and-set of ``key``. ``why``: Consul's answer."""
+    """Return the finding about the impossible check-and-set of ``key``, to which Consul answered ``why``."""
     if why.startswith("409") and "index is stale" in why:
         return _right(settings, Level.OK, f"may write {key}")
     if why.startswith("403") or (why.startswith("409") and permissions.PERMISSION_DENIED in why):
@@ -221,7 +229,7 @@ def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
 
 
 def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outcome) -> Finding:
-    """Return the finding about a session that cannot be made, because no check is called ``impossible``."""
+    """Return the finding about a session that cannot be made, because no check has the id ``impossible``."""
     said = _said(outcome)
     if isinstance(outcome, Created) or (isinstance(outcome, Refused) and impossible in said):
         return _right(settings, Level.OK, "may make its session")
@@ -234,12 +242,12 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
         return _right(settings, Level.ERROR, f"cannot make its session: Consul answers {said}", remedy)
     if isinstance(outcome, Ineligible):
         text = f"cannot make its session now: Consul answers {said}"
-        return _right(settings, Level.WARNING, text, "it contends when the check passes")
+        return _right(settings, Level.WARNING, text, "nothing: the node contends once the check passes")
     return _right(settings, Level.UNTOLD, f"whether it may make its session: Consul answers {said}")
 
 
 def together(found: Sequence[Finding]) -> list[Finding]:
-    """Return the findings about one item with all that is right joined in one, and then the others."""
+    """Return the findings about one item: those of level OK joined to one, then each of another level."""
     right = [one for one in found if one.level is Level.OK]
     wrong = [one for one in found if one.level is not Level.OK]
     lines = [replace(right[0], text=", ".join(one.text for one in right))] if right else []
@@ -258,5 +266,5 @@ def _key_rule(settings: ItemSettings) -> str:
 
 
 def _said(outcome: Outcome) -> str:
-    """Return Consul's own words, without a remedy, because each finding has its own."""
+    """Return the text of Consul's answer, without a remedy, because each finding has its own remedy."""
     return str(getattr(outcome, "said", "") or getattr(outcome, "why", outcome))

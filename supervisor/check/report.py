@@ -1,6 +1,6 @@
 """The figures of a configuration's leases, which operators may rely on, as text and as JSON.
 
-The words are those of docs/lease.md; all numbers come from ``core.lease``. The functions return text and
+The words are those of docs/lease.md, and all numbers come from ``core.lease``. The functions return text and
 print nothing. No value that may be a secret occurs in the text.
 """
 
@@ -27,10 +27,10 @@ JSON_VERSION = 1  # of the document's shape; an added field does not change it
 class Checked:
     """A configuration that was checked and is valid.
 
-    config: the configuration. None: a drop-in whose folder has other faults.
-    replaces: the file in whose place a drop-in was checked. None: no drop-in, or a new file.
-    standing: the faults that the drop-in's folder has without it.
-    found: what Consul answered. None: Consul was not asked.
+    config: the configuration. None: a drop-in was checked, and other files of its folder have faults.
+    replaces: the file in whose place a drop-in was checked. None: no drop-in, or one that is a new file.
+    standing: the faults of other files in the drop-in's folder.
+    found: the findings about Consul. None: no request was sent to Consul.
     """
 
     config: Config | None
@@ -40,23 +40,23 @@ class Checked:
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """Warnings about the configuration, then the faults of the drop-in's folder."""
+        """Warnings about the configuration, then the faults of other files in the drop-in's folder."""
         return (*(self.config.warnings if self.config else ()), *self.standing)
 
 
 def report(config: Config) -> str:
-    """Return one paragraph for each item, then the warnings. Lines end with a newline."""
+    """Return one paragraph for each item, then the warnings. Each line ends with a newline."""
     return as_text(Checked(config))
 
 
 def as_line(path: Path, config: Config) -> str:
-    """Return one line for one of several configurations, and its warnings. Lines end with a newline."""
+    """Return one line for one of several configurations, then its warnings. Each line ends with a newline."""
     count = len(config.items)
     return f"{path}: valid, {count} item{'' if count == 1 else 's'}\n" + _warnings(config.warnings)
 
 
 def as_text(checked: Checked) -> str:
-    """Return all that ``check`` prints: a drop-in's place, the figures, the warnings, Consul's answers."""
+    """Return the text of ``check``: a drop-in's place, figures, warnings, and findings about Consul."""
     paragraphs = [f"in the place of {checked.replaces}\n"] if checked.replaces is not None else []
     paragraphs += [_paragraph(settings) for settings in (checked.config.items if checked.config else ())]
     if checked.warnings:
@@ -71,7 +71,7 @@ def _warnings(warnings: Iterable[Problem]) -> str:
 
 
 def _connection(found: "Iterable[Finding]") -> str:
-    """Return what ``--connect`` found: a line for each finding, and one below it for its remedy."""
+    """Return the findings of ``--connect``: a line for each, and one below it for its remedy."""
     lines = []
     for one in found:
         what = " ".join(filter(None, (one.what, one.item)))
@@ -82,7 +82,7 @@ def _connection(found: "Iterable[Finding]") -> str:
 
 
 def as_json(checked: Checked) -> str:
-    """Return all that ``check`` finds as one JSON document, for other programs."""
+    """Return the whole result of ``check`` as one JSON document, for other programs."""
     config, found = checked.config, checked.found
     return _document(
         valid=True,
@@ -117,7 +117,7 @@ def _figures(settings: ItemSettings) -> dict[str, object]:
     figures = {"silence_s": lease.silence_s, "cut_off_s": lease.cut_off_s, "failover_s": lease.failover_s}
     guard = {"guard": settings.guard_name, "guard_s": settings.guard_s}
     own = asdict(lease)
-    del own["lock_delay_s"]  # it is guard_s
+    del own["lock_delay_s"]  # the figure that guard_s has
     return {**item, "contend": True, "lease": {**guard, **own, **figures, "lose_terms": terms}}
 
 
@@ -166,7 +166,7 @@ def _room(guard: str, lease: Lease) -> str:
 def _silence(lease: Lease) -> str:
     """Return the longest silence of Consul that is tolerated while its leader changes.
 
-    A new leader starts every TTL again. A leader that stays keeps counting, which ``_cut_off`` is about.
+    A new leader starts every TTL again. A leader that stays does not: ``_cut_off`` has the figure for that.
     """
     silence_s, interval = format_duration(max(0.0, lease.silence_s)), format_duration(lease.interval_s)
     when = " without an answer from Consul are tolerated" if lease.ttl_s is None else _WHILE_IT_CHANGES
