@@ -1,7 +1,7 @@
-"""One question to ``looker`` from the daemon's loop: its lines as they come, and its end, told once.
+"""One run of ``looker``, whose lines and whose end are reported to the daemon's loop as they come.
 
-Nothing here waits for the answer, and a process that takes too long is killed. It gets an empty
-environment, and the question on its standard input.
+The loop never waits for the answer, and a process that takes too long is killed. The process gets an empty
+environment, and its question on standard input.
 """
 
 import asyncio
@@ -15,19 +15,23 @@ from typing import Any
 from supervisor.hooks.spawn import spawn
 from supervisor.preflight import ENDS_S, LOOK_S
 
-READ_BYTES = 65_536  # in one turn of the loop: what a pipe holds
-GOOD = (0, -signal.SIGKILL)  # it kills its own group where a worker hangs, once it has said so
-SAID_CHARS_MAX = 500  # of a trace, in a line of the log: its end
+READ_BYTES = 65_536  # in one turn of the loop, as much as a pipe holds
+GOOD = (0, -signal.SIGKILL)  # looker kills its own process group after it has reported a worker that hangs
+TRACE_CHARS_MAX = 500  # of the end of a trace, in a line of the log
 
 
 class Inquiry:
-    """``line`` gets each value that the program writes, ``ended`` why the program could not go on; blank:
-    it ended by itself. Neither is called out of the constructor, nor after ``close``."""
+    """One process that looks.
+
+    line: is called with each value that the process writes.
+    ended: is called once, with why the process could not go on. Blank: the process ended by itself.
+    Neither is called by the constructor, nor after ``close``.
+    """
 
     def __init__(
         self, argv: list[str], question: bytes, line: Callable[[Any], None], ended: Callable[[str], None]
     ) -> None:
-        """Raises OSError when the program cannot be started."""
+        """Start the process. Raises OSError when it cannot be started."""
         self._loop = asyncio.get_running_loop()
         self._line = line
         self._ended = ended
@@ -44,11 +48,11 @@ class Inquiry:
 
     @property
     def group(self) -> int:
-        """The number of its process group, which lasts as long as one of its processes."""
+        """The number of the process group, which exists as long as one of its processes."""
         return self._pid
 
     def close(self) -> None:
-        """End the process, because nobody wants the answer any more."""
+        """Kill the process, because its answer is not needed any more."""
         if not self._over:
             self._kill()
             self._stop_reading()
@@ -68,7 +72,7 @@ class Inquiry:
             os.killpg(self._pid, signal.SIGKILL)
 
     def _read(self) -> bool:
-        """Whether something was there."""
+        """Read once, and report each whole line. Return whether there was something to read."""
         try:
             content = os.read(self._out, READ_BYTES)
         except BlockingIOError:
@@ -82,7 +86,7 @@ class Inquiry:
         return True
 
     def _exited(self) -> None:
-        """What it wrote last is read before its end is told."""
+        """Report the end of the process, after everything that it wrote."""
         while not self._over and self._read():
             pass
         self._loop.remove_reader(self._pidfd)
@@ -90,13 +94,13 @@ class Inquiry:
         _, status = os.waitpid(self._pid, 0)
         if self._over:
             return
-        code, said = os.waitstatus_to_exitcode(status), self._said()
+        code, trace = os.waitstatus_to_exitcode(status), self._trace()
         self._stop_reading()
-        self._ended("" if code in GOOD else f"the process that looks ended with {code}: {said}")
+        self._ended("" if code in GOOD else f"the process that looks ended with {code}: {trace}")
 
-    def _said(self) -> str:
+    def _trace(self) -> str:
         try:
-            return os.read(self._err, READ_BYTES).decode(errors="replace").strip()[-SAID_CHARS_MAX:]
+            return os.read(self._err, READ_BYTES).decode(errors="replace").strip()[-TRACE_CHARS_MAX:]
         except BlockingIOError:
             return ""
 

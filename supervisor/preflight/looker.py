@@ -1,11 +1,12 @@
-"""Looks whether commands can start on this machine and files can be read: a program of its own.
+"""The program that looks whether commands can start on this machine, and whether files can be read.
 
-It imports little, because a node that starts waits for it. It reads one question from standard input (by
-``marshal``, whose other end is the same interpreter) and writes one line of JSON for each look. A look
-may hang (a file system that does not answer, a directory of users that is out of reach), so workers make
-the looks in their order: when a worker stands still for ``STALL_S``, another worker goes on with the
-rest. What has no answer in time is told as a fault.
-It must never change anything, and never show what a file holds.
+The program imports little, because a node that starts waits for its answers. It reads one question from
+standard input, by ``marshal`` because the same version of Python has written it, and writes one line of JSON
+for each look. A look may hang on a file system that does not answer, or on a directory of users that is out
+of reach. So worker processes make the looks in their order, and when a worker has stood still for ``STALL_S``
+another worker goes on with the rest. A look without an answer in time is reported as a fault.
+
+The program must never change anything, and must never show the content of a file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 
 from supervisor.preflight.looks import faults_of, in_child
 
-TYPE_CHECKING = False  # to import typing takes longer than all looks
+TYPE_CHECKING = False  # importing typing takes longer than all looks
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from supervisor.preflight.looks import Fault, Look
 
 KILL = 9
-STALL_S = 0.25  # a look takes microseconds; so there are at most twenty workers in five seconds
-ANSWERS = 1  # the descriptor: standard output
+STALL_S = 0.25  # a look takes microseconds; within LOOK_S this allows twenty workers
+ANSWERS = 1  # the descriptor of standard output
 HANGS = "see whether its file system or the directory of users answers"
 
 
@@ -48,7 +49,7 @@ def _answer_file_modes(question: dict[str, Any]) -> None:
 
 
 def _write(fd: int, value: object) -> None:
-    import json  # only a fault pays for it
+    import json  # imported here, because only a fault needs it
 
     _send(fd, json.dumps(value).encode() + b"\n")
 
@@ -69,7 +70,11 @@ def _send(fd: int, text: bytes) -> None:
 
 
 class Worker:
-    """A process that makes looks one after the other. ``left``: those whose answer it still owes."""
+    """A process that makes looks one after another.
+
+    left: the looks without an answer yet, in their order.
+    moved_at: when the newest answers came, by the monotonic clock.
+    """
 
     def __init__(self, looks: Sequence[Look], order: list[int], *, strict: bool) -> None:
         self.left = list(order)
@@ -86,8 +91,8 @@ class Worker:
         for index in self.left:
             _answer(fd, index, faults_of(looks[index], strict))
 
-    def hear(self) -> list[tuple[int, bytes]] | None:
-        """The answers that have come, by their looks; None when the worker has ended."""
+    def read(self) -> list[tuple[int, bytes]] | None:
+        """Return each look that was answered, with its answer. None: the worker has ended."""
         content = os.read(self.fd, 65536)
         if not content:
             return None
@@ -97,7 +102,7 @@ class Worker:
         return list(zip(answered, lines, strict=True))
 
     def end(self) -> None:
-        """Nobody waits for it: it may be unable to end."""
+        """Kill the worker without waiting for its end, because it may hang even then."""
         os.close(self.fd)
         os.kill(self.pid, KILL)
 
@@ -112,21 +117,21 @@ class Looks:
         self._open = dict.fromkeys(range(len(looks)))
         self._poll = select.poll()
         self._workers: dict[int, Worker] = {}
-        self._front: Worker | None = None  # the worker that goes on; the others stand still
+        self._front: Worker | None = None  # the newest worker. All other workers stand still.
 
     def answer(self) -> None:
-        """Return when every look is answered, or its time is over."""
+        """Answer every look. A look without an answer after ``within_s`` is answered by a fault."""
         ends_at = time.monotonic() + self._within_s
         self._go_on(list(self._open))
         while self._open and (left_s := ends_at - time.monotonic()) > 0:
             for fd, _ in self._poll.poll(min(left_s, STALL_S) * 1000):
-                self._hear(self._workers[fd])
+                self._read(self._workers[fd])
             self._look_after_front()
         for index in self._open:
             why = f"{_what(self._looks[index])} did not answer within {self._within_s:g} s"
             _write(ANSWERS, [index, [("", why, HANGS)]])
         if self._workers:
-            os.killpg(0, KILL)  # what they have begun as another user, too
+            os.killpg(0, KILL)  # also processes that the workers have started as another user
 
     def _go_on(self, order: list[int]) -> None:
         self._front = None
@@ -135,8 +140,8 @@ class Looks:
             self._workers[worker.fd] = worker
             self._poll.register(worker.fd, select.POLLIN)
 
-    def _hear(self, worker: Worker) -> None:
-        answers = worker.hear()
+    def _read(self, worker: Worker) -> None:
+        answers = worker.read()
         for index, line in answers or ():
             if index in self._open:
                 del self._open[index]
@@ -159,7 +164,7 @@ class Looks:
             self._go_on([index for index in worker.left if index in self._open])
 
     def _look_after_front(self) -> None:
-        """Where it stands still another one goes on, last with what lies in the same folders."""
+        """Let another worker go on if the newest stands still. Looks at the folders that hang come last."""
         front = self._front
         if front is None or time.monotonic() - front.moved_at < STALL_S:
             return
@@ -169,7 +174,7 @@ class Looks:
 
 
 def _hush() -> None:
-    """A worker that hangs keeps nobody waiting who reads what this program writes."""
+    """Write to /dev/null from now on, so that a worker that hangs does not keep this program's pipes open."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, ANSWERS)
     os.dup2(null, 2)

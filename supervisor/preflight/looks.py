@@ -1,6 +1,6 @@
-"""One look: can this command start here, can this file be read?
+"""One look: whether a command can start here, or whether a file can be read.
 
-It imports little, and may hang in any call of the kernel: ``looker`` sees to that.
+The module imports little. A look may hang in any call of the kernel, for which ``looker`` has a time limit.
 """
 
 from __future__ import annotations
@@ -11,28 +11,31 @@ import os
 import pwd
 import stat
 
-TYPE_CHECKING = False  # to import typing takes longer than all looks
+TYPE_CHECKING = False  # importing typing takes longer than all looks
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     Look = dict[str, Any]
-    Fault = tuple[str, str, str]  # the setting, why, and what mends it
+    Fault = tuple[str, str, str]  # the setting, the reason, and the remedy
 
 FIRST_LINE_BYTES = 256  # the kernel reads no more of a script's first line
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class LookRefused(Exception):
-    """Something cannot be used here; ``fault`` is the setting, why, and the remedy."""
+    """A command or file cannot be used here. ``fault`` is the setting, the reason, and the remedy."""
 
     def __init__(self, setting: str, why: str, remedy: str) -> None:
         self.fault = (setting, why, remedy)
 
 
 def faults_of(look: Look, strict: bool) -> list[Fault]:
-    """Every reason for which this cannot be used here. ``strict``: also what the kernel refuses to us
-    alone, where the supervisor may be run by another user."""
+    """Return every reason why the command or file of this look cannot be used here.
+
+    strict: whether the supervisor is run by this user. If not, what the kernel refuses to this user alone is
+        no reason.
+    """
     lenient = not strict and os.geteuid() != 0
     if "file" in look or "folder" in look:
         return _gathered(lambda: _readable(look, lenient=lenient))
@@ -68,14 +71,14 @@ def _readable(look: Look, *, lenient: bool) -> None:
         missing = "make it" if folder else "write it"
         remedy = f"let {_us()} read it" if isinstance(error, PermissionError) else missing
         raise LookRefused(
-            setting, f"cannot read {name}: {_said(error)}", f"{remedy}, or correct {setting}"
+            setting, f"cannot read {name}: {_reason(error)}", f"{remedy}, or correct {setting}"
         ) from None
     mode = os.fstat(fd).st_mode
     os.close(fd)
     if folder and not stat.S_ISDIR(mode):
-        raise LookRefused(setting, f"cannot read {name}: it is no folder", f"correct {setting}")
+        raise LookRefused(setting, f"cannot read {name}: it is not a folder", f"correct {setting}")
     if not folder and not stat.S_ISREG(mode):
-        raise LookRefused(setting, f"cannot read {name}: it is no regular file", f"correct {setting}")
+        raise LookRefused(setting, f"cannot read {name}: it is not a regular file", f"correct {setting}")
 
 
 # --- as which user -------------------------------------------------------------------------------
@@ -88,7 +91,7 @@ class Credentials:
         self.uid, self.gid, self.groups = uid, gid, groups
 
     def take(self) -> None:
-        """This process has these rights from now on."""
+        """Give this process these rights for the rest of its life."""
         os.setgroups(self.groups)
         os.setgid(self.gid)
         if self.uid is not None:
@@ -96,7 +99,7 @@ class Credentials:
 
 
 def _identity(user: str | None, group: str | None) -> Credentials | None:
-    """None: as we are. Raises LookRefused."""
+    """Return the rights of a command. None: those of this process. Raises LookRefused."""
     if user is None and group is None:
         return None
     entry = None if user is None else _user(user)
@@ -133,7 +136,7 @@ def _setpriv(path: str) -> None:
 
 
 def _as(identity: Credentials | None, look: Callable[[], list[Fault]]) -> list[Fault]:
-    """What somebody with these rights finds, in a process of its own."""
+    """Return the faults that ``look`` finds in a process with these rights."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -152,7 +155,8 @@ def _as(identity: Credentials | None, look: Callable[[], list[Fault]]) -> list[F
     os.close(ours)
     os.waitpid(pid, 0)
     if not content:
-        return [("user", "its rights cannot be had here", "see what the supervisor's unit takes from it")]
+        why = f"{_us()} cannot take the rights of that user here"
+        return [("user", why, "see whether the supervisor's unit removes CAP_SETUID or CAP_SETGID")]
     return [(setting, why, remedy) for setting, why, remedy in marshal.loads(content)]
 
 
@@ -172,7 +176,7 @@ def _startable(look: Look, *, lenient: bool) -> None:
             ) from None
         except (OSError, ValueError) as error:
             raise LookRefused(
-                "cwd", f"cannot enter {cwd}: {_said(error)}", "make it, or correct cwd"
+                "cwd", f"cannot enter {cwd}: {_reason(error)}", "make it, or correct cwd"
             ) from None
     _executable(look, lenient=lenient)
 
@@ -185,13 +189,13 @@ def _executable(look: Look, *, lenient: bool) -> None:
         with open(found, "rb") as file:
             first = file.read(FIRST_LINE_BYTES)
     except OSError:
-        return  # a program need not be readable
+        return  # a program can be executed without being readable
     if first.startswith(b"#!"):
         _interpretable(found, os.fsdecode(first[2:].partition(b"\n")[0]), look["path"])
 
 
 def _found(name: str, path: str, *, lenient: bool) -> str | None:
-    """The file that is executed; None: nobody tells whether it can be. Raises LookRefused."""
+    """Return the file that is executed. None: this user cannot find out. Raises LookRefused."""
     folders = [""] if "/" in name else path.split(":")
     refused: LookRefused | None = None
     for folder in folders:
@@ -207,7 +211,7 @@ def _found(name: str, path: str, *, lenient: bool) -> str | None:
         except (OSError, ValueError):
             continue
         if not stat.S_ISREG(mode):
-            refused = refused or LookRefused("", f"{file} is no program", "correct the path")
+            refused = refused or LookRefused("", f"{file} is not a program", "correct the path")
         elif os.access(file, os.X_OK):
             return file
         elif lenient and mode & 0o111:
@@ -224,7 +228,7 @@ def _found(name: str, path: str, *, lenient: bool) -> str | None:
 
 
 def _interpretable(file: str, line: str, path: str) -> None:
-    """Raises Refused when what the first line of a script names is not there."""
+    """Check the first line of a script. Raises LookRefused when the program that it names is missing."""
     words = line.split()
     if not words:
         return
@@ -244,12 +248,12 @@ def _us() -> str:
         return f"user id {os.geteuid()}"
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def in_child(work: Callable[[], object]) -> None:
-    """Never returns: what the parent goes on with is not the child's."""
+    """Run ``work`` in a child after a fork, and end the child, so that it never runs the parent's code."""
     code = 1
     try:
         work()

@@ -1,6 +1,7 @@
-"""For ``check``: what cannot start on this machine, each with its place in the file.
+"""For ``check``: each hook that cannot start on this machine, with its place in the file.
 
-It asks ``looker`` and waits for the answer. It refuses nothing: ``check`` decides what is an error.
+The module lets ``looker`` look in a child, and waits for the answers. It refuses nothing, because ``check``
+decides whether a problem is an error.
 """
 
 import json
@@ -15,8 +16,11 @@ from supervisor.preflight.questions import Question, file_look, question_of, tls
 
 
 def unstartable(config: Config, environ: Mapping[str, str], *, here: bool) -> tuple[Problem, ...]:
-    """Every hook that cannot start on this machine, and every file that cannot be read. ``here``: the
-    configuration is meant for this machine and this user."""
+    """Return a problem for every hook that cannot start on this machine and every file that cannot be read.
+
+    environ: the environment that hooks inherit.
+    here: whether the configuration is meant for this machine and this user.
+    """
     question = question_of(config.items, environ)
     if config.consul.token_file is not None:
         look = file_look("token_file", config.consul.token_file)
@@ -39,7 +43,7 @@ def _problems(question: Question, places: Places, *, here: bool) -> Iterator[Pro
 
 
 def _answers(question: Question, *, here: bool) -> dict[int, list[tuple[str, str, str]]]:
-    """By a process of its own, which sees to it that it ends in time."""
+    """Return the faults of each look, by its index. The child that looks ends in time by itself."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -56,7 +60,7 @@ def _answers(question: Question, *, here: bool) -> dict[int, list[tuple[str, str
 
 
 def _path_of(path: KeyPath, setting: str, places: Places) -> KeyPath:
-    """The key that says it; where the file has none, that of the command."""
+    """Return the path of the key at fault, else that of the hook's command, else ``path``."""
     given = (*path, *setting.split("."))
     if setting and given in places.keys:
         return given

@@ -1,7 +1,7 @@
-"""What the hooks of a configuration need in order to start, as looks for ``looker``.
+"""The looks for ``looker``: everything that the hooks of a configuration need in order to start.
 
-Pure: nothing is looked at here. Equal looks are one, because a thousand items may run the same
-program. The looks hold names of files, users and programs; they hold no secret.
+The functions are pure, and look at nothing. Equal looks are merged, because a thousand items may run one
+program. The looks hold names of files, users and programs, and no secret.
 """
 
 import marshal
@@ -13,14 +13,20 @@ from supervisor.config.problems import KeyPath
 from supervisor.core.settings import Command, ItemSettings, Tls, Webhook
 from supervisor.preflight import LOOK_S
 
-DEFAULT_PATH = "/bin:/usr/bin"  # of execvp, where no PATH is set
+DEFAULT_PATH = "/bin:/usr/bin"  # as execvp has it when PATH is not set
 NEEDED_LISTS = ("on_acquire", "on_lose", "on_lose_failure")
 Look = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A look that a hook needs. ``path``: of the hook in the file; ``needed``: a holder cannot do without."""
+    """A look that a hook needs.
+
+    item, hook: their names. Blank: the look is for the connection to Consul.
+    path: where the hook is in the configuration.
+    look: the index of the look in ``Question.looks``.
+    needed: whether a holder cannot do without it.
+    """
 
     item: str
     hook: str
@@ -31,14 +37,14 @@ class Need:
 
 @dataclass(slots=True)
 class Question:
-    """The looks, each once, and the hooks that need them."""
+    """The looks, each of them once, and the hooks that need them."""
 
     looks: list[Look] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
     _known: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def add(self, item: str, hook: str, path: KeyPath, look: Look, *, needed: bool) -> None:
-        """Note that this hook needs this look."""
+        """Add a look that this hook needs."""
         key = tuple(look.values())
         index = self._known.setdefault(key, len(self.looks))
         if index == len(self.looks):
@@ -46,12 +52,12 @@ class Question:
         self.needs.append(Need(item, hook, path, index, needed))
 
     def asked(self, *, strict: bool) -> bytes:
-        """As ``looker`` reads it. ``strict``: see there."""
+        """Return the question as ``looker`` reads it. ``strict``: as in ``looks.faults_of``."""
         return marshal.dumps({"looks": self.looks, "within_s": LOOK_S, "strict": strict})
 
 
 def question_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> Question:
-    """Everything that the hooks of these items need, where hooks inherit this PATH."""
+    """Return everything that the hooks of these items need. ``environ``: what hooks inherit, such as PATH."""
     question, path = Question(), environ.get("PATH") or DEFAULT_PATH
     for settings in items:
         for hook, at, call, lives in _calls_of(settings):
@@ -62,7 +68,7 @@ def question_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> 
 
 
 def _calls_of(settings: ItemSettings) -> Iterator[tuple[str, KeyPath, Command | Webhook, bool]]:
-    """Name, path in the file, and call of every hook; last whether it lives as long as the tenure."""
+    """Yield the name, path and call of every hook, and whether the hook lives as long as the tenure."""
     path: KeyPath = (f"{settings.kind}s", settings.name)
     for list_name in (*NEEDED_LISTS, "on_change"):
         for index, hook in enumerate(getattr(settings, list_name)):
@@ -95,12 +101,12 @@ def _command(command: Command, path: str, *, lives: bool) -> Look:
 
 
 def file_look(setting: str, name: str) -> Look:
-    """Ask whether this file can be read."""
+    """Return the look whether the file ``name`` can be read. ``setting``: the key that names it."""
     return {"file": name, "setting": setting}
 
 
 def tls_looks(tls: Tls) -> Iterator[Look]:
-    """Ask whether the files and the folder of these settings can be read."""
+    """Yield the looks whether the files and the folder of these settings can be read."""
     for setting in ("ca_file", "cert_file", "key_file"):
         if name := getattr(tls, setting):
             yield file_look(f"tls.{setting}", name)

@@ -275,7 +275,7 @@ PLACES = [
     ),
     (12, 18, "elections.web.on_change[0].exec", "cannot start here: user "),
     (14, 7, "elections.web.candidate_check.exec", "cannot start here: no such program: no-such-check is in"),
-    (15, 11, "elections.web.run.exec", "cannot start here: /etc is no program"),
+    (15, 11, "elections.web.run.exec", "cannot start here: /etc is not a program"),
     (16, 10, "consul.token_file", "cannot read /nonexistent/token: No such file or directory"),
     (16, 78, "consul.tls.ca_file", "cannot read /nonexistent/ca: No such file or directory"),
 ]

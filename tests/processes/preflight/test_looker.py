@@ -70,7 +70,7 @@ def test_each_reason_is_told(program: Path, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     assert found(program=missing) == [f"no such program: {missing}"]
     assert found(program="no-such") == [f"no such program: no-such is in no folder of PATH, {PATH}"]
-    assert found(program=str(tmp_path)) == [f"{tmp_path} is no program"]
+    assert found(program=str(tmp_path)) == [f"{tmp_path} is not a program"]
     assert found(cwd=missing) == [f"cannot enter {missing}: No such file or directory"]
     assert found(cwd=str(program)) == [f"cannot enter {program}: Not a directory"]
     assert found(user="no-such-user") == ["unknown user 'no-such-user'"]
@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     looks = [{"file": str(name), "setting": "secret_file"} for name in (missing, there, tmp_path)]
     told = answers(*looks)
     assert told[0][0][:2] == ["secret_file", f"cannot read {missing}: No such file or directory"]
-    assert told[1] == [] and told[2][0][1] == f"cannot read {tmp_path}: it is no regular file"
+    assert told[1] == [] and told[2][0][1] == f"cannot read {tmp_path}: it is not a regular file"
 
 
 def test_a_folder_of_authorities_is_looked_at_as_a_folder(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_folder_of_authorities_is_looked_at_as_a_folder(tmp_path: Path) -> Non
     told = answers(*looks)
     why = f"cannot read {missing}: No such file or directory"
     assert told[0] == [["CONSUL_CAPATH", why, "make it, or correct CONSUL_CAPATH"]]
-    assert told[1][0][1] == f"cannot read {file}: it is no folder" and told[2] == []
+    assert told[1][0][1] == f"cannot read {file}: it is not a folder" and told[2] == []
 
 
 def test_a_look_that_hangs_keeps_no_other_from_its_answer(
