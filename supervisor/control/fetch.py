@@ -1,7 +1,7 @@
 """The client's end of the control socket: one request and its answer, and the requests that only read.
 
-A cron job uses it each minute and a terminal each second, so it must start fast: one blocking socket with
-one deadline, framed by h11, and no import that takes long.
+A cron job runs it each minute and ``status --watch`` each second, so it must start fast. It uses one blocking
+socket with one deadline, framed by h11, and imports no module that takes long.
 """
 
 import json
@@ -21,7 +21,7 @@ STATUS_VERSION = 1
 
 
 class DaemonUnreachable(PeerError):
-    """The daemon did not reply, so it is unknown whether it executed the command; the text says why."""
+    """The daemon did not reply, so it is unknown whether it executed the command. The text says why."""
 
     remedy = "if it runs, --socket or --config says where it listens"
 
@@ -30,20 +30,20 @@ def status(socket_path: str, *, within_s: float = FETCH_S) -> tuple[bytes, dict[
     """Return the daemon's status as it was sent, and decoded. Raises DaemonUnreachable."""
     code, body = exchange(socket_path, "GET", "/v1/status", within_s=within_s)
     try:
-        told = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
-        told = None
-    if code != 200 or not isinstance(told, dict) or "items" not in told:
-        raise DaemonUnreachable(f"cannot ask the daemon: {code} {_said(told)}")
-    if told.get("version") != STATUS_VERSION:
+        document = None
+    if code != 200 or not isinstance(document, dict) or "items" not in document:
+        raise DaemonUnreachable(f"cannot ask the daemon: {code} {_why(document)}")
+    if (version := document.get("version")) != STATUS_VERSION:
         raise DaemonUnreachable(
-            f"cannot read the daemon's status: it is of version {told.get('version')}, not {STATUS_VERSION}"
+            f"cannot read the daemon's status: it is of version {version}, not {STATUS_VERSION}"
         )
-    return body, told
+    return body, document
 
 
 def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | None:
-    """Return whether this node holds the item at this instant; None: the daemon has no such item.
+    """Return whether this node holds the item at this instant. None: the daemon has no such item.
 
     Raises DaemonUnreachable, also when the answer is not a daemon's.
     """
@@ -75,8 +75,8 @@ def exchange(
     raise DaemonUnreachable(f"cannot ask the daemon: {why}")
 
 
-def _said(told: object) -> str:
-    error = told.get("error") if isinstance(told, dict) else None
+def _why(document: object) -> str:
+    error = document.get("error") if isinstance(document, dict) else None
     return " ".join(error.split()) if isinstance(error, str) else "not an answer of a consul-supervisor"
 
 
@@ -104,7 +104,10 @@ def _answer(connection: socket.socket, client: h11.Connection, deadline: float) 
 
 
 def _until(connection: socket.socket, deadline: float) -> socket.socket:
-    """Return the socket after a time limit was set, so that its next operation ends by the deadline."""
+    """Set the socket's time limit, so that its next operation ends by the deadline, and return the socket.
+
+    Raises TimeoutError.
+    """
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError

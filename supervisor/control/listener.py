@@ -1,4 +1,4 @@
-"""The file of the control socket: made, guarded by its mode, replaced when a crash left it behind.
+"""The file of the control socket: made, guarded by its mode, and replaced when a crash left it behind.
 
 No client can connect before the mode is right, because the mode is set between bind and listen. A file
 that is not a socket, or a socket on which a process answers, must never be removed.
@@ -29,7 +29,7 @@ class ControlError(OperatorError):
 
 
 def group_id(name: str | None) -> int | None:
-    """Return the group's number; None without a name. Raises ControlError when there is no such group."""
+    """Return the group's number. None: no name is given. Raises ControlError when there is no such group."""
     if name is None:
         return None
     try:
@@ -42,8 +42,9 @@ def group_id(name: str | None) -> int | None:
 
 
 def bound(path: Path, gid: int | None) -> socket.socket:
-    """Return a socket bound to ``path``, which the group ``gid`` may use, too, if it is not None.
+    """Return a socket bound to ``path``.
 
+    gid: the group that may use the socket besides our own user. None: no group.
     Raises ControlError.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -82,8 +83,10 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        text = f"cannot make the control socket {path}: it is there and is no socket; remove it, or {REMEDY}"
-        raise ControlError(text)
+        raise ControlError(
+            f"cannot make the control socket {path}: the file that is there is not a socket; "
+            f"remove it, or {REMEDY}"
+        )
     if _is_answered(path):
         raise ControlError(
             f"cannot make the control socket {path}: another consul-supervisor answers on it; "
@@ -99,6 +102,6 @@ def _is_answered(path: Path) -> bool:
             probe.connect(os.fsencode(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return False
-        except BlockingIOError:  # its queue is full, so a process listens
+        except BlockingIOError:  # the queue is full, so a process listens
             return True
     return True

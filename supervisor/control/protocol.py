@@ -16,13 +16,13 @@ from enum import StrEnum
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 ERROR_CHARS_MAX = 1000  # one line for a person
-LINES_MAX = 10_000  # a file may have this many items, and shows this many faults
-REST_S = 60.0  # how long a node does not contend after step-down, unless the command says otherwise
+LINES_MAX = 10_000  # a reload replies a line for each item or for each fault
+REST_S = 60.0  # how long a node does not contend after step-down, by default
 REST_S_MAX = 86_400.0
 
 
 class Verb(StrEnum):
-    """What a command does."""
+    """The verb of a command."""
 
     RECOVER = "recover"
     PAUSE = "pause"
@@ -62,7 +62,7 @@ class Reply:
     """The daemon's reply to a command.
 
     error: one line that says what cannot be done, and why. Blank: the command is done.
-    lines: more to print, such as the fate of each item after a reload.
+    lines: more lines to print, such as the effect of a reload on each item.
     """
 
     outcome: Result
@@ -76,7 +76,7 @@ _OUTCOMES = {status: outcome for outcome, status in STATUSES.items()}
 
 
 class InvalidCommand(Exception):
-    """The body does not fit the command; the text says why."""
+    """The body does not fit the command. The text says why."""
 
 
 def request_path(command: OperatorCommand) -> str:
@@ -90,7 +90,7 @@ def request_body(command: OperatorCommand) -> bytes:
 
 
 def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
-    """Return the command of a request; None if its path is not a command's. Raises InvalidCommand."""
+    """Return the command of a request. None: its path is not a command's. Raises InvalidCommand."""
     for verb in Verb:
         if path == f"/v1/{verb}" and verb in FOR_ALL:
             return OperatorCommand(verb)
@@ -121,7 +121,7 @@ def body_of(reply: Reply) -> bytes:
 
 
 def reply_of(status: int, body: bytes) -> Reply | None:
-    """Return the reply in an answer; None if it is not a daemon's answer."""
+    """Return the reply in an answer. None: the answer is not a daemon's."""
     outcome, document = _OUTCOMES.get(status), _object(body)
     found = document.get("lines")
     lines = tuple(_line(each) for each in found[:LINES_MAX]) if isinstance(found, list) else ()
@@ -132,7 +132,7 @@ def reply_of(status: int, body: bytes) -> Reply | None:
 
 
 def error_of(body: bytes) -> str:
-    """Return the error in an answer's body, as one bounded line; blank: there is none."""
+    """Return the error in an answer's body, as one bounded line. Blank: there is none."""
     return _line(_object(body).get("error"))
 
 

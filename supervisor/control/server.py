@@ -1,8 +1,8 @@
-"""The daemon's end of the control socket: who may use it, which command is meant, and the reply.
+"""The daemon's end of the control socket: which users may use it, which command a request is, and the reply.
 
-A user who may give commands can also read here what is served over HTTP. The reply to a command comes when
-the command is done, which may take a while. The daemon must never wait for the client, so the server's
-limits are small: a command is short, and its client is on this machine.
+A user who may give commands can also read on this socket all that the daemon serves over HTTP. The reply to a
+command is sent when the command is done, which may take minutes. The daemon must never wait for a client. The
+limits are small, because a command is short and its client is on this machine.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ Read = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 class Control:
     """The control socket of one daemon, independent of what the daemon is.
 
-    group: the group whose members may use it, besides root and our own user. None: no group.
+    group: the group whose members may use the socket, besides root and our own user. None: no group.
     execute: carries out a command, or refuses it.
     note: is called for each command and its reply, for the log.
     read: answers a request that is not a command and changes nothing (GET, HEAD, OPTIONS).
@@ -63,7 +63,7 @@ class Control:
         self._server = HttpServer(self._handle, LIMITS)
 
     async def open(self) -> None:
-        """Make the socket and serve. A socket that a crash left behind is replaced. Raises ControlError."""
+        """Make the socket and serve. A socket that a crash has left is replaced. Raises ControlError."""
         self._gid = group_id(self._group)
         sock = bound(self._path, self._gid)
         self._inode = self._path.stat().st_ino
@@ -76,7 +76,7 @@ class Control:
             if self._inode and self._path.lstat().st_ino == self._inode:
                 self._path.unlink()
         except FileNotFoundError:
-            return  # asyncio of Python 3.13 removes it, too
+            return  # from Python 3.13 on asyncio has removed the socket already
 
     async def _handle(self, request: HttpRequest) -> HttpAnswer:
         assert request.peer is not None, "commands come on a unix socket only"

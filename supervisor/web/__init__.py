@@ -1,11 +1,11 @@
-"""What may be read of the daemon over HTTP. The map, one line a module:
+"""Reading the daemon's state over HTTP.
 
-    routes.py    what a GET asks for, and its answer; knows nothing of sockets
+    routes.py    the answer to each request; knows no sockets
     page.py      the page at / (page.html), and the headers that guard it
-    listener.py  ``http.listen``: the same over TCP, and nothing else
+    listener.py  ``http.listen``: serves the routes over TCP
 
-Nothing that is asked here changes anything or asks Consul anything: a load balancer may ask as often
-as it likes. Commands are of the control socket alone.
+A request changes nothing and causes no request to Consul, so that a load balancer may send any number of
+them. Commands are accepted on the control socket only.
 """
 
 from supervisor.web.listener import Listener

@@ -1,8 +1,8 @@
-"""``http.listen``: what may be read, over TCP, for whoever can connect.
+"""``http.listen``: serves the routes over TCP, to every client that can connect.
 
-It must never cost leadership: an address that cannot be had (its port is taken, the address is not
-this machine's yet) is said in the log and tried again, and the elections go on. Nobody is asked who
-he is, so nothing that changes anything may ever be served here.
+The listener must never cost leadership. An address that cannot be used yet, because its port is taken or the
+address is not this machine's, is logged and tried again while the elections go on. Clients are not
+authenticated, so the listener must never serve a request that changes anything.
 """
 
 import asyncio
@@ -18,33 +18,33 @@ LIMITS = Limits(
     clients_max=1024,  # load balancers, scrapers and pages, each with an idle connection or a few
     slow_readers_max=64,  # each may keep a whole status in memory
     head_bytes_max=8192,
-    body_bytes_max=4096,  # a GET has none, but may
+    body_bytes_max=4096,  # a GET has no body, but is allowed to have one
     receive_s=5.0,
     send_s=10.0,
-    idle_s=75.0,  # as web servers do; a scrape each minute keeps its connection
+    idle_s=75.0,  # so that a scrape each minute keeps its connection
 )
 RETRY_S = 5.0
 
-Tell = Callable[[Level, str], None]
+LogLine = Callable[[Level, str], None]
 
 
 class Listener:
-    """The TCP listener of one daemon. ``tell`` is given a level and a line, for the log."""
+    """The TCP listener of one daemon. ``log``: logs a line at a level."""
 
-    def __init__(self, settings: HttpSettings, routes: Routes, tell: Tell, limits: Limits = LIMITS) -> None:
+    def __init__(self, settings: HttpSettings, routes: Routes, log: LogLine, limits: Limits = LIMITS) -> None:
         self._settings = settings
         self._routes = routes
-        self._tell = tell
+        self._log = log
         self._server = HttpServer(self._handle, limits)
         self._retry: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Listen, now or as soon as the address can be had."""
-        if not await self._listens():
+        """Listen now, or as soon as the address can be used."""
+        if not await self._listen():
             self._retry = asyncio.get_running_loop().create_task(self._keep_trying())
 
     async def close(self) -> None:
-        """Hang up on everybody."""
+        """Stop listening, and close all connections."""
         if self._retry is not None:
             self._retry.cancel()
             await asyncio.gather(self._retry, return_exceptions=True)
@@ -53,19 +53,20 @@ class Listener:
     async def _keep_trying(self) -> None:
         while True:
             await asyncio.sleep(RETRY_S)
-            if await self._listens(again=True):
+            if await self._listen(again=True):
                 return
 
-    async def _listens(self, *, again: bool = False) -> bool:
+    async def _listen(self, *, again: bool = False) -> bool:
+        """Return whether the daemon listens now. ``again``: a failure was logged before."""
         host, port = self._settings.host, self._settings.port
         try:
             port = await self._server.listen(host, port)
         except OSError as error:
             if not again:
                 why = os.strerror(error.errno) if error.errno else str(error)
-                self._tell("error", f"cannot listen on {self._settings}: {why}; trying again")
+                self._log("error", f"cannot listen on {self._settings}: {why}; trying again")
             return False
-        self._tell("info", f"listening on {HttpSettings(host, port)}")
+        self._log("info", f"listening on {HttpSettings(host, port)}")
         return True
 
     async def _handle(self, request: HttpRequest) -> HttpAnswer:

@@ -1,8 +1,7 @@
-"""The page at ``/``: one file, and the headers that let a browser run nothing but what stands in it.
+"""The page at ``/``: one file, and the headers that let a browser run only the file's own script.
 
-The file is read once, when the listener begins: what is asked for later is what this process knows
-how to answer, also after an upgrade on disk. Nothing of the status goes into it on our side: the page
-asks for that itself.
+The file is read once, at the start, so that the page and the answers of this process fit each other after an
+upgrade on disk. The file is served unchanged: its script requests the status.
 """
 
 import base64
@@ -16,7 +15,7 @@ INLINE = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
 
 
 def load_page() -> HttpAnswer:
-    """The answer to ``GET /``, whole. Raises OSError when the package lacks its file."""
+    """Return the whole answer to ``GET /``. Raises OSError when the package lacks its file."""
     html = resources.files("supervisor.web").joinpath("page.html").read_bytes()
     headers = (
         ("Content-Type", "text/html; charset=utf-8"),
@@ -30,9 +29,9 @@ def load_page() -> HttpAnswer:
 
 
 def content_security_policy(html: bytes) -> str:
-    """The file's own script and style, by their hashes; questions to us; nothing else.
+    """Return the policy: the file's own script and style, by their hashes, and requests to this daemon.
 
-    ``require-trusted-types-for`` has the browser refuse to make markup of text, whatever it is.
+    ``require-trusted-types-for`` makes the browser refuse to turn any text into markup.
     """
     return "; ".join(
         (

@@ -1,13 +1,13 @@
-"""What a GET asks for, and its answer.
+"""The paths that can be read, and the answer to each.
 
-    /                                 a page for people, which asks for the next: docs/page.md
-    /v1/status                        all there is, as JSON: docs/http.md
+    /                                 a page for people, whose script reads /v1/status: docs/page.md
+    /v1/status                        the whole status as JSON: docs/http.md
     /leader/NAME, /holder/NAME        200 while this node holds NAME at this instant, else 503
-    /healthz                          200, or 503 with what is wrong
+    /healthz                          200, or 503 with the reasons
     /metrics                          for Prometheus: docs/metrics.md
 
-HEAD and OPTIONS are answered as GET is, without the body: so do load balancers ask. This module must
-never do anything but look: no request to Consul, no command, no wait.
+HEAD and OPTIONS, which load balancers send, have the answer of GET without its body. This module must only
+look: it sends Consul no request, carries out no command, and waits for nothing.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ HOLDER_PATHS = ("/leader/", "/holder/")
 
 
 class Routes:
-    """Answers for one daemon."""
+    """The answers of one daemon."""
 
     def __init__(self, status: Status, metrics: Metrics) -> None:
         self._status = status
@@ -44,7 +44,7 @@ class Routes:
         }
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
-        """The answer to this request, of any method; at once, but for metrics, which are long."""
+        """Return the answer to a request of any method, at once except for metrics, which take longer."""
         if request.method not in METHODS:
             return refusal(
                 405,
@@ -69,11 +69,11 @@ class Routes:
     async def _scraped(self, request: HttpRequest) -> HttpAnswer:
         accept = ",".join(value for name, value in request.headers if name == "accept")
         body = bytearray()
-        async with self._scraping:  # a crowd's scrapes one after the other: one piece between two turns
+        async with self._scraping:  # one scrape at a time, so that a turn of the loop makes one piece
             content_type, pieces = self._metrics.text(accept)
             for piece in pieces:
                 body += piece
-                await asyncio.sleep(0)  # what is urgent goes before the next
+                await asyncio.sleep(0)  # urgent work goes before the next piece
         return HttpAnswer(200, bytes(body), (("Content-Type", content_type), NO_STORE))
 
     def _all(self) -> HttpAnswer:
@@ -84,8 +84,8 @@ class Routes:
         if contender is None:
             return refusal(404, "cannot tell: there is no such election or semaphore here")
         held = self._status.holds(name)
-        said = f"{name}: {'holding' if held else _why_not(contender)}\n"
-        return HttpAnswer(200 if held else 503, said.encode(), (TEXT, NO_STORE))
+        text = f"{name}: {'holding' if held else _why_not(contender)}\n"
+        return HttpAnswer(200 if held else 503, text.encode(), (TEXT, NO_STORE))
 
     def _health(self) -> HttpAnswer:
         troubles = self._status.problems()
@@ -94,7 +94,7 @@ class Routes:
 
 
 def refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:
-    """An answer that says in one line what cannot be."""
+    """Return an answer whose one line says what cannot be done."""
     return HttpAnswer(status, json.dumps({"error": error}).encode() + b"\n", (JSON, NO_STORE, *headers))
 
 
