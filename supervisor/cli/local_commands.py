@@ -9,15 +9,15 @@ from supervisor.cli.terminal import fail, run_async, say
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Show a failover and a semaphore."""
-    from supervisor.demo import demo as play
+    """Show an election, a failover and a semaphore."""
+    from supervisor.demo.play import play
 
     run_async(play(say, colours=sys.stdout.isatty(), environ=os.environ))
     return DONE
 
 
 def dev_agent(options: argparse.Namespace) -> int:
-    """Serve as an in-memory Consul until interrupted."""
+    """Serve as an in-memory Consul agent until interrupted."""
     from supervisor.devagent.agent import run
     from supervisor.devagent.api import Settings
 
