@@ -1,21 +1,21 @@
 """consul-supervisor: hooks for this node's part in Consul elections and semaphores.
 
-The map, one line a package, the highest floor first; a package imports only from lower floors.
+The map has one line for each package, the highest floor first. A package imports only from lower floors.
 Each package's own docstring has a line for each of its modules.
 
     cli/          commands, options, exit codes: the only package that prints
     daemon/       wires the core to the world: the loop, signals, records, listeners
     preflight/    finds out, in a process of its own, whether the hooks can start on this machine
-    check/        what `check` says: figures, file modes, questions to the real Consul
-    web/          what may be read over HTTP: status, health, metrics, the page
+    check/        what `check` reports: figures, file modes, findings about the real Consul
+    web/          reading over HTTP: status, health, metrics, the page
     telemetry/    what is reported of a running daemon: log, metrics, history, status, systemd
     consul/       Consul's HTTP API: requests of the core as messages, responses as outcomes
-    journal/      what survives a crash of ours: a file of records per item
+    journal/      what survives a crash of this process: a file of records for each item
     control/      commands to the running daemon over a unix socket, both ends
     demo/         three supervisors and the embedded agent: a failover and a semaphore to watch
-    config/       YAML -> schema -> cross-checks -> frozen settings; every refusal with its place
+    config/       YAML -> schema -> cross-checks -> frozen settings; each refusal with its place
     hooks/        runs commands and webhooks: deadline, kill, outcome, output
-    transport/    an HTTP client over asyncio: knows sockets and deadlines, and no Consul
+    transport/    an HTTP client over asyncio, with deadlines; knows no Consul
     devagent/     the embedded agent: a pure model of Consul and a server around it
     formats/      text formats that several packages share
     errors/       the three kinds of errors, by whose fault they are

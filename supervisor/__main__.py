@@ -1,7 +1,7 @@
-"""Where the program begins: ``consul-supervisor``, or ``python -m supervisor``.
+"""The entry point of ``consul-supervisor`` and of ``python -m supervisor``.
 
-A daemon that is told to stop before it can hear must not just end: an earlier one may have left a
-leadership behind, whose on_lose is due. Until its loop runs, the signal waits.
+A stop signal that comes before the daemon's loop runs must not simply end the process, because an earlier
+process may have left a tenure whose on_lose is due. So stop signals are blocked until the loop runs.
 """
 
 import sys
@@ -10,7 +10,7 @@ from supervisor.daemon import signals
 
 
 def main() -> int:
-    """Run the command of the command line; the exit code."""
+    """Run the command of the command line, and return its exit code."""
     if sys.argv[1:2] == ["run"]:
         signals.block()
     from supervisor.cli import main as command

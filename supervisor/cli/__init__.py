@@ -13,8 +13,8 @@
     display/            tables, and pages that are drawn again and again
 
 This module calls the command's function and does no work itself. A command imports what it needs when it
-runs, so that ``--help`` stays quick. An error is one line on standard error and an exit code: 2 or 78 where
-the operator is at fault, 69 for the peer, 70 for a bug of ours, which prints its trace for the report.
+runs, so that ``--help`` stays quick. An error is one line on standard error and an exit code. The code is
+2 or 78 for a fault of the operator, 69 for a fault of the peer, and 70 for a bug, whose trace comes first.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from supervisor.cli.exit_codes import BUG, DONE, INTERRUPTED, NEGATIVE
 from supervisor.cli.terminal import fail, report
 from supervisor.errors import CommandError
 
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # of standard output
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # when standard output cannot take more
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +66,7 @@ def _bug() -> int:
 def _open_closed() -> None:
     """Open /dev/null for each standard descriptor that is closed.
 
-    The next socket would get its number otherwise, and lines for the terminal would be written into it.
+    Otherwise the next socket would get that number, and lines for the terminal would go to the socket.
     """
     for fd in range(3):
         try:

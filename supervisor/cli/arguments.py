@@ -1,4 +1,4 @@
-"""The parser of the command line, made from the table of commands. It does nothing that a command does."""
+"""The parser of the command line, made from the table of commands. It runs no command."""
 
 import argparse
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ exit codes: 0 done, 1 negative answer, 2 usage, 69 not reachable, 70 a bug of ou
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line. What it parses has the command's name as ``command``."""
+    """Return the parser of the whole command line. Its result has the command's name as ``command``."""
     parser = argparse.ArgumentParser(
         prog="consul-supervisor",
         description="Takes part in Consul leader elections and semaphores as a YAML file declares them, "

@@ -1,4 +1,4 @@
-"""``check``: whether the configuration is valid, and what it promises."""
+"""``check``: whether a configuration is valid, and the figures of its leases."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Print the figures, or every fault; with ``--connect`` also what Consul answers."""
+    """Print the figures or every fault, and with ``--connect`` findings about Consul."""
     from supervisor.check.report import refused_json
     from supervisor.config import ConfigError
 
@@ -34,7 +34,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _check_each(options: argparse.Namespace) -> int:
-    """Check several configurations: print which are valid, and every fault of the others."""
+    """Print a line for each of several configurations that is valid, and every fault of each that is not."""
     from supervisor.check.report import as_line
     from supervisor.config import ConfigError, load
 
@@ -58,7 +58,7 @@ def _check_each(options: argparse.Namespace) -> int:
 
 
 def _check_one(path: "Path", options: argparse.Namespace) -> int:
-    """Check one configuration, and print what ``check`` says of it. Raises ConfigError."""
+    """Check one configuration, print the result, and return the exit code. Raises ConfigError."""
     from dataclasses import replace
 
     from supervisor.check.report import Checked, as_json, as_text
@@ -82,9 +82,9 @@ def _check_one(path: "Path", options: argparse.Namespace) -> int:
 def _with_warnings(config: "Config", here: bool, path: "Path", *, alone: "Path | None" = None) -> "Config":
     """Return the configuration with warnings about this machine: hooks that cannot start, file modes.
 
-    here: whether the configuration is meant for this machine; then a hook that cannot start is a fault.
-    alone: the drop-in that is checked; faults of other files in its folder stay warnings. None: the whole
-    configuration is checked.
+    here: whether the configuration is meant for this machine. If so, a hook that cannot start is a fault.
+    alone: the drop-in that is checked. None: the whole configuration is checked. Hooks in other files of a
+        drop-in's folder are warnings only.
     Raises ConfigError.
     """
     from dataclasses import replace
@@ -102,13 +102,13 @@ def _with_warnings(config: "Config", here: bool, path: "Path", *, alone: "Path |
 
 
 def _ask_consul(config: "Config | None") -> tuple[list["Finding"], int]:
-    """Return what ``--connect`` finds, and the exit code."""
+    """Return the findings of ``--connect``, and the exit code."""
     from supervisor.check.connection import check_connection, is_reached
     from supervisor.check.findings import Finding, Level
     from supervisor.consul.token import TokenError
 
     if config is None:
-        text = "Consul was not asked: the folder cannot be used, see the warnings"
+        text = "no request was sent to Consul: the folder cannot be used, see the warnings"
         return [Finding("reachable", Level.UNTOLD, text)], DONE
     try:
         found = run_async(check_connection(config, socket.gethostname()))

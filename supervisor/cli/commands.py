@@ -15,14 +15,14 @@ DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 
 
 class Argument(NamedTuple):
-    """An argument: its name, and the rest as ``ArgumentParser.add_argument`` takes it."""
+    """An argument: its name, and the details as ``ArgumentParser.add_argument`` takes them."""
 
     name: str
     details: dict[str, Any]
 
 
 class OneOf(NamedTuple):
-    """Two arguments of which only one may be given, and must be if ``required``."""
+    """Two arguments of which only one may be given, and one must be given if ``required``."""
 
     first: Argument
     second: Argument
@@ -32,10 +32,10 @@ class OneOf(NamedTuple):
 class CommandSpec:
     """One command.
 
-    summary: what it does, in one line.
-    example: what is typed after ``consul-supervisor``.
-    function: ``module:name`` below supervisor.cli; it takes the parsed arguments and returns the exit code.
-    codes: what its exit codes mean; OF_ALL has those that mean the same at every command.
+    summary: the effect of the command, in one line.
+    example: an example of the text after ``consul-supervisor``.
+    function: ``module:name`` below supervisor.cli, which takes the parsed arguments and returns the code.
+    codes: the meaning of its exit codes, except those of every command, which are in OF_ALL.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class CommandSpec:
 
 
 def _argument(text: str, help: str, type: Callable[[str], Any] = str, **more: Any) -> Argument:
-    """Return the argument. ``text``: its name and what stands for its value, as in ``--port N``."""
+    """Return the argument. ``text``: its name and the placeholder of its value, as in ``--port N``."""
     name, _, metavar = text.rpartition(" ")
     return Argument(name or metavar.lower(), {"metavar": metavar, "help": help, "type": type, **more})
 
@@ -306,5 +306,5 @@ COMMANDS = {
 
 
 def codes_of(command: str) -> dict[int, str]:
-    """Return what each exit code of this command means, by code."""
+    """Return the meaning of each exit code of this command, by code."""
     return dict(sorted({**OF_ALL, **COMMANDS[command].codes}.items()))

@@ -4,13 +4,14 @@ import argparse
 import os
 import socket
 import sys
+from collections.abc import Iterable
 
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import fail, run_async
 
 
 def leader(options: argparse.Namespace) -> int:
-    """Print the value of the current leader."""
+    """Print the value of the current leader, and return the exit code."""
     from supervisor.config import consul_settings, load_for_question
     from supervisor.consul.query import key_now
 
@@ -22,8 +23,7 @@ def leader(options: argparse.Namespace) -> int:
         items = {item.name: item for item in config.items}
         if options.name not in items:
             elections = (name for name, item in items.items() if item.kind == "election")
-            known = ", ".join(sorted(elections)) or "none"
-            return fail(USAGE, f"cannot find election {options.name} in {options.config}: it has {known}")
+            return _not_found("election", elections, options)
         key = items[options.name].key
         if items[options.name].kind != "election":
             why = f"a semaphore has holders, not one; consul kv get {key} names them"
@@ -36,7 +36,7 @@ def leader(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Say by the exit code whether the session of a sequencer still holds the key or slot."""
+    """Return DONE if the session of a sequencer still holds the key or slot, else print why not."""
     from supervisor.config import consul_settings
     from supervisor.consul.query import key_now, slots_now, why_no_slot, why_not_held
     from supervisor.core.settings import LOCK_SUFFIX
@@ -57,7 +57,7 @@ def _no_longer(key: str, why_not: str) -> int:
 
 
 def limit(options: argparse.Namespace) -> int:
-    """Rewrite the limit in the semaphore's record."""
+    """Write the limit into the semaphore's record in Consul, and return the exit code."""
     from supervisor.config import load_for_question
     from supervisor.consul.query import set_limit
     from supervisor.core.settings import SemaphoreSettings
@@ -65,7 +65,11 @@ def limit(options: argparse.Namespace) -> int:
     config = load_for_question(options.config, options.name, os.environ, socket.gethostname())
     found = {item.name: item for item in config.items if isinstance(item, SemaphoreSettings)}
     if options.name not in found:
-        known = ", ".join(sorted(found)) or "none"
-        return fail(USAGE, f"cannot find semaphore {options.name} in {options.config}: it has {known}")
+        return _not_found("semaphore", found, options)
     run_async(set_limit(config.consul, found[options.name].prefix, options.limit))
     return DONE
+
+
+def _not_found(kind: str, names: Iterable[str], options: argparse.Namespace) -> int:
+    known = ", ".join(sorted(names)) or "none"
+    return fail(USAGE, f"cannot find {kind} {options.name} in {options.config}: it has {known}")

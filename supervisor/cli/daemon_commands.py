@@ -1,4 +1,4 @@
-"""Commands to the running daemon: those that it carries out, and those that only read its status."""
+"""Commands to the running daemon: those that the daemon carries out, and those that only read its status."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from supervisor.cli.terminal import columns, fail, has_colours
 
 
 def operate(options: argparse.Namespace) -> int:
-    """Send the daemon a command, and print its reply."""
+    """Send the daemon a command, print its reply, and return the exit code."""
     from supervisor.control import OperatorCommand, Result, Verb
     from supervisor.control.client import ask
     from supervisor.control.protocol import REST_S
@@ -29,19 +29,19 @@ def operate(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print the daemon's status: as a table or as JSON, or drawn again each second."""
+    """Print the daemon's status as a table or as JSON, or draw it each second. Return the exit code."""
     from supervisor.cli.display.table import lines, of_item
     from supervisor.control import fetch
 
     path = _socket_path(options)
     if options.watch:
         return _watch(options, path)
-    body, told = fetch.status(path)
-    shown = told if options.name is None else of_item(told, options.name)
+    body, whole = fetch.status(path)
+    shown = whole if options.name is None else of_item(whole, options.name)
     if options.name is not None and not shown["items"]:
-        return _no_such_item(options.name, told)
+        return _no_such_item(options.name, whole)
     if options.json:
-        sys.stdout.buffer.write(body if shown is told else _as_json(shown))
+        sys.stdout.buffer.write(body if shown is whole else _as_json(shown))
         return DONE
     print("\n".join(lines(shown, columns(), colours=has_colours())))
     return DONE
@@ -65,9 +65,9 @@ def _watch(options: argparse.Namespace, path: str) -> int:
 
 
 def holds(options: argparse.Namespace) -> int:
-    """Say by the exit code whether this node holds the item.
+    """Return DONE if this node holds the item, and NEGATIVE if not.
 
-    Yes and no print nothing, because cron sends a mail for each line.
+    Both answers print nothing, because cron sends a mail for each line.
     """
     from supervisor.control import fetch
 

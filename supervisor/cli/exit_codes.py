@@ -1,6 +1,7 @@
-"""Exit codes, by which scripts, systemd and cron decide what a command's end means.
+"""Exit codes, from which scripts, systemd and cron learn how a command ended.
 
-The numbers from 64 on are those of ``sysexits.h``. ``commands.py`` says what each means at each command.
+The numbers from 64 to 78 are those of ``sysexits.h``. ``commands.py`` has the meaning of each exit code of
+each command.
 """
 
 DONE = 0
@@ -9,7 +10,7 @@ USAGE = 2
 UNREACHABLE = 69  # EX_UNAVAILABLE
 BUG = 70  # EX_SOFTWARE
 CONFIGURATION = 78  # EX_CONFIG; systemd's unit does not restart after it
-INTERRUPTED = 130  # as a shell says of SIGINT
+INTERRUPTED = 130  # 128 and the number of SIGINT, as in a shell
 
 OF_ALL = {
     USAGE: "wrong usage",

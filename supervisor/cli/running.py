@@ -1,4 +1,4 @@
-"""``run``: the daemon. When its configuration cannot be loaded, former records are wound up instead."""
+"""``run``, the daemon. If its configuration cannot be loaded, tenures on record are wound up instead."""
 
 import argparse
 import gc
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 NOTED = "state_dir"  # a file in a folder that systemd keeps during restarts, and removes at a stop
 START_WITHIN_S = 3.0  # time for the file system of another machine to answer after a boot
 RELOAD_WITHIN_S = 0.25  # the loop waits meanwhile; a file system that works answers in about ten milliseconds
-COLLECTED_AT = (10_000, 20, 20)  # a few MB of what only the collector can free, at most
+COLLECTED_AT = (10_000, 20, 20)  # so that at most a few MB wait for the garbage collector
 
 
 def run(options: argparse.Namespace) -> int:
-    """Take part in elections and semaphores until a signal says stop."""
+    """Take part in elections and semaphores until a signal stops the daemon, and return the exit code."""
     from supervisor.config import ConfigError, state_dir_without_file, state_dirs_of
     from supervisor.consul.token import TokenError
     from supervisor.control import ControlError
@@ -34,12 +34,12 @@ def run(options: argparse.Namespace) -> int:
     reload = partial(_load, options.path, RELOAD_WITHIN_S)
     try:
         config = _load_at_start(options.path)
-        ended = _end_what_is_another_folder(config.state_dir)
+        ended = _wind_up_former_state_dir(config.state_dir)
         return ended if ended is not None else _daemon(config, reload, options.path)
     except NoAnswer as error:
         fail(NEGATIVE, f"cannot read {options.path}: {error.strerror}")
         _wind_up_each([state_dir_without_file(os.environ)])
-        return NEGATIVE  # systemd tries again: the file system may be back by then
+        return NEGATIVE  # systemd starts the daemon again, and the file system may answer by then
     except (ConfigError, TokenError, ControlError) as error:
         code = report(error)
         _wind_up_each(state_dirs_of(options.path, os.environ))
@@ -47,10 +47,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _load_at_start(path: Path) -> "Config":
-    """Load the configuration in a child, or in this process where no child can do it.
+    """Load the configuration in a child, or in this process if no child can do it.
 
-    A shortage of processes or memory must not keep a node from adopting what it holds. Raises ConfigError,
-    and NoAnswer when loading takes too long.
+    A shortage of processes or memory must not keep a node from adopting its tenures. Raises ConfigError, and
+    NoAnswer when loading takes too long.
     """
     from supervisor.daemon.loading import NotLoaded
     from supervisor.filesystem.children import NoAnswer
@@ -68,18 +68,20 @@ async def _load_beside_imports(path: Path) -> "Config":
     import asyncio
 
     loading = asyncio.create_task(_load(path, START_WITHIN_S))
-    await asyncio.sleep(0)  # the child begins
+    await asyncio.sleep(0)  # so that the child begins
     from supervisor.daemon import loop as loop
 
     return await loading
 
 
 async def _load(path: Path, within_s: float) -> "Config":
-    """Load the configuration in a child, when its file system answers in time.
+    """Load the configuration in a child, once its file system has answered.
 
-    Raises NoAnswer, and what ``load_in_child`` raises.
+    Raises NoAnswer when the file system does not answer within ``within_s``, and all that ``load_in_child``
+    raises.
     """
-    from supervisor.config import loader as loader  # the child must find both in memory, of our own version
+    # The child must find the loader and the schema in memory, because an upgrade may have replaced the files.
+    from supervisor.config import loader as loader
     from supervisor.config import schema_text
     from supervisor.daemon.loading import load_in_child
     from supervisor.filesystem.reading import await_answer
@@ -90,10 +92,9 @@ async def _load(path: Path, within_s: float) -> "Config":
 
 
 def _load_here(path: Path) -> "Config":
-    """Load the configuration in this process.
+    """Load the configuration in this process, without ``places``, which the daemon does not use.
 
-    ``places`` is left out, because the daemon looks at no file that the configuration names before its
-    records are wound up. Raises ConfigError.
+    Raises ConfigError.
     """
     from dataclasses import replace
 
@@ -103,9 +104,9 @@ def _load_here(path: Path) -> "Config":
 
 
 def _wind_up_each(directories: Iterable[str]) -> None:
-    """Wind up these state_dirs, and the one that the process before this one had.
+    """Wind up the tenures on record in these state_dirs, and in the state_dir of the former process.
 
-    A configuration that cannot be loaded must not orphan what is on record.
+    A configuration that cannot be loaded must not leave a tenure without its on_lose.
     """
     from supervisor.journal import JournalBusy, JournalError
 
@@ -120,11 +121,11 @@ def _wind_up_each(directories: Iterable[str]) -> None:
             fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
-def _end_what_is_another_folder(state_dir: str) -> int | None:
-    """Wind up the records of the former process if it was killed and had another state_dir, because no
-    later process would look there.
+def _wind_up_former_state_dir(state_dir: str) -> int | None:
+    """Wind up the records of the former process, if it was killed and had another state_dir.
 
-    Return the exit code; None when there was nothing to wind up. Raises JournalBusy or JournalError.
+    No later process would look there. Return the exit code. None: there was nothing to wind up. Raises
+    JournalBusy or JournalError.
     """
     note = _note_file()
     if note is None:
@@ -132,7 +133,11 @@ def _end_what_is_another_folder(state_dir: str) -> int | None:
     former = _noted_state_dir(note)
     ended = _wind_up_records(former) if _is_another_folder(former, state_dir) else None
     if ended not in (None, DONE):
-        return fail(CONFIGURATION, f"see the records in {former}")
+        return fail(
+            CONFIGURATION,
+            f"cannot use state_dir {state_dir} yet: a tenure on record in {former}, the state_dir until now, "
+            f"is not wound up; see the records in {former}",
+        )
     with suppress(OSError):
         note.write_text(state_dir)
     if ended is None:
@@ -142,8 +147,10 @@ def _end_what_is_another_folder(state_dir: str) -> int | None:
 
 
 def _is_another_folder(former: str, state_dir: str) -> bool:
-    """Return whether the former state_dir is known and is another folder, not the present one by another
-    path. A file system that may not answer is not asked."""
+    """Return whether the former state_dir is known, and is not the present folder by another path.
+
+    On a file system that may not answer only the paths are compared.
+    """
     from supervisor.filesystem.mounts import is_local
 
     if not former or os.path.normpath(former) == os.path.normpath(state_dir):
@@ -153,13 +160,13 @@ def _is_another_folder(former: str, state_dir: str) -> bool:
 
 
 def _note_file() -> Path | None:
-    """Return the file in which a process notes its state_dir for the next one; None without systemd."""
+    """Return the file in which a process notes its state_dir for the next process. None: without systemd."""
     folder = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     return Path(folder) / NOTED if folder else None
 
 
 def _noted_state_dir(note: Path) -> str:
-    """Return the state_dir that the former process noted; blank when there is no note."""
+    """Return the state_dir that the former process noted. Blank: there is no note."""
     try:
         return note.read_text(errors="replace")
     except OSError:
@@ -167,9 +174,9 @@ def _noted_state_dir(note: Path) -> str:
 
 
 def _wind_up_records(directory: str) -> int | None:
-    """Return the exit code of the winding up; None where nothing is on record.
+    """Wind up the tenures on record in this state_dir, and return the exit code.
 
-    Raises JournalBusy or JournalError.
+    None: nothing is on record. Raises JournalBusy or JournalError.
     """
     from dataclasses import replace
 
@@ -179,7 +186,7 @@ def _wind_up_records(directory: str) -> int | None:
     config = config_of_records(directory, os.environ)
     if config is None:
         return None
-    print("winding up what an earlier run still holds, by its records", file=sys.stderr)
+    print(f"winding up the tenures that an earlier run has left on record in {directory}", file=sys.stderr)
     try:
         return _daemon(config, None)
     except TokenError:  # without a token Consul refuses the release, but on_lose has run
@@ -200,14 +207,14 @@ def _daemon(
 
     async def daemon() -> int:
         running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path)
-        # The objects that exist now stay for ever. To search them for garbage would take a sixth of the
+        # The objects that exist now stay until the end. Searching them for garbage would take a sixth of the
         # time that a thousand elections need at rest, and could delay a hand-over.
         gc.freeze()
         gc.set_threshold(*COLLECTED_AT)
         try:
             return await running.run()
         finally:
-            # Other records may have to be wound up next: a stop signal waits until a loop handles it.
+            # Other records may have to be wound up next, so a stop signal waits until a loop handles it.
             signals.block()
 
     return run_async(daemon())

@@ -1,6 +1,6 @@
-"""What the commands share at the terminal: errors and their exit codes, width, colours, the event loop.
+"""The terminal as all commands use it: errors and their exit codes, width, colours, the event loop.
 
-Nothing here knows a command.
+No function knows a command.
 """
 
 import os
@@ -17,7 +17,7 @@ EXIT_CODES = {OperatorError: CONFIGURATION, PeerError: UNREACHABLE, NotPossible:
 
 
 def fail(code: int, text: str) -> int:
-    """Print one line on standard error, and return the code."""
+    """Print one line on standard error, and return ``code``."""
     print(f"consul-supervisor: {text}", file=sys.stderr)
     return code
 
@@ -47,7 +47,7 @@ def run_async(work: Coroutine[object, object, T]) -> T:
 
 
 def columns() -> int | None:
-    """Return the width of the terminal; None for a pipe or a file, which gets whole lines."""
+    """Return the width of the terminal. None: output goes to a pipe or a file, which gets whole lines."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -58,5 +58,5 @@ def columns() -> int | None:
 
 
 def has_colours() -> bool:
-    """Return whether standard output is a terminal that wants colours."""
+    """Return whether standard output is a terminal that is to show colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,6 +1,7 @@
-"""The values of arguments: each function takes what was typed and returns its value.
+"""The values of arguments.
 
-It raises ArgumentTypeError, from which argparse makes its message. Nothing here asks anybody.
+Each function takes the text that was typed and returns its value, or raises ArgumentTypeError, whose text
+argparse prints. No function sends a request or reads a file.
 """
 
 import os
@@ -35,7 +36,7 @@ def index(text: str) -> int:
 
 
 def limit(text: str) -> int:
-    """Return how many may hold a semaphore."""
+    """Return the limit of a semaphore."""
     return int(_matching(r"[1-9][0-9]{0,3}|10000", text, "invalid limit: must be a number from 1 to 10000"))
 
 
@@ -55,17 +56,17 @@ def drop_in(text: str) -> str:
 
 
 def socket(text: str) -> str:
-    """Return the path of a unix socket, absolute."""
+    """Return the absolute path of a unix socket."""
     from supervisor.config.control import PATH_BYTES_MAX
 
     path = str(Path(text).absolute())
     if len(os.fsencode(path)) > PATH_BYTES_MAX:
-        raise ArgumentTypeError(f"invalid path: a socket's has at most {PATH_BYTES_MAX} bytes")
+        raise ArgumentTypeError(f"invalid path: a socket's path has at most {PATH_BYTES_MAX} bytes")
     return path
 
 
 def port(text: str) -> int:
-    """Return a port of TCP; 0 stands for any."""
+    """Return a port of TCP. 0 lets the system choose a port."""
     if not text.isascii() or not text.isdecimal() or int(text) > 65535:
         raise ArgumentTypeError(f"invalid port {text}: must be a number from 0 to 65535")
     return int(text)
@@ -87,5 +88,5 @@ def rest_s(text: str) -> float:
 
     length_s = duration_s(text)
     if length_s > REST_S_MAX:
-        raise ArgumentTypeError("too long: a day at most; use `pause` for longer")
+        raise ArgumentTypeError(f"invalid duration {text}: a day at most; use `pause` for longer")
     return length_s

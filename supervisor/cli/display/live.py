@@ -14,31 +14,31 @@ ANSWER_S = 3.0  # a daemon that takes longer is shown as silent
 
 
 class LiveStatus:
-    """The pages of one daemon's status. ``name``: show only this item. None: show all items."""
+    """The pages of one daemon's status. ``name``: the only item to show. None: all items."""
 
     def __init__(self, socket_path: str, name: str | None, *, colours: bool) -> None:
         self._socket_path = socket_path
         self._name = name
         self._colours = colours
         self._last: dict[str, Any] | None = None
-        self._heard_at = time.monotonic()
+        self._answered_at = time.monotonic()
 
     def lines(self, columns: int) -> list[str]:
-        """Ask the daemon, and return the page for a terminal with this number of columns."""
+        """Request the status, and return the page for a terminal with this number of columns."""
         try:
             _, status = fetch.status(self._socket_path, within_s=ANSWER_S)
         except fetch.DaemonUnreachable as error:
             return self._silent(str(error), columns)
-        self._last, self._heard_at = status, time.monotonic()
+        self._last, self._answered_at = status, time.monotonic()
         page = lines(self._chosen(status), columns, colours=self._colours)
         if self._name is not None and not self._chosen(status)["items"]:
             page.append(truncate(f"{self._name}: no such election or semaphore now", columns))
         return page
 
     def _silent(self, why: str, columns: int) -> list[str]:
-        since_s = int(time.monotonic() - self._heard_at)
-        said = f"no answer from the daemon for {since_s} s, still asking: {escape(why)}"
-        page = [painted(truncate(said, columns), RED, self._colours)]
+        since_s = int(time.monotonic() - self._answered_at)
+        text = f"no answer from the daemon for {since_s} s, trying again: {escape(why)}"
+        page = [painted(truncate(text, columns), RED, self._colours)]
         if self._last is None:
             return page
         last = lines(self._chosen(self._last), columns, colours=False)

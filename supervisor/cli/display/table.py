@@ -1,7 +1,7 @@
 """The daemon's status for a person: one row for each item, and below them warnings and errors.
 
 The functions are pure: they make lines from the JSON of ``/v1/status`` and a width. They rely on the shape
-of that document's version and on no value in it, because values come from Consul and may be anything.
+that the document's version has, and on no value in it, because values come from Consul and may be anything.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 from supervisor.cli.display.text import escape, pad, shrink_to_fit, truncate, width
 
 GAP = "  "
-RECENT_S = 300.0  # for this long an error that is over is still shown
+RECENT_S = 300.0  # how long an error that is over is still shown
 _NOTE_COLUMNS_MIN = 20
 HOLDS, HOLDS_NOT = "*", " "
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
@@ -32,7 +32,10 @@ Status = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of the table. ``least``: the width below which it is useless. None: it is never truncated."""
+    """A column of the table.
+
+    least: the width in columns of the terminal below which it is useless. None: it is never truncated.
+    """
 
     title: str
     text: Callable[[Item, datetime], str]
@@ -40,7 +43,7 @@ class _Column:
 
 
 def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
-    """Return the whole page; no line is wider than ``columns``. None: lines are as wide as their content."""
+    """Return the lines of the page, none wider than ``columns``. None: each is as wide as its content."""
     now = _time(status["daemon"]["now"])
     items: Sequence[Item] = status["items"]
     chosen, widths = _layout(items, now, columns)
@@ -60,7 +63,7 @@ def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
 
 
 def of_item(status: Status, name: str) -> dict[str, Any]:
-    """Return the status with only this item, or with no item if the daemon does not have it."""
+    """Return the status with only this item. If the daemon does not have it, the status has no item."""
     return {**status, "items": [item for item in status["items"] if item["name"] == name]}
 
 
@@ -89,7 +92,7 @@ def _exact(length_s: float) -> str:
 def _layout(items: Sequence[Item], now: datetime, columns: int | None) -> tuple[list[_Column], Sequence[int]]:
     """Return the columns that fit, and their widths. The least important columns are dropped first."""
     chosen = list(_COLUMNS)
-    for dropped in (None, *_LESS_AND_LESS):
+    for dropped in (None, *_DROPPED_FIRST):
         chosen = [column for column in chosen if column is not dropped]
         natural = [_natural(column, items, now) for column in chosen]
         least = [
@@ -102,7 +105,7 @@ def _layout(items: Sequence[Item], now: datetime, columns: int | None) -> tuple[
         widths = shrink_to_fit(natural, least, room)
         if widths is not None:
             return chosen, widths
-    return chosen, least  # a narrower terminal gets truncated lines
+    return chosen, least  # on a terminal that is narrower still, each line is truncated
 
 
 def _natural(column: _Column, items: Sequence[Item], now: datetime) -> int:
@@ -128,7 +131,7 @@ def _one_line(text: str, columns: int | None) -> str:
 
 
 def _wrapped(text: str, columns: int | None) -> list[str]:
-    """Return a note in as many lines as it takes, because a note must be read whole."""
+    """Return a note in as many lines as it needs, because a note must be shown whole."""
     if columns is None:
         return [text]
     lines = wrap(text, max(columns, _NOTE_COLUMNS_MIN), subsequent_indent="  ")
@@ -136,7 +139,7 @@ def _wrapped(text: str, columns: int | None) -> list[str]:
 
 
 def painted(text: str, colour: str, colours: bool) -> str:
-    """Return the text in this colour if ``colours`` are wanted."""
+    """Return the text in this colour, or without a colour if the terminal shows none."""
     return f"\x1b[{colour}m{text}\x1b[0m" if colours and colour and text else text
 
 
@@ -178,7 +181,7 @@ def _lease(item: Item, now: datetime) -> str:
 
 
 def _hook(item: Item, now: datetime) -> str:
-    """Return the last hook with its result first, which remains when the cell is truncated."""
+    """Return the last hook, with its result first because a truncated cell keeps its beginning."""
     hook = item["last_hook"]
     if hook is None:
         return "-"
@@ -189,11 +192,11 @@ def _hook(item: Item, now: datetime) -> str:
 
 
 def _error(item: Item, now: datetime) -> str:
-    """Return the last error, unless it has been over for ``RECENT_S``; the web page has this rule, too."""
+    """Return the last error, unless it has been over for ``RECENT_S``. The web page has the same limit."""
     error = item["last_error"]
     if error is None:
         return "-"
-    over_at = error.get("over_at")  # missing from a daemon of an earlier version
+    over_at = error.get("over_at")  # a daemon of an earlier version does not send it
     if over_at is not None and _since(over_at, now) >= RECENT_S:
         return "-"
     ago = duration(_since(error["at"], now))
@@ -206,7 +209,7 @@ def _since(at: str, now: datetime) -> float:
 
 
 def _role(item: Item) -> str:
-    """Return the role, with a pause that has no effect before the tenure ends."""
+    """Return the role, with a pause whose effect begins when the tenure ends."""
     role = escape(item["role"])
     return f"{role}, paused" if item.get("paused") and role != "paused" else role
 
@@ -224,4 +227,4 @@ _SINCE = _Column("SINCE", lambda item, now: duration(_since(item["since"], now))
 _NAME = _Column("NAME", lambda item, now: escape(item["name"]), 8)
 _ROLE = _Column("ROLE", lambda item, now: _role(item))
 _COLUMNS = (_NAME, _KIND, _ROLE, _SINCE, _LEADER, _LEASE, _HOOK, _ERROR)
-_LESS_AND_LESS = (_ERROR, _KIND, _HOOK, _LEADER, _SINCE)
+_DROPPED_FIRST = (_ERROR, _KIND, _HOOK, _LEADER, _SINCE)

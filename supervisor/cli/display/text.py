@@ -1,7 +1,7 @@
 """Text in columns of a terminal: escaped, measured, truncated and padded, so that no line is too long.
 
-Values that come from Consul may be anything. ``escape`` lets no character through that a terminal would
-obey, nor one that reverses or joins letters, because a cell must have the width that was computed.
+Values that come from Consul may be anything. ``escape`` replaces each character that a terminal would obey.
+It also replaces those that reverse or join letters, because a cell must have the width that was computed.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ _EMOJI_FORM = "\ufe0f"  # makes the letter before it two columns wide on some te
 
 
 def escape(text: str) -> str:
-    """Return the text as one line; control characters are written as Python does, ``\\x1b``."""
+    """Return the text as one line, with unprintable characters as Python writes them: ``\\x1b``."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def width(text: str) -> int:
-    """Return how many columns an escaped text takes; too many rather than too few."""
+    """Return how many columns an escaped text takes at most."""
     return sum(map(_columns, text))
 
 
@@ -48,9 +48,10 @@ def pad(text: str, columns: int) -> str:
 
 
 def shrink_to_fit(natural: Sequence[int], least: Sequence[int], room: int) -> list[int] | None:
-    """Return widths whose sum is at most ``room``: the widest column shrinks first, none below its ``least``.
+    """Return widths whose sum is at most ``room`` columns.
 
-    None: even the least widths need more room.
+    The widest column shrinks first, and no column below its ``least``. None: even the least widths need more
+    room.
     """
     widths = list(natural)
     while sum(widths) > room:
