@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+GLOSSARY = ROOT / "docs" / "glossary.md"
 HOOKS = ROOT / "docs" / "hooks.md"
 LEASE = ROOT / "docs" / "lease.md"
 HTTP = ROOT / "docs" / "http.md"
@@ -84,6 +85,12 @@ def rows(page: Path, heading: str) -> list[list[str]]:
 def first_codes(page: Path, heading: str) -> list[str]:
     """What stands as code in the first column of that table."""
     return [re.sub(r"`(.*?)`.*", r"\1", row[0]) for row in rows(page, heading)]
+
+
+def words_of(page: Path) -> list[tuple[str, str]]:
+    """The entries of a glossary: each word, which is a heading, and what stands below it."""
+    _, *parts = re.split(r"^### (.+)\n", page.read_text(), flags=re.MULTILINE)
+    return list(zip(parts[::2], (text.strip() for text in parts[1::2]), strict=True))
 
 
 def code_of(page: Path) -> list[str]:
