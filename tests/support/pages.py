@@ -8,6 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 GLOSSARY = ROOT / "docs" / "glossary.md"
 HOOKS = ROOT / "docs" / "hooks.md"
 LEASE = ROOT / "docs" / "lease.md"
@@ -19,7 +21,7 @@ FIRST_PAGES = tuple(
     ROOT / "docs" / f"{page}.md" for page in ("README", "why", "concepts", "recipes", "moving", "comparison")
 )
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [README, *DOCS, ROOT / "CHANGELOG.md"]
+PAGES = [README, ARCHITECTURE, CONTRIBUTING, *DOCS, ROOT / "CHANGELOG.md"]
 HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that nothing here sees
 
 

@@ -14,6 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 TOP_LEVEL = {
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "LICENSE",
     "Makefile",
     "README.md",

@@ -1,0 +1,121 @@
+"""ARCHITECTURE.md and CONTRIBUTING.md are true: their tables are the code's, and what they name is there."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from supervisor.core import scheduler
+from supervisor.core import session as sessions
+from supervisor.core import tenure as tenures
+from supervisor.core.contender import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
+from supervisor.core.session import Stage
+from supervisor.core.tenure import Phase
+from tests.support.pages import (
+    ARCHITECTURE,
+    CONTRIBUTING,
+    GLOSSARY,
+    LEASE,
+    ROOT,
+    code_of,
+    fenced,
+    name,
+    rows,
+    words_of,
+)
+from tests.unit.test_package import FLOORS
+
+PACKAGE = ROOT / "supervisor"
+PAGES = [ARCHITECTURE, CONTRIBUTING]
+PATH = re.compile(r"[\w.-]*(?:/[\w.-]*)+|\w+\.(?:md|py|toml|txt)")
+FOLDERS = [folder.name for folder in (*ROOT.iterdir(), *PACKAGE.iterdir()) if folder.is_dir()]
+
+
+# --- ARCHITECTURE.md -----------------------------------------------------------------------------
+
+
+def states(cell: str) -> list[str]:
+    """The states that a cell lists."""
+    return cell.split(", ") if cell else []
+
+
+def test_the_table_of_the_tenure_is_the_codes() -> None:
+    shown = {Phase[phase]: (role, states(after)) for phase, role, _, after in rows(ARCHITECTURE, "phase")}
+    assert shown == {
+        phase: (ROLE_OF_PHASE[phase], sorted(each.name for each in after))
+        for phase, after in tenures.TRANSITIONS.items()
+    }
+
+
+def test_the_table_of_the_session_is_the_codes() -> None:
+    shown = {Stage[stage]: states(after) for stage, _, after in rows(ARCHITECTURE, "stage")}
+    assert shown == {
+        stage: sorted(each.name for each in after) for stage, after in sessions.TRANSITIONS.items()
+    }
+
+
+def test_the_roles_without_a_tenure_are_the_codes_in_their_order() -> None:
+    assert [role for role, _ in rows(ARCHITECTURE, "role")] == [role for role, _ in ROLES_WITHOUT_TENURE]
+
+
+def test_things_begin_in_the_order_that_is_told() -> None:
+    told = ARCHITECTURE.read_text().partition("in a fixed order: ")[2].partition(".")[0]
+    order = [begin.__name__.removeprefix("_advance_") for begin in scheduler._IN_ORDER]
+    assert re.findall(r"`(\w+)`", told) == order
+
+
+def test_a_package_stands_above_all_that_it_may_import() -> None:
+    (drawn,) = [block.text for block in fenced(ARCHITECTURE) if block.section == "The floors"]
+    line_of = {package: number for number, line in enumerate(drawn.splitlines()) for package in line.split()}
+    assert sorted(drawn.split()) == sorted(FLOORS)
+    wrong = [
+        f"{package} beside or below {other}"
+        for package, others in FLOORS.items()
+        for other in others.split()
+        if line_of[other] <= line_of[package]
+    ]
+    assert wrong == []
+
+
+def test_the_limits_are_constants_of_the_modules_that_are_named() -> None:
+    missing, found = [], 0
+    for _, where in rows(ARCHITECTURE, "what is bounded"):
+        for path, constants in re.findall(r"`([\w/]+)\.py`: ((?:`\w+`(?:, )?)+)", where):
+            module = import_module(f"supervisor.{path.removesuffix('/__init__').replace('/', '.')}")
+            for constant in re.findall(r"`(\w+)`", constants):
+                found += 1
+                missing += [] if hasattr(module, constant) else [f"{path}.py: {constant}"]
+    assert missing == [] and found > 30
+
+
+def test_the_sum_is_the_one_that_is_proved() -> None:
+    (told,) = re.findall(r"^    (room = .*)$", ARCHITECTURE.read_text(), re.MULTILINE)
+    assert f"`{told.removeprefix('room = ')}`" in LEASE.read_text()
+
+
+def test_a_word_is_explained_once() -> None:
+    words = [word for word, _ in rows(ARCHITECTURE, "word")]
+    assert words == sorted(words)
+    assert set(words) & {word for word, _ in words_of(GLOSSARY)} == set()
+
+
+# --- both ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_paths_that_are_named_exist(page: Path) -> None:
+    """From the checkout's root or from the package's."""
+    pieces = {piece.rstrip("/") for piece in code_of(page) if PATH.fullmatch(piece)}
+    paths = {piece for piece in pieces if piece.split("/")[0] in FOLDERS or "/" not in piece}
+    assert len(paths) > 5
+    assert {path for path in paths if not any((root / path).exists() for root in (ROOT, PACKAGE))} == set()
+
+
+def test_the_commands_that_are_named_can_be_given() -> None:
+    text = "\n".join(code_of(CONTRIBUTING))
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= set(phony.split())
+    for module in re.findall(r"\bpython -m ([a-z_.]+)", text):
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
