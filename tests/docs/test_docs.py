@@ -50,9 +50,9 @@ from tests.support.pages import (
     LEASE,
     OPERATIONS,
     PAGES,
-    README,
     ROOT,
     SECURITY,
+    START,
     Shown,
     anchors,
     fenced,
@@ -69,7 +69,7 @@ COMMANDS = ROOT / "docs" / "commands.md"
 LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
 # Other tests of docs and tests/consul/test_rights.py have these pages.
-ELSEWHERE = (SECURITY, OPERATIONS, *FIRST_PAGES)
+ELSEWHERE = (SECURITY, OPERATIONS, START, *FIRST_PAGES)
 SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
 SYSTEMD = ROOT / "docs" / "systemd.md"
 
@@ -242,9 +242,8 @@ def all_facts() -> dict[str, Any]:
     return dict([*told[:after], (holders, of_slot[holders]), *told[after:]])
 
 
-@pytest.mark.parametrize("page", [README, HOOKS], ids=name)
-def test_the_table_of_variables_is_what_hooks_get(page: Path) -> None:
-    assert first_codes(page, "variable") == list(as_environment(all_facts()))
+def test_the_table_of_variables_is_what_hooks_get() -> None:
+    assert first_codes(HOOKS, "variable") == list(as_environment(all_facts()))
 
 
 def test_the_names_in_json_stand_beside_the_variables() -> None:

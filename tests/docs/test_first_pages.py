@@ -15,7 +15,7 @@ from tests.support.consul import BINARY, Agent
 from tests.support.pages import FIRST_PAGES, ROOT, Shown
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
-INDEX, WHY, CONCEPTS, RECIPES, MOVING, COMPARISON = FIRST_PAGES
+INDEX, _, CONCEPTS, RECIPES, MOVING, COMPARISON = FIRST_PAGES
 SHOWN = Shown(*FIRST_PAGES)
 MINIMAL = ROOT / "examples" / "configs" / "minimal.yaml"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,11 +57,6 @@ def test_a_recipe_goes_away_without_touching_other_elections(page: Path) -> None
     assert not re.search(r"systemctl (stop|restart) consul-supervisor", gone), heading
 
 
-@SHOWN.by(WHY, "", "yaml")
-def test_the_first_file_is_the_minimal_one(shown: str) -> None:
-    assert yaml.safe_load(shown) == yaml.safe_load(MINIMAL.read_text())
-
-
 def test_every_role_but_those_at_the_ends_is_in_the_drawing() -> None:
     drawing = ElementTree.parse(CONCEPTS.with_name("election.svg"))
     said = " ".join(text.text or "" for text in drawing.iter(f"{SVG}text"))
@@ -88,7 +83,8 @@ def test_the_failover_is_drawn_to_scale(tmp_path: Path) -> None:
 
 def test_every_cell_about_somebody_names_its_source() -> None:
     """A link to a page, an issue or a test; where it leads is looked up with those of all pages."""
-    rows = [line for line in COMPARISON.read_text().splitlines() if line.startswith("| ")]
+    products = COMPARISON.read_text().partition("\n## ")[0]
+    rows = [line for line in products.splitlines() if line.startswith("| ")]
     cells = [cell for row in rows[1:] for cell in row.strip("|").split(" | ")[1:]]
     assert len(cells) >= 40
     assert [cell for cell in cells if "](" not in cell] == []
@@ -142,3 +138,38 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
     finally:
         one.close()
     assert not twice.exists()
+
+
+@pytest.mark.long
+def test_an_election_and_consul_lock_exclude_each_other(
+    shared_agent: Agent, tmp_path: Path, unique: str
+) -> None:
+    election = {
+        "key": f"{unique}/.lock",
+        "session": {"ttl": "2s", "lock_delay": "30s"},
+        "on_change": [{"exec": ["true"]}],
+    }
+    one = Supervisor(tmp_path, {"consul": {"address": shared_agent.url}, "elections": {"app": election}})
+    child_ran = tmp_path / "child-ran"
+    lock = ["setpriv", "--pdeathsig", "TERM", str(BINARY), "lock", f"-http-addr={shared_agent.url}"]
+    child = f"touch {child_ran}; exec sleep 60"
+    try:
+        one.start()
+        one.wait_line("role", role="holding")
+        refused = subprocess.run(
+            [*lock, "-timeout=1s", unique, child], check=False, capture_output=True, timeout=PATIENCE_S
+        )
+        assert refused.returncode == 1
+        assert not child_ran.exists()
+        assert one.stop() == 0
+        with subprocess.Popen([*lock, unique, child], stderr=subprocess.DEVNULL) as theirs:
+            until(child_ran.exists, "consul lock runs its child")
+            one.start()
+            until(lambda: len(one.lines("hook-succeeded", reason="initial")) == 2, "it sees a leader")
+            assert len(one.lines("role", role="holding")) == 1
+            theirs.terminate()
+        until(lambda: len(one.lines("role", role="holding")) == 2, "it leads after consul lock")
+        assert one.stop() == 0
+        one.assert_no_fault()
+    finally:
+        one.close()

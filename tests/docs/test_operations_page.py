@@ -278,7 +278,7 @@ def test_what_a_symptom_shows_is_the_products_own_words(row: list[str]) -> None:
     for piece in re.findall(r"`([^`]+)`", row[1]):
         words = [part.strip() for part in re.split(r"[…;:.]", piece)]
         known = piece in events or piece in OF_OTHERS or f"`{piece}`" in metrics
-        known = known or piece.startswith("consul-supervisor ")  # tests/docs/test_readme.py looks at commands
+        known = known or piece.startswith("consul-supervisor ")  # test_named_commands.py looks at commands
         assert known or all(part in product for part in words), piece
 
 

@@ -17,6 +17,8 @@ HTTP = ROOT / "docs" / "http.md"
 DEV_AGENT = ROOT / "docs" / "dev-agent.md"
 SECURITY = ROOT / "docs" / "security.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
+START = ROOT / "docs" / "start.md"
+GUARANTEES = ROOT / "docs" / "guarantees.md"
 FIRST_PAGES = tuple(
     ROOT / "docs" / f"{page}.md" for page in ("README", "why", "concepts", "recipes", "moving", "comparison")
 )
@@ -69,6 +71,13 @@ class Shown:
         self._taken |= set(found)
         ids = [f"{language}-{number}" for number in range(1, len(found) + 1)]
         return pytest.mark.parametrize(argument, [block.text for _, block in found], ids=ids)
+
+    def of(self, page: Path, section: str) -> list[Block]:
+        """Take all blocks of a section, in their order, for a test that needs them together."""
+        found = [(at, block) for at, block in self._blocks if (at, block.section) == (page, section)]
+        assert found, f"{name(page)} has no block in section {section!r}"
+        self._taken |= set(found)
+        return [block for _, block in found]
 
     def untested(self) -> list[tuple[str, str, str]]:
         """Page, section and language of every block that no test has taken."""

@@ -89,13 +89,30 @@ def replay(shell: Shell, session: str) -> None:
     A sleep is for people: here a command is repeated until it prints what it should.
     """
     for line, expected in steps(session):
-        if line.startswith("sleep "):
-            continue
-        give_up_at = time.monotonic() + PATIENCE_S
-        while constant(printed := shell.run(line)) != constant(expected):
-            assert expected, f"{line} prints what is not shown: {printed}"
-            assert time.monotonic() < give_up_at, f"{line} prints {printed}"
-            time.sleep(0.05)
+        if not line.startswith("sleep "):
+            _repeat(shell, line, expected)
+
+
+def paste(shell: Shell, block: str, expected: str = "") -> None:
+    """Run a block of commands (```sh) and compare what its last command prints with what is shown.
+
+    The commands before it print nothing. A sleep is left out, as in ``replay``.
+    """
+    lines = [line for line in block.splitlines(keepends=True) if not line.startswith("sleep ")]
+    *before, last = lines if expected else (*lines, "")
+    printed = shell.run("".join(before)) if before else ""
+    assert printed == "", f"{block} prints what is not shown: {printed}"
+    if last:
+        _repeat(shell, last.rstrip("\n"), expected)
+
+
+def _repeat(shell: Shell, line: str, expected: str) -> None:
+    """Run a command until it prints what is shown; a command that shows nothing runs once."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while constant(printed := shell.run(line)) != constant(expected):
+        assert expected, f"{line} prints what is not shown: {printed}"
+        assert time.monotonic() < give_up_at, f"{line} prints {printed}"
+        time.sleep(0.05)
 
 
 def steps(session: str) -> Iterator[tuple[str, str]]:

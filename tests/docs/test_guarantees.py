@@ -1,0 +1,42 @@
+"""guarantees.md is made from its table, and each test that the table names exists."""
+
+import ast
+import functools
+
+import pytest
+
+from docs import guarantees
+from tests.support.pages import ROOT
+
+PROMISES = list(guarantees.promises())
+NAMED = sorted({test for promise in PROMISES for test in promise["tests"]})
+
+
+def test_the_page_is_made_from_the_table() -> None:
+    """Otherwise: python -m docs.guarantees --write"""
+    page = guarantees.PAGE.read_text()
+    assert guarantees.page(page) == page
+    assert f"\n{guarantees.reference()}\n" in page
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise["promise"])
+def test_a_promise_has_a_reason_and_a_test(promise: guarantees.Promise) -> None:
+    assert promise.keys() == {"promise", "why", "tests"}
+    assert promise["why"].endswith(".") and promise["tests"]
+
+
+def test_no_promise_is_made_twice() -> None:
+    assert len({promise["promise"] for promise in PROMISES}) == len(PROMISES)
+
+
+@functools.cache
+def functions(path: str) -> set[str]:
+    """The functions of a module, methods left out."""
+    tree = ast.parse((ROOT / path).read_text())
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_a_named_test_exists(named: str) -> None:
+    path, _, function = named.partition("::")
+    assert function.startswith("test_") and function in functions(path)
