@@ -24,4 +24,4 @@ Each package's own docstring has a line for each of its modules.
     core/         decides: step(state, event, now) -> (state, actions); no I/O, no clock
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
