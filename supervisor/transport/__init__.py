@@ -7,6 +7,7 @@ The map, one line a module; each imports only those above it.
     messages.py    a PreparedRequest as h11's events, h11's events as a Response
     resolve.py     a name's addresses, asked of a child that can be killed
     tls.py         an SSLContext that follows its files
+    exchange.py    one request, and what has arrived of its answer
     connection.py  one connection: bytes to h11 and back, one exchange at a time
     dial.py        a new connection: name, addresses, TLS
     pool.py        Transport: which connection carries which exchange

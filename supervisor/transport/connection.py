@@ -9,7 +9,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 import h11
@@ -17,6 +17,7 @@ import requests
 
 from supervisor.core.settings import Tls
 from supervisor.transport import messages
+from supervisor.transport.exchange import Exchange
 from supervisor.transport.failure import ExchangeFailed, FailureKind, lost_failure, protocol_reason
 
 HEAD_BYTES_MAX = 32768  # twice h11's default; parsed in 8 ms at worst (8000 headers without a value)
@@ -28,61 +29,9 @@ TURNS_TO_READ = 2  # of the loop: one to see that a socket is readable, one to r
 NOTHING = memoryview(b"")
 HTTP_TOO_LARGE = 431  # h11's hint on a head that outgrew HEAD_BYTES_MAX
 
-
-Delay = Callable[[], float]
-"""Returns for how many seconds an answer is not read; called when its first bytes are there."""
-
-
-OnResponse = Callable[[requests.Response], None]
-"""Called with an answer as soon as its last byte has been read, but never within the sending call."""
-
-
-def no_delay() -> float:
-    """Return 0: the answer is read at once."""
-    return 0.0
-
-
-def ignore(response: requests.Response) -> None:
-    """Do nothing, because only the task that awaits the answer needs it."""
-
-
-@dataclass(slots=True, eq=False)
-class Exchange:
-    """One request, how its answer is wanted, and what is known of that answer so far.
-
-    ``fresh``: on a connection never used before. ``delay``, ``on_response``: see their types.
-    ``release``: called once with the connection when the answer is complete, before ``on_response``, so
-    that the connection can serve what follows from the answer.
-    """
-
-    request: requests.PreparedRequest
-    fresh: bool = False
-    delay: Delay = no_delay
-    on_response: OnResponse = ignore
-    release: Callable[["Connection", "Exchange"], None] | None = None
-    answer: "asyncio.Future[requests.Response]" = field(init=False)
-    unsent: bytes = field(init=False)
-    head: h11.Response | None = field(init=False)
-    body: bytearray = field(init=False)  # a list's entry for each byte would be 40 bytes
-    pieces: int = field(init=False)
-    informational: int = field(init=False)
-
-    def begin(self) -> None:
-        """Forget all of an earlier try on another connection."""
-        self.answer = asyncio.get_running_loop().create_future()
-        self.answer.add_done_callback(_mark_retrieved)
-        self.unsent, self.head, self.body, self.pieces, self.informational = b"", None, bytearray(), 0, 0
-
-    @property
-    def answered(self) -> bool:
-        """Whether the answer is there; not so when the task that awaits it was cancelled at this moment."""
-        answer = self.answer
-        return answer.done() and not answer.cancelled() and answer.exception() is None
-
-    def take_delay_s(self) -> float:
-        """Return for how many seconds the answer is not read; 0 from the second call on."""
-        delay, self.delay = self.delay, no_delay
-        return delay()
+Release = Callable[["Connection", Exchange], None]
+"""Called with a connection when the answer is complete, before ``on_response``, so that the connection can
+carry the requests that follow from the answer."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -111,8 +60,9 @@ class Connection(asyncio.BufferedProtocol):
         self._closed = False
         self._lost: Exception | None = None
         self._exchange: Exchange | None = None
+        self._release: Release | None = None
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: Exchange, release: Release) -> None:
         """Send the request, in one write, before this returns; a call of ``answer`` must follow, which raises
         whatever goes wrong.
 
@@ -121,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         assert self._exchange is None and self._expiry is None
         exchange.begin()
-        self._exchange = exchange
+        self._exchange, self._release = exchange, release
         try:
             exchange.unsent = self._take_encoded(exchange.request)
         except ExchangeFailed as failure:
@@ -303,10 +253,10 @@ class Connection(asyncio.BufferedProtocol):
         """Call ``on_response`` before the awaiting task is scheduled; the connection is reusable by then."""
         if self._exchange is not exchange or not exchange.answered:
             return
-        self._exchange = None
+        self._exchange, release = None, self._release
+        assert release is not None
         try:
-            if exchange.release is not None:
-                exchange.release(self, exchange)
+            release(self, exchange)
             exchange.on_response(exchange.answer.result())
         except Exception as bug:  # noqa: BLE001 - asyncio would take an OSError for one of the socket
             context = {"message": "a callback of an answer failed", "exception": bug}
@@ -373,9 +323,3 @@ class _Ahead:
     request: requests.PreparedRequest
     http: h11.Connection
     encoded: bytes
-
-
-def _mark_retrieved(answer: "asyncio.Future[requests.Response]") -> None:
-    """Mark a failure as retrieved, because a task that was cancelled before it began never asks for it."""
-    if not answer.cancelled():
-        answer.exception()

@@ -11,9 +11,10 @@ from typing import Any
 
 import requests
 
-from supervisor.transport.connection import Connection, Delay, Exchange, OnResponse, ignore, no_delay
+from supervisor.transport.connection import Connection
 from supervisor.transport.dial import Dialer, Progress
 from supervisor.transport.endpoint import Endpoint
+from supervisor.transport.exchange import Delay, Exchange, OnResponse, ignore, no_delay
 from supervisor.transport.failure import ExchangeFailed, FailureKind
 
 BODY_BYTES_MAX = 8 << 20  # a thousand contenders with the largest values; one value has 512 KiB at most
@@ -76,9 +77,9 @@ class Transport:
         """
         assert not self._closed, "the transport is closed"
         connection = self._take_spare() if fresh else self._take_idle()
-        exchange = Exchange(request, fresh, delay, on_response, self._release)
+        exchange = Exchange(request, fresh, delay, on_response)
         if connection is not None:
-            connection.begin(exchange)
+            connection.begin(exchange, self._release)
         deadline = asyncio.get_running_loop().time() + timeout_s
         return self._within(timeout_s, deadline, exchange, connection)
 
@@ -147,7 +148,7 @@ class Transport:
 
     async def _dialed(self, exchange: Exchange, progress: Progress, deadline: float) -> Connection:
         connection = await self._dialer.dial(progress, deadline)
-        connection.begin(exchange)
+        connection.begin(exchange, self._release)
         return connection
 
     async def _over(self, connection: Connection, progress: Progress) -> requests.Response:

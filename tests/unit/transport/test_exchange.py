@@ -16,8 +16,8 @@ import requests
 
 from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
-from supervisor.transport.connection import Exchange
 from supervisor.transport.dial import Dialer, Progress
+from supervisor.transport.exchange import Exchange
 from tests.support.patience import PATIENCE_S, patient
 from tests.unit.transport import harness
 from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, transport
@@ -545,7 +545,7 @@ def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
             dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
             connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
             await asyncio.sleep(patient(0.1))
-            connection.begin(Exchange(put(peer.url)))
+            connection.begin(Exchange(put(peer.url)), lambda *released: None)
             response = await connection.answer()
             connection.abort()
             await asyncio.sleep(0.01)
