@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from supervisor.config import ConsulSettings
 from supervisor.errors import OperatorError
+from supervisor.filesystem.children import WITHIN_S, NoAnswer
 from supervisor.filesystem.mounts import is_local
-from supervisor.filesystem.reading import WITHIN_S, FileReader, NoAnswer, read_within
+from supervisor.filesystem.reading import FileReader, read_within
 
 LOOK_EVERY_S = 1.0  # at a file that is read by a child; any other is looked at for each request
 TOKEN_BYTES_MAX = 4096  # a UUID has 36; anything longer than this is another file

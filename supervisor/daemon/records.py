@@ -13,7 +13,8 @@ from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import LOSE_SIDE, StartHook, StartRun, Step, WriteRecord
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
-from supervisor.filesystem.reading import NoAnswer, await_answer
+from supervisor.filesystem.children import NoAnswer
+from supervisor.filesystem.reading import await_answer
 from supervisor.hooks.leftovers import Group, find_leftovers, kill_leftovers, started_at
 from supervisor.journal import (
     START_WITHIN_S,

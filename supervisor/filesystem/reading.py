@@ -8,10 +8,7 @@ import errno
 import os
 import re
 
-from supervisor.filesystem.children import HUNG_MAX as HUNG_MAX
-from supervisor.filesystem.children import WITHIN_S as WITHIN_S
-from supervisor.filesystem.children import Child
-from supervisor.filesystem.children import NoAnswer as NoAnswer
+from supervisor.filesystem.children import WITHIN_S, Child, NoAnswer
 from supervisor.filesystem.mounts import is_local
 
 PROGRAM = "/usr/bin/head"

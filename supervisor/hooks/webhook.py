@@ -14,7 +14,7 @@ from requests.structures import CaseInsensitiveDict
 
 from supervisor import __version__
 from supervisor.core.settings import Webhook
-from supervisor.filesystem.reading import WITHIN_S
+from supervisor.filesystem.children import WITHIN_S
 from supervisor.hooks import signature
 from supervisor.hooks.context import Fact, as_json
 from supervisor.hooks.shortage import RETRY_PAUSE_S, is_passing

@@ -24,7 +24,8 @@ from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import EMPTY_RECORD, Record, Step, WriteRecord
 from supervisor.core.settings import ItemSettings
 from supervisor.errors import NotPossible, OperatorError
-from supervisor.filesystem.reading import NoAnswer, Pulse
+from supervisor.filesystem.children import NoAnswer
+from supervisor.filesystem.reading import Pulse
 from supervisor.hooks.leftovers import Group
 from supervisor.journal.format import (
     MachineIdentity,

@@ -7,7 +7,8 @@ import psutil
 import pytest
 
 from supervisor.filesystem import reading
-from supervisor.filesystem.reading import HUNG_MAX, NoAnswer, await_answer, read, read_within
+from supervisor.filesystem.children import HUNG_MAX, NoAnswer
+from supervisor.filesystem.reading import await_answer, read, read_within
 from tests.support.hung import needs_root, stuck
 from tests.support.supervisor import name_of, until
 
