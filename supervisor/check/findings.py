@@ -11,7 +11,7 @@ from typing import Any
 
 from supervisor.consul import permissions, versions
 from supervisor.consul.endpoints import NODE
-from supervisor.consul.shared.grouping import questions_of
+from supervisor.consul.shared.grouping import queries_for
 from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outcome, Refused
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
@@ -185,7 +185,7 @@ def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Findi
     if not isinstance(limit, int) or isinstance(limit, bool):
         return Finding("connections", Level.UNTOLD, "the agent does not report http_max_conns_per_client")
     semaphores = sum(isinstance(settings, SemaphoreSettings) for settings in items)
-    watches = semaphores + questions_of(len(items) - semaphores, semaphores)
+    watches = semaphores + queries_for(len(items) - semaphores, semaphores)
     needed = watches + min(OTHERS_EACH * len(items), OTHERS_MAX)
     if limit <= 0 or needed <= limit:
         allowed = "no limit" if limit <= 0 else f"{limit} are allowed"

@@ -2,20 +2,20 @@
 
     client.py         sends the core's requests and hands their outcomes back
     codec.py          a request as an HTTP message, a response as an outcome; knows no sockets
-    endpoints.py      all that is known of each class of request, one row a class
+    endpoints.py      a table with one row for each class of request
     sessions.py       the API of sessions: requests and the meaning of answers
     keys.py           the API of an election's key
     semaphore.py      the API of a semaphore: transactions, lists, its .lock
-    shown_session.py  a session as answers show it, compared with the one that was asked for
+    shown_session.py  a session as answers show it, compared with the one that was requested
     calls.py          a request without address, scope and token
     responses.py      typed access to a response, and errors without the prefixes of agents
     permissions.py    the remedy of a 403: a rule of a policy, or the agent's own configuration
     token.py          the ACL token, read again when its file changes
     limiter.py        a bounded number of requests at a time, in the order of their arrival
-    spacing.py        a bound on how often a query is repeated that is answered at each change
+    spacing.py        a limit on how often a blocking query is repeated
     shared/           one query for many keys, for more elections than connections
-    query.py          one-off questions for commands that run without the daemon
-    versions.py       versions of Consul that were tried, and those with known faults
+    query.py          single requests of commands that run without the daemon
+    versions.py       versions of Consul that were tested, and those with known faults
 
 The package imports nothing here, because every command pays for what its package imports.
 """

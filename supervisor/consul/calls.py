@@ -1,4 +1,4 @@
-"""A request to Consul as HTTP has it, but for what all requests have in common: address, scope, token."""
+"""A request to Consul as an HTTP call, without the parts that all requests share: address, scope, token."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,20 @@ from urllib.parse import quote
 from supervisor.core.requests import Watch
 
 JSON = "application/json"
-RAW = "application/octet-stream"  # of a key's value
+RAW = "application/octet-stream"  # the content type of a key's value
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``path`` stands below ``/v1/``. ``body`` None: the call has none, because it only asks.
+    """One HTTP call to Consul.
 
-    ``operations``: those of a transaction, instead of a body: namespace and partition are fields of each.
+    method: GET for a call that only reads, PUT for a call that writes.
+    path: the path below ``/v1/``.
+    query: the parameters of the URL.
+    body: the bytes to send. None: a call without a body, because it only reads.
+    content_type: the type of ``body``.
+    operations: the operations of a transaction, sent instead of ``body``. Namespace and partition are
+        fields of each operation.
     """
 
     method: str
@@ -27,31 +33,31 @@ class Call:
 
 
 def get(path: str, query: Mapping[str, str] | None = None) -> Call:
-    """Make a request that only asks."""
+    """Return a call that only reads."""
     return Call("GET", path, query or {})
 
 
 def put(path: str, body: object | None = None) -> Call:
-    """Make a request that writes, with a body in JSON or an empty one."""
+    """Return a call that writes ``body`` as JSON. None: the body is empty."""
     return Call("PUT", path, body=b"" if body is None else as_json(body))
 
 
 def transaction(operations: Sequence[Mapping[str, object]]) -> Call:
-    """Make a transaction: Consul carries out all of these operations on keys, or none."""
+    """Return the call for a transaction, of which Consul applies all operations on keys or none."""
     return Call("PUT", "txn", operations=operations)
 
 
 def as_json(body: object) -> bytes:
-    """Encode a body, as briefly as JSON has it."""
+    """Encode a body as JSON without blanks."""
     return json.dumps(body, separators=(",", ":")).encode()
 
 
 def key_path(key: str) -> str:
-    """Return the path of this key."""
+    """Return the path of this key below ``/v1/``."""
     return f"kv/{quote(key)}"
 
 
 def waiting(watch: Watch) -> dict[str, str]:
-    """Return the parameters of a blocking query."""
+    """Return the URL parameters of a blocking query."""
     query = {"index": str(watch.index), "wait": f"{watch.wait_s:g}s"}
     return {**query, "consistent": ""} if watch.consistent else query

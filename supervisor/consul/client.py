@@ -1,8 +1,8 @@
 """The client of Consul: sends the core's requests and delivers their outcomes.
 
-The client knows how a request becomes bytes and which requests may share a connection or a query. The
-meaning of an answer is never its concern. Each write has a connection of its own, because a kept
-connection may close just as the request is written, and then nobody knows whether it was applied.
+The client knows how a request becomes bytes and which requests may share a connection or a query. It must
+never decide what an answer means. Each write has a connection of its own, because a kept connection may
+close just as the request is written, and then the write may or may not have been applied.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from supervisor.consul.shared import (
     ListQuery,
     PrefixWatcher,
     prefixes_for,
-    questions_of,
+    queries_for,
 )
 from supervisor.consul.spacing import Spacing
 from supervisor.consul.token import Token
@@ -36,11 +36,11 @@ from supervisor.core.requests import ReadKey, ReadSlots, Release, Request, Watch
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 
-START_SPACING_S = 0.005  # between the starts of two items: a session, an acquire and a hook take as long
-HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder: our own news of the release can wait
-CONCURRENT_MAX = 32  # requests in flight besides watches: see shared.WATCHES_MAX
+START_SPACING_S = 0.005  # between the starts of two items: the time of a session, an acquire and a hook
+HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own watch of the release can wait
+CONCURRENT_MAX = 32  # requests in flight besides watches, which shared.WATCHES_MAX limits
 LARGE_S = 60.0  # how long a list that was too large is not read again
-TOO_LARGE_PAUSE_S = 2.0  # a list that cannot be read costs Consul and us as much as one that can
+TOO_LARGE_PAUSE_S = 2.0  # after a list that was too large, because Consul sends much of it each time
 NOT_SENT = Unknown(f"not sent: {CONCURRENT_MAX} requests were already in flight")
 
 
@@ -58,7 +58,11 @@ class PendingAnswer:
         decode: Callable[[requests.Response], Outcome],
         instead: Callable[[ExchangeFailed], Awaitable[Outcome]],
     ) -> None:
-        """``instead`` returns the outcome where there is no answer."""
+        """Keep the parts of the delivery.
+
+        decode: returns the outcome of a response.
+        instead: returns the outcome of an exchange without an answer.
+        """
         self._instead = instead
         self._request = request
         self._deliver: Deliver | None = deliver
@@ -69,7 +73,7 @@ class PendingAnswer:
         self._end(self._decode(response))
 
     async def run(self, under_way: Coroutine[Any, Any, requests.Response]) -> None:
-        """Await the exchange to its end; ``on_response`` has been called by then if there is an answer."""
+        """Await the exchange to its end. If there is an answer, ``on_response`` is called before the end."""
         try:
             await under_way
         except ExchangeFailed as failure:
@@ -85,8 +89,11 @@ class ConsulClient:
     """The exchanges of one daemon with one Consul agent."""
 
     def __init__(self, config: Config, report: Report, clock: Callable[[], float]) -> None:
-        """``report`` logs faults of the files with the token and for TLS; ``clock``: the core's, in
-        seconds. Raises TokenError when the token file cannot be used."""
+        """Read the token, and open no connection yet. Raises TokenError when the token file cannot be used.
+
+        report: logs faults of the token file and of the files for TLS.
+        clock: the core's clock, in seconds.
+        """
         self._clock = clock
         self.token = Token(
             config.consul,
@@ -98,9 +105,9 @@ class ConsulClient:
         self._codec = Codec(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=partial(report, "error", "tls-files"))
         self._permits = Limiter(CONCURRENT_MAX)
-        self._large_until: dict[str, float] = {}  # of prefixes below which too much stands
-        self._spacings: dict[str, Spacing] = {}  # of the watches, by item
-        self._released_at: dict[str, float] = {}  # of items whose release has no answer yet
+        self._large_until: dict[str, float] = {}  # by prefix whose list was too large
+        self._spacings: dict[str, Spacing] = {}  # by item, for its watch
+        self._released_at: dict[str, float] = {}  # by item whose release has no answer yet
         self._watchers: dict[str, PrefixWatcher] = {}  # by prefix
         self._watcher_of: dict[str, PrefixWatcher] = {}  # by key
         self.follow(config)
@@ -117,14 +124,14 @@ class ConsulClient:
         self._spacings = {name: spacing for name, spacing in self._spacings.items() if name in names}
 
     def prepare(self, prepare: PrepareWrite) -> None:
-        """Open a connection and encode the request ahead."""
+        """Open a connection and encode the write before the write is due."""
         self._transport.prepare(self._codec.prepare(prepare.request))
 
     def begin(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
-        """Send the request, before this returns if a connection is ready, and return a coroutine to await.
+        """Send the request and return a coroutine to await. If a connection is ready, send before returning.
 
-        ``deliver`` is called once before that coroutine ends, with the outcome or with the news that there
-        is none within the request's time: never within this call, but as soon as the answer is there.
+        ``deliver`` is called once, as soon as the answer is there, and never before this method returns. The
+        outcome is Unknown when no answer comes within the request's time.
         """
         if isinstance(request, WatchKey | ReadKey):
             watcher = self._watcher_of.get(request.key)
@@ -147,7 +154,7 @@ class ConsulClient:
     # --- one request, one exchange ----------
 
     async def _send_after(self, wait_s: float, request: Watch, deliver: Deliver) -> None:
-        """Send later than the core assumes; the lease counts from the earlier time, so it ends no later."""
+        """Send the watch after ``wait_s``. The lease counts from the core's earlier time, which is safe."""
         await asyncio.sleep(wait_s)
         await self._send(request, deliver)
 
@@ -176,11 +183,14 @@ class ConsulClient:
         deliver(Answered(request, await self._in_parts(request)))
 
     def _is_large(self, request: ReadSlots) -> bool:
-        """Return whether a holder repeats a read whose answer was too large a moment ago."""
+        """Return whether a holder repeats a read whose answer was too large less than LARGE_S ago."""
         return bool(request.session) and self._clock() < self._large_until.get(request.prefix, 0.0)
 
     async def _failed(self, request: Request, failure: ExchangeFailed) -> Outcome:
-        """Read a holder's own keys one by one where the list of all keys is too large."""
+        """Return the outcome of an exchange without an answer.
+
+        When the list of all keys is too large, a holder's own keys are read one by one.
+        """
         if failure.kind is not FailureKind.TOO_LARGE or not isinstance(request, ReadSlots | WatchSlots):
             return Unknown(str(failure))
         self._large_until[request.prefix] = self._clock() + LARGE_S
@@ -188,11 +198,11 @@ class ConsulClient:
             await asyncio.sleep(TOO_LARGE_PAUSE_S)
         elif request.session:
             return await self._in_parts(request)
-        what = f"the keys below {request.prefix}/ are too large to be read, so nobody comes to hold"
-        return Unknown(f"{what}: delete what is neither .lock nor the key of a session ({failure})")
+        fault = f"the keys below {request.prefix}/ are too large to be read, so no contender gets a slot"
+        return Unknown(f"{fault}: delete what is neither .lock nor the key of a session ({failure})")
 
     async def _in_parts(self, request: ReadSlots) -> Outcome:
-        """Read the holder's key and ``.lock``; the lease counts from the request's own, earlier time."""
+        """Read the holder's key and ``.lock``. The lease counts from the earlier time of ``request``."""
         responses = []
         for name in (request.session, LOCK):
             part = ReadKey(request.item, request.at, request.timeout_s, f"{request.prefix}/{name}")
@@ -205,7 +215,7 @@ class ConsulClient:
         return self._codec.slots_in_parts(request.prefix, responses)
 
     def _delay_s(self, request: Request) -> float:
-        """Return for how long the answer, which begins to arrive now, is not read."""
+        """Return for how many seconds the answer that begins to arrive now is not read."""
         lag_s = request.lag_s if isinstance(request, Watch) else 0.0
         calm_until = self._released_at.get(request.item, float("-inf")) + HANDOVER_QUIET_S
         return max(lag_s, calm_until - self._clock())
@@ -219,7 +229,7 @@ class ConsulClient:
                 self._released_at.pop(request.item, None)
 
     async def _queued(self, request: Request, deliver: Deliver) -> None:
-        """Send once a permit is free, or not at all when the request's time is over by then."""
+        """Send once a permit is free. When the request's time ends first, deliver NOT_SENT."""
         left_s = request.at + request.timeout_s - self._clock()
         if await self._permits.acquire(left_s):
             await self._with_permit(request, self._send(request, deliver))
@@ -231,7 +241,7 @@ class ConsulClient:
     async def _shared(self, request: WatchKey | ReadKey, watcher: PrefixWatcher, deliver: Deliver) -> None:
         outcome = await watcher.answer(request)
         if isinstance(request, WatchKey) and request.lag_s:
-            await asyncio.sleep(request.lag_s)  # as one that asks alone: the core counts on it
+            await asyncio.sleep(request.lag_s)  # as ``_delay_s`` does, because the core relies on the lag
         if outcome is ASK_SINGLY:
             outcome = await self._single(request, watcher)
         assert isinstance(outcome, Outcome)
@@ -259,25 +269,28 @@ class ConsulClient:
     async def _listed(self, query: ListQuery) -> Listing | Unknown | Denied | None:
         try:
             response = await self._transport.exchange(
-                self._codec.list_question(query), timeout_s=query.timeout_s, fresh=False
+                self._codec.encode_list(query), timeout_s=query.timeout_s, fresh=False
             )
         except ExchangeFailed as failure:
             return None if failure.kind is FailureKind.TOO_LARGE else Unknown(str(failure))
-        return self._codec.list_answer(query, response)
+        return self._codec.decode_list(query, response)
 
 
 def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:
-    """The items of the file, each with its pace: those of one prefix read together, and those that
-    begin do so one after the other. ``going_on``: the names of those that do not."""
+    """Return the items of the file, each with its pace.
+
+    Items of one shared prefix read at one time, and items that begin do so one after the other.
+    ``going_on``: the names of items that have begun already, which do not wait.
+    """
     prefixes = shared_prefixes(config)
-    turns = count()
+    starts = count()
     offsets = {prefix: random.random() for prefix in sorted(set(prefixes.values()))}
     return tuple(
         Wanted(
             settings,
             spread=random.random(),
             read_offset=offsets.get(prefixes.get(settings.key, "")),
-            delay_s=0.0 if settings.name in going_on else START_SPACING_S * next(turns),
+            delay_s=0.0 if settings.name in going_on else START_SPACING_S * next(starts),
             unchecked=settings.contend,
         )
         for settings in config.items
@@ -285,6 +298,6 @@ def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, .
 
 
 def shared_prefixes(config: Config) -> dict[str, str]:
-    """By key the prefix of those that are asked for together."""
+    """Return, by key, the prefix of the keys that are queried together."""
     keys = [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
-    return prefixes_for(keys, questions_of(len(keys), len(config.items) - len(keys)))
+    return prefixes_for(keys, queries_for(len(keys), len(config.items) - len(keys)))

@@ -22,18 +22,18 @@ from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import Acquire, Release, Request
 
-_Signature = tuple[type[Request], str, str, bytes, str | None]  # what the bytes of a write depend on
+_Signature = tuple[type[Request], str, str, bytes, str | None]  # all that the bytes of a write depend on
 
 
 class Codec:
-    """Encodes and decodes for one Consul agent. ``base_url`` is ``http(s)://HOST:PORT``."""
+    """The encoder and decoder for one Consul agent. ``base_url`` is ``http(s)://HOST:PORT``."""
 
     def __init__(self, settings: ConsulSettings, base_url: str, token: Token) -> None:
         self._base_url = base_url
         self._token = token
         scope = {"dc": settings.datacenter, "ns": settings.namespace, "partition": settings.partition}
         self._scope = {name: value for name, value in scope.items() if value is not None}
-        # Of a transaction namespace and partition are fields of each operation.
+        # In a transaction, namespace and partition are fields of each operation.
         self._transaction_scope = {name: value for name, value in self._scope.items() if name == "dc"}
         within = {"Namespace": settings.namespace, "Partition": settings.partition}
         self._within = {name: value for name, value in within.items() if value is not None}
@@ -41,13 +41,13 @@ class Codec:
         self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
 
     def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
-        """Encode ahead, one write an item: ``encode`` returns this same object for the same write."""
+        """Encode a write ahead, at most one of each item. ``encode`` returns it for an equal write."""
         request = self._encode(action)
         self._ahead[action.item] = (self._signature(action), request)
         return request
 
     def encode(self, action: Request) -> requests.PreparedRequest:
-        """Return the request for this action, with the token of this moment."""
+        """Return the HTTP request for this action, with the token as it is now."""
         if isinstance(action, Acquire | Release) and action.item in self._ahead:
             signature, request = self._ahead.pop(action.item)
             if signature == self._signature(action):
@@ -55,21 +55,24 @@ class Codec:
         return self._encode(action)
 
     def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:
-        """Return a request that is no action of the core: a GET, or a PUT where there is a body."""
+        """Return an HTTP request that is no action of the core: a GET, or a PUT when ``body`` is given."""
         return self._request(get(path) if body is None else put(path, body))
 
     def transaction(self, operations: Sequence[Mapping[str, object]]) -> requests.PreparedRequest:
-        """Encode a transaction that is no action of the core; the caller reads the answer."""
+        """Encode a transaction that is no action of the core. The caller decodes the answer."""
         return self._request(transaction(operations))
 
-    def list_question(self, asked: ListQuery) -> requests.PreparedRequest:
-        """Return the query for all keys below a prefix."""
-        waits = {"index": str(asked.index), "wait": f"{asked.wait_s:g}s"} if asked.index is not None else {}
-        query = {"recurse": "", **waits, **({"consistent": ""} if asked.consistent else {})}
-        return self._request(get(key_path(asked.prefix), query))
+    def encode_list(self, query: ListQuery) -> requests.PreparedRequest:
+        """Return the HTTP request for the list of all keys below a prefix."""
+        waits = {"index": str(query.index), "wait": f"{query.wait_s:g}s"} if query.index is not None else {}
+        parameters = {"recurse": "", **waits, **({"consistent": ""} if query.consistent else {})}
+        return self._request(get(key_path(query.prefix), parameters))
 
-    def list_answer(self, asked: ListQuery, response: requests.Response) -> Listing | Unknown | Denied | None:
-        """Return the list; None when Consul refuses the list and may still answer for single keys."""
+    def decode_list(self, query: ListQuery, response: requests.Response) -> Listing | Unknown | Denied | None:
+        """Return the list, or why there is none. None: Consul refuses the list, and may answer for one key.
+
+        Never raises, whatever a peer sends.
+        """
         if response.status_code == 403:
             if permissions.UNKNOWN_TOKEN not in said(response):
                 return None
@@ -77,13 +80,13 @@ class Codec:
             return Denied(permissions.explain(words, self._token.called, ""), words)
         try:
             if response.status_code in (200, 404):
-                return listed(response, asked.prefix)
+                return listed(response, query.prefix)
         except MalformedResponse as error:
             return unreadable(error)
         return failed(response)
 
     def slots_in_parts(self, prefix: str, responses: Sequence[requests.Response]) -> Outcome:
-        """Return what single reads of keys below this prefix say."""
+        """Return the outcome of single reads of keys below this prefix."""
         for response in responses:
             if response.status_code not in (200, 404):
                 return failed(response)
@@ -93,7 +96,7 @@ class Codec:
             return unreadable(error)
 
     def decode(self, action: Request, response: requests.Response) -> Outcome:
-        """Return what this answer says; never raise for anything that a peer can send."""
+        """Return the outcome of this answer. Never raises, whatever a peer sends."""
         outcome = outcome_of(action, response)
         if isinstance(outcome, Denied):
             words = outcome.why
@@ -121,14 +124,14 @@ class Codec:
             request.headers["X-Consul-Token"] = token
         if body is not None:
             request.body = body
-            # A body without Content-Length is ignored by Consul: it would make a session without TTL.
+            # Consul ignores a body without Content-Length, and would create a session without a TTL.
             request.headers["Content-Length"] = str(len(body))
             request.headers["Content-Type"] = call.content_type
         return request
 
 
 def _authorization(settings: ConsulSettings) -> dict[str, str]:
-    """Basic authentication, as Consul's command line sends it to a proxy in front of Consul."""
+    """Return the header of basic authentication for a proxy, as Consul's command line sends it."""
     if settings.http_auth is None:
         return {}
     user, _, password = settings.http_auth.partition(":")

@@ -1,8 +1,8 @@
-"""All that is known of each class of request to Consul, one row a class.
+"""A table of Consul's API with one row for each class of request.
 
-A row says how the request is sent, what each status of its answer means, which rule of a policy the request
-needs, as which operation metrics count it, and which line of the log it causes. A new request is one new
-row. A test walks all rows with all answers.
+A row says how the request is sent, what each status of an answer means, which rule of a policy the request
+needs, how metrics count the request and how the log names it. A new class of request is one new row. A test
+walks all rows with all answers.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,13 +46,13 @@ NODE = "NAME-OF-THE-AGENTS-NODE"
 class ApiEndpoint:
     """One row of the table.
 
-    operation: as what metrics count the request.
-    encode: makes the HTTP call of a request.
-    decode: for each status of an answer the function that reads it; other statuses mean nothing.
-    rule: names the rule of a policy that a request needs.
-    line: the log's line when the request is sent.
-    shows: requests whose failure is over, too, when this request succeeds, because a watch that works is
-        silent for half a minute.
+    operation: the operation as which metrics count the request.
+    encode: returns the HTTP call of a request.
+    decode: by status, the function that decodes an answer. Without a function an answer is a failure.
+    rule: returns the rule of a policy that a request needs.
+    line: the log event when the request is sent.
+    shows: requests whose recurring failure ends when this request succeeds, because a watch that works may
+        have no answer for half a minute.
     """
 
     operation: Operation
@@ -69,7 +69,7 @@ def endpoint_of(request: Request) -> ApiEndpoint:
 
 
 def outcome_of(request: Request, response: requests.Response) -> Outcome:
-    """Return what this answer says, in Consul's words alone. Raises nothing, whatever a peer sends."""
+    """Return the outcome of this answer, with Consul's text alone. Never raises, whatever a peer sends."""
     if response.status_code == 403:
         return Denied(why(response))
     decode = endpoint_of(request).decode.get(response.status_code)
@@ -115,14 +115,14 @@ def _writes_prefix(request: JoinSemaphore | TakeSlot | LeaveSemaphore) -> str:
     return _rule("key_prefix", f"{request.prefix}/", "write")
 
 
-def _writes_roster(request: WriteSemaphoreRecord) -> str:
+def _writes_record(request: WriteSemaphoreRecord) -> str:
     return _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write")
 
 
 # --- the table -----------------------------------------------------------------------------------
 
-_SEATED = {200: slots.seated, 409: slots.not_stepped}
-_STEPPED = {200: slots.stepped, 409: slots.not_stepped}
+_SLOT = {200: slots.slot_written, 409: slots.not_written}
+_RECORD = {200: slots.written, 409: slots.not_written}
 _KEY = {200: keys.shown, 404: keys.absent}
 _SLOTS = {200: slots.shown, 404: slots.shown}
 
@@ -176,8 +176,8 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     WatchKey: ApiEndpoint("watch", keys.watch, _KEY, _reads_key),
     ReadSlots: ApiEndpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(WatchSlots,)),
     WatchSlots: ApiEndpoint("watch", slots.watch, _SLOTS, _reads_prefix),
-    JoinSemaphore: ApiEndpoint("write", slots.step, _SEATED, _writes_prefix),
-    TakeSlot: ApiEndpoint("write", slots.step, _SEATED, _writes_prefix),
-    LeaveSemaphore: ApiEndpoint("write", slots.step, _STEPPED, _writes_prefix, line="releasing"),
-    WriteSemaphoreRecord: ApiEndpoint("write", slots.step, _STEPPED, _writes_roster),
+    JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
+    TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
+    LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
+    WriteSemaphoreRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
 }

@@ -1,6 +1,7 @@
 """Consul's HTTP API for the key of an election: how each request is sent, and what each answer means.
 
-``sessions`` says what holds for all functions here.
+Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
+answer like that. Error texts are those of Consul 1.8.7, without the prefixes of agents (``responses.said``).
 """
 
 import base64
@@ -29,7 +30,7 @@ from supervisor.core.requests import Acquire, ReadKey, Release, Rewrite, WatchKe
 
 
 def acquire(request: Acquire) -> Call:
-    """Acquire by the verb ``lock`` of a transaction."""
+    """Encode the acquire as the verb ``lock`` of a transaction."""
     return transaction([_lock(request, LOCK_FLAGS)])
 
 
@@ -44,7 +45,7 @@ def _lock(request: Acquire | Release | Rewrite, flags: int, verb: str = "lock") 
 
 
 def won(request: Acquire, response: requests.Response) -> Outcome:
-    """Return the indexes of the key that the transaction shows with our session on it."""
+    """Return Won with the indexes of the key, which the transaction must show with our session on it."""
     entry = _written(request, response)
     if text(entry, "Session") != request.session:
         raise MalformedResponse("a lock of another session")
@@ -52,7 +53,7 @@ def won(request: Acquire, response: requests.Response) -> Outcome:
 
 
 def not_locked(request: Acquire | Release | Rewrite, response: requests.Response) -> Outcome:
-    """Return what Consul's words mean, where it wrote nothing."""
+    """Return the outcome of a refused write, by Consul's text."""
     words = said(response)
     if "due to lock delay" in words:
         return LockDelayed()
@@ -69,9 +70,9 @@ def not_locked(request: Acquire | Release | Rewrite, response: requests.Response
 
 
 def rewrite(request: Rewrite) -> Call:
-    """Write the value by a check of the session and a lock, in one transaction.
+    """Encode the write of a value as one transaction: a check of the session, then a lock.
 
-    The lock alone would take a key that was released meanwhile, and a plain write would set LockIndex to 0.
+    The lock alone would acquire a key that was released meanwhile. A plain write would set LockIndex to 0.
     """
     flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS
     check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
@@ -79,13 +80,13 @@ def rewrite(request: Rewrite) -> Call:
 
 
 def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
-    """Return Done where the transaction shows the key that it has written."""
+    """Return Done when the transaction shows the key that it has written."""
     _written(request, response)
     return Done()
 
 
 def not_written(request: Rewrite, response: requests.Response) -> Outcome:
-    """Return LostRace where our session does not hold the key; else see ``not_locked``."""
+    """Return LostRace when our session does not hold the key, else the outcome of ``not_locked``."""
     return LostRace() if "failed session check" in said(response) else not_locked(request, response)
 
 
@@ -104,9 +105,9 @@ def _written(request: Acquire | Release | Rewrite, response: requests.Response) 
 
 
 def release(request: Release) -> Call:
-    """Release by a plain PUT, because a transaction limits the encoded value to less than a key may hold.
+    """Encode the release as a plain PUT, because a transaction limits the value to less than a key may hold.
 
-    An empty value is released by a transaction, because newer versions may refuse a PUT without a body.
+    A transaction releases an empty value, because newer versions of Consul may refuse a PUT without a body.
     """
     if not request.value:
         return transaction([_lock(request, LOCK_FLAGS, "unlock")])
@@ -115,7 +116,7 @@ def release(request: Release) -> Call:
 
 
 def released(request: Release, response: requests.Response) -> Outcome:
-    """Take ``true`` and ``false`` for done: ``false`` means that the session does not hold the key."""
+    """Return Done for ``true`` and ``false``. The latter means that the session does not hold the key."""
     if not request.value:
         return written(request, response)
     if response.content.strip() not in (b"true", b"false"):
@@ -124,12 +125,12 @@ def released(request: Release, response: requests.Response) -> Outcome:
 
 
 def not_released(request: Release, response: requests.Response) -> Outcome:
-    """Take the words that a transaction has for ``false`` for done."""
+    """Return Done when Consul's text says that the session does not hold the key."""
     return Done() if "lock isn't held" in said(response) else not_locked(request, response)
 
 
 def refused(request: Release, response: requests.Response) -> Outcome:
-    """Return Refused, because Consul will never take this write."""
+    """Return Refused, because Consul will never accept this write."""
     return Refused(why(response))
 
 
@@ -137,12 +138,12 @@ def refused(request: Release, response: requests.Response) -> Outcome:
 
 
 def read(request: ReadKey) -> Call:
-    """Ask by a consistent read."""
+    """Encode a consistent read of the key."""
     return get(key_path(request.key), {"consistent": ""})
 
 
 def watch(request: WatchKey) -> Call:
-    """Ask by a blocking query."""
+    """Encode a blocking query for the key."""
     return get(key_path(request.key), waiting(request))
 
 
@@ -155,5 +156,5 @@ def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
 
 
 def absent(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
-    """Return the absence of the key; a 404 without an index is another program's."""
+    """Return a view without a key. A 404 without an index raises, because another program has sent it."""
     return KeyView(index_of(response))

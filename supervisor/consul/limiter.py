@@ -1,11 +1,11 @@
-"""A bounded number of requests at a time; further ones wait in the order of their arrival."""
+"""A limit on the requests at a time. Further requests wait in the order of their arrival."""
 
 import asyncio
 from collections import deque
 
 
 class Limiter:
-    """Hands out at most ``at_most`` permits. The holder of a permit must release it."""
+    """A supply of ``at_most`` permits. A caller must release the permit that it has acquired."""
 
     def __init__(self, at_most: int) -> None:
         self._left = at_most
@@ -39,10 +39,10 @@ class Limiter:
         if permit in self._waiting:
             self._waiting.remove(permit)
         elif not permit.cancelled():
-            self.release()  # it came just as the time ran out
+            self.release()  # the permit came just as the time ran out
 
     def release(self) -> None:
-        """Give a permit back, to the first caller that waits."""
+        """Give a permit back. The first caller that waits gets it."""
         while self._waiting:
             permit = self._waiting.popleft()
             if not permit.done():

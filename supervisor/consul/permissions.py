@@ -1,13 +1,13 @@
-"""What would mend a refusal with 403: a right that the token lacks, or the agent's own configuration.
+"""The remedy of a refusal with 403: a permission that the token lacks, or the agent's own configuration.
 
-Consul 1.8 says "Permission denied" and no more. This names the rule that the request needed, to be
-pasted into a policy, or whose token Consul did not know. Newer versions name the permission, and then
-their words are enough. It must never show a token.
+Consul 1.8 says "Permission denied" and no more. So this module names the rule that the request needs, ready
+to be pasted into a policy, or the token that Consul does not know. Newer versions name the permission, and
+then Consul's text is enough. A remedy must never show a token.
 """
 
-UNKNOWN_TOKEN = "ACL not found"  # Consul's words for a token that was deleted, or never was
-PERMISSION_DENIED = "Permission denied"  # Consul's words for a right that the token lacks
-NAMES_PERMISSION = "lacks permission '"  # Consul's words since 1.12
+UNKNOWN_TOKEN = "ACL not found"  # Consul's text for a token that was deleted or never existed
+PERMISSION_DENIED = "Permission denied"  # Consul's text for a permission that the token lacks
+NAMES_PERMISSION = "lacks permission '"  # in Consul's text since 1.12
 _BY_AGENT = {
     "Access is restricted": "the agent takes writes from some networks only: add the address that this "
     "machine asks from to http_config.allow_write_http_from in the agent's configuration",
@@ -18,20 +18,24 @@ _BY_AGENT = {
 
 
 def explain(said: str, token: str, rule: str) -> str:
-    """Consul's words, and what would mend them where they do not say so. ``token`` is what the token is
-    called, ``rule`` the rule of a policy that the request needs."""
+    """Return Consul's text, with a remedy behind it unless the text names the permission.
+
+    said: Consul's text.
+    token: the name of the token in errors.
+    rule: the rule of a policy that the request needs.
+    """
     if NAMES_PERMISSION in said:
         return said
     return f"{said}: {agent_remedy(said) or _by_token(said, token, rule)}"
 
 
 def agent_remedy(said: str) -> str:
-    """The remedy where the agent's own configuration refuses, whatever the token may do; else blank."""
+    """Return the remedy when the agent's configuration refuses the request. Blank: another reason."""
     return next((remedy for words, remedy in _BY_AGENT.items() if words in said), "")
 
 
 def unknown_token(token: str) -> str:
-    """Of a token that Consul does not know."""
+    """Return the reason of a refusal when Consul does not know the token."""
     return f"Consul does not know {token}: it was deleted or mistyped"
 
 

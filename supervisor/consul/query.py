@@ -1,4 +1,4 @@
-"""Questions to Consul, and one change, for commands that run without the daemon."""
+"""Single requests to Consul for commands that run without the daemon: reads, and one change."""
 
 from dataclasses import replace
 
@@ -13,92 +13,104 @@ from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 LOOKUP_S = 10.0  # Consul holds a request for 7 s while it has no leader
 NOT_MADE = "nobody has made it yet, so the file's limit counts; the first that contends makes it"
-RACES_MAX = 20  # who changes the record at the same time does so a few times at most
+RACES_MAX = 20  # attempts; a contender changes the record at the same time a few times at most
 
 
 class LookupFailed(PeerError):
-    """Consul did not tell; the text says why."""
+    """A request to Consul without a usable answer; the text says why."""
 
 
 class CannotChange(NotPossible):
-    """What stands in Consul cannot be changed as asked; the text says why."""
+    """A change of data in Consul that is not possible; the text says why."""
 
 
 async def key_now(settings: ConsulSettings, key: str) -> KeyView:
-    """The key, read consistently: as it was at some moment between the question and the answer.
+    """Return the key as it was at some moment between the request and the answer: a consistent read.
 
-    Raises LookupFailed when Consul cannot be reached or does not answer, TokenError when the
-    token file cannot be used.
+    Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
     """
-    outcome = await _asked(settings, ReadKey("", 0.0, LOOKUP_S, key))
+    outcome = await _exchange(settings, ReadKey("", 0.0, LOOKUP_S, key))
     if not isinstance(outcome, KeyView):
-        raise LookupFailed(f"cannot read {key}: Codec answers {_said(outcome)}")
+        raise LookupFailed(f"cannot read {key}: Consul answers {_reason(outcome)}")
     return outcome
 
 
 async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
-    """All below a semaphore's prefix, likewise."""
-    outcome = await _asked(settings, ReadSlots("", 0.0, LOOKUP_S, prefix))
+    """Return all keys below a semaphore's prefix, by one consistent read.
+
+    Raises LookupFailed when Consul gives no usable answer or leaves out keys that the token may not read, and
+    TokenError when the token file cannot be used.
+    """
+    outcome = await _exchange(settings, ReadSlots("", 0.0, LOOKUP_S, prefix))
     if not isinstance(outcome, SlotsView):
-        raise LookupFailed(f"cannot read {prefix}/: Codec answers {_said(outcome)}")
+        raise LookupFailed(f"cannot read {prefix}/: Consul answers {_reason(outcome)}")
     if outcome.hides:
         rule = f'give the token: key_prefix "{prefix}/" {{ policy = "read" }}'
-        raise LookupFailed(
-            f"cannot tell: Codec leaves out below {prefix}/ what the token may not read; {rule}"
-        )
+        raise LookupFailed(f"cannot tell: {_left_out(prefix)}; {rule}")
     return outcome
 
 
 async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
-    """Rewrite the Limit of the semaphore's record, and nothing else of it.
+    """Write the Limit of the semaphore's record, and keep the other fields.
 
-    Raises LookupFailed as above; CannotChange when there is no record that this could be done to.
+    Raises LookupFailed when Consul gives no usable answer, CannotChange when there is no valid record or
+    contenders change it at each attempt, and TokenError when the token file cannot be used.
     """
     for _ in range(RACES_MAX):
         lock = (await slots_now(settings, prefix)).lock
         if lock is None and (await key_now(settings, prefix + LOCK_SUFFIX)).present:
-            continue  # made a moment ago, or a list that does not show it
+            continue  # because the record was made a moment ago, or the list does not show it
         if lock is None or lock.roster is None:
             why = NOT_MADE if lock is None else f"{lock.why}; delete the key, and it is made anew"
             raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")
         if lock.roster.limit == limit:
             return
         roster = replace(lock.roster, limit=limit)
-        outcome = await _asked(
-            settings, WriteSemaphoreRecord("", 0.0, LOOKUP_S, prefix, roster, lock.modify_index)
-        )
+        write = WriteSemaphoreRecord("", 0.0, LOOKUP_S, prefix, roster, lock.modify_index)
+        outcome = await _exchange(settings, write)
         if isinstance(outcome, Done):
             return
         if not isinstance(outcome, LostRace):
-            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: Codec answers {_said(outcome)}")
-    raise CannotChange(f"cannot change the limit in {prefix}/.lock: others change it all the time, try again")
+            why = f"Consul answers {_reason(outcome)}"
+            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: {why}")
+    why = "contenders changed it at each attempt, try again"
+    raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")
 
 
-def _said(outcome: Outcome) -> str:
+def _reason(outcome: Outcome) -> str:
     return str(getattr(outcome, "why", outcome))
 
 
-async def _asked(settings: ConsulSettings, request: Request) -> Outcome:
+def _left_out(prefix: str) -> str:
+    return f"Consul leaves out below {prefix}/ what the token may not read"
+
+
+async def _exchange(settings: ConsulSettings, request: Request) -> Outcome:
     endpoint = Endpoint.of(settings.address, settings.tls)
-    consul = Codec(settings, endpoint.base_url, Token(settings))
+    codec = Codec(settings, endpoint.base_url, Token(settings))
     transport = Transport(endpoint)
     try:
-        response = await transport.exchange(consul.encode(request), timeout_s=LOOKUP_S, fresh=True)
+        response = await transport.exchange(codec.encode(request), timeout_s=LOOKUP_S, fresh=True)
     except ExchangeFailed as failure:
         raise LookupFailed(f"cannot ask Consul: {failure}") from None
     finally:
         await transport.close()
-    return consul.decode(request, response)
+    return codec.decode(request, response)
 
 
 def _is_relocked(lock_index: int, then: int | None) -> bool:
-    """A plain PUT over a held key leaves the lock and sets its LockIndex to 0: then the session alone
-    decides. Any other difference tells of a lock that was given up and taken anew."""
+    """Return whether the lock was released and acquired again since its LockIndex was ``then``.
+
+    A plain PUT over a held key keeps the lock and sets LockIndex to 0, so 0 is no proof of that.
+    """
     return then is not None and lock_index not in (then, 0)
 
 
 def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
-    """Blank when this session holds the key since it was locked at ``lock_index``; else why not."""
+    """Return why this session does not hold the key since ``lock_index``. Blank: it does.
+
+    ``lock_index`` None: the session holds the key, whenever it was locked.
+    """
     if not view.session:
         return "nobody holds it"
     if view.session != session:
@@ -111,9 +123,11 @@ def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
 async def why_no_slot(
     settings: ConsulSettings, prefix: str, view: SlotsView, session: str, lock_index: int | None
 ) -> str:
-    """Blank when this session has a slot, and its contender key since it was locked at ``lock_index``.
+    """Return why this session has no slot since its contender key was locked at ``lock_index``.
 
-    Raises LookupFailed where that cannot be told: a list may show less than there is.
+    Blank: the session has its slot. ``lock_index`` None: whenever its contender key was locked.
+
+    Raises LookupFailed when the view does not show this, because a list may leave out keys.
     """
     if view.roster is None:
         raise LookupFailed(f"cannot tell who has a slot below {prefix}: {view.lock.why if view.lock else ''}")
@@ -123,7 +137,7 @@ async def why_no_slot(
         if (await key_now(settings, key)).present:
             raise LookupFailed(f"cannot tell: the list does not show {key}; may the token read all of it?")
     if hold is None and view.filtered:
-        raise LookupFailed(f"cannot tell: Codec leaves out below {prefix}/ what the token may not read")
+        raise LookupFailed(f"cannot tell: {_left_out(prefix)}")
     if hold is None:
         alive = view.alive(session) is not None
         return "the session has no slot" if alive else "the session has no contender key"

@@ -1,8 +1,8 @@
-"""Typed access to a response. A function raises MalformedResponse where Consul would answer otherwise.
+"""Typed access to a response. A function raises MalformedResponse when Consul would not answer like that.
 
 A client agent puts ``rpc error making call: `` before a server's error, once for each hop, and newer
-servers put ``apply failed: `` before that. So a text of Consul must be compared as ``said`` gives it, and
-nowhere else; an operator is shown the whole text, as ``why`` gives it.
+servers put ``apply failed: `` before that. So code must compare a text of Consul only as ``said`` returns
+it. An operator sees the whole text, as ``why`` returns it.
 """
 
 import base64
@@ -15,7 +15,7 @@ import requests
 
 from supervisor.core.outcomes import Failed, Throttled, Unknown
 
-WHY_CHARS_MAX = 200  # an error text goes into log lines and status
+WHY_CHARS_MAX = 200  # because an error text goes into log lines and status
 RATE_LIMIT = "rate limit exceeded"
 CONNECTION_LIMIT = "too many concurrent connections"
 MORE_CONNECTIONS = "raise limits.http_max_conns_per_client in the agent's configuration"
@@ -23,11 +23,11 @@ _HOPS = re.compile(r"^(?:(?:rpc error making call|rpc error|apply failed): (?:co
 
 
 class MalformedResponse(Exception):
-    """The peer's answer is not what Consul answers; the text says in what."""
+    """An answer that Consul would not give; the text names the fault."""
 
 
 def json_of(response: requests.Response, kind: type) -> Any:
-    """The body, which is a JSON value of this kind."""
+    """Return the body, which must be a JSON value of this kind."""
     try:
         value = json.loads(response.content)
     except (ValueError, RecursionError):
@@ -38,7 +38,7 @@ def json_of(response: requests.Response, kind: type) -> Any:
 
 
 def text(entry: object, name: str, default: str | None = None) -> str:
-    """This field, which is text."""
+    """Return this field of ``entry``, which must be text. ``default``: the value of a missing field."""
     value = entry.get(name, default) if isinstance(entry, dict) else None
     if not isinstance(value, str):
         raise MalformedResponse(f"no {name}")
@@ -46,7 +46,7 @@ def text(entry: object, name: str, default: str | None = None) -> str:
 
 
 def number(entry: object, name: str) -> int:
-    """This field, which is a whole number from 0 on."""
+    """Return this field of ``entry``, which must be a whole number from 0 on."""
     value = entry.get(name) if isinstance(entry, dict) else None
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise MalformedResponse(f"no {name}")
@@ -54,7 +54,7 @@ def number(entry: object, name: str) -> int:
 
 
 def value_of(entry: Any) -> bytes:
-    """The value of a key's entry."""
+    """Return the value of a key's entry, which Consul shows as base64, or as null when it is empty."""
     encoded = entry.get("Value")
     if encoded is None:
         return b""
@@ -65,7 +65,7 @@ def value_of(entry: Any) -> bytes:
 
 
 def index_of(response: requests.Response) -> int:
-    """X-Consul-Index."""
+    """Return the number in the header X-Consul-Index."""
     index_text = response.headers.get("X-Consul-Index", "")
     if not index_text.isascii() or not index_text.isdecimal() or len(index_text) > 20:
         raise MalformedResponse("no X-Consul-Index")
@@ -73,23 +73,23 @@ def index_of(response: requests.Response) -> int:
 
 
 def is_filtered(response: requests.Response) -> bool:
-    """Whether Consul left out of this list what the token may not read; it says so since 1.11."""
+    """Return whether Consul reports that it left out what the token may not read, as it does since 1.11."""
     return response.headers.get("X-Consul-Results-Filtered-By-ACLs", "").lower() == "true"
 
 
 def why(response: requests.Response) -> str:
-    """Status and body, as the reason of a failure that an operator is shown."""
+    """Return status and body, as the reason of a failure that an operator sees."""
     words = " ".join(_words(response).split())[:WHY_CHARS_MAX]
     return f"{response.status_code} {words}".rstrip()
 
 
 def said(response: requests.Response) -> str:
-    """The words of an error as the server wrote them, without what agents have put before them."""
+    """Return an error's text as the server wrote it, without the prefixes of agents."""
     return _HOPS.sub("", _words(response))
 
 
 def failed(response: requests.Response) -> Unknown:
-    """Return the outcome of an error after which nobody knows whether a write was applied."""
+    """Return the outcome of an error after which a write may or may not have been applied."""
     words, status = said(response), response.status_code
     if status == 429 and CONNECTION_LIMIT in words:
         return Failed(f"{why(response)}: {MORE_CONNECTIONS}")
@@ -104,8 +104,10 @@ def unreadable(error: MalformedResponse) -> Failed:
 
 
 def _words(response: requests.Response) -> str:
-    """The errors of a transaction, else the head of the body; requests' own ``text`` would guess a
-    charset, at great length."""
+    """Return the errors of a transaction, else the head of the body.
+
+    The ``text`` of requests is not used, because it would guess a charset, which is slow.
+    """
     if response.status_code == 409:
         try:
             errors = json.loads(response.content)["Errors"]

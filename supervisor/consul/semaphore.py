@@ -1,7 +1,7 @@
-"""Consul's HTTP API as semaphores use it: their transactions, and lists of all below a prefix.
+"""Consul's HTTP API for semaphores: their transactions, and lists of all keys below a prefix.
 
-The part of ``supervisor.consul`` that elections do not need. It decides nothing, and raises
-MalformedResponse for whatever is not Consul's answer.
+Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
+answer like that.
 """
 
 import base64
@@ -53,7 +53,7 @@ SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own
 
 
 def step(action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord) -> Call:
-    """The transaction of this step."""
+    """Encode this write as one transaction."""
     return transaction(_operations(action))
 
 
@@ -82,8 +82,8 @@ def _lock_operation(prefix: str, roster: Roster, index: int) -> dict[str, object
     return {"Verb": "cas", "Key": prefix + LOCK_SUFFIX, "Value": value, "Index": index} | flags
 
 
-def seated(action: JoinSemaphore | TakeSlot, response: requests.Response) -> SlotWritten:
-    """What the transaction wrote."""
+def slot_written(action: JoinSemaphore | TakeSlot, response: requests.Response) -> SlotWritten:
+    """Return the indexes of the keys that the transaction wrote."""
     results = json_of(response, dict).get("Results")
     if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
         raise MalformedResponse("a transaction without its results")
@@ -97,17 +97,20 @@ def seated(action: JoinSemaphore | TakeSlot, response: requests.Response) -> Slo
     return SlotWritten(_indexes(ours), None if lock is None else _indexes(lock))
 
 
-def stepped(action: LeaveSemaphore | WriteSemaphoreRecord, response: requests.Response) -> Outcome:
-    """The transaction wrote what it was to write."""
+def written(action: LeaveSemaphore | WriteSemaphoreRecord, response: requests.Response) -> Outcome:
+    """Return Done, because Consul has applied the transaction."""
     if not isinstance(json_of(response, dict).get("Results", ""), list | None):
         raise MalformedResponse("a transaction without its results")
     return Done()
 
 
-def not_stepped(
+def not_written(
     action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord, response: requests.Response
 ) -> Outcome:
-    """A check-and-set was lost, our contender key is not ours any more, or our session is gone."""
+    """Return why Consul has refused the transaction.
+
+    LostRace: another contender changed ``.lock`` first, or our session does not hold its contender key.
+    """
     words = said(response)
     if "invalid session" in words:
         return SessionGone()
@@ -121,22 +124,22 @@ def _indexes(entry: Any) -> KeyIndexes:
 
 
 class SlotsReader:
-    """Reads the answers of one semaphore. Of what is as it was in the last one nothing is made anew: a
-    change wakes whoever waits, on machines that may have better to do, and concerns one key of many."""
+    """The decoder of one semaphore's answers. The last answer is kept and only changed entries are decoded,
+    because each change wakes all contenders and concerns one key of many."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._last: dict[str, tuple[object, ContenderKey]] = {}
 
     def view(self, index: int, response: requests.Response) -> SlotsView:
-        """All below the prefix; keys that are no contenders' are passed over. Raises MalformedResponse."""
+        """Return the contender keys and ``.lock`` below the prefix. Raises MalformedResponse."""
         filtered = is_filtered(response)
         if response.status_code == 404:
             return SlotsView(index, filtered=filtered)
         return self._of(index, json_of(response, list), filtered=filtered)
 
     def view_in_parts(self, responses: Sequence[requests.Response]) -> SlotsView:
-        """What single reads show, as a list that shows nothing else would. Raises MalformedResponse."""
+        """Return the keys that single reads show, as a list of these keys. Raises MalformedResponse."""
         found = [entry for each in responses if each.status_code == 200 for entry in json_of(each, list)]
         return self._of(max(map(index_of, responses)), found, filtered=False)
 
@@ -186,31 +189,31 @@ def _contender_key(name: str, entry: Any) -> ContenderKey:
 
 
 def read(request: ReadSlots) -> Call:
-    """Ask for a consistent list of all below the prefix."""
+    """Encode a consistent read of all keys below the prefix."""
     return get(_path_of(request.prefix), {"recurse": "", "consistent": ""})
 
 
 def watch(request: WatchSlots) -> Call:
-    """Ask by a blocking query for all below the prefix."""
+    """Encode a blocking query for all keys below the prefix."""
     return get(_path_of(request.prefix), {"recurse": "", **waiting(request)})
 
 
 def _path_of(prefix: str) -> str:
-    """Of the list of all below it: with the / at its end, or a longer name would be below it, too."""
+    """Return the path of the list below this prefix. The slash at its end excludes longer names."""
     return f"kv/{quote(prefix)}/"
 
 
 def shown(request: ReadSlots | WatchSlots, response: requests.Response) -> Outcome:
-    """All below the prefix as Consul shows it; a 404 without an index is another program's."""
+    """Return all below the prefix. A 404 without an index raises, because another program has sent it."""
     return reader_of(request.prefix).view(index_of(response), response)
 
 
 def reader_of(prefix: str) -> SlotsReader:
-    """Find the reader that knows the last answer about this prefix."""
+    """Return the reader that keeps the last answer about this prefix."""
     if len(_readers) > READERS_MAX:
         _readers.clear()
     return _readers.setdefault(prefix, SlotsReader(prefix))
 
 
-READERS_MAX = 1000  # prefixes of which the last answer is kept: more than one file has semaphores
-_readers: dict[str, SlotsReader] = {}  # only saves work: whatever differs from the last answer is read anew
+READERS_MAX = 1000  # prefixes whose last answer is kept; one file has fewer semaphores
+_readers: dict[str, SlotsReader] = {}  # by prefix; a cache that only saves work

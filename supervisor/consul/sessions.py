@@ -1,15 +1,14 @@
 """Consul's HTTP API for sessions: how each request is sent, and what each answer means.
 
-The texts of errors are those of Consul 1.8.7, without what agents put before them (``answers.said``).
-Nothing here decides anything. A function that reads an answer raises MalformedResponse where the answer is
-none of Consul's.
+Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
+answer like that. Error texts are those of Consul 1.8.7, without the prefixes of agents (``responses.said``).
 """
 
 import requests
 
 from supervisor.consul.calls import Call, put
 from supervisor.consul.responses import MalformedResponse, failed, json_of, number, said, text, why
-from supervisor.consul.shown_session import as_asked, new_id
+from supervisor.consul.shown_session import compare_session, new_id
 from supervisor.core.outcomes import Created, Done, Ineligible, Outcome, Refused, SessionGone, SessionInfo
 from supervisor.core.requests import CreateSession, DestroySession, ReadSession, RenewSession
 
@@ -27,7 +26,7 @@ _CONFIGURATION_FAULTS = (
 
 
 def create(request: CreateSession) -> Call:
-    """Ask for a session. The checks are always sent, because Consul adds serfHealth where they are absent."""
+    """Encode the creation of a session. It always names the checks, because Consul else adds serfHealth."""
     settings = request.settings
     return put(
         "session/create",
@@ -43,22 +42,22 @@ def create(request: CreateSession) -> Call:
 
 
 def _go_duration(seconds: float) -> str:
-    """Return text, because Consul takes a number below 1000 for seconds and one above for nanoseconds."""
+    """Return the duration as text, because Consul reads a number as nanoseconds, or below 1000 as seconds."""
     return f"{round(seconds * 1000)}ms"
 
 
 def created(request: CreateSession, response: requests.Response) -> Outcome:
-    """Return the ID of the session that Consul has made."""
+    """Return Created with the ID of the session that Consul has created."""
     return Created(new_id(json_of(response, dict)))
 
 
 def refused(request: CreateSession, response: requests.Response) -> Outcome:
-    """Return Refused, because Consul cannot decode what the configuration asks for."""
+    """Return Refused, because Consul cannot decode the session that the configuration defines."""
     return Refused(why(response))
 
 
 def not_created(request: CreateSession, response: requests.Response) -> Outcome:
-    """Return what Consul's words mean, where it made no session."""
+    """Return the outcome of a failed creation, by Consul's text."""
     words = said(response)
     if words.startswith(_CONFIGURATION_FAULTS):
         return Refused(why(response))
@@ -68,27 +67,27 @@ def not_created(request: CreateSession, response: requests.Response) -> Outcome:
 
 
 def renewed(request: RenewSession, response: requests.Response) -> Outcome:
-    """Return whether the session that Consul has renewed is the one that was asked for."""
+    """Return whether the session that Consul has renewed has the settings of the request."""
     sessions = json_of(response, list)
     if not sessions or text(sessions[0], "ID") != request.session:
         raise MalformedResponse("a renewal of another session")
-    return as_asked(sessions[0], request.asked)
+    return compare_session(sessions[0], request.asked)
 
 
 def not_renewed(request: RenewSession, response: requests.Response) -> Outcome:
-    """Return SessionGone where Consul names our session; a 404 without the name is another program's."""
+    """Return SessionGone when Consul's text names our session, because any program may send a 404."""
     return SessionGone() if request.session in said(response) else failed(response)
 
 
 def destroyed(request: DestroySession, response: requests.Response) -> Outcome:
-    """Return Done for ``true``, which Consul says also of a session that does not exist."""
+    """Return Done for ``true``, which Consul also answers when the session does not exist."""
     if response.content.strip() != b"true":
         raise MalformedResponse("not true")
     return Done()
 
 
 def informed(request: ReadSession, response: requests.Response) -> Outcome:
-    """Return the session; an empty list means that it is gone or that the token may not read it."""
+    """Return the session. An empty list: the session is gone, or the token may not read it."""
     for info in json_of(response, list):
         if text(info, "ID") == request.session:
             return SessionInfo(number(info, "LockDelay") / 1e9)

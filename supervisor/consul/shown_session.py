@@ -1,6 +1,6 @@
-"""A session as Consul's answers show it, compared with the one that was asked for.
+"""A session as Consul's answers show it, compared with the one that was requested.
 
-Functions that read an answer raise MalformedResponse where it is no answer of Consul.
+Functions raise MalformedResponse when Consul would not answer like that.
 """
 
 import re
@@ -19,16 +19,16 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def new_id(entry: object) -> str:
-    """The ID of a session that Consul has made; what is no UUID would stand in paths and in records."""
+    """Return the ID of a new session. It must be a UUID, because it becomes part of paths and records."""
     session = text(entry, "ID")
     if not UUID.fullmatch(session):
         raise MalformedResponse("the ID of the new session is no UUID")
     return session
 
 
-def as_asked(entry: Any, asked: SessionSettings) -> SessionAlive | SessionAltered:
-    """Whether the session in this answer is the one that was asked for."""
-    different = differences(asked, _settings(entry))
+def compare_session(entry: Any, requested: SessionSettings) -> SessionAlive | SessionAltered:
+    """Return SessionAlive when the session in this answer has the requested settings, else SessionAltered."""
+    different = differences(requested, _settings(entry))
     return SessionAltered(f"{different}; {CHANGED}") if different else SessionAlive()
 
 
@@ -47,7 +47,7 @@ def _settings(entry: Any) -> SessionSettings:
 
 
 def _ttl_s(shown: str) -> float | None:
-    """A TTL of 0 is none, too."""
+    """Return the TTL in seconds. None: the session has no TTL, which Consul also shows as a TTL of 0."""
     try:
         return (parse_duration(shown) if shown else 0.0) or None
     except ValueError:
@@ -62,7 +62,7 @@ def _checks(entry: Any, name: str) -> tuple[str, ...]:
 
 
 def _list(entry: Any, name: str) -> list[Any]:
-    """An empty list may be null, or be left out."""
+    """Return a list field of the entry. Consul shows an empty list as null, or leaves the field out."""
     value = entry.get(name)
     if value is None:
         return []

@@ -1,12 +1,12 @@
-"""A bound on how often a query is repeated that Consul answers at each change.
+"""A limit on how often a blocking query is repeated.
 
-The first changes in a row are reported at once, later ones 20 times a second. Without the bound a program
-that writes a key without pause keeps this process as busy as that program can. A hand-over is three or
-four changes, so it never waits.
+The first changes in a row are reported at once, later changes 20 times a second. Without the limit a program
+that writes a key all the time would keep this process busy. A hand-over is three or four changes, so it never
+waits.
 """
 
 BURST = 20  # changes in a row that are reported at once
-EVERY_S = 0.05  # between two queries from then on
+EVERY_S = 0.05  # between two queries after the burst
 
 
 class Spacing:
@@ -16,6 +16,6 @@ class Spacing:
         self._spent_until = float("-inf")  # each query spends EVERY_S
 
     def wait_s(self, now: float) -> float:
-        """Return how many seconds the next query must wait, and count it as sent."""
+        """Return how many seconds the next query must wait, and count that query as sent."""
         self._spent_until = max(self._spent_until, now) + EVERY_S
         return max(0.0, self._spent_until - now - BURST * EVERY_S)

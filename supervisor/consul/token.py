@@ -1,7 +1,7 @@
 """Consul's ACL token: from the settings, or from a file that is read again when it changes.
 
-The token must never appear in a log line, an error or a repr: this object has none of its own. A file
-that lies on no disk of this machine is read by a child, because its file system may not answer.
+The token must never appear in a log line, an error or a repr. A child reads a file that lies on no disk of
+this machine, because its file system may not answer.
 """
 
 import os
@@ -16,18 +16,17 @@ from supervisor.filesystem.children import WITHIN_S, NoAnswer
 from supervisor.filesystem.mounts import is_local
 from supervisor.filesystem.reading import FileReader, read_within
 
-LOOK_EVERY_S = 1.0  # at a file that is read by a child; any other is looked at for each request
-TOKEN_BYTES_MAX = 4096  # a UUID has 36; anything longer than this is another file
-_SENDABLE = re.compile(rb"[\x21-\x7e]+")  # what a header can carry, without blanks
+READ_EVERY_S = 1.0  # by a child; a file on a local disk is checked for each request
+TOKEN_BYTES_MAX = 4096  # a UUID has 36, so a longer file is no token file
+_SENDABLE = re.compile(rb"[\x21-\x7e]+")  # the bytes that a header can carry, without blanks
 
 
 class TokenError(OperatorError):
-    """The token file cannot be used; the text names the file and the remedy, never its content."""
+    """A token file that cannot be used; the text names the file and the fault, never the content."""
 
 
 class Token:
-    """The token to send. ``warn`` is called once for each new fault of the file, ``renewed`` when a
-    token was read from it that is another than before, or after a fault."""
+    """The token to send."""
 
     def __init__(
         self,
@@ -37,8 +36,12 @@ class Token:
         *,
         patient: bool = False,
     ) -> None:
-        """Raises TokenError when the file cannot be used at the start; not if its file system does not
-        answer and we are ``patient``: then there is no token until it does."""
+        """Read the token file, if the settings name one. Raises TokenError when it cannot be used.
+
+        warn: called once for each new fault of the file.
+        renewed: called when the file has a token again after a fault, or another token than before.
+        patient: whether to begin without a token when the file system does not answer.
+        """
         self._path = settings.token_file
         self._warn = warn
         self._renewed = renewed
@@ -46,7 +49,7 @@ class Token:
         self._stamp: tuple[int, int, int] | None = None
         self._fault = ""
         self._reader: FileReader | None = None
-        self._looked_at = -LOOK_EVERY_S
+        self._read_at = -READ_EVERY_S
         if self._path is not None:
             self._begin(self._path, patient)
 
@@ -54,7 +57,7 @@ class Token:
         if is_local(path):
             self._refresh(path)
             return
-        self._looked_at = time.monotonic()
+        self._read_at = time.monotonic()
         try:
             self._take(path, read_within(path, TOKEN_BYTES_MAX + 1))
         except OSError as error:
@@ -62,31 +65,30 @@ class Token:
             if not (patient and isinstance(error, NoAnswer)):
                 raise fault from None
             self._fault = str(fault)
-            self._warn(f"{fault}; Consul is asked without a token until it does")
+            self._warn(f"{fault}; requests carry no token until it does")
 
     def change(self, settings: ConsulSettings) -> None:
-        """By these settings from now on. Raises TokenError when their file cannot be used: then nothing
-        changes."""
+        """Follow these settings from now on. Raises TokenError, and changes nothing, for an unusable file."""
         changed = Token(settings, self._warn)
         self.close()
         self._path, self._value, self._stamp = changed._path, changed._value, changed._stamp
         self._fault = ""
 
     def close(self) -> None:
-        """Nobody waits for its file any more."""
+        """End a read of the token file that is under way."""
         if self._reader is not None:
             self._reader.close()
         self._reader = None
 
     @property
     def called(self) -> str:
-        """How errors name it."""
+        """The name of the token in errors."""
         if self._path is not None:
             return f"the token in {self._path}"
-        return "the token" if self._value is not None else "the anonymous token, for none is set,"
+        return "the token" if self._value is not None else "the anonymous token, because none is set,"
 
     def value(self) -> str | None:
-        """The token as of now; the last good one while its file cannot be read."""
+        """Return the token as of now. While its file cannot be read, this is the last good token."""
         if self._path is not None:
             self._follow(self._path)
         return self._value
@@ -95,7 +97,7 @@ class Token:
         former = self._value
         try:
             if self._reader is not None or not is_local(path):
-                if not self._look(path):
+                if not self._read_by_child(path):
                     return
             else:
                 self._refresh(path)
@@ -111,7 +113,7 @@ class Token:
     def _refresh(self, path: str) -> None:
         try:
             found = os.stat(path)
-            # ctime, for a tool that copies into the file may set its mtime back (cp -p, rsync -t).
+            # ctime, because a tool that copies into the file may set its mtime back (cp -p, rsync -t).
             stamp = (found.st_ctime_ns, found.st_ino, found.st_size)
             if stamp == self._stamp:
                 return
@@ -124,17 +126,17 @@ class Token:
         self._take(path, raw)
         self._stamp = stamp
 
-    def _look(self, path: str) -> bool:
-        """By a child, of which there is one at most: whether it has read the file. Raises TokenError."""
+    def _read_by_child(self, path: str) -> bool:
+        """Return whether a child has read the file; at most one child reads at a time. Raises TokenError."""
         now = time.monotonic()
         try:
             if self._reader is None:
-                if now < self._looked_at + LOOK_EVERY_S:
+                if now < self._read_at + READ_EVERY_S:
                     return False
-                self._looked_at = now
+                self._read_at = now
                 self._reader = FileReader(path, TOKEN_BYTES_MAX + 1)
             if not self._reader.ended:
-                if now > self._looked_at + WITHIN_S:
+                if now > self._read_at + WITHIN_S:
                     raise NoAnswer(path)
                 return False
             try:

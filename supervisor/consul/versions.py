@@ -1,12 +1,9 @@
-"""Versions of Consul: the one that the tests run against, those whose answers are recorded, known faults.
-
-Pure: text in, text out.
-"""
+"""Versions of Consul: those that the tests cover, and those with known faults. Pure: text in, text out."""
 
 import re
 
 OLDEST = (1, 8)
-TRIED = "1.8.7"  # the tests run against a real one
+TRIED = "1.8.7"  # the version of the real Consul that the tests run
 RECORDED = (
     (1, 9),
     (1, 11),
@@ -15,7 +12,7 @@ RECORDED = (
     (1, 14),
     (1, 15),
     (1, 21),
-)  # published answers of them are tested
+)  # versions whose published answers are part of the tests
 _NO_WATCH = "its watches of keys end with an error (i/o deadline reached)"
 BROKEN = {
     "1.12.0": (_NO_WATCH, "upgrade it to 1.12.2 or later"),
@@ -29,13 +26,13 @@ _NUMBERS = re.compile(r"v?((\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?)")
 
 
 def numbers(version: str) -> tuple[int, int] | None:
-    """The first two numbers of a version such as ``1.21.5+ent``; None for a text that begins with none."""
+    """Return the first two numbers of a version such as ``1.21.5+ent``. None: the text begins with none."""
     found = _NUMBERS.match(version)
     return None if found is None else (int(found[2]), int(found[3]))
 
 
 def doubt(version: str) -> tuple[str, str]:
-    """What speaks against this version, and the remedy; both blank: the tests know it, or answers of it."""
+    """Return the doubt about this version, and its remedy. Both blank: the tests cover the version."""
     found = _NUMBERS.match(version)
     if found is None:
         return "", ""

@@ -206,7 +206,7 @@ def test_a_token_that_consul_does_not_know_is_called_so(
 def test_without_a_token_it_is_said_that_none_is_set(guarded: Guarded, unique: str) -> None:
     done = command("leader", "--key", f"{unique}/leader", environ={"CONSUL_HTTP_ADDR": guarded.url})
     assert done.returncode == 69
-    assert f'the anonymous token, for none is set, needs key "{unique}/leader"' in done.stderr
+    assert f'the anonymous token, because none is set, needs key "{unique}/leader"' in done.stderr
 
 
 def test_the_page_is_one_of_the_docs() -> None:

@@ -1,16 +1,15 @@
-"""One question for many keys, where each cannot have a connection of its own.
+"""One query for many keys, for more elections than connections.
 
-Consul closes what one address opens beyond 200 connections, and a watch keeps one for itself. So
-beyond ``WATCHES_MAX`` elections the keys that begin alike are asked for together, by recursive
-queries. What an answer means is decided elsewhere: whoever asked for one key is answered as if
-for that key alone.
+Consul closes connections of one address beyond 200, and a watch keeps one connection for itself. So beyond
+``WATCHES_MAX`` elections a recursive query covers all keys that begin alike. This package must never decide
+what an answer means: the request for one key is answered as if that key had been queried alone.
 
-    grouping.py    which keys are asked for together
-    listing.py     what Consul says of all keys below a prefix
-    watcher.py     the questions about the keys below one prefix
+    grouping.py    which keys share a query
+    listing.py     all keys below a prefix as one answer shows them
+    watcher.py     the queries for the keys below one prefix
 """
 
-from supervisor.consul.shared.grouping import WATCHES_MAX, prefixes_for, questions_of
+from supervisor.consul.shared.grouping import WATCHES_MAX, prefixes_for, queries_for
 from supervisor.consul.shared.listing import LOCK_FLAGS, NO_FLAGS, Listing, listed, view_of
 from supervisor.consul.shared.watcher import ASK_SINGLY, READ_S, ListQuery, PrefixWatcher
 
@@ -25,6 +24,6 @@ __all__ = [
     "ListQuery",
     "listed",
     "prefixes_for",
-    "questions_of",
+    "queries_for",
     "view_of",
 ]

@@ -1,29 +1,32 @@
-"""Which keys are asked for together: those that begin alike, so that one prefix names them all.
+"""Which keys share a query: keys that begin alike, so that one prefix covers them all.
 
-Pure. It must never name the blank prefix, for that is all there is in Consul.
+Pure. A shared prefix must never be blank, because the blank prefix covers every key in Consul.
 """
 
 from collections import defaultdict
 from collections.abc import Collection
 from os.path import commonprefix
 
-WATCHES_MAX = 64  # a third of what Consul grants one address: others on this machine use it, too
+WATCHES_MAX = 64  # a third of Consul's limit for one address, because other programs here use it as well
 
 _Group = tuple[str, ...]
 
 
-def questions_of(elections: int, semaphores: int) -> int:
-    """How many questions of elections are under way at a time: one each, or as many as there is room for
-    beside the semaphores, which cannot share theirs; a quarter of it is left in any case."""
+def queries_for(elections: int, semaphores: int) -> int:
+    """Return how many queries the elections may have under way at a time.
+
+    Each election has its own query if WATCHES_MAX leaves room for all beside the semaphores, which cannot
+    share a query. At least a quarter of WATCHES_MAX is left for elections.
+    """
     return min(elections, max(WATCHES_MAX // 4, WATCHES_MAX - semaphores))
 
 
 def prefixes_for(keys: Collection[str], at_most: int) -> dict[str, str]:
-    """The prefix of each key that shares its questions; whoever is not in it asks alone.
+    """Return, by key, the prefix of each key that shares a query. Any other key is queried alone.
 
-    Together they are ``at_most`` questions, or a few more where keys have no beginning in common.
-    Nobody shares where all can be alone. The largest group is divided first, so that an answer is
-    as small as can be and tells of few keys that nobody asked for.
+    The queries are ``at_most`` in number, or a few more when keys have no beginning in common. No key
+    shares a query when all keys can be queried alone. The largest group is divided first, so that an
+    answer is small and shows few keys that no election has.
     """
     if len(keys) <= at_most:
         return {}
@@ -42,7 +45,7 @@ def prefixes_for(keys: Collection[str], at_most: int) -> dict[str, str]:
 
 
 def _divided(group: _Group) -> list[_Group]:
-    """By the first character in which they differ."""
+    """Divide the keys by the first character in which they differ."""
     length = len(commonprefix(group)) + 1
     parts = defaultdict[str, list[str]](list)
     for key in group:

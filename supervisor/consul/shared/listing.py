@@ -1,4 +1,7 @@
-"""What Consul says of all keys below a prefix. Raises MalformedResponse for whatever is not its answer."""
+"""All keys below a prefix as one answer shows them.
+
+Functions raise MalformedResponse when Consul would not answer like that.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +13,17 @@ from supervisor.consul.responses import MalformedResponse, index_of, json_of, nu
 from supervisor.core.outcomes import KeyView, Unknown
 
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
-NO_FLAGS = 0  # the guide's requests name none, and `consul kv put` takes them away
-OUR_FLAGS = (LOCK_FLAGS, NO_FLAGS)  # a key with any others is another program's data
+NO_FLAGS = 0  # requests of Consul's guide name no flags, and `consul kv put` sets them to 0
+OUR_FLAGS = (LOCK_FLAGS, NO_FLAGS)  # a key with other flags is another program's data
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """``index``: what the next query waits from. ``entries``: as Consul shows them, by their keys."""
+    """The answer to one recursive query.
+
+    index: the X-Consul-Index, from which the next query waits.
+    entries: the entries as Consul shows them, by key.
+    """
 
     index: int
     entries: Mapping[str, Any]
@@ -27,7 +34,7 @@ class Listing:
         return {key: entry["ModifyIndex"] for key, entry in self.entries.items()}
 
     def outcome(self, key: str) -> KeyView | Unknown:
-        """What a question for this key alone would be answered; it must be listed."""
+        """Return the outcome of a query for this key alone. The key must be in the listing."""
         try:
             return view_of(self.entries[key], self.entries[key]["ModifyIndex"])
         except MalformedResponse as error:
@@ -35,7 +42,7 @@ class Listing:
 
 
 def listed(response: requests.Response, prefix: str) -> Listing:
-    """The answer to a recursive query; 404 where there is no key at all."""
+    """Decode the answer to a recursive query. A 404 means that there is no key below the prefix."""
     index = index_of(response)
     if response.status_code == 404:
         return Listing(index, {})
@@ -46,7 +53,7 @@ def listed(response: requests.Response, prefix: str) -> Listing:
 
 
 def view_of(entry: Any, index: int) -> KeyView:
-    """One key as Consul shows it."""
+    """Return one key as its entry shows it."""
     flags = number(entry, "Flags")
     return KeyView(
         index=index,

@@ -1,9 +1,9 @@
-"""The questions about the keys below one prefix: one recursive query watches for all who wait.
+"""The queries for the keys below one prefix: one recursive query serves all requests that wait.
 
-Whoever asks is answered as if alone, or is told to ask alone. A listing is believed in what it
-shows, never in what it does not: a list leaves out what the token may not read, so a key that is
-not listed is asked for alone. And it is news for those alone who had asked before it was sent, for
-the time of their question is what a lease counts from.
+Each request is answered as if its key had been queried alone, or with ASK_SINGLY. A listing proves only the
+keys that it shows, because Consul leaves out keys that the token may not read. So a key that is not listed
+is queried alone. A listing answers only requests that were waiting before its query was sent, because a
+lease counts from the time of the request.
 """
 
 import asyncio
@@ -19,17 +19,17 @@ from supervisor.core.lock.base import WAIT_S, WATCH_S
 from supervisor.core.outcomes import Denied, KeyView, Outcome, Unknown
 from supervisor.core.requests import ReadKey, WatchKey
 
-REARM_S = 0.002  # those who were answered ask again meanwhile, and are aboard of the next query
-IDLE_WAKES_MAX = 5  # answers in a row of which nobody here had any news
-IDLE_PAUSE_S = 0.05  # then: somebody else's keys change below this prefix
+REARM_S = 0.002  # contenders repeat their requests meanwhile, so that the next query serves them
+IDLE_WAKES_MAX = 5  # answers in a row without news for any request
+IDLE_PAUSE_S = 0.05  # after that, because other programs' keys change below this prefix
 FAILED_PAUSE_S = 0.5
-READ_S = 3.0  # an answer at once comes within milliseconds, or whoever asked had better ask again
-ALONE_S = 60.0  # where a list cannot be had (too large, forbidden) each asks alone for so long
+READ_S = 3.0  # a read takes milliseconds, so after this time another attempt is better
+SINGLY_S = 60.0  # how long each key is queried alone after a list was too large or forbidden
 LATEST_S = WAIT_S * 17 / 16 + 2.0  # until the next answer, at the latest
 
 
 class AskSingly(Enum):
-    """No answer: the caller must query this key by itself."""
+    """The missing answer of a shared query. The caller must query this key alone."""
 
     ASK_SINGLY = "alone"
 
@@ -39,7 +39,13 @@ ASK_SINGLY = AskSingly.ASK_SINGLY
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """For all keys below the prefix. ``index`` None: answered at once, else when it has passed."""
+    """One query for all keys below the prefix.
+
+    index: the index that a blocking query waits from. None: a read, which Consul answers at once.
+    wait_s: how long Consul may hold a blocking query.
+    consistent: whether Consul must answer consistently.
+    timeout_s: how long the client waits for the answer.
+    """
 
     prefix: str
     index: int | None
@@ -48,23 +54,23 @@ class ListQuery:
     timeout_s: float
 
 
-Ask = Callable[[ListQuery], Awaitable[Listing | Unknown | Denied | None]]
-"""None: there is no such list to be had."""
+FetchList = Callable[[ListQuery], Awaitable[Listing | Unknown | Denied | None]]
+"""Sends a query and returns the answer. None: Consul refuses the list, or it is too large."""
 _Waiting = dict[WatchKey | ReadKey, "asyncio.Future[Outcome | AskSingly]"]
 
 
 class PrefixWatcher:
-    """Asks for all keys below one prefix. ``ask`` is the exchange, ``clock`` the core's, in seconds."""
+    """The queries for all keys below one prefix. ``clock`` is the core's, in seconds."""
 
-    def __init__(self, prefix: str, ask: Ask, clock: Callable[[], float]) -> None:
+    def __init__(self, prefix: str, fetch: FetchList, clock: Callable[[], float]) -> None:
         self._prefix = prefix
-        self._ask = ask
+        self._fetch = fetch
         self._clock = clock
         self._watchers: _Waiting = {}
         self._readers: _Waiting = {}
         self._index = 0
-        self._shown: Mapping[str, int] = {}  # the indexes of the newest listing
-        self._absent: dict[str, int] = {}  # the index of each answer by which a key was not there
+        self._shown: Mapping[str, int] = {}  # by key: its ModifyIndex in the newest listing
+        self._absent: dict[str, int] = {}  # by key: the index of the answer that showed its absence
         self._idle_wakes = 0
         self._spacing = Spacing()
         self._watching: asyncio.Task[None] | None = None
@@ -73,21 +79,24 @@ class PrefixWatcher:
 
     @property
     def is_shared(self) -> bool:
-        """Whether questions may be asked together now."""
+        """Whether requests may share a query now."""
         return self._clock() >= self._singly_until
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits here."""
+        """Whether no request waits here."""
         return not self._watchers and not self._readers
 
     def observe(self, key: str, outcome: Outcome) -> None:
-        """What a question for that key alone was answered."""
+        """Note the outcome of a query for that key alone, which may show its absence."""
         if isinstance(outcome, KeyView) and not outcome.present:
             self._absent[key] = outcome.index
 
     async def answer(self, request: WatchKey | ReadKey) -> Outcome | AskSingly:
-        """The answer to this question, within its time; or that it is to be asked alone, now."""
+        """Return the outcome of this request. ASK_SINGLY: the caller must query the key alone, now.
+
+        The outcome is Unknown when there is no answer within the request's time.
+        """
         if isinstance(request, WatchKey) and request.index and self._has_missed(request):
             return ASK_SINGLY
         watches = isinstance(request, WatchKey) and request.index > 0
@@ -107,7 +116,7 @@ class PrefixWatcher:
             del waiting[request]
 
     async def close(self) -> None:
-        """Ask nothing any more."""
+        """Cancel all queries."""
         for task in (self._watching, self._reading):
             if task is not None:
                 task.cancel()
@@ -115,16 +124,16 @@ class PrefixWatcher:
                     await task
 
     def _has_missed(self, request: WatchKey) -> bool:
-        """Whether what it waits for is past already, so that the query under way will not tell."""
+        """Return whether the awaited change is past already, so that the query under way will not show it."""
         return self._shown.get(request.key, 0) > request.index
 
     # --- watches ----------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         if self._watching is None or self._watching.done():
-            self._watching = _started(self._go_on_watching())
+            self._watching = _started(self._keep_watching())
 
-    async def _go_on_watching(self) -> None:
+    async def _keep_watching(self) -> None:
         while self._watchers:
             pause_s = IDLE_PAUSE_S if self._idle_wakes > IDLE_WAKES_MAX else REARM_S
             await asyncio.sleep(max(pause_s, self._spacing.wait_s(self._clock())))
@@ -132,16 +141,15 @@ class PrefixWatcher:
             if not subscribers:
                 return
             consistent = any(isinstance(each, WatchKey) and each.consistent for each in subscribers)
-            asked = ListQuery(self._prefix, self._index, WAIT_S, consistent, WATCH_S)
-            answer = await self._ask(asked)
+            answer = await self._fetch(ListQuery(self._prefix, self._index, WAIT_S, consistent, WATCH_S))
             if isinstance(answer, Listing):
-                self._hear(answer, subscribers)
+                self._distribute(answer, subscribers)
                 continue
             self._index = 0
             self._fail(self._watchers, answer)
             await asyncio.sleep(FAILED_PAUSE_S)
 
-    def _hear(self, listing: Listing, subscribers: frozenset[WatchKey | ReadKey]) -> None:
+    def _distribute(self, listing: Listing, subscribers: frozenset[WatchKey | ReadKey]) -> None:
         self._index = 0 if listing.index < self._index else listing.index
         self._shown = listing.indexes
         news = 0
@@ -163,16 +171,16 @@ class PrefixWatcher:
 
     def _read(self) -> None:
         if self._reading is None or self._reading.done():
-            self._reading = _started(self._go_on_reading())
+            self._reading = _started(self._keep_reading())
 
-    async def _go_on_reading(self) -> None:
-        await asyncio.sleep(0)  # others of this turn of the loop
+    async def _keep_reading(self) -> None:
+        await asyncio.sleep(0)  # requests of this iteration of the loop share the query
         while subscribers := {each: future for each, future in self._readers.items() if not future.done()}:
             if len(subscribers) == 1:
                 _give(next(iter(subscribers.values())), ASK_SINGLY)
                 continue
             left_s = min(READ_S, min(each.at + each.timeout_s for each in subscribers) - self._clock())
-            answer = await self._ask(ListQuery(self._prefix, None, 0.0, True, max(0.0, left_s)))
+            answer = await self._fetch(ListQuery(self._prefix, None, 0.0, True, max(0.0, left_s)))
             if not isinstance(answer, Listing):
                 self._fail(subscribers, answer)
                 continue
@@ -181,9 +189,9 @@ class PrefixWatcher:
                 _give(future, answer.outcome(request.key) if is_there else ASK_SINGLY)
 
     def _fail(self, waiting: _Waiting, outcome: Unknown | Denied | None) -> None:
-        """What silence means is for each to say; where there is no list each asks alone for a while."""
+        """Give the failure to each request. ``outcome`` None: each key is queried alone for SINGLY_S."""
         if outcome is None:
-            self._singly_until = self._clock() + ALONE_S
+            self._singly_until = self._clock() + SINGLY_S
         for future in waiting.values():
             _give(future, ASK_SINGLY if outcome is None else outcome)
 
@@ -195,10 +203,10 @@ def _started(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 
 def _surface(task: asyncio.Task[None]) -> None:
-    """A bug is told at once, not when the task is forgotten: all who wait here would wait in vain."""
+    """Report a bug at once and not when the task is collected, because its requests would wait in vain."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        told = {"message": "a folder's task failed", "exception": error}
-        asyncio.get_running_loop().call_exception_handler(told)
+        context = {"message": "a prefix watcher's task failed", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)
 
 
 def _give(future: "asyncio.Future[Outcome | AskSingly]", outcome: Outcome | AskSingly) -> None:

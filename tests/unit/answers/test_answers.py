@@ -73,7 +73,7 @@ def test_each_kind_of_trouble_is_told_from_the_others() -> None:
 def test_a_refusal_says_what_would_mend_it() -> None:
     rewrite = outcomes(r.Rewrite("n", 0.0, 1.0, "k", "s", b"new"))
     why = {name: outcome.why for name, outcome in rewrite.items() if isinstance(outcome, o.Denied)}
-    rule = 'the anonymous token, for none is set, needs key "k" { policy = "write" }'
+    rule = 'the anonymous token, because none is set, needs key "k" { policy = "write" }'
     assert why["403 Permission denied"] == f"403 Permission denied: {rule}"
     assert why["403 by a client agent"].endswith(rule)
     assert why["409 Permission denied"] == f"409 Permission denied: {rule}"
