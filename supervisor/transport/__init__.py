@@ -1,19 +1,19 @@
-"""requests' messages over asyncio: one deadline an exchange, bounded sizes, no thread.
+"""An HTTP client over asyncio: messages of requests, one deadline an exchange, bounded sizes, no thread.
 
-The map, one line a module; each imports only those above it.
+A module imports only modules above it.
 
-    failure.py     ExchangeFailed: why an exchange came to no answer, in one line
+    failure.py     ExchangeFailed: why an exchange has no answer, in one line
     endpoint.py    where to connect, read from a URL
     messages.py    a PreparedRequest as h11's events, h11's events as a Response
-    resolve.py     a name's addresses, asked of a child that can be killed
+    resolve.py     a name's addresses, looked up by a child that can be killed
     tls.py         an SSLContext that follows its files
     exchange.py    one request, and what has arrived of its answer
     connection.py  one connection: bytes to h11 and back, one exchange at a time
     dial.py        a new connection: name, addresses, TLS
     pool.py        Transport: which connection carries which exchange
 
-This package knows sockets and HTTP, and must never know Consul or what a request means. It never
-repeats what might have been acted on: an exchange without an answer is the caller's to judge.
+This package knows sockets and HTTP, and must never know Consul or what a request means. It must never
+repeat a request that the peer may have acted on. The caller decides what a missing answer means.
 """
 
 from supervisor.transport.endpoint import Endpoint

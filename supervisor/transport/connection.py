@@ -1,8 +1,8 @@
 """One connection: bytes to h11 and back, one exchange at a time.
 
-A protocol and not a stream: an answer costs one callback and one future. It must never hold the
-loop for long whatever the peer sends, so one turn of it receives at most RECEIVE_BYTES_MAX. And it
-must never go on after anything but a complete answer: then it is aborted.
+A connection is an asyncio protocol and no stream, so that an answer costs one callback and one future. It
+must never hold the loop for long, whatever the peer sends, so an iteration of the loop receives at most
+RECEIVE_BYTES_MAX. It must never be used again after an incomplete answer, so it is aborted then.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from supervisor.transport.exchange import Exchange
 from supervisor.transport.failure import ExchangeFailed, FailureKind, lost_failure, protocol_reason
 
 HEAD_BYTES_MAX = 32768  # twice h11's default; parsed in 8 ms at worst (8000 headers without a value)
-RECEIVE_BYTES_MAX = 8192  # one turn's; parsed in 8 ms at worst (1400 chunks of one byte)
-PIECE_BYTES_MIN = 64  # of a body, on average: each piece costs as much as some hundred bytes
-PIECES_FREE = 1000  # an honest answer may trickle, or come in some small chunks
+RECEIVE_BYTES_MAX = 8192  # in one iteration of the loop; parsed in 8 ms at worst (1400 chunks of one byte)
+PIECE_BYTES_MIN = 64  # the average of a body, because each piece costs as much as some hundred bytes
+PIECES_FREE = 1000  # without that minimum, because an honest answer may come in some small chunks
 INFORMATIONAL_MAX = 8  # 100 and 103 come once or twice; a peer may not keep us busy with more
-TURNS_TO_READ = 2  # of the loop: one to see that a socket is readable, one to read it
+ITERATIONS_TO_READ = 2  # of the loop: one to see that a socket is readable, one to read it
 NOTHING = memoryview(b"")
-HTTP_TOO_LARGE = 431  # h11's hint on a head that outgrew HEAD_BYTES_MAX
+HTTP_TOO_LARGE = 431  # h11's status hint for a head of more than HEAD_BYTES_MAX
 
 Release = Callable[["Connection", Exchange], None]
 """Called with a connection when the answer is complete, before ``on_response``, so that the connection can
@@ -35,15 +35,23 @@ carry the requests that follow from the answer."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection. ``peer`` is how errors name the other side; of ``tls`` they name the settings.
+    """One connection to a peer.
 
-    It adds itself to ``alive`` once it is established, and leaves it when its socket is closed.
+    has_received: whether a byte has arrived since the connection was opened or set idle.
+    idle_since: when the connection was last set idle, in loop time.
     """
 
     def __init__(
         self, peer: str, sock: socket.socket, body_bytes_max: int, alive: set["Connection"], tls: Tls
     ) -> None:
-        self.has_received = False  # whether a byte has come since it was opened or set idle
+        """Prepare a connection that asyncio then establishes over ``sock``.
+
+        peer: the name of the peer in errors.
+        body_bytes_max: the limit for the body of an answer.
+        alive: the set that contains this connection from when it is established until it is lost.
+        tls: the settings that errors name.
+        """
+        self.has_received = False
         self.idle_since = 0.0
         self._peer = peer
         self._sock = sock
@@ -63,11 +71,11 @@ class Connection(asyncio.BufferedProtocol):
         self._release: Release | None = None
 
     def begin(self, exchange: Exchange, release: Release) -> None:
-        """Send the request, in one write, before this returns; a call of ``answer`` must follow, which raises
-        whatever goes wrong.
+        """Send the request in one write before returning. A call of ``answer`` must follow, which raises all
+        failures.
 
-        A peer that has said something before it is asked (as one with too many connections does) is read
-        first, and may not be sent anything.
+        If the peer has sent something or closed before the request, as an agent with too many connections
+        does, the request is left to ``answer``, which reads first.
         """
         assert self._exchange is None and self._expiry is None
         exchange.begin()
@@ -81,10 +89,10 @@ class Connection(asyncio.BufferedProtocol):
             self._send(exchange)
 
     async def answer(self) -> requests.Response:
-        """Return the whole answer to what was begun; ``on_response`` has been called by then.
+        """Return the complete answer to the request that was begun, after the call of ``on_response``.
 
-        Raises ExchangeFailed. Unless this returns an answer the connection is aborted, also when the
-        task is cancelled.
+        Raises ExchangeFailed. The connection is aborted unless this returns an answer, so also when the task
+        is cancelled.
         """
         exchange = self._exchange
         assert exchange is not None
@@ -96,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
             self._deliver(exchange)
             return response
         except BaseException:
-            if self._exchange is exchange:  # else it has been answered, and another may be under way
+            if self._exchange is exchange:  # else it is answered, and another exchange may be under way
                 self.abort()
             raise
         finally:
@@ -104,15 +112,15 @@ class Connection(asyncio.BufferedProtocol):
                 self._exchange = None
 
     def _send(self, exchange: Exchange) -> None:
-        self._parse()  # a peer may have answered, or hung up, before it was asked
+        self._parse()  # because the peer may have answered or closed before the request
         unsent, exchange.unsent = exchange.unsent, b""
         if not exchange.answer.done():
             self._established.write(unsent)
 
     def prepare(self, request: requests.PreparedRequest) -> None:
-        """Encode this request ahead, on a connection that was never used; another may still come."""
+        """Encode this request ahead, on a connection that was never used. Another request may still come."""
         http = self._new_http()
-        with suppress(ExchangeFailed):  # the exchange itself will meet the same, and tell
+        with suppress(ExchangeFailed):  # because the exchange itself raises the failure
             self._ahead = _Ahead(request, http, messages.encode(http, request, self._peer))
 
     def _take_encoded(self, request: requests.PreparedRequest) -> bytes:
@@ -128,7 +136,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def reusable(self) -> bool:
-        """Whether another request may follow: the answer is complete and nothing came after it."""
+        """Whether another request may follow, because the answer is complete and nothing came after it."""
         return (
             not self._established.is_closing()
             and self._http.our_state is h11.DONE
@@ -137,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def set_idle(self, age_max_s: float) -> None:
-        """Wait for work; aborted after ``age_max_s``, or once the peer says anything or hangs up."""
+        """Wait for the next exchange. Abort after ``age_max_s``, or if the peer sends anything or closes."""
         if self._http.our_state is h11.DONE:
             self._http.start_next_cycle()
         self.has_received = False
@@ -145,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         self._expiry = self._loop.call_later(age_max_s, self.abort)
 
     def reuse(self) -> bool:
-        """Back to work; if not, because the peer has said anything or hung up, it is aborted."""
+        """End the idle time. Return False, and abort, if the peer has sent anything or has closed."""
         assert self._expiry is not None
         self._expiry.cancel()
         self._expiry = None
@@ -155,28 +163,28 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def abort(self) -> None:
-        """Close at once, or as soon as it is established: no farewell can keep the socket open."""
+        """Close at once and without a TLS shutdown, or as soon as the connection is established."""
         self._aborted = True
-        if self._transport is not None and not self._closed:  # asyncio would close it twice
+        if self._transport is not None and not self._closed:  # because asyncio would close it twice
             self._transport.abort()
 
     # --- what asyncio calls ----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is established."""
+        """Note that the connection is established."""
         self._transport = cast(asyncio.Transport, transport)
         self._alive.add(self)
         if self._aborted:
             self._transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go; made for each turn, so that a waiting connection holds none."""
-        # A view: asyncio's TLS fills slices of it, and a slice of a bytearray would be a copy.
+        """Return a new buffer for the next bytes, so that a waiting connection keeps no memory for it."""
+        # A view, because asyncio's TLS fills slices of it, and a slice of a bytearray would be a copy.
         self._received = memoryview(bytearray(RECEIVE_BYTES_MAX))
         return self._received
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes have come."""
+        """Parse the bytes that have arrived. An idle connection is aborted."""
         if self._expiry is not None:
             self.abort()
             return
@@ -191,12 +199,12 @@ class Connection(asyncio.BufferedProtocol):
         self._receive()
 
     def eof_received(self) -> None:
-        """The peer will say no more; asyncio then closes the connection."""
+        """Note that the peer sends no more. asyncio then closes the connection."""
         self._http.receive_data(b"")
         self._parse()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is about to be closed, by either side."""
+        """Note that either side has closed the connection. asyncio then closes the socket."""
         self._closed = True
         self._lost = exc
         if self._expiry is not None:
@@ -210,7 +218,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport
 
     def _yield_reading(self) -> None:
-        # There is more: the others' turn first. asyncio's TLS would begin several reads in one turn.
+        # More bytes may wait, so other work of the loop comes first. asyncio's TLS would begin several reads
+        # in one iteration of the loop.
         self._established.pause_reading()
         self._loop.call_soon(self._resume)
 
@@ -250,7 +259,7 @@ class Connection(asyncio.BufferedProtocol):
             exchange.answer.set_exception(failure)
 
     def _deliver(self, exchange: Exchange) -> None:
-        """Call ``on_response`` before the awaiting task is scheduled; the connection is reusable by then."""
+        """Release the connection, then call ``on_response``, both before the awaiting task is scheduled."""
         if self._exchange is not exchange or not exchange.answered:
             return
         self._exchange, release = None, self._release
@@ -258,7 +267,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             release(self, exchange)
             exchange.on_response(exchange.answer.result())
-        except Exception as bug:  # noqa: BLE001 - asyncio would take an OSError for one of the socket
+        except Exception as bug:  # noqa: BLE001 - because asyncio would take an OSError for one of the socket
             context = {"message": "a callback of an answer failed", "exception": bug}
             self._loop.call_exception_handler(context)
 
@@ -301,9 +310,9 @@ class Connection(asyncio.BufferedProtocol):
         return ExchangeFailed(FailureKind.TOO_LARGE, f"the answer of {self._peer} is too large: {why}")
 
     async def _await_early_close(self) -> None:
-        # What a peer said before it reset the connection, such as a TLS alert, is read first:
-        # writing would only meet the reset.
-        for _ in range(TURNS_TO_READ):
+        # Bytes that the peer sent before it reset the connection, such as a TLS alert, are read first,
+        # because writing would only meet the reset.
+        for _ in range(ITERATIONS_TO_READ):
             await asyncio.sleep(0)
 
     def _is_quiet(self) -> bool:
@@ -318,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """A request that is encoded already, and the h11 state behind its last byte."""
+    """A request that is encoded ahead, and the state of h11 after its last byte."""
 
     request: requests.PreparedRequest
     http: h11.Connection

@@ -1,7 +1,7 @@
 """A new connection: name, addresses, TLS.
 
-Whatever happens here has sent no request yet. It must never block: sockets are non-blocking from
-their first moment, and only addresses, never names, are given to them.
+No request has been sent when something fails here. This module must never block, so each socket is
+non-blocking from its creation on and gets addresses only, never names.
 """
 
 import asyncio
@@ -19,18 +19,23 @@ from supervisor.transport.tls import TlsContext
 
 @dataclass(slots=True)
 class Progress:
-    """How far an exchange has come: what to say when its deadline comes first."""
+    """How far an exchange has come, for the error when its deadline comes first."""
 
     doing: str = "not begun"
 
 
 class Dialer:
-    """Connects to one endpoint; ``alive`` is where its connections keep themselves, ``warn`` is told
-    of a fault that is ridden out."""
+    """The source of new connections to one endpoint."""
 
     def __init__(
         self, endpoint: Endpoint, body_bytes_max: int, alive: set[Connection], warn: Callable[[str], None]
     ) -> None:
+        """Connect nothing yet.
+
+        body_bytes_max: the limit for the body of an answer.
+        alive: the set of established connections.
+        warn: called with each new fault of TLS files while the last good ones stay in use.
+        """
         self._endpoint = endpoint
         self._body_bytes_max = body_bytes_max
         self._alive = alive
@@ -38,7 +43,7 @@ class Dialer:
         self._tls = TlsContext(endpoint.tls, warn) if endpoint.scheme == "https" else None
 
     async def dial(self, progress: Progress, deadline: float) -> Connection:
-        """A connection that nobody has used; by ``deadline`` (loop time) the caller cancels this.
+        """Return a new connection. The caller must cancel this at ``deadline`` (loop time).
 
         Raises ExchangeFailed. Each address gets an equal share of the time that is left.
         """
@@ -101,7 +106,7 @@ class Dialer:
         except OSError as exc:
             raise connect_failure(peer, exc, self._endpoint.tls) from exc
         except asyncio.CancelledError:
-            connection.abort()  # asyncio may still be on its way to establish it
+            connection.abort()  # because asyncio may still establish it
             raise
         return connection
 
@@ -110,7 +115,7 @@ def _unix_socket(endpoint: Endpoint) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        sock.connect(endpoint.path)  # at once or not at all
+        sock.connect(endpoint.path)  # succeeds at once or fails at once
     except BlockingIOError as exc:
         sock.close()
         text = f"cannot reach {endpoint.peer}: its queue of connections is full"

@@ -1,7 +1,7 @@
 """Where to connect, read from a URL.
 
-Nothing here connects, resolves or reads a file. What a URL may carry in secret (user, path,
-query) is dropped: it belongs to the requests, not to the place they are sent to.
+Nothing here connects, resolves or reads a file. The parts of a URL that may be secret (user, path, query) are
+dropped, because they belong to requests and not to the place where requests are sent.
 """
 
 import re
@@ -20,7 +20,14 @@ UNIX_PATH_BYTES_MAX = 107  # sockaddr_un.sun_path with its final NUL
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One place that requests are sent to. ``path`` is that of a unix socket, else empty."""
+    """One place that requests are sent to.
+
+    scheme: "http", "https", or "unix" for HTTP over a unix socket.
+    host: a name or a literal address.
+    port: the TCP port. 0: a unix socket.
+    path: the path of the unix socket. Blank: TCP.
+    tls: the settings of TLS, which count for "https" only.
+    """
 
     scheme: Literal["http", "https", "unix"]
     host: str
@@ -30,10 +37,10 @@ class Endpoint:
 
     @classmethod
     def of(cls, url: str, tls: Tls) -> "Endpoint":
-        """The endpoint of ``http://host[:port]``, ``https://host[:port]`` or ``unix:///path``.
+        """Return the endpoint of ``http://host[:port]``, ``https://host[:port]`` or ``unix:///path``.
 
-        User, path and query of an http URL are not part of it. Raises ValueError with one line
-        that does not repeat the URL: it may hold a secret.
+        User, path and query of an http URL are ignored. Raises ValueError with one line that does not repeat
+        the URL, because a URL may contain a secret.
         """
         scheme, separator, rest = url.partition("://")
         if tls.server_name is not None and not HOST.fullmatch(tls.server_name):
@@ -48,14 +55,14 @@ class Endpoint:
 
     @property
     def base_url(self) -> str:
-        """What the URL of a request to this endpoint begins with; no slash at its end."""
+        """The beginning of the URL of each request to this endpoint, without a slash at its end."""
         if self.scheme == "unix":
             return "http://localhost"
         return f"{self.scheme}://{self._netloc}"
 
     @property
     def peer(self) -> str:
-        """How logs and errors name it."""
+        """The name of this endpoint in logs and errors."""
         return self.path if self.scheme == "unix" else self._netloc
 
     @property
@@ -78,7 +85,7 @@ def _socket_path(path: str) -> str:
 
 def _host_and_port(url: str, default_port: int) -> tuple[str, int]:
     try:
-        # requests makes an international name its ASCII form, exactly as it does in the requests.
+        # requests turns an international name into ASCII, exactly as it does for each request.
         parts = urlsplit(requests.Request("GET", url).prepare().url or "")
         host, port = (parts.hostname or "").replace("%25", "%"), parts.port
     except (ValueError, requests.RequestException):

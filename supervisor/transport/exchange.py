@@ -11,7 +11,7 @@ import h11
 import requests
 
 Delay = Callable[[], float]
-"""Returns for how many seconds an answer is not read; called when its first bytes are there."""
+"""Returns for how many seconds an answer is not read; called when the first bytes arrive."""
 
 
 OnResponse = Callable[[requests.Response], None]
@@ -19,7 +19,7 @@ OnResponse = Callable[[requests.Response], None]
 
 
 def no_delay() -> float:
-    """Return 0: the answer is read at once."""
+    """Return 0, so that the answer is read at once."""
     return 0.0
 
 
@@ -29,9 +29,18 @@ def ignore(response: requests.Response) -> None:
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One request, how its answer is wanted, and what is known of that answer so far.
+    """One request and its answer.
 
-    ``fresh``: on a connection never used before. ``delay``, ``on_response``: see their types.
+    request: the request to send.
+    fresh: whether it needs a connection that was never used.
+    delay: see ``Delay``.
+    on_response: see ``OnResponse``.
+    answer: the answer, or the ExchangeFailed of this attempt.
+    unsent: the encoded request while a connection has not sent it.
+    head: the head of the answer. None: it has not arrived.
+    body: the body of the answer as far as it has arrived.
+    pieces: the number of pieces in which the body has arrived.
+    informational: the number of interim answers.
     """
 
     request: requests.PreparedRequest
@@ -41,29 +50,29 @@ class Exchange:
     answer: "asyncio.Future[requests.Response]" = field(init=False)
     unsent: bytes = field(init=False)
     head: h11.Response | None = field(init=False)
-    body: bytearray = field(init=False)  # a list's entry for each byte would be 40 bytes
+    body: bytearray = field(init=False)  # a list would need 40 bytes for a piece of one byte
     pieces: int = field(init=False)
     informational: int = field(init=False)
 
     def begin(self) -> None:
-        """Forget all of an earlier try on another connection."""
+        """Start an attempt, and forget an earlier attempt on another connection."""
         self.answer = asyncio.get_running_loop().create_future()
         self.answer.add_done_callback(_mark_retrieved)
         self.unsent, self.head, self.body, self.pieces, self.informational = b"", None, bytearray(), 0, 0
 
     @property
     def answered(self) -> bool:
-        """Whether the answer is there; not so when the task that awaits it was cancelled at this moment."""
+        """Whether the answer is there. It is not if the task that awaits it was cancelled at this moment."""
         answer = self.answer
         return answer.done() and not answer.cancelled() and answer.exception() is None
 
     def take_delay_s(self) -> float:
-        """Return for how many seconds the answer is not read; 0 from the second call on."""
+        """Return for how many seconds the answer is not read. From the second call on this is 0."""
         delay, self.delay = self.delay, no_delay
         return delay()
 
 
 def _mark_retrieved(answer: "asyncio.Future[requests.Response]") -> None:
-    """Mark a failure as retrieved, because a task that was cancelled before it began never asks for it."""
+    """Mark a failure as retrieved, because a task that was cancelled before it began never retrieves it."""
     if not answer.cancelled():
         answer.exception()

@@ -1,8 +1,8 @@
-"""Why an exchange came to no answer.
+"""Why an exchange has no answer.
 
-One error class for whatever can go wrong between a request and its answer, with a kind that tells
-who has to act. Its text is for logs: it must never contain a header, a body, a URL's path or
-anything else of a message, for those may be secret.
+One error class covers each failure between a request and its answer. Its kind shows which side has to act.
+Its text goes into logs, so it must never contain a header, a body, a URL's path or any other part of a
+message, because those may be secret.
 """
 
 import errno
@@ -15,22 +15,22 @@ from supervisor.core.settings import Tls
 
 
 class FailureKind(StrEnum):
-    """What went wrong, as far as a caller may want to tell it apart."""
+    """The kind of a failure, as far as callers distinguish kinds."""
 
-    LOCAL = "local"  # on our side: descriptors used up, no right to the socket, an unsendable request
-    RESOLVE = "resolve"  # the name has no address, or nobody said which
-    REFUSED = "refused"  # nobody listens there, or there is no way to it
-    TLS = "tls"  # one side does not trust the other: a fault of configuration
+    LOCAL = "local"  # on our side: descriptors used up, no permission for the socket, an unsendable request
+    RESOLVE = "resolve"  # the name has no address, or the look-up failed
+    REFUSED = "refused"  # no program listens there, or there is no route
+    TLS = "tls"  # one side does not trust the other, because of its configuration
     RESET = "reset"  # the peer closed or reset the connection before its answer was complete
     TIMEOUT = "timeout"  # the deadline came first
-    PROTOCOL = "protocol"  # what came is not HTTP/1.1
+    PROTOCOL = "protocol"  # the answer is not HTTP/1.1
     TOO_LARGE = "too-large"  # the answer is larger than the limits
 
 
 class ExchangeFailed(Exception):
-    """The exchange came to no answer; whether the peer acted on the request is unknown.
+    """An exchange without an answer. The peer may or may not have acted on the request.
 
-    Its text is one line that says what was tried, where, and why it failed.
+    The text is one line: what this side did, with which peer, and why it failed.
     """
 
     def __init__(self, kind: FailureKind, text: str) -> None:
@@ -45,7 +45,7 @@ RESET_ERRNOS = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, err
 
 
 def connect_failure(peer: str, exc: OSError, tls: Tls) -> ExchangeFailed:
-    """The failure that a connect, or the TLS handshake after it, ended with."""
+    """Return the failure for the error of a connect or of the TLS handshake after it."""
     if isinstance(exc, ssl.SSLError) and not is_tls_eof(exc):
         return ExchangeFailed(FailureKind.TLS, f"cannot reach {peer}: {tls_reason(exc, tls)}")
     if is_tls_eof(exc) or isinstance(exc, ConnectionResetError | ConnectionAbortedError):
@@ -57,7 +57,7 @@ def connect_failure(peer: str, exc: OSError, tls: Tls) -> ExchangeFailed:
 
 
 def lost_failure(peer: str, exc: Exception | None, has_received: bool, tls: Tls) -> ExchangeFailed:
-    """The failure of an exchange whose connection was lost; ``exc`` None: the peer closed it."""
+    """Return the failure of an exchange whose connection was lost. ``exc`` None: the peer closed it."""
     if isinstance(exc, ssl.SSLError) and not is_tls_eof(exc):
         return ExchangeFailed(FailureKind.TLS, f"no answer from {peer}: {tls_reason(exc, tls)}")
     when = "in the middle of its answer" if has_received else "before it answered"
@@ -72,24 +72,24 @@ def lost_failure(peer: str, exc: Exception | None, has_received: bool, tls: Tls)
 
 
 def is_tls_eof(exc: BaseException) -> bool:
-    """Whether this TLS error only says that the peer hung up."""
+    """Return whether this TLS error only means that the peer closed the connection."""
     return isinstance(exc, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
 
 def os_reason(exc: OSError) -> str:
-    """The system's words, without the addresses that asyncio adds to them."""
+    """Return the system's text of the error, without the addresses that asyncio adds."""
     return os.strerror(exc.errno).lower() if exc.errno else str(exc)
 
 
 def tls_reason(exc: ssl.SSLError, tls: Tls = NO_TLS) -> str:
-    """OpenSSL's words, and what to do where they point to something."""
+    """Return OpenSSL's text of the error, with a remedy when the error suggests one."""
     if isinstance(exc, ssl.SSLCertVerificationError):
         return f"TLS: its certificate is not trusted: {exc.verify_message}; {_trust_remedy(exc, tls)}"
     words = (exc.reason or "handshake failed").lower().replace("_", " ")
     if "wrong version" in words or "http request" in words:
         return f"TLS: {words}: it does not speak TLS there (http:// instead of https://?)"
     if "alert" in words:
-        return f"TLS: it turned us away: {words}; {_alert_remedy(tls)}"
+        return f"TLS: it refused the handshake: {words}; {_alert_remedy(tls)}"
     return f"TLS: {words}"
 
 
@@ -102,7 +102,7 @@ def _trust_remedy(exc: ssl.SSLCertVerificationError, tls: Tls) -> str:
     if tls.ca_path is not None:
         return f"a file in {tls.ca_path} (CONSUL_CAPATH) must have the authority that has signed it"
     if tls.ca_file is None:
-        return "set ca_file to the authority that has signed it, for the system does not know it"
+        return "set ca_file to the authority that has signed it, because the system does not know it"
     return f"ca_file {tls.ca_file} must have the authority that has signed it"
 
 
@@ -113,6 +113,6 @@ def _alert_remedy(tls: Tls) -> str:
 
 
 def protocol_reason(text: str) -> str:
-    """h11's words without what they quote: a peer may echo what we sent."""
+    """Return h11's text without quotations, because a peer may echo a secret that we sent."""
     words = re.split(r"[:'\"{]|\bb['\"]|bytearray", text, maxsplit=1)[0].strip()
     return words.replace("request line", "status line") or "malformed"

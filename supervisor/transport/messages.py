@@ -1,7 +1,7 @@
 """A PreparedRequest as bytes, and what h11 reads as a Response.
 
-Pure: no socket, no clock. Nothing is decoded here, neither a charset nor a content coding: guessing
-a charset took 0.7 s on 8 MB, and a coding can be a bomb. So ``Response.text`` must not be used.
+Pure: no socket, no clock. Nothing here decodes a charset or a content coding, because guessing a charset took
+0.7 s on 8 MB, and a coding can be a bomb. So ``Response.text`` must never be used.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from supervisor.transport.failure import ExchangeFailed, FailureKind
 
 
 def encode(connection: h11.Connection, request: requests.PreparedRequest, peer: str) -> bytes:
-    """Head and body of the request, for one write; ``connection`` then awaits the answer.
+    """Return head and body of the request for one write. Afterwards ``connection`` awaits the answer.
 
     Raises ExchangeFailed (local) for a request that HTTP does not allow.
     """
@@ -30,14 +30,14 @@ def encode(connection: h11.Connection, request: requests.PreparedRequest, peer: 
             sent.append(connection.send(h11.Data(data=body)))
         sent.append(connection.send(h11.EndOfMessage()))
     except (h11.LocalProtocolError, UnicodeError):
-        # h11's words quote the header, which may be a token.
+        # h11's text is left out, because it quotes the header, which may be a token.
         text = f"cannot send a request to {peer}: its target or a header has a character that HTTP forbids"
         raise ExchangeFailed(FailureKind.LOCAL, text) from None
     return b"".join(filter(None, sent))
 
 
 def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -> requests.Response:
-    """The answer as requests models it: ``content`` is there, no encoding is assumed."""
+    """Return the answer as requests models it, with its ``content`` and without an encoding."""
     response = requests.Response()
     response.status_code = head.status_code
     response.reason = head.reason.decode("latin-1")
@@ -50,7 +50,7 @@ def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -
 
 
 def content_length(head: h11.Response) -> int:
-    """How long its body will be, as it says; 0 when it does not."""
+    """Return the length of the body in bytes, as the head declares it. 0: the head does not."""
     length = dict(head.headers).get(b"content-length", b"0")
     return int(length) if length.isdigit() else 0
 
@@ -65,7 +65,7 @@ def _headers(request: requests.PreparedRequest) -> list[tuple[str, str]]:
 
 
 def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """As requests does: a header that came twice is one, with its values in a list."""
+    """Join the values of a header that came more than once by commas, as requests does."""
     joined: dict[str, str] = {}
     for name, value in headers:
         key, text = name.decode("latin-1"), value.decode("latin-1")

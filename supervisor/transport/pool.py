@@ -1,8 +1,8 @@
 """Transport: which connection carries which exchange.
 
-Reads go over kept connections, each write over one that was never used: a kept connection may
-close just as a request is written, and then nobody knows whether it was acted on. So nothing is
-ever sent twice here, but a GET whose kept connection closed before a byte of the answer came.
+Reads use kept connections. Each write uses a connection that was never used, because a kept connection may
+close just as a request is written, and then the peer may or may not have acted on the request. So this module
+must never send a request twice, except a GET whose kept connection closed before a byte of the answer came.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from supervisor.transport.exchange import Delay, Exchange, OnResponse, ignore, n
 from supervisor.transport.failure import ExchangeFailed, FailureKind
 
 BODY_BYTES_MAX = 8 << 20  # a thousand contenders with the largest values; one value has 512 KiB at most
-IDLE_MAX = 24  # Consul closes what one address opens beyond 200 (http_max_conns_per_client), busy ones too
-IDLE_AGE_MAX_S = 60.0  # a firewall may forget what is silent for longer, and tell nobody
-SPARE_DIAL_S = 5.0  # a peer that takes longer would not be ready in time for a hand-over
+IDLE_MAX = 24  # because Consul closes connections of one address beyond 200 (http_max_conns_per_client)
+IDLE_AGE_MAX_S = 60.0  # because a firewall may forget a connection that is silent for longer
+SPARE_DIAL_S = 5.0  # because a peer that takes longer would not be ready in time for a hand-over
 CLOSE_S = 1.0  # for a cancelled task to end
-# Of the loop: asyncio tells a connection of its end in the next turn, then closes the socket. A connection
-# that is just being established comes a few turns later, on a busy machine as the last of many.
-CLOSE_TURNS = 50
+# Iterations of the loop: asyncio calls connection_lost in the next one, then closes the socket. A connection
+# that is just being established needs a few more, and on a busy machine many others come before it.
+CLOSE_ITERATIONS = 50
 
 
 class Transport:
-    """Exchanges with one endpoint, on one asyncio loop, as many at a time as are asked for."""
+    """Exchanges with one endpoint, on one asyncio loop. The caller limits their number at a time."""
 
     def __init__(
         self,
@@ -38,7 +38,12 @@ class Transport:
         idle_age_max_s: float = IDLE_AGE_MAX_S,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """``warn`` is told of files of TLS that cannot be used any more, while the last good ones are."""
+        """Connect nothing yet.
+
+        body_bytes_max: the limit for the body of an answer.
+        idle_age_max_s: how long a connection is kept without an exchange.
+        warn: called with each new fault of TLS files while the last good ones stay in use.
+        """
         self._endpoint = endpoint
         self._idle_age_max_s = idle_age_max_s
         self._alive: set[Connection] = set()
@@ -58,22 +63,22 @@ class Transport:
         delay: Delay = no_delay,
         on_response: OnResponse = ignore,
     ) -> Coroutine[Any, Any, requests.Response]:
-        """Send ``request``, before this returns if a connection is ready; what is returned is to be
-        awaited, and gives the answer, whatever its status, within ``timeout_s`` from now.
+        """Send ``request``, and return a coroutine that returns the answer, whatever its status.
 
-        ``delay``: called when the answer begins to arrive; the answer is not read for as many seconds as
-        it returns, which costs next to nothing.
+        If a connection is ready, the request is sent before this method returns.
 
-        ``on_response``: called once with the answer, as soon as it is there; the awaited result may be a
-        failure all the same, where the answer came with the deadline.
+        timeout_s: the limit for the whole exchange, from now.
+        fresh: whether to use a connection that was never used, and close it afterwards. Otherwise a kept
+            connection is used and kept on if there is one. If it closes before a byte of the answer comes,
+            a GET is sent once more on a new connection.
+        delay: called when the answer begins to arrive. The answer is not read for as many seconds as this
+            returns.
+        on_response: called once with the answer, as soon as the answer is there. The coroutine may raise
+            nevertheless when the answer comes just at the deadline.
 
-        ``fresh``: on a connection never used before, which is closed afterwards; never repeated.
-        Otherwise on a kept one if there is any, which is kept on; a GET is sent once more, on a new
-        connection, if a kept one closed before any byte of the answer came.
-
-        Raises ExchangeFailed when there is no complete answer; it may have been acted on. The
-        connection is then closed, as it is when the task is cancelled; so are the kept ones, which
-        lead to the same peer: the next try is on a new connection.
+        The coroutine raises ExchangeFailed when there is no complete answer, and the peer may have acted on
+        the request. Then, and when the task is cancelled, the exchange's connection is closed. A failure also
+        closes all kept connections, because they lead to the same peer.
         """
         assert not self._closed, "the transport is closed"
         connection = self._take_spare() if fresh else self._take_idle()
@@ -104,13 +109,14 @@ class Transport:
         return self._spare in self._alive
 
     def prepare(self, request: requests.PreparedRequest | None = None) -> None:
-        """Open a connection ahead, for the next fresh exchange, unless there is a young one.
+        """Open a connection ahead for the next fresh exchange, unless a young one is ready.
 
-        With ``request``: encode that one ahead too; it saves time if the next is this very object.
-        Returns at once. If it cannot be opened the exchange itself will tell why.
+        request: the request to encode ahead, which saves time if the next exchange has this very object.
+
+        This method returns at once. If the connection cannot be opened, the exchange raises the failure.
         """
         self._expected = request
-        young = self._idle_age_max_s / 2  # so that a caller who prepares now and then always has one
+        young = self._idle_age_max_s / 2  # so that one is ready for a caller that prepares now and then
         now = asyncio.get_running_loop().time()
         if self._spare in self._alive and now - self._spare.idle_since < young:
             self._encode_ahead(self._spare)
@@ -119,13 +125,13 @@ class Transport:
             self._preparing = asyncio.create_task(self._prepare())
 
     async def close(self) -> None:
-        """Close every connection; exchanges under way fail. Returns when the sockets are closed."""
+        """Close every connection, so that exchanges under way fail. Return when the sockets are closed."""
         self._closed = True
         if self._preparing is not None:
             self._preparing.cancel()
             await asyncio.wait([self._preparing], timeout=CLOSE_S)
         await self._dialer.close()
-        for _ in range(CLOSE_TURNS):
+        for _ in range(CLOSE_ITERATIONS):
             for connection in tuple(self._alive):
                 connection.abort()
             await asyncio.sleep(0)
@@ -156,7 +162,7 @@ class Transport:
         return await connection.answer()
 
     def _release(self, connection: Connection, exchange: Exchange) -> None:
-        """Keep the connection before the answer is reported, because the next request may follow at once."""
+        """Keep the connection if it is reusable, because the next request may follow at once."""
         if not exchange.fresh and connection.reusable and self._has_room():
             connection.set_idle(self._idle_age_max_s)
             self._idle.append(connection)
@@ -173,7 +179,7 @@ class Transport:
             async with asyncio.timeout(SPARE_DIAL_S) as limit:
                 connection = await self._dialer.dial(Progress(), limit.when() or 0.0)
         except (ExchangeFailed, TimeoutError):
-            return  # the exchange that needs one will meet the same, and tell
+            return  # because the exchange that needs a connection raises the failure
         finally:
             self._preparing = None
         former, self._spare = self._spare, connection
@@ -197,7 +203,7 @@ class Transport:
 
     def _take_idle(self) -> Connection | None:
         while self._idle:
-            connection = self._idle.pop()  # the youngest, so that those beyond need grow old and close
+            connection = self._idle.pop()  # the youngest, so that unneeded connections grow old and close
             if connection.reuse():
                 return connection
         return None

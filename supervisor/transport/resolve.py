@@ -1,8 +1,8 @@
-"""A name's addresses, asked of a child that can be killed.
+"""A name's addresses, looked up by a child that can be killed.
 
-``getaddrinfo`` blocks, in this thread or in another, for as long as the name servers please; so
-``getent ahosts NAME`` is asked, which answers as getaddrinfo would (hosts file, DNS, whatever
-nsswitch.conf says), and which can be killed. This module must never call getaddrinfo for a name.
+``getaddrinfo`` blocks a thread until the name servers answer. So a child runs ``getent ahosts NAME``, which
+returns the addresses that getaddrinfo would return (hosts file, DNS, as nsswitch.conf says). This module must
+never call getaddrinfo for a name.
 """
 
 import asyncio
@@ -14,20 +14,20 @@ from typing import Any
 from supervisor.filesystem.mounts import program_of
 from supervisor.transport.failure import ExchangeFailed, FailureKind, os_reason
 
-Address = tuple[int, tuple[Any, ...]]  # family and what connect() takes
+Address = tuple[int, tuple[Any, ...]]  # the family, and the argument of connect()
 
-ANSWER_FRESH_S = 10.0  # a child takes 1.6 ms: not one for each renewal, yet a moved name is soon noticed
-ANSWER_REST_S = 1.0  # as long holds one that says or leads to nothing: no child for each retry either
-STALE_PATIENCE_S = 0.3  # with an old answer at hand; the shortest exchange has 1 s in all
-LOOK_UP_S = 20.0  # the resolver's own patience with two dead servers (resolv.conf: 5 s, 2 attempts)
-CLOSE_S = 1.0  # for a killed child to end; it takes under 1 ms
-ADDRESSES_MAX = 8  # more cannot all be tried within one deadline
-ANSWER_BYTES_MAX = 65536  # what a pipe holds: a child that says more blocks, and is killed
-GETENT_ENVIRONMENT = ("PATH", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES")  # no secret of ours
+ANSWER_FRESH_S = 10.0  # saves a child of 1.6 ms for each renewal, and still notices a moved name soon
+ANSWER_REST_S = 1.0  # after a failure, so that not each retry starts a child
+STALE_PATIENCE_S = 0.3  # while an old answer is known, because the shortest exchange has 1 s in all
+LOOK_UP_S = 20.0  # the resolver's own limit with two dead servers (resolv.conf: 5 s, 2 attempts)
+CLOSE_S = 1.0  # for a killed child to end, which takes less than 1 ms
+ADDRESSES_MAX = 8  # because one deadline leaves no time to try more
+ANSWER_BYTES_MAX = 65536  # the size of a pipe; a child that writes more blocks and is killed
+GETENT_ENVIRONMENT = ("PATH", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES")  # gives the child no secret
 
 
 def literal_addresses(host: str, port: int) -> tuple[Address, ...]:
-    """The address that ``host`` is, or nothing if it is a name; asks nobody."""
+    """Return the address that ``host`` is, without a look-up. Empty: ``host`` is a name."""
     flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
     try:
         found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM, flags=flags)
@@ -37,7 +37,7 @@ def literal_addresses(host: str, port: int) -> tuple[Address, ...]:
 
 
 class Resolver:
-    """The addresses of one host, looked up at most once at a time whoever asks."""
+    """The addresses of one host, with at most one look-up at a time."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host = host
@@ -48,9 +48,9 @@ class Resolver:
         self._look_up: asyncio.Task[None] | None = None
 
     async def addresses(self) -> tuple[Address, ...]:
-        """One address or more, best first; the last good ones when a look-up fails or is slow.
+        """Return one address or more, the best first. After a slow or failed look-up: the last good ones.
 
-        Raises ExchangeFailed (resolve) if there never was an answer.
+        Raises ExchangeFailed (resolve) if no look-up has succeeded yet.
         """
         loop = asyncio.get_running_loop()
         if loop.time() >= self._fresh_until:
@@ -63,13 +63,13 @@ class Resolver:
         return self._known
 
     def doubt(self) -> None:
-        """None of the addresses answered: look the name up anew, though not more than once a second."""
+        """Look the name up again, at most once a second, because no address could be connected."""
         if self._fresh_until != float("inf"):
             rested = asyncio.get_running_loop().time() + ANSWER_REST_S
             self._fresh_until = min(self._fresh_until, rested)
 
     def prefer(self, address: Address) -> None:
-        """This one answered: try it first next time."""
+        """Try this address first next time, because it could be connected."""
         if address != self._known[0] and address in self._known:
             self._known = (address, *(other for other in self._known if other != address))
 
@@ -93,7 +93,7 @@ class Resolver:
             self._failure = failure
         finally:
             self._look_up = None
-            # After a failure too: an exchange must not wait for a dead name server each time.
+            # Also after a failure, because not each exchange may wait for a dead name server.
             fresh_s = ANSWER_FRESH_S if self._known else ANSWER_REST_S
             self._fresh_until = asyncio.get_running_loop().time() + fresh_s
 
@@ -135,7 +135,7 @@ class Resolver:
 
 
 async def _ended(child: "subprocess.Popen[bytes]") -> None:
-    """Wait for the child's end; killed if this is cancelled. Reaped in any case."""
+    """Wait for the child's end and reap it. Kill the child if this is cancelled."""
     try:
         pidfd = os.pidfd_open(child.pid)
     except OSError:

@@ -1,8 +1,8 @@
 """An SSLContext that follows its files.
 
-A new connection uses the certificates that are on disk when it is made, so that rotated ones need
-no restart; while those cannot be used, the last good ones stay. Key material never leaves OpenSSL.
-It must never ask a terminal for a passphrase.
+A new connection uses the certificates that are on disk when it is opened, so that rotated certificates need
+no restart. While the files cannot be used, the last good ones stay in use. Key material never leaves OpenSSL.
+This module must never prompt a terminal for a passphrase.
 """
 
 import os
@@ -14,19 +14,20 @@ from supervisor.core.settings import Tls
 from supervisor.filesystem.reading import Pulse
 from supervisor.transport.failure import ExchangeFailed, FailureKind, tls_reason
 
-PULSE_S = 0.25  # the loop stands still for so long, once, where a file's file system does not answer
-CA_PATH_CHARS_MAX = 4 * 1024 * 1024  # in all; Debian's /etc/ssl/certs has half a megabyte
+PULSE_S = 0.25  # how long the loop stands still, once, when a file system does not answer
+CA_PATH_CHARS_MAX = 4 * 1024 * 1024  # of all files; Debian's /etc/ssl/certs has half a megabyte
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[\x00-\x7f]+?-----END CERTIFICATE-----")
 Signature = tuple[tuple[int, int, int], ...]
 
 
 class TlsContext:
-    """One set of TLS settings. Loading a CA bundle blocks for some ms, once and after a change.
+    """The SSLContext of one set of TLS settings.
 
-    ``warn`` is called once for each new fault of files that were good before.
+    Loading a CA bundle blocks for some milliseconds, at first and after each change of the files.
     """
 
     def __init__(self, tls: Tls, warn: Callable[[str], None] = lambda text: None) -> None:
+        """Load nothing yet. ``warn``: called once for each new fault of files that were good before."""
         self._tls = tls
         self._warn = warn
         self._context: ssl.SSLContext | None = None
@@ -36,28 +37,28 @@ class TlsContext:
         self._pulses = {path: Pulse(path) for path in paths}
 
     def close(self) -> None:
-        """Nobody waits for a file system any more."""
+        """End each check of a file system that is under way."""
         for pulse in self._pulses.values():
             pulse.close()
 
     def current(self) -> ssl.SSLContext:
-        """The context of the files as they are now, or of the last that were good.
+        """Return the context of the files as they are now, or of the last good ones.
 
-        Raises ExchangeFailed (tls) that names the setting and the file which cannot be used.
+        Raises ExchangeFailed (tls) when no files were good yet. It names the setting and the unusable file.
         """
         try:
             signature = self._files_signature()
             if self._context is None or signature != self._signature:
-                self._signature = signature  # also of a bad one: it is not loaded for each connection
+                self._signature = signature  # also of bad files, so that not each connection loads them
                 self._context = _context_of(self._tls)
                 self._fault = ""
         except ExchangeFailed as failure:
             if self._context is None:
                 raise
-            self._complain(str(failure))
+            self._warn_once(str(failure))
         return self._context
 
-    def _complain(self, fault: str) -> None:
+    def _warn_once(self, fault: str) -> None:
         if fault != self._fault:
             self._fault = fault
             self._warn(f"{fault}; the last good ones stay in use")
@@ -84,7 +85,7 @@ def _context_of(tls: Tls) -> ssl.SSLContext:
         if tls.ca_path is not None:
             raise _no_authorities(tls.ca_path, "a certificate in it cannot be read") from exc
         raise _unusable("ca_file", tls.ca_file or "the system's", exc) from exc
-    # As Consul's own client, written in Go, verifies; Python's defaults differ from 3.13 on.
+    # Consul's own client, written in Go, verifies like this. Python's defaults differ from 3.13 on.
     context.verify_flags &= ~ssl.VerifyFlags.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["http/1.1"])
@@ -97,8 +98,10 @@ def _context_of(tls: Tls) -> ssl.SSLContext:
 
 
 def _authorities_in(folder: str) -> str:
-    """All files below the folder, as Consul's command line reads it: names do not matter, and each file must
-    hold certificates in PEM. It is read when a context is made, not before each connection."""
+    """Return the certificates of all files below the folder, as Consul's command line reads CONSUL_CAPATH.
+
+    Each file must contain certificates in PEM, whatever its name. Raises ExchangeFailed (tls).
+    """
     found: list[str] = []
     try:
         for path in _files_below(folder):
@@ -133,20 +136,20 @@ def _no_authorities(path: str, why: str) -> ExchangeFailed:
 def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str | None) -> None:
     for setting, path in (("cert_file", cert_file), ("key_file", key_file or cert_file)):
         try:
-            open(path, "rb").close()  # OpenSSL would not say which of the two it cannot read
+            open(path, "rb").close()  # because OpenSSL would not name the file that it cannot read
         except OSError as exc:
             raise _unusable(setting, path, exc) from exc
-    asked = False
+    is_locked = False
 
     def passphrase() -> str:
-        nonlocal asked  # OpenSSL would ask a terminal, and says nothing of why it could not read the key
-        asked = True
+        nonlocal is_locked  # because OpenSSL would prompt a terminal, and its error does not name the reason
+        is_locked = True
         return ""
 
     try:
         context.load_cert_chain(cert_file, key_file, password=passphrase)
     except OSError as exc:
-        if asked:
+        if is_locked:
             raise ExchangeFailed(FailureKind.TLS, _locked(key_file or cert_file)) from exc
         files = f"{cert_file}, {key_file or cert_file}"
         raise _unusable("cert_file and key_file", files, exc) from exc
@@ -154,7 +157,7 @@ def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str | N
 
 def _locked(key_file: str) -> str:
     remedy = f"take it off with openssl pkey -in {key_file} -out NEW, and let the mode guard the file"
-    return f"cannot use key_file {key_file}: it has a passphrase, and nobody is there to be asked; {remedy}"
+    return f"cannot use key_file {key_file}: it has a passphrase, and nobody is there to enter it; {remedy}"
 
 
 def _unusable(setting: str, path: str, exc: OSError) -> ExchangeFailed:

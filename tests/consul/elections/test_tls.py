@@ -181,19 +181,19 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     ),
     "no client certificate": (
         NO_CERT,
-        "turned us away: {any}; it may want a client certificate: set cert_file",
+        "refused the handshake: {any}; it may want a client certificate: set cert_file",
     ),
     "expired": (
         {"cert_file": "expired.pem", "key_file": "expired.key"},
-        "turned us away: {any}; cert_file {folder}/expired.pem may have expired, or be signed by",
+        "refused the handshake: {any}; cert_file {folder}/expired.pem may have expired, or be signed by",
     ),
     "certificate of a stranger": (
         {"cert_file": "stranger.pem", "key_file": "stranger.key"},
-        "turned us away: {any}; cert_file {folder}/stranger.pem may have expired, or be signed by",
+        "refused the handshake: {any}; cert_file {folder}/stranger.pem may have expired, or be signed by",
     ),
     "passphrase": (
         {"key_file": "locked.key"},
-        "cannot use key_file {folder}/locked.key: it has a passphrase, and nobody is there to be asked; "
+        "cannot use key_file {folder}/locked.key: it has a passphrase, and nobody is there to enter it; "
         "take it off with openssl pkey -in {folder}/locked.key -out NEW",
     ),
     "key of another": (

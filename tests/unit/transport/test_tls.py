@@ -156,13 +156,13 @@ def test_a_client_certificate_is_shown(pki: Pki) -> None:
 def test_a_missing_client_certificate_is_a_tls_failure(pki: Pki) -> None:
     with Peer(SERVES, tls=mutual(pki)) as peer:
         text = turned_away(peer.url, Tls(ca_file=pki.ca))
-        assert "it turned us away" in text and "cert_file" in text
+        assert "it refused the handshake" in text and "cert_file" in text
 
 
 def test_a_client_certificate_of_another_authority_is_a_tls_failure(pki: Pki) -> None:
     with Peer(SERVES, tls=mutual(pki)) as peer:
         tls = Tls(ca_file=pki.ca, cert_file=pki.stranger_cert, key_file=pki.stranger_key)
-        assert "it turned us away" in turned_away(peer.url, tls)
+        assert "it refused the handshake" in turned_away(peer.url, tls)
 
 
 def test_a_missing_client_certificate_shows_after_a_spare_too(pki: Pki) -> None:
