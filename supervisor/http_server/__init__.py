@@ -1,13 +1,12 @@
-"""A bounded HTTP/1.1 server on the one loop, for whoever has a handler.
+"""A bounded HTTP/1.1 server on the one loop, which calls one handler for each request.
 
-    peer.py        who is at the other end of a unix socket
+    peer.py        the process at the other end of a unix socket
     messages.py    a request, an answer, the limits
-    crowd.py       all clients of a server: how many, and whose turn it is
+    crowd.py       all clients of a server: how many, and whose request is read next
     connection.py  one client: limits, framing, one request at a time
-    server.py      HttpServer: any number of sockets, every client of them
+    server.py      HttpServer: any number of sockets, all their clients
 
-It bounds whatever clients may ask of this process (how many, how large, how slow) and knows nothing
-of what a request means. ``transport`` is the other side: it asks, this answers.
+The server limits the number, the size and the duration of requests. It must never know what a request means.
 """
 
 from supervisor.http_server.messages import Handler, HttpAnswer, HttpRequest, Limits

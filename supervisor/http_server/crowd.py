@@ -18,28 +18,35 @@ class Member(Protocol):
     """A client."""
 
     def abort(self) -> object:
-        """Hang up."""
+        """Close the connection at once."""
 
 
 M = TypeVar("M", bound=Member)
 
 
 class ClientPool(Generic[M]):
-    """The connected clients: at most ``clients_max``, of which at most ``slow_readers_max`` have not read
-    their answer yet."""
+    """The connected clients.
+
+    members: all of them.
+    """
 
     def __init__(self, clients_max: int, slow_readers_max: int) -> None:
+        """Start without a client.
+
+        clients_max: the limit of connected clients.
+        slow_readers_max: the limit of clients that have not read their answer yet.
+        """
         self.members: set[M] = set()
         self._clients_max = clients_max
         self._slow_readers_max = slow_readers_max
-        self._idle: OrderedDict[M, None] = OrderedDict()  # the longest first, as below
-        self._senders: OrderedDict[M, None] = OrderedDict()
+        self._idle: OrderedDict[M, None] = OrderedDict()  # the longest first
+        self._slow_readers: OrderedDict[M, None] = OrderedDict()  # the longest first
         self._queue: deque[Callable[[], None]] = deque()
         self._spent_s = 0.0
         self._scheduled = False
 
     def admit(self, member: M) -> bool:
-        """Return whether the client may stay; it may take the place of the one that was idle longest."""
+        """Return whether the client may stay. If there are too many, close the one that was idle longest."""
         if len(self.members) >= self._clients_max:
             if not self._idle:
                 return False
@@ -49,25 +56,25 @@ class ClientPool(Generic[M]):
         return True
 
     def mark_idle(self, member: M) -> None:
-        """Note that the client owes the next request."""
-        self._senders.pop(member, None)
+        """Note that the server waits for the client's next request."""
+        self._slow_readers.pop(member, None)
         self._idle[member] = None
 
     def mark_busy(self, member: M) -> None:
-        """Note that the client's request has arrived, so the client waits for us."""
+        """Note that the client's request has arrived, so that the client waits for the answer."""
         self._idle.pop(member, None)
 
     def mark_sending(self, member: M) -> None:
-        """Note that the client has not read all of its answer yet."""
-        self._senders[member] = None
-        if len(self._senders) > self._slow_readers_max:
-            self._close(next(iter(self._senders)))
+        """Note that the client has not read all of its answer yet. Beyond the limit, close the first such."""
+        self._slow_readers[member] = None
+        if len(self._slow_readers) > self._slow_readers_max:
+            self._close(next(iter(self._slow_readers)))
 
     def remove(self, member: M) -> None:
         """Forget a client that is no longer connected."""
         self.members.discard(member)
         self._idle.pop(member, None)
-        self._senders.pop(member, None)
+        self._slow_readers.pop(member, None)
 
     def _close(self, member: M) -> None:
         self.remove(member)

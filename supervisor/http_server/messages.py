@@ -1,4 +1,4 @@
-"""What a handler is given and what it gives back: plain values, without a connection."""
+"""The request that a handler gets, and the answer that it returns: plain values, without a connection."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,27 +8,38 @@ from supervisor.http_server.peer import Peer
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What clients may ask for.
+    """The limits for the clients of one server.
 
-    ``clients_max``: when one more client connects, the client that has been idle longest is closed
-    without a word, or the new one if no client is idle. ``slow_readers_max``: the bound on answers that
-    clients have not read yet, because each is kept in memory meanwhile.
+    clients_max: the number of clients. When one more connects, the server closes the connection of the client
+        that has been idle longest, or the new connection if no client is idle.
+    slow_readers_max: the number of clients that have not read their answer yet, because each answer is in
+        memory meanwhile.
+    head_bytes_max: the size of a request's head.
+    body_bytes_max: the size of a request's body.
+    receive_s: the time for a complete request, from its first byte.
+    send_s: the time for a complete answer.
+    idle_s: the time between two requests.
     """
 
-    clients_max: int = 200  # Consul's http_max_conns_per_client
+    clients_max: int = 200  # as Consul's http_max_conns_per_client
     slow_readers_max: int = 200
     head_bytes_max: int = 65536
     body_bytes_max: int = 1 << 20
-    receive_s: float = 30.0  # a whole request, from its first byte
-    send_s: float = 30.0  # a whole answer
-    idle_s: float = 300.0  # between two requests
+    receive_s: float = 30.0
+    send_s: float = 30.0
+    idle_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request; ``sized``: its body came with a Content-Length (or there is none).
+    """One request.
 
-    ``peer``: who sent it, where the kernel knows; None over TCP.
+    method: the method, as GET.
+    target: the target of the request line.
+    headers: the headers, with names in lower case.
+    body: the complete body.
+    sized: whether the body came with a Content-Length, or there is no body.
+    peer: the process that sent the request. None: it came over TCP.
     """
 
     method: str
@@ -41,7 +52,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """One answer; ``close``: the connection ends with it."""
+    """One answer. ``close``: whether the connection ends with it."""
 
     status: int
     body: bytes = b""

@@ -1,4 +1,4 @@
-"""Who is at the other end of a unix socket, as the kernel knows it. Linux only."""
+"""The process at the other end of a unix socket, as the kernel knows it. Linux only."""
 
 import socket
 import struct
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 CREDENTIALS = "=iII"  # struct ucred: pid, uid, gid
 SO_PEERGROUPS = 59  # asm-generic/socket.h; Python has no name for it
-GROUPS_BYTES_MAX = 1024  # all that Python's getsockopt can fetch: 256 groups
+GROUPS_BYTES_MAX = 1024  # the limit of Python's getsockopt: 256 groups
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who connected to a unix socket, as the kernel knows it: effective ids, supplementary groups."""
+    """The process that connected to a unix socket: effective ids and supplementary groups."""
 
     pid: int
     uid: int
@@ -20,9 +20,9 @@ class Peer:
 
 
 def peer_of(sock: socket.socket) -> Peer | None:
-    """The other end of a connection; None over TCP.
+    """Return the process at the other end of a connection. None: the connection uses TCP.
 
-    As it was when it connected: what the process has become since gives it no rights.
+    The ids are those of the moment when the process connected, so a later change gives it no rights.
     """
     if sock.family != socket.AF_UNIX:
         return None

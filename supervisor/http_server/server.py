@@ -1,6 +1,6 @@
 """The server: requests in, one handler, answers out, on any number of sockets.
 
-It must never touch the file of a unix socket: who made it, with which mode, removes it.
+It must never touch the file of a unix socket, because the caller that created the file removes it.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from supervisor.http_server.connection import Client
 from supervisor.http_server.crowd import ClientPool
 from supervisor.http_server.messages import Handler, Limits
 
-QUEUE = 1024  # clients that the kernel keeps for us; more of them are not lost, they ask again in a second
-ACCEPTS_MAX = 16  # taken from it in one turn of the loop: 2 ms
-SEND_BUFFER_BYTES = 65536  # of the kernel's, a client over TCP: it would grow to megabytes for a slow one
+QUEUE = 1024  # connections that the kernel keeps for us; further clients try again after a second
+ACCEPTS_MAX = 16  # connections accepted in one iteration of the loop, which takes 2 ms
+SEND_BUFFER_BYTES = 65536  # of the kernel, for a client over TCP; else megabytes for a slow client
 
 
 class HttpServer:
-    """Serves on any number of sockets until it is closed."""
+    """A server on any number of sockets, until it is closed."""
 
     def __init__(self, handler: Handler, limits: Limits | None = None) -> None:
         self.handler = handler
@@ -25,7 +25,7 @@ class HttpServer:
         self._servers: list[asyncio.Server] = []
 
     async def listen(self, host: str, port: int) -> int:
-        """Serve on a literal address; the port, chosen by the system for 0. Raises OSError."""
+        """Serve on a literal address, and return the port. ``port`` 0: the kernel chooses. Raises OSError."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -42,25 +42,25 @@ class HttpServer:
         return int(bound.getsockname()[1])
 
     async def listen_unix(self, bound: socket.socket) -> None:
-        """Serve on a unix socket that is bound; it is closed with the server. Raises OSError."""
+        """Serve on a unix socket that is bound, and close the socket with the server. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._serve(bound, await loop.create_unix_server(self._client, sock=bound, backlog=ACCEPTS_MAX))
 
     def _serve(self, bound: socket.socket, server: asyncio.Server) -> None:
-        """asyncio has one number for the kernel's queue and for what it takes from it in a turn."""
+        """Lengthen the kernel's queue, because asyncio uses one number for it and for ACCEPTS_MAX."""
         bound.listen(QUEUE)
         self._servers.append(server)
 
     @property
     def clients(self) -> frozenset[Client]:
-        """Whoever is connected."""
+        """The connected clients."""
         return frozenset(self._crowd.members)
 
     def _client(self) -> Client:
         return Client(self.handler, self.limits, self._crowd)
 
     async def close(self) -> None:
-        """Hang up on everybody and cancel what is being answered."""
+        """Close all sockets and connections, and cancel the handlers."""
         for server in self._servers:
             server.close()
         tasks = [client.abort() for client in tuple(self.clients)]
@@ -69,6 +69,6 @@ class HttpServer:
             await server.wait_closed()
 
     def drop(self, count: int | None = None) -> None:
-        """Hang up on clients, as a server does that is killed."""
+        """Close ``count`` connections, as the end of a server would. None: all of them."""
         for client in tuple(self.clients)[:count]:
             client.abort()
