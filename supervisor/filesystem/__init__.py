@@ -4,5 +4,5 @@
     mounts.py   which paths lie on disks of this machine, by the kernel's table of mounts
     reading.py  a file read by a child with a time limit
 
-A path on a local disk is read at once; for any other path a child does it, which can be left behind.
+A path on a local disk is read at once. A child reads any other path, and may be left behind.
 """

@@ -1,7 +1,7 @@
 """A child process that reads in our place, because the file system of a path may not answer.
 
-The child writes its result into a file in memory, so that nobody has to read along. Of one path never more
-than ``HUNG_MAX`` children stay behind that were killed and hang.
+The child writes its result into a file in memory, so that its owner need not read a pipe meanwhile. At most
+``HUNG_MAX`` killed children of one path hang at a time.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-WITHIN_S = 1.0  # a file system that works answers in milliseconds, another machine's in some ten
+WITHIN_S = 1.0  # because a file system that works answers in milliseconds, over the network in some tens
 ERROR_BYTES_MAX = 1000
-HUNG_MAX = 4  # of one path: some file systems keep even a killed child, and hooks need room for theirs
-_unreaped: dict[int, str] = {}  # killed children that have not ended yet, by their paths: those hang
+HUNG_MAX = 4  # for each path, because some file systems keep even a killed child, and hooks need processes
+_unreaped: dict[int, str] = {}  # by process id: the path of a killed child that has not ended yet
 
 
 class NoAnswer(OSError):
-    """A file could not be read in time, mostly because its file system does not answer."""
+    """A read that did not end in time, mostly because the file system does not answer."""
 
     def __init__(
         self, path: str, within_s: float = WITHIN_S, what: str = "its file system did not answer"
@@ -28,14 +28,18 @@ class NoAnswer(OSError):
 
 
 class Child:
-    """A child that reads ``path``. When ``pidfd`` is readable, the child has ended and its owner calls
-    ``wait``. In any case the owner calls ``close``."""
+    """A child that reads ``path``. Its owner must call ``close``.
+
+    path: the path that the child reads.
+    pidfd: a descriptor that becomes readable when the child has ended. Then its owner calls ``wait``.
+    """
 
     def __init__(self, path: str, start: Callable[[int, int], int]) -> None:
-        """Start the child by ``start``, which returns its process id. The child writes its result to the
-        first descriptor that ``start`` gets, and what went wrong to the second.
+        """Start the child by ``start``, which returns its process id.
 
-        Raises OSError when no child can be started, and NoAnswer when too many hang already.
+        ``start`` gets two descriptors. The child writes its result to the first and its error to the second.
+
+        Raises OSError when no child can be started, and NoAnswer when too many children hang already.
         """
         _reap()
         if list(_unreaped.values()).count(path) >= HUNG_MAX:
@@ -44,10 +48,10 @@ class Child:
         fds: list[int] = []
         try:
             fds += [os.memfd_create("result", os.MFD_CLOEXEC), os.memfd_create("error", os.MFD_CLOEXEC)]
-            fds.append(os.eventfd(0))  # the place of the pidfd: a child that begins can be watched
+            fds.append(os.eventfd(0))  # reserves a descriptor for the pidfd, so that opening it cannot fail
             self._pid = start(fds[0], fds[1])
             os.close(fds.pop())
-            self.pidfd = os.pidfd_open(self._pid)  # has the place that was kept for it
+            self.pidfd = os.pidfd_open(self._pid)  # uses the descriptor that was reserved
         except OSError:
             for fd in fds:
                 os.close(fd)
@@ -57,17 +61,17 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Return whether the child has ended."""
+        """Whether the child has ended."""
         return self.within(0.0)
 
     def within(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the child's end; return whether it has ended."""
+        """Wait at most ``seconds`` for the child's end, and return whether the child has ended."""
         poll = select.poll()
         poll.register(self.pidfd, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
 
     async def comes_to_end(self, within_s: float) -> bool:
-        """Wait at most ``within_s`` for the child's end while the loop goes on; return whether it came."""
+        """Wait at most ``within_s`` for the child's end while the loop runs. Return whether it has ended."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self.pidfd, ended.set)
         try:
@@ -80,23 +84,23 @@ class Child:
         return True
 
     def wait(self) -> int:
-        """Return the exit code, negative for a signal."""
+        """Wait for the child's end and reap it. Return the exit code, which is negative for a signal."""
         _, status = os.waitpid(self._pid, 0)
         self._reaped = True
         return os.waitstatus_to_exitcode(status)
 
     def result(self) -> bytes:
-        """Return what the child has written as its result."""
+        """Return the result that the child has written."""
         return os.pread(self._result, os.fstat(self._result).st_size, 0)
 
     def error(self) -> str:
-        """Return the end of what the child has written of its failure."""
+        """Return the last ERROR_BYTES_MAX of the error that the child has written."""
         size = os.fstat(self._error).st_size
         start = max(0, size - ERROR_BYTES_MAX)
         return os.pread(self._error, ERROR_BYTES_MAX, start).decode(errors="replace").strip()
 
     def close(self) -> None:
-        """Kill the child if it has not ended, and close its descriptors."""
+        """Kill the child unless it was reaped, and close its descriptors."""
         if not self._reaped:
             os.kill(self._pid, signal.SIGKILL)
             _unreaped[self._pid] = self.path
@@ -107,7 +111,7 @@ class Child:
 
 
 def _reap() -> None:
-    """Collect the exit of each killed child that has ended by now."""
+    """Reap each killed child that has ended by now."""
     for pid in tuple(_unreaped):
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG)[0] == 0:

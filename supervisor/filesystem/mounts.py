@@ -1,7 +1,8 @@
-"""Whether a path lies on a disk of this machine, as far as the kernel's table of mounts tells.
+"""Whether a path lies on a disk of this machine, by the kernel's table of mounts.
 
-A file system whose server is gone hangs whatever asks it anything. Nothing here asks one: a path is
-followed piece by piece, and no further than the first mount that another machine or a program serves.
+A file system whose server is gone blocks every process that uses it. This module must never use such a file
+system, so it follows a path piece by piece, and stops at the first mount that another machine or a program
+serves.
 """
 
 import errno
@@ -12,20 +13,20 @@ import shutil
 from collections.abc import Iterable
 
 TABLE = "/proc/self/mountinfo"
-LINKS_MAX = 40  # of symlinks in one path; the kernel follows no more
+LINKS_MAX = 40  # the kernel's limit of symlinks in one path
 LOCAL = frozenset(
     "bcachefs btrfs cgroup cgroup2 devpts devtmpfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs "
     "mqueue ntfs3 overlay proc ramfs reiserfs rootfs securityfs squashfs sysfs tmpfs udf vfat xfs zfs".split()
 )
-KERNELS_OWN = ("/proc/", "/sys/", "/dev/")  # strange kinds are mounted there, which hold nobody's files
-CHANGED = select.POLLPRI | select.POLLERR  # proc(5): what poll says of the table after a mount or unmount
+KERNELS_OWN = ("/proc/", "/sys/", "/dev/")  # the kernel's, which never hang, also kinds not in LOCAL
+CHANGED = select.POLLPRI | select.POLLERR  # the events of the table after a mount or unmount, see proc(5)
 
 
 class Mounts:
     """The table of mounts, read again when the kernel says that it has changed."""
 
     def __init__(self, table: str = TABLE) -> None:
-        """Without a table (no /proc) no path counts as local."""
+        """Read the table. Without a table, because /proc is missing, no path counts as local."""
         self._remote: tuple[str, ...] = ("",)
         self._poll = select.poll()
         try:
@@ -38,14 +39,16 @@ class Mounts:
 
     @property
     def are_all_local(self) -> bool:
-        """Whether nothing is mounted that may hang."""
+        """Whether no file system is mounted that may hang."""
         if self._fd >= 0 and self._poll.poll(0):
             self._read()
         return not self._remote
 
     def is_local(self, path: str) -> bool:
-        """Whether the path, and every symlink on the way, stays on local disks; never waits for a disk
-        that is none. What is not there counts as local where it would be."""
+        """Return whether the path, with every symlink on the way, stays on local disks.
+
+        Never waits for another file system. A missing path counts as if it existed.
+        """
         if self.are_all_local:
             return True
         return self._follow(os.path.abspath(path) if not path.startswith("/") else path)
@@ -67,7 +70,7 @@ class Mounts:
                 continue
             links += 1
             if links > LINKS_MAX:
-                return True  # an error for whoever opens it, and no wait
+                return True  # because opening it fails at once and does not hang
             at = "" if target.startswith("/") else at.rpartition("/")[0]
             ahead += target.split("/")[::-1]
         return True
@@ -83,16 +86,17 @@ class Mounts:
         self._remote = tuple(remote_points(os.fsdecode(b"".join(chunks)).splitlines()))
 
     def close(self) -> None:
-        """Nothing is local any more."""
+        """Close the table. From now on no path counts as local."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._remote = -1, ("",)
 
 
 def remote_points(lines: Iterable[str]) -> Iterable[str]:
-    """Where a file system is mounted that may hang, of the lines of proc(5)'s mountinfo; "" is the root.
+    """Return the mount points of file systems that may hang, from the lines of mountinfo (see proc(5)).
 
-    A local one below another machine's counts as that one, because its path leads through it.
+    The root is "". A local file system below such a mount point may hang as well, because its path leads
+    through that mount point.
     """
     for line in lines:
         place, _, kind = line.partition(" - ")
@@ -102,12 +106,12 @@ def remote_points(lines: Iterable[str]) -> Iterable[str]:
 
 
 def _plain(escaped: str) -> str:
-    """Decode a path, in which blanks and backslashes stand as octal numbers."""
+    """Decode a path of the table, which has blanks and backslashes as octal numbers."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)
 
 
 def _link(path: str) -> str | None:
-    """Return where this symlink leads; None when the path is no symlink."""
+    """Return the target of this symlink. None: the path is no symlink."""
     try:
         return os.readlink(path)
     except (OSError, ValueError):
@@ -115,14 +119,16 @@ def _link(path: str) -> str | None:
 
 
 def which(name: str, search: str) -> str | None:
-    """The program of this name in one of these folders (``PATH``), of which those that may hang are left
-    out."""
+    """Return the path of this program in the folders of ``search``, which is a ``PATH``. None: not found.
+
+    Folders on file systems that may hang are left out.
+    """
     near = (folder for folder in search.split(os.pathsep) if is_local(os.path.join(folder, name)))
     return shutil.which(name, path=os.pathsep.join(near))
 
 
 def program_of(name: str, search: str) -> str:
-    """The same; raises FileNotFoundError where there is none."""
+    """Return the path of this program in the local folders of ``search``. Raises FileNotFoundError."""
     program = which(name, search)
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -133,12 +139,12 @@ _shared: list[Mounts] = []
 
 
 def is_local(path: str) -> bool:
-    """Whether this path lies on local disks, by this process's own table."""
+    """Return whether this path lies on local disks, by this process's own table."""
     return _table().is_local(path)
 
 
 def are_all_local() -> bool:
-    """Whether all paths do."""
+    """Return whether all paths lie on local disks, by this process's own table."""
     return _table().are_all_local
 
 

@@ -1,7 +1,7 @@
-"""Reads a file by a child with a time limit, because its file system may not answer.
+"""Files read by a child with a time limit, because their file system may not answer.
 
-For what lies on no disk of this machine: the child hangs in our place. It is coreutils' ``head``. There is
-one child for each path at most, as long as its owner keeps one ``Reader`` for it.
+The child is coreutils' ``head``, which may hang in our place. A path has at most one child at a time if its
+owner keeps one ``FileReader`` or one ``Pulse`` for it.
 """
 
 import errno
@@ -16,14 +16,14 @@ _CODES = {os.strerror(code): code for code in errno.errorcode}
 
 
 class FileReader(Child):
-    """A child that reads the first bytes of a file. When it has ended, ``content`` is due."""
+    """A child that reads the first bytes of a file. When the child has ended, its owner calls ``content``."""
 
     def __init__(self, path: str, bytes_max: int) -> None:
-        """Raises OSError when no child can be started, and NoAnswer when too many hang already."""
+        """Start the child. Raises OSError when that fails, and NoAnswer when too many children hang."""
         super().__init__(path, lambda out, err: _started(path, bytes_max, out, err))
 
     def content(self) -> bytes:
-        """Return what the child has read. Raises OSError as reading the file here would."""
+        """Return the bytes that the child has read. Raises OSError as reading the file here would."""
         if self.wait() == 0:
             return self.result()
         why = re.split(r": ", self.error())[-1]
@@ -31,7 +31,7 @@ class FileReader(Child):
 
 
 def read_within(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
-    """Wait for the first bytes of the file. Raises OSError, which is NoAnswer when time is up."""
+    """Return the first bytes of the file. Raises OSError, which is NoAnswer when the time is up."""
     reader = FileReader(path, bytes_max)
     try:
         if not reader.within(within_s):
@@ -42,8 +42,10 @@ def read_within(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
 
 
 async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
-    """Wait for the first bytes of the file, while the loop goes on. Raises OSError, which is NoAnswer when
-    time is up."""
+    """Return the first bytes of the file, while the loop runs on.
+
+    Raises OSError, which is NoAnswer when the time is up.
+    """
     reader = FileReader(path, bytes_max)
     try:
         if not await reader.comes_to_end(within_s):
@@ -54,16 +56,18 @@ async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
 
 
 class Pulse:
-    """Whether the file system of a path answers: asked by a child, of which there is one at most, unless
-    it is a disk of this machine."""
+    """The check whether the file system of a path answers, by at most one child at a time."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._reader: FileReader | None = None
 
     def check(self, within_s: float) -> None:
-        """Raises NoAnswer: after this time, or at once while an earlier question has no answer yet. Raises
-        another OSError when nobody can be asked."""
+        """Return when the file system answers, or at once for a path on a local disk.
+
+        Raises NoAnswer when there is no answer within this time, and at once while an earlier child waits
+        for its answer. Raises another OSError when no child can be started.
+        """
         if self._reader is None:
             if is_local(self._path):
                 return
@@ -74,16 +78,16 @@ class Pulse:
         self.close()
 
     def close(self) -> None:
-        """Close the question, because nobody waits for its answer any more."""
+        """Kill the child, if any, because the answer is no longer needed."""
         if self._reader is not None:
             self._reader.close()
         self._reader = None
 
 
 def await_answer(path: str, within_s: float) -> None:
-    """Wait until the file system of the path says whether something is there, and what.
+    """Wait until the file system of the path answers, with content or with an error.
 
-    A path on a disk of this machine is not waited for. Raises NoAnswer when the time is up.
+    For a path on a local disk this returns at once. Raises NoAnswer when the time is up.
     """
     if is_local(path):
         return
@@ -92,7 +96,7 @@ def await_answer(path: str, within_s: float) -> None:
     except NoAnswer:
         raise
     except OSError:
-        pass  # an error is an answer, too
+        pass  # because an error is an answer
 
 
 def _started(path: str, bytes_max: int, out: int, err: int) -> int:
