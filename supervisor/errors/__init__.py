@@ -1,16 +1,16 @@
 """The three kinds of errors that end a command, by whose fault they are.
 
-A package derives its own errors from these. ``cli`` alone knows their exit codes, and prints their
-text. Any other exception that reaches it is a bug of ours. An error that never ends a command, because
-a caller always handles it, has no kind.
+A package derives its own errors from these. ``cli`` alone knows their exit codes, and prints their text. Any
+other exception that reaches ``cli`` is a bug of ours. An error that never ends a command, because a caller
+always handles the error, has no kind.
 """
 
 
 class CommandError(Exception):
-    """Base of the three kinds. Its text is one line: what cannot be done, why, and what to do.
+    """The base of the three kinds. The text is one line: what cannot be done, why, and the remedy.
 
-    remedy: what the operator may do, printed behind the text. Blank: the text says it.
-    has_places: whether the text has a line for each fault instead, which begins with its place in a file.
+    remedy: the remedy that ``cli`` prints behind the text. Blank: the text contains the remedy.
+    has_places: whether the text has instead one line for each fault, which begins with a place in a file.
     """
 
     remedy = ""
@@ -18,12 +18,12 @@ class CommandError(Exception):
 
 
 class OperatorError(CommandError):
-    """The operator's fault: the configuration, a file or a folder that it names cannot be used."""
+    """The operator's fault: the configuration, or a file or folder that it names, cannot be used."""
 
 
 class PeerError(CommandError):
-    """The peer's fault: Consul, the daemon or the network between gave no usable answer."""
+    """The peer's fault: Consul, the daemon or the network gave no usable answer."""
 
 
 class NotPossible(CommandError):
-    """Nobody's fault: the command cannot be carried out as things are now, and perhaps later."""
+    """A state in which the command is not possible, without a fault; it may be possible later."""

@@ -4,5 +4,5 @@
     semaphore_record.py  the value of a semaphore's .lock, and of contender keys
     json_depth.py        how deep JSON is nested
 
-Functions here turn text into values and back; none of them reads or writes anything.
+Functions here turn text into values and back. They must never read or write files.
 """

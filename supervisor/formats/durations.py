@@ -7,18 +7,21 @@ import re
 
 _PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
 _DIVISORS = {"ms": 1000.0, "s": 1.0, "m": 1 / 60, "h": 1 / 3600}
-_PLAIN_SECONDS_MAX = 120.0  # above it minutes read better
+_PLAIN_SECONDS_MAX = 120.0  # because more seconds read better as minutes
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds that ``text`` stands for. Raises ValueError when ``text`` is no duration."""
+    """Return the duration in seconds. Raises ValueError when ``text`` is no duration."""
     if not text or _PART.sub("", text):
         raise ValueError("no duration")
     return sum(float(number) / _DIVISORS[unit] for number, unit in _PART.findall(text))
 
 
 def format_duration(length_s: float) -> str:
-    """Return the shortest usual text, to the hundredth of a second: ``0.5s``, ``21.5s``, ``2m10s``."""
+    """Return a short text such as ``0.5s``, ``21.5s`` or ``2m10s``, rounded to hundredths of a second.
+
+    From two minutes on the text is rounded to whole seconds.
+    """
     if abs(length_s) < _PLAIN_SECONDS_MAX:
         return f"{length_s:.2f}".rstrip("0").rstrip(".") + "s"
     minutes, rest_s = divmod(round(length_s), 60)

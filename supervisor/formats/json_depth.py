@@ -1,8 +1,8 @@
-"""How deep JSON is nested, so that no foreign value makes us run out of stack."""
+"""How deep JSON is nested, so that a value of another program cannot exhaust the stack."""
 
 from collections.abc import Iterable
 
-DEPTH_MAX = 32  # of lists and mappings within each other: `json` needs a frame of the stack for each
+DEPTH_MAX = 32  # levels of lists and mappings, because `json` needs a frame of the stack for each
 
 
 def is_deeper(value: object, depth: int) -> bool:

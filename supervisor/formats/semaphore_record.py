@@ -1,8 +1,8 @@
-"""The value of a semaphore's ``.lock``, and of contender keys: JSON that other programs read, too.
+"""The value of a semaphore's ``.lock``, and of contender keys: JSON that other programs also read.
 
-The form is that of Consul's own client: ``{"Limit": 3, "Holders": {"<session>": true}}``, to which
-we add ``PruneDelay``. A list of holders, as in some guides, is read as well and never written.
-Fields of others survive. Pure functions of bytes; what a roster means is not decided here.
+The form is that of Consul's own client: ``{"Limit": 3, "Holders": {"<session>": true}}``, to which we add
+``PruneDelay``. A list of holders, as in some guides, is read and never written. Fields of other programs are
+kept. Pure functions of bytes, which must never decide what a record means.
 """
 
 import json
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 LIMIT_MAX = 10_000
 HOLDERS_MAX = LIMIT_MAX
-SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")  # Consul's are UUIDs; each is a key to be asked for
+SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")  # Consul's IDs are UUIDs; each becomes part of a key
 _OURS = ("limit", "holders", "prunedelay")
 
 
 class InvalidRecord(Exception):
-    """This is no record of slots; the text says why."""
+    """A value that is no semaphore record; the text says why."""
 
 
 def decoded(value: bytes) -> "Roster":
-    """What this record says; an empty one is new. Raises InvalidRecord.
+    """Decode the value of ``.lock``. An empty value is a new record. Raises InvalidRecord.
 
-    Names are taken in upper or lower case, as Consul's client takes them.
+    Names of fields may be in upper or lower case, as Consul's client accepts them.
     """
     from supervisor.core.requests import Roster
 
@@ -47,7 +47,7 @@ def decoded(value: bytes) -> "Roster":
 
 
 def encoded(roster: "Roster") -> bytes:
-    """The record as it is written."""
+    """Encode the record as the value of ``.lock``."""
     fields: dict[str, Any] = {"Limit": roster.limit, "Holders": dict.fromkeys(roster.holders, True)}
     if roster.prune_delay_s is not None:
         fields["PruneDelay"] = _text(roster.prune_delay_s)
@@ -56,14 +56,14 @@ def encoded(roster: "Roster") -> bytes:
 
 
 def body(value: object, prune_delay_s: float) -> bytes:
-    """What a contender key holds: the file's value, and how long others are to wait for us."""
+    """Return the value of our contender key: ``value`` of the configuration, and our prune delay."""
     fields = value if isinstance(value, dict) else {"Value": value}
     content = {**fields, "PruneDelay": _text(prune_delay_s)}
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def prune_delay_s(value: bytes) -> float | None:
-    """What a contender key says of that; None when it says nothing that can be read."""
+    """Return the prune delay in a contender key's value, in seconds. None: it has no valid one."""
     try:
         return _duration(_object(value).get("PruneDelay"))
     except InvalidRecord:
@@ -83,7 +83,7 @@ def _object(value: bytes) -> dict[str, Any]:
 
 
 def _holders(given: object) -> tuple[str, ...]:
-    """Whoever is named counts, whatever is said of it, as in Consul's client; so nobody is overlooked."""
+    """Return the sessions in Holders, whatever value a session has there, as Consul's client does."""
     if given is None:
         return ()
     named = tuple(given) if isinstance(given, dict | list) else (None,)
@@ -96,7 +96,7 @@ def _holders(given: object) -> tuple[str, ...]:
 
 
 def _text(length_s: float) -> str:
-    """Never less than was meant."""
+    """Return the duration as text, rounded up to milliseconds, because a shorter one would be unsafe."""
     length_ms = ceil(length_s * 1000)
     return f"{length_ms}ms" if length_ms % 1000 else f"{length_ms // 1000}s"
 
