@@ -57,7 +57,7 @@ DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the rows that are asked for; the exit code."""
+    """Measure the rows that the arguments name, and return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in PROGRAMS:
         return PROGRAMS[arguments[0]](arguments[1:])
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(lab: Lab, names: Sequence[str]) -> tuple[dict[str, list[Figure]], list[str]]:
-    """The figures of these rows, and what went wrong with those that came to none."""
+    """Return the figures of these rows, and the errors of rows without figures."""
     figures: dict[str, list[Figure]] = {}
     failed: list[str] = []
     for name in names:

@@ -1,7 +1,7 @@
-"""What Consul's own log tells: which requests were done when, and when a session's TTL ran out.
+"""The times of requests and of expired sessions, from Consul's own log.
 
-The agent's log says to the microsecond when a request was done, and how long that took. So nothing
-has to stand between who asks and Consul. All times are of the wall clock.
+The agent's log has the end of each request to the microsecond, and its duration. So no proxy has to stand
+between a process and Consul. All times are of the wall clock.
 """
 
 import json
@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import pairwise
 
 LOGGED: Mapping[str, object] = {"log_level": "debug", "log_json": True}
-"""What the agent's configuration needs."""
+"""The part of the agent's configuration that this module needs."""
 _RENEW = "/v1/session/renew/"
 _REQUEST, _EXPIRED = '"url":"', "Session TTL expired"
 _ANSWERED = '"latency":"'
@@ -21,12 +21,12 @@ _UNITS_S = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _LATENCY = re.compile(r"(?:([0-9]+)m)?([0-9.]+)(ns|µs|ms|s)")
 
 Window = tuple[float, float]
-"""From when to when."""
+"""A begin and an end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``at``: when it reached Consul; ``done_at``: when it was answered."""
+    """One request. ``at``: when it reached Consul. ``done_at``: when Consul answered it."""
 
     url: str
     at: float
@@ -34,16 +34,16 @@ class Request:
 
 
 def requests(log: str) -> Iterator[Request]:
-    """All that were answered, in the order of that."""
+    """Yield all answered requests, in the order of their answers."""
     for line in log.splitlines():
-        if _REQUEST in line and _ANSWERED in line:  # one that failed is told without how long it took
+        if _REQUEST in line and _ANSWERED in line:  # the line of a failed request has no latency
             told = json.loads(line)
             done_at = _time(told)
             yield Request(told["url"], done_at - _seconds(told["latency"]), done_at)
 
 
 def renewals(log: str, sessions: Collection[str]) -> list[list[float]]:
-    """When renewals of each of these sessions reached Consul, in order."""
+    """Return, for each of these sessions, when its renewals reached Consul, in order."""
     found: dict[str, list[float]] = defaultdict(list)
     for request in requests(log):
         session = request.url.removeprefix(_RENEW).partition("?")[0]
@@ -53,7 +53,7 @@ def renewals(log: str, sessions: Collection[str]) -> list[list[float]]:
 
 
 def expiries(log: str) -> dict[str, float]:
-    """When each session whose TTL ran out was ended for that."""
+    """Return, by session whose TTL ran out, when Consul ended the session."""
     told = (json.loads(line) for line in log.splitlines() if _EXPIRED in line)
     return {each["session"]: _time(each) for each in told}
 
@@ -61,12 +61,11 @@ def expiries(log: str) -> dict[str, float]:
 def late_ms(
     times: Sequence[Sequence[float]], windows: Sequence[Window], *, tick_s: float = 0.0
 ) -> list[float]:
-    """By how much the renewals in these windows came later than the pace of their session says.
+    """Return by how many milliseconds renewals in these windows were later than the pace of their session.
 
-    Each session has a pace of its own. A tenth of the times between two is shorter than what is taken
-    for it here: the very shortest follows one that was late itself. The first two renewals are left out,
-    for they are nearer to each other. ``tick_s``: of a process that renews on ticks; its times differ by
-    as much.
+    The pace of a session is the lowest decile of the times between its renewals, because the shortest time
+    follows a renewal that was late itself. The first two renewals are left out, because the time between
+    them is shorter. ``tick_s``: the tick of a process that renews on ticks, by which its times may differ.
     """
     late: list[float] = []
     for series in times:
@@ -81,7 +80,7 @@ def late_ms(
 
 
 def most_within(times: Collection[float], seconds: float) -> int:
-    """The most of them in any stretch of so many seconds."""
+    """Return the largest number of times within any stretch of ``seconds``."""
     ordered = sorted(times)
     most = first = 0
     for last, at in enumerate(ordered):
@@ -96,7 +95,7 @@ def _time(told: Mapping[str, str]) -> float:
 
 
 def _seconds(latency: str) -> float:
-    """Of Go's text, such as 299.47µs or 5m1.2s."""
+    """Return the seconds of a duration as Go writes it, such as 299.47µs or 5m1.2s."""
     found = _LATENCY.fullmatch(latency)
     if found is None:
         raise RuntimeError(f"no duration of an exchange: {latency}")

@@ -1,9 +1,10 @@
 /* The clients of a measurement: ask PORT PATH A_SECOND
  *
- * So many clients, each on a connection of its own to 127.0.0.1 that is kept, ask for PATH once a
- * second, evenly spread; none waits for another's answer. Until SIGTERM, which brings one line:
- * "ANSWERS MEAN WORST CPU", the times that an answer took and this program's own CPU time, all in
- * microseconds. Whatever is not 200, hangs up, or takes a second ends it with 1 and says so.
+ * There are A_SECOND clients, each with a kept connection of its own to 127.0.0.1. Each client requests PATH
+ * once a second, evenly spread, and none waits for another client's answer. SIGTERM ends the program, which
+ * then prints one line, "ANSWERS MEAN WORST CPU": the times of answers and this program's own CPU time are in
+ * microseconds. An answer other than 200, a closed connection, or a wait of a second ends the program with 1
+ * and a message.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,7 +21,7 @@ enum { CLIENTS_MAX = 500, HEAD_MAX = 1024, SECOND = 1000000000 };
 
 struct client {
     char head[HEAD_MAX + 1];
-    long head_bytes, body_left; /* body_left: -1 while the head is not whole */
+    long head_bytes, body_left; /* body_left: -1 while the head is incomplete */
     long long asked_at;         /* 0: not waiting for an answer */
 };
 
@@ -66,7 +67,7 @@ static void ask(struct client *client, int sock)
         fail("cannot send");
 }
 
-/* How many of these bytes belong to the head; with its last one the body's length is known. */
+/* Return how many of these bytes belong to the head. Its last byte makes the body's length known. */
 static long take_head(struct client *client, long bytes)
 {
     long before = client->head_bytes, room = HEAD_MAX - before, taken = bytes < room ? bytes : room;

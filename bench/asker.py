@@ -1,4 +1,4 @@
-"""Runs the compiled clients that ask a daemon over HTTP, at a steady rate and for little CPU time."""
+"""The compiled clients that send HTTP requests to a daemon, at a steady rate and for little CPU time."""
 
 import subprocess
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ END_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What became of it: the answers, the times that they took, and the CPU time of the asking."""
+    """The result of one run: the number of answers, their times, and the CPU time of the clients."""
 
     answers: int
     mean_ms: float
@@ -20,7 +20,7 @@ class Asked:
 
 
 class Asker:
-    """``with Asker(program, port, "/v1/status", 200) as asker:`` asks until ``finish``; see ask.c."""
+    """The clients of ask.c: ``with Asker(program, port, "/v1/status", 200) as asker:``, until ``finish``."""
 
     def __init__(self, program: Path, port: int, target: str, a_second: int) -> None:
         self._argv = ["setpriv", "--pdeathsig", "KILL", str(program), str(port), target, str(a_second)]
@@ -39,11 +39,11 @@ class Asker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._process:  # closes its pipes, and waits for it
+        with self._process:  # closes the pipes and waits for the process
             self._process.kill()
 
     def finish(self) -> Asked:
-        """Ask no more. RuntimeError when a request was not answered as it should be."""
+        """End the clients and return the result. Raises RuntimeError when a request got no good answer."""
         self._process.terminate()
         said, complaint = self._process.communicate(timeout=END_S)
         if self._process.returncode != 0:

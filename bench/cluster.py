@@ -1,6 +1,6 @@
 """python -m bench cluster: many faults on a real cluster, then our supervisor against `consul lock`.
 
-Not one of the rows of the table: it needs root and takes its time. The figures are in docs/cluster.md.
+This is no row of the table, because it needs root and a long time. The figures are in docs/cluster.md.
 """
 
 import argparse
@@ -17,7 +17,7 @@ NAME = "cluster"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Both parts, in one cluster; the exit code."""
+    """Run both parts in one cluster, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench cluster", description=__doc__, allow_abbrev=False)
     add_options(parser, faults=100)
     parser.add_argument("--no-compare", action="store_true", help="only the faults, without `consul lock`")

@@ -1,7 +1,7 @@
 """A process that contends for a lock: consul-supervisor, `consul lock`, or the floor.
 
-All three run the same stamp program, under the same terms of their session, and are started and
-stopped the same way, so that what differs is theirs.
+All three run the same stamp program with the same settings of their session, and are started and stopped in
+one way, so that only the contenders differ.
 """
 
 import json
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 COMMAND = (sys.executable, "-m", "supervisor")
 STOP_S = 20.0
 EQUAL_TERMS = {"ttl": "15s", "lock_delay": "15s", "node_checks": ["serfHealth"]}
-"""The session of `consul lock`, which cannot be told otherwise."""
+"""The session of `consul lock`, whose settings cannot be changed."""
 
 
 class Contender:
-    """One process, which may be started again once it has ended; killed at the end of its ``with``."""
+    """One process, which may be started again after its end. Leaving its ``with`` kills it."""
 
     def __init__(
         self, name: str, argv: Sequence[str], environ: Mapping[str, str], folder: Path, log_path: Path
@@ -45,24 +45,24 @@ class Contender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)  # with the child of a `consul lock`
+            os.killpg(self._process.pid, signal.SIGKILL)  # the group, because `consul lock` has a child
             self._process.wait()
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         assert self._process is not None, f"{self.name} is not running"
         return self._process.pid
 
     @property
     def cpu_s(self) -> float:
-        """User and system time of all its threads so far; not of its children."""
+        """The user and system time of all threads so far, without children."""
         stat = Path(f"/proc/{self.pid}/stat").read_text()
         fields = stat.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def start(self) -> None:
-        """Start it; its output goes to its log."""
+        """Start the process, with its output in its log."""
         assert self._process is None, f"{self.name} is running"
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
@@ -76,11 +76,11 @@ class Contender:
             )
 
     def terminate(self) -> None:
-        """SIGTERM, as systemd or an operator would."""
+        """Send SIGTERM, as systemd or an operator would."""
         os.kill(self.pid, signal.SIGTERM)
 
     def wait_gone(self) -> None:
-        """Return when it has ended; RuntimeError when it did not end well."""
+        """Wait for the end of the process. Raises RuntimeError when it does not end with 0 in time."""
         assert self._process is not None
         try:
             code = self._process.wait(STOP_S)
@@ -92,11 +92,11 @@ class Contender:
 
 
 Maker = Callable[["Scene", str, str, str], Contender]
-"""(scene, address of Consul, folder of the key, name) -> a contender for FOLDER/.lock."""
+"""Makes a contender for FOLDER/.lock from (scene, address of Consul, folder of the key, name)."""
 
 
 def consul_supervisor(scene: "Scene", url: str, folder: str, name: str) -> Contender:
-    """One election on the terms of `consul lock`."""
+    """Return a supervisor of one election, with the session of `consul lock`."""
     election = {
         "key": f"{folder}/.lock",
         "session": {**EQUAL_TERMS, "name": folder},
@@ -113,7 +113,7 @@ def supervisor_of(
     kind: str = "elections",
     port: int | None = None,
 ) -> Contender:
-    """The daemon with these elections, or semaphores, and otherwise its defaults; HTTP on ``port``."""
+    """Return a supervisor of these elections or semaphores, else with its defaults. ``port``: of HTTP."""
     path = write_config(scene, url, name, items, kind, port)
     return scene.contender(name, [*COMMAND, "run", str(path)])
 
@@ -127,8 +127,10 @@ def write_config(
     port: int | None = None,
     places: Mapping[str, str] | None = None,
 ) -> Path:
-    """The file of the daemon of this name; ``places``: where one keeps what is its own, if its environment
-    does not say."""
+    """Write the file of the supervisor of this name, and return its path.
+
+    ``places``: its folder of records and its control socket. None: its environment names them.
+    """
     path = scene.folder / f"{name}.yaml"
     config: dict[str, Any] = {"consul": {"address": url}, **(places or {}), kind: items}
     if port is not None:
@@ -138,8 +140,10 @@ def write_config(
 
 
 def stamping_hooks(scene: "Scene", name: str) -> dict[str, Any]:
-    """on_acquire and on_lose as stamps; on_lose lasts 20 ms, for one that ends while its start is
-    still being carried out would measure that start."""
+    """Return on_acquire and on_lose as stamps.
+
+    on_lose lasts 20 ms, because a shorter one would end during the work of its start and measure that work.
+    """
     return {
         "on_acquire": [{"exec": scene.stamping(name, "acquire")}],
         "on_lose": [{"exec": scene.stamping(name, "lose", "rest")}],
@@ -147,13 +151,13 @@ def stamping_hooks(scene: "Scene", name: str) -> dict[str, Any]:
 
 
 def consul_lock(scene: "Scene", url: str, folder: str, name: str) -> Contender:
-    """`consul lock` without a shell in between."""
+    """Return a `consul lock` that runs its child without a shell."""
     child = scene.stamping(name, "child", "wait")
     return scene.contender(name, [str(BINARY), "lock", f"-http-addr={url}", "-shell=false", folder, *child])
 
 
 def floor(scene: "Scene", url: str, folder: str, name: str) -> Contender:
-    """The least program that can do it."""
+    """Return the least program that can take the lock."""
     child = scene.stamping(name, "child", "wait")
     argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("floor.py")), url, folder, *child]
     return scene.contender(name, argv)

@@ -1,7 +1,7 @@
 """A process that is several supervisors, each with a file, records and a control socket of its own.
 
-Two hundred of them on one machine would else wait for each other's CPU: each wakes with every change of
-the key, and to wake a process costs more than what it then does. They share nothing but the loop.
+Two hundred processes on one machine would wait for each other's CPU, because each wakes with every change of
+the key, and waking a process costs more than its work. The supervisors share only the loop.
 
     python -m bench.crowd FILE...
 """
@@ -18,7 +18,7 @@ from supervisor.telemetry.log import Log
 
 
 async def crowd(paths: list[Path]) -> None:
-    """Runs until it is killed, or all have stopped."""
+    """Run the supervisors of these files until all have stopped."""
     daemons = []
     for path in paths:
         config = load(path, os.environ, path.stem)

@@ -16,7 +16,7 @@ TIMEOUT_S = 5.0
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Over a connection that is kept alive, and over a new one each time."""
+    """Measure over a connection that is kept alive, and over a new connection each time."""
     lab.say("exchange")
     with lab.scene() as scene:
         url = scene.agent().url

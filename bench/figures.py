@@ -1,4 +1,4 @@
-"""A figure, its limit and its verdict, and the table that shows them. Pure: it measures nothing."""
+"""A figure, its limit and its verdict, and the table that shows them. Pure."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ _RIGHT = ("value", "limit")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table; ``limit`` None: reported only. At most the limit is good."""
+    """One line of the table. A value up to ``limit`` is good. ``limit`` None: reported only."""
 
     row: str
     what: str
@@ -25,7 +25,7 @@ class Figure:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As text, in the order of HEADINGS."""
+        """The cells of the line as text, in the order of HEADINGS."""
         limit = "" if self.limit is None else f"≤ {self.limit:g}"
         verdict = "" if self.limit is None else "MISSED" if self.missed else "ok"
         return (self.row, self.what, _number(self.value), self.unit, limit, verdict)
@@ -34,7 +34,7 @@ class Figure:
 def median_and_p95(
     row: str, what: str, samples: Sequence[float], unit: str, limit: float | None = None
 ) -> list[Figure]:
-    """Both figures of one series; the limit is the median's."""
+    """Return the median and the 95th percentile of one series. The limit is that of the median."""
     return [
         Figure(row, f"{what}, median of {len(samples)}", statistics.median(samples), unit, limit),
         Figure(row, f"{what}, p95", p95(samples), unit),
@@ -42,13 +42,13 @@ def median_and_p95(
 
 
 def p95(samples: Sequence[float]) -> float:
-    """The smallest sample that at least 95 % of them do not exceed."""
+    """Return the smallest sample that at least 95 % of the samples do not exceed."""
     ordered = sorted(samples)
     return ordered[-(-95 * len(ordered) // 100) - 1]
 
 
 def plain_table(figures: Iterable[Figure]) -> str:
-    """Columns padded with blanks, for a terminal."""
+    """Return the table with columns padded by blanks, for a terminal."""
     rows = [HEADINGS, *(figure.cells for figure in figures)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(_padded(row, widths)).rstrip() for row in rows]
@@ -56,7 +56,7 @@ def plain_table(figures: Iterable[Figure]) -> str:
 
 
 def markdown_table(figures: Iterable[Figure]) -> str:
-    """The same as a Markdown table, to be pasted into a document."""
+    """Return the table in Markdown, for a document."""
     ruler = ("---:" if heading in _RIGHT else "---" for heading in HEADINGS)
     rows = [HEADINGS, tuple(ruler), *(figure.cells for figure in figures)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,9 +1,9 @@
-"""Of the row load: how far the requests of contenders are apart that began at the same instant.
+"""Part of the row load: how far apart the requests of contenders are that began at the same instant.
 
-Twenty supervisors, each with an election of its own, wait for Consul's answer to the creation of
-their session, and get it all at once; and one supervisor has twenty elections. What counts is the
-busiest tenth of a second, a while later, against the mean of one. Twenty in step would be busy with
-twenty requests at once; requests that know nothing of each other are, by chance, with some six.
+Twenty supervisors, each with an election of its own, wait for Consul's answer to the creation of their
+session, and get all answers at once. In a second run one supervisor has twenty elections. The figure is the
+busiest tenth of a second some time later, against the mean tenth. Twenty contenders in step would send twenty
+requests within it, and independent contenders some six by chance.
 """
 
 import time
@@ -22,7 +22,7 @@ ROW = "requests of a fleet"
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Many processes, then one."""
+    """Measure many processes, then one."""
     return [
         *_figures(f"{COUNT} supervisors", _times(lab, one_process=False)),
         *_figures(f"{COUNT} elections of one", _times(lab, one_process=True)),
@@ -40,7 +40,10 @@ def _figures(who: str, times: tuple[list[float], float]) -> list[Figure]:
 
 
 def _times(lab: Lab, *, one_process: bool) -> tuple[list[float], float]:
-    """When requests were done within the window, and how long that was: a watch is on again at once."""
+    """Return when Consul answered requests within the window, and the window's length in seconds.
+
+    A watch counts when it is answered, because its successor is sent at once.
+    """
     lab.say(f"{ROW}: {COUNT} of {'one' if one_process else 'many'}")
     after_s, window_s = (AFTER_QUICK_S, WINDOW_QUICK_S) if lab.quick else (AFTER_S, WINDOW_S)
     with lab.scene() as scene:
@@ -59,7 +62,10 @@ def _times(lab: Lab, *, one_process: bool) -> tuple[list[float], float]:
 
 
 def _start_many(scene: Scene, agent: Agent) -> None:
-    """All have their session at the same instant, but who has just given up to ask anew."""
+    """Start all supervisors, and release the answers to their sessions at one instant.
+
+    A supervisor whose request timed out just before gets its session a little later.
+    """
     proxy = scene.proxy(agent)
     held = proxy.hold("request", "PUT", "/v1/session/create")
     for number in range(COUNT):

@@ -2,8 +2,8 @@
 
     python floor.py http://HOST:PORT FOLDER CHILD ARGUMENT...
 
-Raw blocking sockets, requests encoded ahead, connections opened ahead, posix_spawn. It survives
-nothing: an answer that it does not expect ends it. What a contender takes beyond it is its own.
+It uses raw blocking sockets, requests encoded ahead, connections opened ahead, and posix_spawn. Any
+unexpected answer ends it. The time that a contender takes beyond the floor is the contender's own.
 """
 
 import json
@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 
-DESTROY_PAUSE_S = 0.05  # as consul-supervisor does: it would slow the next holder's acquire
+DESTROY_PAUSE_S = 0.05  # as in consul-supervisor, because a destroy would slow the next holder's acquire
 SESSION = {"TTL": "15s", "LockDelay": "15s", "NodeChecks": ["serfHealth"]}
 PART_BYTES = 65536
 
@@ -26,7 +26,7 @@ class Wire:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, request: bytes) -> bytes:
-        """Send it and return the whole answer, head and body."""
+        """Send a request and return the complete answer, head and body."""
         self._socket.sendall(request)
         answer = b""
         while True:
@@ -40,14 +40,14 @@ class Wire:
 
 
 def encoded(method: str, path: str, body: bytes = b"") -> bytes:
-    """A request as bytes."""
+    """Return a request as bytes."""
     return (
         f"{method} /v1/{path} HTTP/1.1\r\nHost: consul\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
     )
 
 
 def main(url: str, folder: str, child: list[str]) -> None:
-    """Take part once: wait, take the lock, run the child until SIGTERM, hand over."""
+    """Contend once: wait, acquire the lock, run the child until SIGTERM, release."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     host, port = url.removeprefix("http://").split(":")
     reads, writes = Wire(host, int(port)), Wire(host, int(port))

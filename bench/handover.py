@@ -15,9 +15,9 @@ from bench.figures import Figure, median_and_p95, p95
 from bench.lab import Lab, Scene, wait_until
 from tests.support.consul import Agent
 
-LIMITS = {2: 0.85, 5: 1.0}  # times `consul lock`, medians and p95 of one run, by the candidates for a key
+LIMITS = {2: 0.85, 5: 1.0}  # times `consul lock`, medians and p95 of one run, by candidates for a key
 ROUNDS, ROUNDS_QUICK = 50, 6
-SETTLE_S = 0.7  # after the last waiter's session is there: its watch is on, and nothing else goes on
+SETTLE_S = 0.7  # after the last waiter's session exists, so that its watch runs and all else is done
 BREATH_S = 0.15  # between two hand-overs of a round
 OURS, THEIRS, FLOOR = "consul-supervisor", "consul lock", "floor"
 KINDS: tuple[tuple[str, str, Maker], ...] = (
@@ -29,7 +29,7 @@ KINDS: tuple[tuple[str, str, Maker], ...] = (
 
 @dataclass(eq=False)
 class Side:
-    """The contenders of one kind; ``folder`` holds their key and is found in their sessions' names."""
+    """The contenders of one kind. ``folder`` contains their key, and is part of their sessions' names."""
 
     kind: str
     folder: str
@@ -40,7 +40,7 @@ class Side:
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Both kinds of agent, one after the other, with few candidates and with more."""
+    """Measure on both kinds of agent, one after the other, with few candidates and with more."""
     figures: list[Figure] = []
     for agent, persistent in (("-dev", False), ("data directory", True)):
         for candidates, limit in LIMITS.items():
@@ -52,7 +52,7 @@ def measure(lab: Lab) -> list[Figure]:
 
 
 def hand_overs(lab: Lab, *, persistent: bool, candidates: int) -> dict[str, list[float]]:
-    """Milliseconds by kind."""
+    """Return the milliseconds of each hand-over, by kind."""
     rounds = lab.samples(ROUNDS, ROUNDS_QUICK)
     with lab.scene() as scene:
         agent = scene.agent(persistent=persistent)

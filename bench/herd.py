@@ -27,23 +27,23 @@ from bench.writes import CONFIG, at_rest
 from tests.support.consul import Agent
 
 WAITING = 200
-WRITES_LIMIT = 8.0  # three that must be, and five in vain; a herd of a thousand may not have more
+WRITES_LIMIT = 8.0  # three necessary writes and five lost races, for a herd of any size
 LATER_LIMIT_MS = 20.0  # than a lone contender
 WARNINGS_LIMIT = WAITING + 1.0  # one for each contender, because none can see why the key is free
-WARM_UP = 10  # the number of those that try halves with each
+WARM_UP = 10  # hand-overs, because each halves the number of attempts
 ROUNDS, ROUNDS_QUICK = 20, 5
 ENDS, ENDS_QUICK = 3, 1
 LOCK_DELAY_S = 5
 TERMS = {"ttl": "30s", "lock_delay": f"{LOCK_DELAY_S}s", "node_checks": ["serfHealth"]}
 A_PROCESS = 25
-REST_S = 2.0  # of who stepped down: its next session is none of the writes of the hand-over
+REST_S = 2.0  # of the former holder, so that its next session is none of the counted writes
 NAME = "bench"
 WARNING = "due to lock-delay"  # in Consul's log
 
 
 @dataclass(eq=False)
 class Side:
-    """The contenders for one key, and what their hand-overs cost."""
+    """The contenders for one key, and the costs of their hand-overs."""
 
     key: str
     contenders: list[str]
@@ -54,14 +54,18 @@ class Side:
 
 @dataclass(slots=True)
 class End:
-    """Of a session that was destroyed: the warnings, and how much later than it may the next leads."""
+    """The effects of one destroyed session.
+
+    warnings: the warnings of Consul.
+    late_ms: the time from the end of the lock-delay to the next on_acquire.
+    """
 
     warnings: int
     late_ms: float
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """A herd and a lone contender on one agent."""
+    """Measure a herd and a lone contender on one agent."""
     lab.say(f"herd: {WAITING} wait for one key")
     with lab.scene() as scene:
         agent = scene.agent(config=CONFIG)
@@ -78,7 +82,7 @@ def measure(lab: Lab) -> list[Figure]:
 
 
 def _side(scene: Scene, agent: Agent, name: str, waiting: int) -> Side:
-    """All of them, with one that holds."""
+    """Start a holder and ``waiting`` other contenders for one key."""
     side = Side(f"bench/{name}", [f"{name}-{number}" for number in range(1 + waiting)])
     for begin in range(0, len(side.contenders), A_PROCESS):
         who = side.contenders[begin : begin + A_PROCESS]
@@ -90,7 +94,7 @@ def _side(scene: Scene, agent: Agent, name: str, waiting: int) -> Side:
 
 
 def _crowd(scene: Scene, agent: Agent, key: str, names: Sequence[str]) -> None:
-    """One process of these contenders."""
+    """Start one process of these contenders."""
     paths = []
     for who in names:
         election = {"key": key, "session": {**TERMS, "name": key}, "accept_overlap": True}
@@ -107,7 +111,7 @@ def _sessions(agent: Agent, key: str) -> int:
 
 
 def _rest(agent: Agent, sides: list[Side]) -> int:
-    """Return when all wait again, and nothing is written any more; what was written so far."""
+    """Wait until all contenders have sessions and the writes have ended. Return the writes so far."""
     for side in sides:
         count = len(side.contenders)
         wait_until(lambda: _sessions(agent, side.key) == count, f"{count} sessions for {side.key}")  # noqa: B023
@@ -115,7 +119,7 @@ def _rest(agent: Agent, sides: list[Side]) -> int:
 
 
 def _hand_over(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> None:
-    """The holder steps down, and comes back behind all that is counted."""
+    """Let the holder step down, and count. It contends again after the counting."""
     before = _rest(agent, sides)
     name, mark = side.holder, scene.stamps.mark()
     scene.step_down(name, NAME, REST_S)
@@ -127,7 +131,7 @@ def _hand_over(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> Non
 
 
 def _end(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> End:
-    """The holder's session is destroyed; whoever leads next may be it, with a new one."""
+    """Destroy the holder's session. The next holder may be the same contender with a new session."""
     _rest(agent, sides)
     entry = agent.kv_get(side.key)
     assert entry is not None and entry["Session"]

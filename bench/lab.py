@@ -1,7 +1,7 @@
-"""What all rows share: a temporary folder, the compiled programs, agents. Leaving it ends everything.
+"""The parts of all rows: a temporary folder, the compiled programs, agents. Leaving the lab ends all of them.
 
-Processes get SIGKILL from the kernel should this program itself be killed (setpriv --pdeathsig),
-and a session of their own, so that Ctrl-C reaches this program alone, which then unwinds.
+If this program is killed, the kernel sends SIGKILL to its processes (setpriv --pdeathsig). Each process has
+a session of its own, so that Ctrl-C reaches only this program, which then cleans up.
 """
 
 import os
@@ -28,15 +28,16 @@ ROOT = Path(__file__).resolve().parents[1]
 LOOK_EVERY_S = 0.05
 LOG_TAIL = 2000  # characters
 AS_INSTALLED = {"PYTHONDONTWRITEBYTECODE": ""}
-"""Compiled modules are kept, as pip leaves them where it installs: none is compiled at each start."""
+"""The environment of an installed product, where Python keeps compiled modules and does not compile them at
+each start."""
 
 
 class CannotMeasure(Exception):
-    """Something that measuring needs is not there; the text says what and how to get it."""
+    """A missing requirement of the bench. The text names it and the remedy."""
 
 
 class Lab:
-    """``with Lab(quick=…) as lab:``. ``quick``: fewer samples, for a look rather than a verdict."""
+    """The lab of one run: ``with Lab(quick=…) as lab:``. ``quick``: few samples, without a verdict."""
 
     def __init__(self, *, quick: bool) -> None:
         self.quick = quick
@@ -57,15 +58,15 @@ class Lab:
         self._exits.close()
 
     def samples(self, full: int, quick: int) -> int:
-        """How many, as this run asks for."""
+        """Return the number of samples for this run."""
         return quick if self.quick else full
 
     def say(self, text: str) -> None:
-        """Progress, on standard error: the table alone goes to standard output."""
+        """Print progress on standard error, because standard output is for the table."""
         print(f"bench: {text}", file=sys.stderr, flush=True)
 
     def scene(self) -> "Scene":
-        """A folder of its own in which one measurement starts its processes."""
+        """Return a new scene with a folder of its own, for one measurement."""
         self._count += 1
         folder = self.folder / str(self._count)
         folder.mkdir()
@@ -73,7 +74,7 @@ class Lab:
 
 
 class Scene:
-    """The processes of one measurement; all are ended, youngest first, when its ``with`` is left."""
+    """The processes of one measurement. Leaving its ``with`` ends them, the youngest first."""
 
     def __init__(self, folder: Path, stamp: Path, ask: Path) -> None:
         self.folder = folder
@@ -94,45 +95,45 @@ class Scene:
                 print(f"bench: the end of {log.name}:\n{log.read_text()[-LOG_TAIL:]}", file=sys.stderr)
 
     def agent(self, *, persistent: bool = False, config: Mapping[str, object] | None = None) -> Agent:
-        """A Consul agent that is ready: in memory, or with a data directory."""
+        """Start a Consul agent, in memory or with a data directory, and return it when it is ready."""
         agent = Agent(self.folder / "consul", persistent=persistent, config=config)
         return self._exits.enter_context(agent)
 
     def proxy(self, agent: Agent) -> Proxy:
-        """A proxy that counts what goes to the agent."""
+        """Start a proxy that counts requests to the agent."""
         return self._exits.enter_context(Proxy(agent.host, agent.port))
 
     def contender(
         self, name: str, argv: Sequence[str], environ: Mapping[str, str] | None = None
     ) -> Contender:
-        """A process that is not started yet."""
-        own = str(self.folder / f"{name}.own")  # of a supervisor: its records and its control socket
+        """Return a process that is not started yet."""
+        own = str(self.folder / f"{name}.own")  # for a supervisor's records and its control socket
         places = {"STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own}
         environment = {**os.environ, **AS_INSTALLED, **places, **(environ or {})}
         log = self.folder / f"{name}.log"
         return self._exits.enter_context(Contender(name, argv, environment, ROOT, log))
 
     def control_socket(self, name: str) -> str:
-        """Where the supervisor of this name hears commands."""
+        """Return the path of this supervisor's control socket."""
         return str(self.folder / f"{name}.own" / "control.sock")
 
     def step_down(self, name: str, item: str, rest_s: float) -> None:
-        """The supervisor of this name gives it up; RuntimeError when nobody takes it over."""
+        """Let this supervisor step down from an item. Raises RuntimeError when the command fails."""
         reply = ask(self.control_socket(name), OperatorCommand(Verb.STEP_DOWN, item, rest_s))
         if reply.outcome is not Result.DONE:
             raise RuntimeError(reply.error)
 
     def stamping(self, who: str, what: str, *more: str) -> list[str]:
-        """The command line of the stamp program."""
+        """Return the command line of the stamp program."""
         return [str(self._stamp), str(self.stamps.path), who, what, *more]
 
     def asker(self, port: int, target: str, a_second: int) -> Asker:
-        """Clients of the daemon that listens on this port."""
+        """Return clients of the daemon that listens on this port."""
         return Asker(self._ask, port, target, a_second)
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Return when it holds; TimeoutError when it does not come to."""
+    """Wait until ``holds`` returns True. Raises TimeoutError after PATIENCE_S."""
     give_up_at = time.monotonic() + PATIENCE_S
     while not holds():
         if time.monotonic() > give_up_at:
@@ -141,7 +142,10 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 
 def _compiled(folder: Path, name: str) -> Path:
-    """The program of this name; static where the C library can be, for a dynamic linker takes 0.4 ms."""
+    """Compile this program and return its path.
+
+    The program is static if the C library can be, because a dynamic linker takes 0.4 ms.
+    """
     compiler = shutil.which("cc")
     if compiler is None:
         raise CannotMeasure("no C compiler for its small programs: `apt install gcc libc6-dev` brings one")

@@ -33,7 +33,7 @@ from tests.support.consul import Agent
 from tests.support.proxy import Exchange, Proxy
 
 LIMIT = 1.0
-WINDOW_S, WINDOW_QUICK_S = 120.0, 30.0  # not below the longest wait, 30 s
+WINDOW_S, WINDOW_QUICK_S = 120.0, 30.0  # at least the longest wait of a watch, 30 s
 SETTLE_S = 3.0
 ROW = "requests at rest"
 OURS, DEFAULTS, THEIRS = "consul-supervisor, ttl 15s", "consul-supervisor, defaults", "consul lock"
@@ -42,20 +42,20 @@ HOLDER, WAITER = "holder", "waiter"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What one process asks, a minute."""
+    """The requests of one process, a minute."""
 
     all: float
     consistent: float
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """One of each at rest, all at the same time; then fleets."""
+    """Measure a holder and a waiter of each kind at rest, all at one time, and then fleets."""
     lab.say("requests at rest")
     return [*_figures(*_rates(lab)), *fleet.measure(lab)]
 
 
 def _rates(lab: Lab) -> tuple[dict[tuple[str, str], Rate], float]:
-    """By kind and role; and what the lease says for a holder of the first kind."""
+    """Return the rates by kind and role, and the rate by lease for a holder of the first kind."""
     makers: dict[str, Maker] = {OURS: consul_supervisor, DEFAULTS: _with_defaults, THEIRS: consul_lock}
     with lab.scene() as scene:
         agent = scene.agent()
@@ -75,7 +75,7 @@ def _rates(lab: Lab) -> tuple[dict[tuple[str, str], Rate], float]:
 
 
 def _by_lease(path: Path) -> float:
-    """What a holder with this file asks a minute, by its lease."""
+    """Return the requests a minute of a holder with this file, by its lease."""
     lease = lease_of(load(path, {}, "bench").items[0])
     assert lease.ttl_s is not None
     return 60 * (3 / lease.ttl_s + 1 / lease.interval_s + 1 / WAIT_S) / (1 - JITTER_MAX)

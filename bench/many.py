@@ -36,7 +36,7 @@ FOLDER = "bench/many/"
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Ours, then theirs."""
+    """Measure consul-supervisor, then `consul lock`."""
     return [*_ours(lab), *_theirs(lab)]
 
 
@@ -54,7 +54,7 @@ def _ours(lab: Lab) -> list[Figure]:
         memory_mb = _memory_mb(holder)
         connections = _connections(holder)
         sessions = {entry["Session"] for entry in agent.kv_list(FOLDER)}
-        # Of another address, as it would be on another machine: Consul counts connections of each.
+        # Another address, as on another machine, because Consul limits the connections of each address.
         other = f"http://[::1]:{agent.port}"
         waiter = supervisor_of(scene, other, "waiter", _elections(scene, "waiter"))
         waiter.start()
@@ -81,7 +81,7 @@ def _ours(lab: Lab) -> list[Figure]:
 
 
 def _elections(scene: Scene, who: str) -> dict[str, Any]:
-    """The default keys, in a folder of their own."""
+    """Return the elections, with the default keys in a folder of their own."""
     return {
         f"app-{number:04}": {
             "key": f"{FOLDER}app-{number:04}/leader",
@@ -97,7 +97,7 @@ def _begun(scene: Scene) -> int:
 
 
 def _idle(process: Contender, lab: Lab) -> tuple[float, tuple[float, float]]:
-    """CPU in percent of a core, and from when to when it was looked at."""
+    """Return the CPU in percent of a core, and the begin and end of its measurement."""
     began_at, cpu_began_s = time.time(), process.cpu_s
     time.sleep(IDLE_QUICK_S if lab.quick else IDLE_S)
     ended_at = time.time()
@@ -105,7 +105,7 @@ def _idle(process: Contender, lab: Lab) -> tuple[float, tuple[float, float]]:
 
 
 def _handed_over(scene: Scene, number: int) -> float:
-    """Milliseconds from the end of on_lose here to the first instruction of on_acquire there."""
+    """Hand one election over. Return the milliseconds from the end of on_lose to the next on_acquire."""
     mark = scene.stamps.mark()
     argv = [*COMMAND, "step-down", f"app-{number:04}", "--socket", scene.control_socket("holder")]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -152,7 +152,7 @@ def _memory_mb(process: Contender) -> float:
 
 
 def _private_mb(process: Contender) -> float:
-    """What it shares with others is divided among them."""
+    """Return the memory of a process, with a proportional share of memory that several processes use."""
     lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
     return next(_mb(line) for line in lines if line.startswith("Pss:"))
 
@@ -162,7 +162,7 @@ def _mb(line: str) -> float:
 
 
 def _connections(process: Contender) -> int:
-    """Sockets that are established; those of its control socket's clients are none at rest."""
+    """Return the number of established TCP connections of a process."""
     folder = Path(f"/proc/{process.pid}/fd")
     sockets = {link.readlink().name for link in folder.iterdir()}
     table = Path(f"/proc/{process.pid}/net/tcp").read_text().splitlines()[1:]

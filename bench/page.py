@@ -1,7 +1,6 @@
-"""docs/performance.md: what each row measures, in the words of its module, and what it measured last.
+"""docs/performance.md: for each row the docstring of its module and its newest figures.
 
-Pure but for the file. Only the rows that have just been measured get new sections; what stands before
-the first section is written by hand.
+Only rows that have just been measured get new sections. The text before the first section is written by hand.
 """
 
 import re
@@ -16,12 +15,12 @@ _SECTION = re.compile(r"^## ", re.MULTILINE)
 
 
 def section(name: str, measure: Callable[..., object], made: str, figures: Iterable[Figure]) -> str:
-    """Heading, words and table of one row; ``made``: when and on what machine."""
+    """Return heading, description and table of one row. ``made``: the date and the machine."""
     return f"## {name}\n\n{words(measure)}\n\n{made}:\n\n{markdown_table(figures)}\n"
 
 
 def words(measure: Callable[..., object]) -> str:
-    """What this row says of itself."""
+    """Return the description of a row, which is the docstring of its module."""
     said = sys.modules[measure.__module__].__doc__
     assert said is not None and said.startswith("Row: ")
     text = said.removeprefix("Row: ").strip().replace("``", "`")
@@ -29,7 +28,7 @@ def words(measure: Callable[..., object]) -> str:
 
 
 def with_sections(page: str, sections: dict[str, str], order: Iterable[str]) -> str:
-    """The page with these sections instead of those that it has; all in this order."""
+    """Return the page with these sections replaced or added, and all sections in this order."""
     head, *parts = _SECTION.split(page)
     known = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in parts}
     known |= sections

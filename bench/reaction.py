@@ -19,14 +19,14 @@ LIMIT_MS = 50.0
 SUCCESSION_LIMIT_MS = 10.0
 LOCK_DELAYS_S = (0, 1, 5)
 ROUNDS, ROUNDS_QUICK = 9, 3
-SETTLE_S = 0.7  # after both sessions are there
+SETTLE_S = 0.7  # after both sessions exist
 KEY = "bench/reaction"
 NAMES = ("left", "right")
 
 
 @dataclass(slots=True)
 class Lateness:
-    """Milliseconds, one of each a round."""
+    """The milliseconds of all rounds, one of each kind a round."""
 
     lost: list[float] = field(default_factory=list)
     acquired: list[float] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Lateness:
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Each lock-delay, one after the other."""
+    """Measure each lock-delay, one after the other."""
     figures: list[Figure] = []
     for lock_delay_s in LOCK_DELAYS_S:
         lab.say(f"reaction, lock-delay {lock_delay_s} s")
@@ -69,7 +69,7 @@ def _rounds(lab: Lab, lock_delay_s: int) -> Lateness:
 
 
 def _election(lock_delay_s: int) -> dict[str, Any]:
-    """So short a lock-delay leaves no room: the belief then lasts for the TTL."""
+    """Return an election that accepts overlap, because such a short lock-delay leaves no room."""
     return {
         "key": KEY,
         "session": {"ttl": "10s", "lock_delay": f"{lock_delay_s}s"},
@@ -78,7 +78,7 @@ def _election(lock_delay_s: int) -> dict[str, Any]:
 
 
 def _round(scene: Scene, agent: Agent, lock_delay_s: int, holder: str, late: Lateness) -> str:
-    """One loss; who holds now. The former holder may be it, once it has a new session."""
+    """Cause one loss, and return the next holder, which may be the former one with a new session."""
     entry = agent.kv_get(KEY)
     assert entry is not None and entry["Session"]
     mark = scene.stamps.mark()
@@ -95,7 +95,7 @@ def _round(scene: Scene, agent: Agent, lock_delay_s: int, holder: str, late: Lat
 
 
 def _seen_ns(agent: Agent, index: int, former: str) -> int:
-    """When a blocking query first showed another session on the key."""
+    """Return when a blocking query first showed another session on the key."""
     while True:
         answer = agent.kv_wait(KEY, index)
         seen_ns = time.monotonic_ns()

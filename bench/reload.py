@@ -1,9 +1,10 @@
 """Row: a reload of the file, with one of a hundred elections changed.
 
 The first figure is what an operator waits for: from the start of `consul-supervisor reload` to its end.
-While the loop reads the file it does nothing else. So two other figures show how long a client waits
-that sends two hundred requests a second, and, from Consul's log, how late the renewals are, of which
-some thirty a second are due. All elections must keep their sessions and locks, without an on_lose.
+A child reads the file, and the loop does nothing else while it takes over the settings. So two other
+figures show how long a client waits that sends two hundred requests a second, and, from Consul's log,
+how late the renewals are, of which some thirty a second are due. All elections must keep their sessions and
+locks, without an on_lose.
 """
 
 import subprocess
@@ -22,23 +23,29 @@ ELECTIONS = 100
 LIMIT_MS = 500.0
 ROUNDS, ROUNDS_QUICK = 15, 3
 TTL_S = 10
-QUIET_S = TTL_S / 3 + 1.0  # each election is renewed in it
-SETTLE_S = 0.3  # the clients ask, and what was held up is made up for
+QUIET_S = TTL_S / 3 + 1.0  # so that each session is renewed in it
+SETTLE_S = 0.3  # so that the clients run, and delayed work is done
 PATIENCE_S = 60.0
 A_SECOND = 200
 KEYS = "bench/reload/"
 NAME = "many"
 ROW = f"reload, 1 of {ELECTIONS} elections changed"
 CONFIG = {**LOGGED, "limits": {"http_max_conns_per_client": 2000}}
-"""Of the agent, so that it serves so many connections of one address."""
+"""The configuration of an agent that serves that many connections of one address."""
 
 Held = Mapping[str, tuple[str, int]]
-"""By key, the session that holds it, and how often the key has been locked."""
+"""By key: the session that holds the key, and how often the key has been locked."""
 
 
 @dataclass(slots=True)
 class Reloads:
-    """What one run of reloads told; ``windows``: when it reloaded, ``quiet``: when it did not."""
+    """The results of one run of reloads.
+
+    took_ms: the time of each command.
+    waited_ms: the longest wait of a client, for each reload.
+    windows: the times of the reloads.
+    quiet: the times between them.
+    """
 
     took_ms: list[float] = field(default_factory=list)
     waited_ms: list[float] = field(default_factory=list)
@@ -47,7 +54,7 @@ class Reloads:
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Another election each time."""
+    """Reload with another changed election each time."""
     lab.say(ROW)
     reloads = Reloads()
     with lab.scene() as scene:

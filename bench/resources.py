@@ -23,7 +23,7 @@ TTL = "10s"
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """One election, then many."""
+    """Measure one election, then many."""
     return [*_process(lab, 1), *_process(lab, MANY)]
 
 
@@ -63,7 +63,7 @@ def _process(lab: Lab, count: int) -> list[Figure]:
 
 
 def _idle(process: Contender, seconds: float) -> tuple[float, int]:
-    """CPU in percent of a core, and the most threads seen."""
+    """Return the CPU in percent of a core, and the largest number of threads."""
     threads = 0
     began, cpu_began_s = time.monotonic(), process.cpu_s
     while time.monotonic() - began < seconds:

@@ -29,7 +29,7 @@ OURS, THEIRS = "consul-supervisor", "consul lock -n"
 
 
 def _semaphore(scene: Scene, url: str, prefix: str, name: str) -> Contender:
-    """One semaphore on the terms of `consul lock`."""
+    """Return a supervisor of one semaphore, with the session of `consul lock`."""
     session = {**EQUAL_TERMS, "name": prefix}
     semaphore = {"prefix": prefix, "limit": SLOTS, "session": session, **stamping_hooks(scene, name)}
     return supervisor_of(scene, url, name, {"bench": semaphore}, kind="semaphores")
@@ -49,7 +49,7 @@ KINDS: tuple[tuple[str, str, Maker], ...] = (
 
 @dataclass(eq=False)
 class Side:
-    """The contenders of one kind; ``holders``, the longest first."""
+    """The contenders of one kind. ``holders``: the names of the holders, the longest first."""
 
     kind: str
     prefix: str
@@ -60,7 +60,7 @@ class Side:
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Both kinds, in turn, on one agent."""
+    """Measure both kinds, in turn, on one agent."""
     lab.say(f"slots: {WAITING} contenders of each kind wait")
     with lab.scene() as scene:
         agent = scene.agent(config=CONFIG)
@@ -73,7 +73,7 @@ def measure(lab: Lab) -> list[Figure]:
 
 
 def _side(scene: Scene, agent: Agent, kind: str, prefix: str, maker: Maker) -> Side:
-    """All that there are, with all slots taken and the others in line."""
+    """Start all contenders of one kind, so that all slots are taken and the other contenders wait."""
     short = prefix.rpartition("/")[2]
     names = [f"{short}-{number}" for number in range(SLOTS + WAITING)]
     contenders = {name: maker(scene, agent.url, prefix, name) for name in names}
@@ -87,7 +87,7 @@ def _side(scene: Scene, agent: Agent, kind: str, prefix: str, maker: Maker) -> S
 
 
 def _free_a_slot(scene: Scene, agent: Agent, side: Side) -> None:
-    """Stop the holder that has been one for longest; who has its slot is a holder from now on."""
+    """Stop the holder that has held for longest, and note the contender that gets its slot."""
     at_rest(agent)
     assert len(side.holders) == SLOTS, f"not {SLOTS} hold: {side.holders}"
     name = side.holders.pop(0)
@@ -104,7 +104,7 @@ def _free_a_slot(scene: Scene, agent: Agent, side: Side) -> None:
 
 
 def _all_in_line(agent: Agent, side: Side) -> None:
-    """Return when each contender has its key beside .lock, and nothing is written any more."""
+    """Wait until each contender has its key beside .lock and the writes have ended."""
     count = len(side.contenders) + 1
     wait_until(lambda: len(agent.kv_list(f"{side.prefix}/")) == count, f"{count} keys below {side.prefix}")
     at_rest(agent)

@@ -3,9 +3,9 @@
 Two supervisors hand some elections over and back by `step-down`. One of them also holds twenty other
 elections and has the trouble. Troubled and quiet spells take turns in one run. A hand-over is timed
 from the end of the old on_lose to the first instruction of the next on_acquire. A renewal of the twenty
-counts by how much later it reaches Consul, by Consul's own log, than a third of its TTL after the one
-before. With a full disk a node gives up and does not lead. So there only hand-overs from that node count,
-in troubled and in quiet spells.
+counts by how much later it reaches Consul, by Consul's own log, than the pace of its session says.
+With a full disk a node gives up and does not lead. So there only hand-overs from that node count, in
+troubled and in quiet spells.
 """
 
 import json
@@ -30,9 +30,9 @@ HANDED = 6  # elections that go over and back
 TTL_S = 10
 ROUNDS, ROUNDS_QUICK = 4, 1  # in each, every trouble has its spell, and a quiet one before it
 SPELL_S, SPELL_QUICK_S = 10.0, 5.0
-REST_S = 1.0  # of who has stepped down: nobody else may be late, and it is in line again soon
+REST_S = 1.0  # of the former holder, so that the other supervisor acquires, and it waits again soon
 BREATH_S = 0.3  # between two hand-overs
-SETTLE_S = 0.5  # whatever begins or ends with a trouble is over
+SETTLE_S = 0.5  # so that the begin or end of a trouble is over
 KEYS, OTHER_KEYS = "bench/slow/handed/", "bench/slow/others/"
 TROUBLED, FREE = "troubled", "free"
 SESSION = {"session": {"ttl": f"{TTL_S}s"}}
@@ -42,19 +42,19 @@ QUIET = Trouble("quiet", nullcontext)
 
 @dataclass(eq=False, slots=True)
 class Spells:
-    """All spells of one kind; ``handed_ms`` by who handed over."""
+    """All spells of one kind. ``handed_ms``: the hand-overs, by the supervisor that handed over."""
 
     handed_ms: dict[str, list[float]] = field(default_factory=lambda: {TROUBLED: [], FREE: []})
     windows: list[Window] = field(default_factory=list)
     late_ms: list[float] = field(default_factory=list)
 
     def all_ms(self, like: "Spells") -> list[float]:
-        """Hand-overs by whoever has handed over in those spells, too."""
+        """Return the hand-overs by supervisors that have hand-overs in the spells ``like``."""
         return [ms for who, series in self.handed_ms.items() if like.handed_ms[who] for ms in series]
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Every trouble, with a quiet spell before each."""
+    """Measure every trouble, with a quiet spell before each."""
     lab.say(ROW)
     with lab.scene() as scene, ExitStack() as exits:
         agent = scene.agent(config=LOGGED)
@@ -73,7 +73,7 @@ def measure(lab: Lab) -> list[Figure]:
 
 
 class Stage:
-    """Both supervisors, with all elections won by the one that has the troubles."""
+    """Both supervisors, of which the one with the troubles has won all elections."""
 
     def __init__(self, scene: Scene, agent: Agent, troubles: Troubles, spell_s: float) -> None:
         self._scene = scene
@@ -107,7 +107,7 @@ class Stage:
         }
 
     def play(self, trouble: Trouble, spells: Spells) -> None:
-        """One spell; it ends as it began: the troubled one holds all."""
+        """Play one spell. Before and after it the troubled supervisor holds all elections."""
         with trouble.within():
             time.sleep(SETTLE_S)
             began_at = time.time()
@@ -132,7 +132,7 @@ class Stage:
             self._all_in_line()
 
     def _hand_over(self, old: str, number: int) -> float:
-        """Milliseconds."""
+        """Hand one election over, and return the milliseconds."""
         mark = self._scene.stamps.mark()
         self._scene.step_down(old, f"handed{number}", REST_S)
         end = self._scene.stamps.wait(
@@ -142,13 +142,13 @@ class Stage:
         return (begin.at_ns - end.at_ns) / 1e6
 
     def _all_in_line(self) -> None:
-        """Return when each supervisor has a session for each of its elections, and nothing else goes on."""
-        count = OTHERS + 2 * HANDED + 1  # that of the observed keys
+        """Wait until each supervisor has a session for each of its elections, and for SETTLE_S."""
+        count = OTHERS + 2 * HANDED + 1  # one for the observed keys
         wait_until(lambda: len(self._agent.sessions()) == count, f"{count} sessions")
         time.sleep(SETTLE_S)
 
     def tell_late(self, spells: Mapping[Trouble, Spells]) -> None:
-        """How late the renewals in these spells were."""
+        """Fill in how late the renewals in these spells were."""
         sessions = {entry["Session"] for entry in self._agent.kv_list(OTHER_KEYS)}
         times = renewals(self._agent.log, sessions)
         for each in spells.values():
@@ -171,7 +171,7 @@ def _figures(spells: Mapping[Trouble, Spells]) -> list[Figure]:
 
 
 def _floored(late_ms: list[float]) -> float:
-    """The median, but not less than what a quiet machine's timers are late anyway."""
+    """Return the median, or LATE_MIN_MS if that is more, because timers of a quiet machine are that late."""
     return max(LATE_MIN_MS, statistics.median(late_ms))
 
 

@@ -1,7 +1,7 @@
 """python -m bench soak: two supervisors with a hundred elections, disturbed for an hour.
 
-Not one of the rows of the table: it takes its time. The soak itself, and what it judges, is
-``tests.system.soak``; ``make test-soak`` is the same for five minutes.
+This is no row of the table, because it takes an hour. ``tests.system.soak`` has the soak and its judgements,
+and ``make test-soak`` runs it for five minutes.
 """
 
 from collections.abc import Sequence
@@ -13,5 +13,5 @@ MINUTES = 60.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    """One soak; the exit code."""
+    """Run one soak, and return the exit code."""
     return soak(arguments, minutes=MINUTES)

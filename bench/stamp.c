@@ -1,10 +1,10 @@
 /* The hook and the child of every measurement: stamp FILE WHO WHAT [wait|rest]
  *
- * Its first deed is to read the clock, its last but for leaving is to read it again; each reading
- * becomes one line, "WHO WHAT begin|end NANOSECONDS", by one write(2) to the end of FILE. With
- * "wait" it waits for SIGTERM in between, at most an hour, so that a forgotten one goes by itself;
- * with "rest" it sleeps 20 ms, which is short for a hook and long for what its start leaves to do.
- * The clock is CLOCK_MONOTONIC: the same for all processes, and Python's time.monotonic_ns().
+ * The program reads the clock first, and again just before it exits. Each reading becomes one line,
+ * "WHO WHAT begin|end NANOSECONDS", by one write(2) to the end of FILE. With "wait" the program waits for
+ * SIGTERM in between, at most an hour, so that a forgotten one ends. With "rest" it sleeps 20 ms, which is
+ * short for a hook and longer than the work of the daemon at its start. The clock is CLOCK_MONOTONIC, which
+ * all processes share, and which is Python's time.monotonic_ns().
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

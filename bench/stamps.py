@@ -1,17 +1,23 @@
-"""Reads what the stamp program wrote: who began and ended what, in nanoseconds of CLOCK_MONOTONIC."""
+"""The stamps that the stamp program writes: begins and ends of hooks, in ns of CLOCK_MONOTONIC."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-LOOK_EVERY_S = 0.05  # seldom, so that the observer takes no CPU from what it observes
+LOOK_EVERY_S = 0.05  # seldom, so that the bench takes no CPU from the contenders
 PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """``who`` is the contender, ``what`` is acquire, lose or child, ``edge`` is begin or end."""
+    """One line of the file.
+
+    who: the name of the contender.
+    what: "acquire", "lose" or "child".
+    edge: "begin" or "end".
+    at_ns: the time in nanoseconds of CLOCK_MONOTONIC.
+    """
 
     who: str
     what: str
@@ -27,18 +33,18 @@ class Stamps:
         path.touch()
 
     def mark(self) -> int:
-        """Where the file ends now, for ``since``."""
+        """Return the present end of the file, for ``since``."""
         return self.path.stat().st_size
 
     def since(self, mark: int) -> list[Stamp]:
-        """The whole lines after ``mark``, in the order of their writing."""
+        """Return the stamps after ``mark``, in the order of their writing."""
         with self.path.open("rb") as file:
             file.seek(mark)
             lines = file.read().split(b"\n")[:-1]
         return [Stamp(who, what, edge, int(at)) for who, what, edge, at in map(_words, lines)]
 
     def wait(self, mark: int, wanted: Callable[[Stamp], bool]) -> Stamp:
-        """The first such stamp after ``mark``; TimeoutError when it does not come."""
+        """Return the first ``wanted`` stamp after ``mark``. Raises TimeoutError after PATIENCE_S."""
         give_up_at = time.monotonic() + PATIENCE_S
         while time.monotonic() < give_up_at:
             if found := next(filter(wanted, self.since(mark)), None):

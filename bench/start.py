@@ -19,7 +19,7 @@ ELECTIONS = 100
 HELP_MS, CHECK_MS, RUN_MS = 150.0, 400.0, 600.0
 WARM_UPS = 1
 ROUNDS, ROUNDS_QUICK = 10, 3
-BREATH_S = 0.3  # for the one that left to be gone altogether
+BREATH_S = 0.3  # so that the effects of a process's end are over
 ELECTION = """\
   app{number}:
     key: service/app{number}/leader
@@ -36,11 +36,11 @@ ELECTION = """\
 """
 
 Sample = Callable[[], float]
-"""Starts it once more; the milliseconds that it took."""
+"""Runs a process once more, and returns the milliseconds that it took."""
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """All in turn."""
+    """Measure all kinds in turn."""
     lab.say("start")
     with lab.scene() as scene:
         url = scene.agent().url
@@ -63,7 +63,7 @@ def measure(lab: Lab) -> list[Figure]:
 
 
 def _file(scene: Scene) -> Path:
-    """As an operator writes it."""
+    """Write the file of many elections as an operator would, and return its path."""
     path = scene.folder / "many.yaml"
     path.write_text("elections:\n" + "".join(ELECTION.format(number=number) for number in range(ELECTIONS)))
     return path

@@ -26,10 +26,10 @@ A_SECOND = 200
 IDLE = 500
 OTHERS = 20
 TTL_S = 10
-ROUNDS, ROUNDS_QUICK = 9, 1  # of each kind; the loaded ones together three times half a minute
-ROUND_S, ROUND_QUICK_S = 10.0, 8.0  # short, so that whatever else this machine does meets both kinds
-REST_S = 0.1  # of who has stepped down: then it is in line again
-SETTLE_S = 0.4  # its watch is on, and nothing else goes on
+ROUNDS, ROUNDS_QUICK = 9, 1  # of each kind; the loaded rounds together take three times half a minute
+ROUND_S, ROUND_QUICK_S = 10.0, 8.0  # short, so that other work of this machine meets both kinds
+REST_S = 0.1  # of the former holder, which then waits again
+SETTLE_S = 0.4  # so that the waiter's watch runs and all else is done
 KEY, OTHER_KEYS = "bench/status/shared", "bench/status/others/"
 LOADED, OTHER = "left", "right"
 ROW = f"status, {A_SECOND} a second"
@@ -47,12 +47,12 @@ class Side:
 
     @property
     def seconds(self) -> float:
-        """All its rounds together."""
+        """The length of all rounds together."""
         return sum(end - begin for begin, end in self.windows)
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Quiet and loaded, in turn, on one agent with the same two supervisors."""
+    """Measure quiet and loaded rounds in turn, on one agent with the same two supervisors."""
     lab.say(ROW)
     quiet, loaded = Side(), Side()
     with lab.scene() as scene:
@@ -77,7 +77,7 @@ def measure(lab: Lab) -> list[Figure]:
 
 
 def _supervisors(scene: Scene, agent: Agent, port: int) -> Contender:
-    """Both, with all elections won; the one that is asked."""
+    """Start both supervisors, and return the one with the clients, which has won all elections."""
     session = {"session": {"ttl": f"{TTL_S}s"}}
     shared = {name: {"key": KEY, **session, **stamping_hooks(scene, name)} for name in (LOADED, OTHER)}
     others = {
@@ -93,7 +93,7 @@ def _supervisors(scene: Scene, agent: Agent, port: int) -> Contender:
 
 
 def _both_in_line(agent: Agent) -> None:
-    """Return when the one that does not hold waits for the other, and nothing else goes on."""
+    """Wait until the supervisor that does not hold has a session again, and for SETTLE_S."""
     wait_until(lambda: len(agent.sessions()) == OTHERS + 2, "a session of each supervisor")
     time.sleep(SETTLE_S)
 
@@ -117,7 +117,7 @@ def _round(lab: Lab, scene: Scene, agent: Agent, supervisor: Contender, side: Si
 
 
 def _hand_over(scene: Scene, old: str) -> float:
-    """Milliseconds."""
+    """Hand the election over, and return the milliseconds."""
     mark = scene.stamps.mark()
     scene.step_down(old, "shared", REST_S)
     end = scene.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")

@@ -13,14 +13,14 @@ from bench.figures import Figure, median_and_p95
 from bench.lab import Lab, Scene, wait_until
 
 HAND_OVERS, HAND_OVERS_QUICK = 500, 20
-STALLED_MS = 100.0  # a second try of whatever kind takes 500 ms and more
-REST_S = 0.1  # after a step-down, then it contends anew
-SETTLE_S = 0.5  # whoever has stepped down has destroyed its session by then, and waits with a new one
-ITEM = "bench"  # as consul_supervisor calls it
+STALLED_MS = 100.0  # because a second attempt of any kind takes 500 ms or more
+REST_S = 0.1  # of the former holder, which then contends again
+SETTLE_S = 0.5  # so that the former holder has destroyed its session and waits with a new one
+ITEM = "bench"  # the name of the election in consul_supervisor
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """On an agent in memory, which is the quicker: the more likely that one is not ready yet."""
+    """Measure on an agent in memory, because its speed makes it likelier that a waiter is not ready yet."""
     count = lab.samples(HAND_OVERS, HAND_OVERS_QUICK)
     row = f"{count} hand-overs in a row"
     lab.say(row)

@@ -25,7 +25,7 @@ LIMIT_MS = 10.0
 LOCK_DELAY_S = 15.0
 PAIRS, PAIRS_QUICK = 5, 2
 ROUNDS_DESTROYED, ROUNDS_EXPIRED = 4, 2
-SETTLE_S = 2.0  # after the last session is there
+SETTLE_S = 2.0  # after the last session exists
 BREATH_S = 0.5  # between two losses, so that no take-over meets another
 OURS, THEIRS = "consul-supervisor", "consul lock"
 KINDS: tuple[tuple[str, str, Maker], ...] = (
@@ -37,7 +37,7 @@ ACTS = ("acquire", "child")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two contenders for one key; ``session``: the holder's."""
+    """Two contenders for one key. ``session``: the session of the holder."""
 
     kind: str
     holder: Contender
@@ -46,11 +46,11 @@ class Pair:
 
 
 Lose = Callable[[Agent, list[Pair]], dict[str, int]]
-"""(agent, pairs) -> by session, when Consul ended it, in nanoseconds of CLOCK_MONOTONIC."""
+"""Ends the holders' sessions, and returns by session when Consul ended it, in ns of CLOCK_MONOTONIC."""
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Both ways, the same number of pairs of each kind at the same time."""
+    """Measure both ways, each with an equal number of pairs of each kind at one time."""
     return [
         *_figures(lab, "session destroyed", _destroy, lab.samples(ROUNDS_DESTROYED, 1)),
         *_figures(lab, "session expired", _let_expire, lab.samples(ROUNDS_EXPIRED, 1)),
@@ -71,7 +71,7 @@ def _figures(lab: Lab, how: str, lose: Lose, rounds: int) -> list[Figure]:
 
 
 def _round(lab: Lab, lose: Lose) -> list[tuple[str, float]]:
-    """By how many milliseconds each pair's next leader was late, with the kind of the pair."""
+    """Return for each pair its kind, and by how many milliseconds its next leader was late."""
     with lab.scene() as scene:
         agent = scene.agent(config=LOGGED)
         count = lab.samples(PAIRS, PAIRS_QUICK)
@@ -107,7 +107,7 @@ def _destroy(agent: Agent, pairs: list[Pair]) -> dict[str, int]:
 
 
 def _let_expire(agent: Agent, pairs: list[Pair]) -> dict[str, int]:
-    """Each twice its TTL after its last renewal, wherever that was when its holder was killed."""
+    """Kill the holders, and wait until Consul has ended each session twice its TTL after its last renewal."""
     for pair in pairs:
         os.kill(pair.holder.pid, signal.SIGKILL)
         time.sleep(BREATH_S)

@@ -1,9 +1,9 @@
-"""What may be slow or stand still beside a supervisor's elections, each begun and ended at will.
+"""Troubles beside a supervisor's elections, which begin and end on demand.
 
-Hooks are those of observers in the supervisor's own file: who overwrites the value of an observed key
-starts its on_change. A hook is `sleep`, a webhook to a socket that nobody accepts from, or a program
-that prints a thousand lines a second. The log is a named pipe, which is read or not. ``state_dir`` is
-a file system of its own in a mount namespace of the supervisor's, so that it goes when that goes.
+The hooks belong to observers in the supervisor's own file: writing the value of an observed key starts its
+on_change. A hook is `sleep`, a webhook to a socket that accepts no connection, or a program that prints a
+thousand lines a second. The log is a named pipe, which is read or not. ``state_dir`` is a file system of its
+own in a mount namespace of the supervisor, so that it disappears with the supervisor.
 """
 
 import os
@@ -22,11 +22,11 @@ from bench.lab import Scene
 from tests.support.consul import HOST, Agent
 
 BESIDE = 4  # hooks that block or hang at the same time
-TIMEOUT_S = 1.5  # theirs: several times in a spell
+TIMEOUT_S = 1.5  # of these hooks, so that they time out several times in a spell
 LINES_A_SECOND = 1000
 DISK = "32m"  # room for all records many times over
 READ_EVERY_S = 0.02
-PART_BYTES = 1024  # of what fills a pipe, or a disk
+PART_BYTES = 1024  # of one write that fills a pipe or a disk
 KEYS = "bench/slow/observed/"
 BLOCKS, HANGS, FLOODS = "blocks", "hangs", "floods"
 NAMESPACE = ("unshare", "--mount", "--propagation", "private")
@@ -45,20 +45,25 @@ while (now := time.monotonic() - began) < float(sys.argv[1]):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """It lasts as long as ``within``; ``again`` is to be called now and then meanwhile."""
+    """One kind of trouble.
+
+    within: returns a context in which the trouble lasts.
+    again: to be called now and then in that context.
+    may_lead: whether the supervisor can hold an election meanwhile.
+    """
 
     name: str
     within: Callable[[], AbstractContextManager[object]]
     again: Callable[[], object] = lambda: None
-    may_lead: bool = True  # who cannot write a record may not
+    may_lead: bool = True  # a supervisor that cannot write a record must not lead
 
 
 class Troubles:
-    """Those of one supervisor, whose file has ``observers`` and ``state_dir``, and which is started by
-    ``started``."""
+    """The troubles of one supervisor, whose file must have ``observers`` and ``state_dir``, and whose command
+    line must be that of ``started``."""
 
     def __init__(self, scene: Scene, agent: Agent, exits: ExitStack, flood_s: float) -> None:
-        """``flood_s``: for so long each flood lasts."""
+        """Prepare the troubles. ``flood_s``: how long a flood of lines lasts."""
         self._agent = agent
         self._session = agent.session_create(TTL="3600s")
         self._touched_at = -TIMEOUT_S
@@ -66,7 +71,7 @@ class Troubles:
         self._pipe = Pipe(scene.folder / "log.fifo")
         exits.callback(self._pipe.close)
         self._flood_s = flood_s
-        self.pid = 0  # of the supervisor, once it is started
+        self.pid = 0  # of the supervisor, set by the caller that starts it
         self.state_dir = scene.folder / "disk"
         self.state_dir.mkdir()
         self.own_disk = subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True).returncode == 0
@@ -75,7 +80,7 @@ class Troubles:
 
     @property
     def observers(self) -> dict[str, Any]:
-        """They hold nothing: their on_change is all they do."""
+        """The items whose on_change starts the hooks; they never contend."""
         limit = {"timeout": f"{TIMEOUT_S}s"}
         url = f"http://{HOST}:{self._deaf.getsockname()[1]}/"
         flood = [sys.executable, "-I", "-S", "-c", FLOOD, f"{self._flood_s:g}", str(LINES_A_SECOND)]
@@ -89,14 +94,14 @@ class Troubles:
         }
 
     def started(self, argv: Sequence[str]) -> list[str]:
-        """The command line that gives the supervisor its log and, as root, its disk."""
+        """Return the command line that gives the supervisor its log and, as root, its disk."""
         log = str(self._pipe.path)
         if not self.own_disk:
             return ["sh", "-c", ON_OUR_DISK, log, *argv]
         return [*NAMESPACE, "sh", "-c", ON_OWN_DISK, DISK, str(self.state_dir), log, *argv]
 
     def all(self) -> Iterator[Trouble]:
-        """All that can be made on this machine."""
+        """Yield all troubles that are possible on this machine."""
         yield Trouble("hooks that block", self._hooks(BLOCKS), lambda: self._touch(BLOCKS))
         yield Trouble("webhooks that hang", self._hooks(HANGS), lambda: self._touch(HANGS))
         yield Trouble(f"a hook's {LINES_A_SECOND} lines/s", self._hooks(FLOODS))
@@ -105,8 +110,10 @@ class Troubles:
             yield Trouble("a full disk", self._full_disk, may_lead=False)
 
     def _touch(self, kind: str) -> None:
-        """The observed values change, so their hooks begin, or begin again when they end; as seldom as
-        that needs, for a change has its own price."""
+        """Change the observed values so that their hooks run, at most once in TIMEOUT_S.
+
+        More changes would not start more hooks, and each has a cost of its own.
+        """
         now = time.monotonic()
         if now - self._touched_at < TIMEOUT_S:
             return
@@ -120,7 +127,7 @@ class Troubles:
         def within() -> Iterator[None]:
             self._touch(kind)
             yield
-            time.sleep(2 * TIMEOUT_S)  # one that runs, one that waits for it
+            time.sleep(2 * TIMEOUT_S)  # for a hook that runs and for the next one, which waits
 
         return within
 
@@ -137,12 +144,12 @@ class Troubles:
 
 
 class Pipe:
-    """A named pipe at ``path``, from which all is read and thrown away unless it is stuck."""
+    """A named pipe at ``path``. A thread reads and discards its content, except within ``stuck``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         os.mkfifo(path)
-        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)  # for both, so that it never ends
+        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)  # for writing as well, so that reading never ends
         self._flows = threading.Event()
         self._flows.set()
         self._over = False
@@ -151,7 +158,7 @@ class Pipe:
 
     @contextmanager
     def stuck(self) -> Iterator[None]:
-        """It is full, and nobody reads."""
+        """Fill the pipe, and stop reading it within this context."""
         self._flows.clear()
         time.sleep(2 * READ_EVERY_S)
         with suppress(BlockingIOError):
@@ -163,7 +170,7 @@ class Pipe:
             self._flows.set()
 
     def close(self) -> None:
-        """Nobody reads any more."""
+        """End the reading."""
         self._over = True
         self._flows.set()
         self._reader.join()

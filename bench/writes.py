@@ -1,7 +1,7 @@
-"""What was written to Consul, as the agent itself counts it; renewals are not among that.
+"""The number of writes to Consul, as the agent itself counts them.
 
-All that it applied, or refused to apply, for any client: a proxy before each contender would take the
-time that is to be measured.
+These are all writes that the agent applied or refused for any client, without renewals. A proxy before each
+contender would add to the measured time.
 """
 
 import re
@@ -10,17 +10,17 @@ import time
 from bench.lab import wait_until
 from tests.support.consul import Agent
 
-REST_S = 0.7  # nothing was written for so long: then all watches are on again, too
+REST_S = 0.7  # without a write, after which all watches run again
 CONFIG = {
     "limits": {"http_max_conns_per_client": 2000},  # each contender has up to four, and the default is 200
     "telemetry": {"prometheus_retention_time": "24h"},
 }
-"""Of an agent that serves so many clients of one address, and counts what it applies."""
+"""The configuration of an agent that serves that many connections of one address and counts writes."""
 _WRITES = re.compile(r"^consul_(?:kvs|txn|session)_apply_count (\d+)$", re.MULTILINE)
 
 
 def at_rest(agent: Agent) -> int:
-    """What was written so far, once nothing more is."""
+    """Wait until the writes have ended for REST_S, and return their number so far."""
     seen = [(written(agent), time.monotonic())]
 
     def rests() -> bool:
@@ -34,6 +34,6 @@ def at_rest(agent: Agent) -> int:
 
 
 def written(agent: Agent) -> int:
-    """All writes that the agent has been asked for by clients: of keys, transactions and sessions."""
+    """Return the number of writes by clients so far: of keys, transactions and sessions."""
     answer = agent.call("GET", "/agent/metrics?format=prometheus")
     return sum(int(count) for count in _WRITES.findall(answer.text))
