@@ -1,20 +1,20 @@
 """Runs hooks: commands and webhooks, as the core decides, and reports how each attempt ended.
 
-It decides nothing about order or retries. It keeps what an action says: the attempt's deadline,
-TERM and then KILL for a process group, and exactly one end for each start, reported from the
-loop and never out of the call that started or killed it.
+This package decides nothing about order or retries. It keeps the promises of an action: the deadline of the
+attempt, TERM and then KILL for its process group, and exactly one end for each start. The loop reports that
+end later, never the call that started or killed the attempt.
 
-    context.py     what a hook is told: environment, standard input, body
+    context.py     the facts that a hook gets: environment, standard input, body
     command.py     one process group, from its spawn to the end of its last process
-    group.py       whether anything of a process group still runs
-    left.py        processes that no kill has ended: few, of hooks that are run again and again
-    privileges.py  as which user and group it runs
-    spawn.py       a process, and its standard streams
-    shortage.py    what a start may lack for a moment, and what is kept back for on_lose
-    output.py      what it writes, as bounded lines
+    group.py       whether any process of a group still runs
+    left.py        hooks that run again and again, and of which KILL has left processes
+    privileges.py  the user and the group as which a command runs
+    spawn.py       starts a process with its standard streams
+    shortage.py    the means that a start may lack for a moment, and those kept back for on_lose
+    output.py      the output of a child as bounded lines
     webhook.py     one HTTP request and its outcome
-    leftovers.py   ends the hooks that a crashed process left running
-    signature.py   how a webhook proves where it comes from
+    leftovers.py   ends the hooks that a crashed supervisor left running
+    signature.py   signs a webhook, so that its receiver can trust it
 """
 
 import asyncio
@@ -39,15 +39,15 @@ from supervisor.hooks.webhook import Webhooks
 
 __all__ = ["HookLine", "Hooks"]
 
-LATE_S = 1.0  # a try that comes so late tells that we stood still: news that was fresh may be old
-TOO_MANY_LEFT = "no kill has ended its earlier attempts: see whether the file systems that it uses answer"
+LATE_S = 1.0  # a retry this late means a stall, after which the newest contact may be too old to begin
+TOO_MANY_LEFT = "KILL has not ended its earlier attempts: check whether the file systems that it uses answer"
 
 Started = StartHook | StartRun
 
 
 @dataclass(slots=True)
 class Postponed:
-    """A start that lacked something, and is tried again when the timer says."""
+    """A start that lacked something, and is tried again when the timer fires."""
 
     timer: asyncio.TimerHandle
 
@@ -58,10 +58,12 @@ UnderWay = HookProcess | asyncio.Task[tuple[bool, str]] | Postponed | None
 class Hooks:
     """All hooks and run children of this process.
 
-    ``report`` gets each HookEnded and RunEnded, ``log_line`` what children write, ``spawned`` each
-    process group that has begun, ``delayed`` each start that lacks something for now, and what.
-    ``environ`` is the daemon's own environment, ``clock`` the core's
-    clock in seconds.
+    report: receives each HookEnded and RunEnded, one for each start.
+    log_line: receives each line that a child writes.
+    spawned: receives each action whose process group has begun, and the number of that group.
+    delayed: receives each action that cannot start yet, and why.
+    environ: the daemon's own environment.
+    clock: the core's clock, in seconds.
     """
 
     def __init__(
@@ -88,31 +90,33 @@ class Hooks:
         self._webhooks = Webhooks()
         self._spare = Spare()
         self._left = Left()
-        # None: it could not be started, which is about to be reported.
+        # None: the action could not be started, and its end is about to be reported.
         self._under_way: dict[Started, UnderWay] = {}
         self._idle = asyncio.Event()
 
     @property
     def running(self) -> int:
-        """How many starts have not been answered by an end yet."""
+        """The number of starts that have not been answered by an end yet."""
         return len(self._under_way)
 
     def inherit(self, environ: Mapping[str, str]) -> None:
-        """Hooks that begin from now on inherit this of our environment."""
+        """Let hooks that begin from now on inherit this environment, without the daemon's own variables."""
         self._environ = base_environment(environ)
 
     def preload_users(self, settings: ItemSettings) -> None:
-        """Look its users up now: a directory of users may be out of reach when on_lose is due."""
+        """Look up the users of the item's hooks now.
+
+        A user directory may be out of reach when on_lose is due. A user that is not found is ignored here.
+        """
         commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]
         commands += [] if settings.run is None else [(settings.run.command, True)]
         for command, dies_with_us in commands:
-            with suppress(
-                PrivilegesRefused, OSError, ValueError
-            ):  # said when it is to run: it may be there by then
+            # The start of the hook reports this error, unless the user exists by then.
+            with suppress(PrivilegesRefused, OSError, ValueError):
                 self._privileges.identity(command, dies_with_us=dies_with_us)
 
     def start(self, action: StartHook) -> None:
-        """Begin an attempt; a command is being executed when this returns, unless it cannot start yet."""
+        """Start an attempt. Its command is being executed when this returns, unless it cannot start yet."""
         assert action not in self._under_way, "an attempt is begun once"
         hook = action.hook
         if isinstance(hook.call, Webhook):
@@ -121,20 +125,20 @@ class Hooks:
             self._try(action, self._clock())
 
     def kill(self, action: KillHook) -> None:
-        """End an attempt early: TERM, after kill_after KILL; nothing when it has ended."""
+        """End an attempt early: TERM, and KILL after kill_after. Do nothing when the attempt has ended."""
         self._stop(action.started, action.started.hook.kill_after_s)
 
     def start_run(self, action: StartRun) -> None:
-        """Start a run child; it is killed should this process end before it."""
+        """Start a run child, which the kernel kills when this process ends before the child."""
         assert action not in self._under_way, "a run child is started once"
         self._try(action, self._clock())
 
     def stop_run(self, action: StopRun) -> None:
-        """End a run child: TERM, after stop_timeout KILL; nothing when it has ended."""
+        """End a run child: TERM, and KILL after stop_timeout. Do nothing when the child has ended."""
         self._stop(action.started, action.started.run.stop_timeout_s)
 
     def kill_all(self) -> None:
-        """End everything at once (KILL); each end is still reported."""
+        """Kill everything that is under way (KILL). Each end is still reported."""
         for started, under_way in self._under_way.items():
             if isinstance(under_way, HookProcess):
                 under_way.kill("stopped")
@@ -142,8 +146,10 @@ class Hooks:
                 self._call_off(started, under_way)
 
     async def close(self) -> None:
-        """Kill what is under way and return when every end has been reported, which takes at most
-        ``command.KILL_GRACE_S``. Nothing may be started meanwhile or afterwards."""
+        """Kill what is under way, and return when every end has been reported.
+
+        That takes at most ``command.KILL_GRACE_S``. Nothing may be started meanwhile or afterwards.
+        """
         self.kill_all()
         if self._under_way:
             self._idle.clear()
@@ -151,24 +157,26 @@ class Hooks:
         await self._webhooks.close()
         self._spare.release()
 
-    def _try(self, action: Started, asked_at: float) -> None:
-        """Start it; what it lacks may be there a moment later, and then that counts as its begin.
-        ``asked_at``: from when on its timeout counts."""
+    def _try(self, action: Started, requested_at: float) -> None:
+        """Start the action, or postpone the start when the means that it lacks may be there a moment later.
+
+        requested_at: the time from which the timeout of the action counts.
+        """
         if self._left.too_many(action):
             self._refuse(action, TOO_MANY_LEFT, began=False)
             return
         try:
-            child = self._begun(action)
+            child = self._spawn_with_spare(action)
         except (PrivilegesRefused, OSError, ValueError) as error:
-            self._cannot_start(action, asked_at, error)
+            self._cannot_start(action, requested_at, error)
             return
         if isinstance(action, StartHook):
             hook = action.hook
-            left_s = asked_at + hook.timeout_s - self._clock()
+            left_s = requested_at + hook.timeout_s - self._clock()
             child.terminate_after(max(0.0, left_s), _timed_out(hook.timeout_s), hook.kill_after_s)
 
-    def _begun(self, action: Started) -> HookProcess:
-        """Where descriptors are short, those kept back are for the hooks that end a tenure."""
+    def _spawn_with_spare(self, action: Started) -> HookProcess:
+        """Spawn the action. When descriptors are short, a hook that ends a tenure may use those kept back."""
         try:
             return self._spawn(action)
         except OSError as error:
@@ -179,14 +187,14 @@ class Hooks:
 
     def _spawn(self, action: Started) -> HookProcess:
         command, name, attempt = _what(action)
-        told = self._facts(action, attempt)
+        event_facts = self._facts(action, attempt)
         identity = self._privileges.identity(command, dies_with_us=isinstance(action, StartRun))
-        env = {**self._environ, **identity.env, **dict(command.env), **as_environment(told)}
+        env = {**self._environ, **identity.env, **dict(command.env), **as_environment(event_facts)}
         child = HookProcess(
             command,
             identity,
             env=env,
-            stdin=as_json(told) + b"\n",
+            stdin=as_json(event_facts) + b"\n",
             lines=self._lines(action, name),
             ended=partial(self._end, action),
         )
@@ -195,17 +203,17 @@ class Hooks:
         return child
 
     def _cannot_start(
-        self, action: Started, asked_at: float, error: PrivilegesRefused | OSError | ValueError
+        self, action: Started, requested_at: float, error: PrivilegesRefused | OSError | ValueError
     ) -> None:
-        """Try again while there is time; else it is reported, from the loop."""
+        """Try again soon while there is time and the error may pass, else report the end from the loop."""
         why, loop, now = _reason(error), asyncio.get_running_loop(), self._clock()
         end_by = action.begin_by
         if isinstance(action, StartHook):
-            end_by = min(end_by, asked_at + action.hook.timeout_s)
+            end_by = min(end_by, requested_at + action.hook.timeout_s)
         if is_passing(error) and not isinstance(error, Unwatched) and now + RETRY_PAUSE_S < end_by:
             if action not in self._under_way:
                 self._delayed(action, why)
-            again = partial(self._try_again, action, asked_at, now + RETRY_PAUSE_S, why)
+            again = partial(self._try_again, action, requested_at, now + RETRY_PAUSE_S, why)
             self._under_way[action] = Postponed(loop.call_later(RETRY_PAUSE_S, again))
             return
         self._refuse(action, why, began=isinstance(error, Unwatched))
@@ -215,16 +223,16 @@ class Hooks:
         ended = partial(self._end, action, False, f"cannot start: {why}", began=began)
         asyncio.get_running_loop().call_soon(ended)
 
-    def _try_again(self, action: Started, asked_at: float, due_at: float, why: str) -> None:
+    def _try_again(self, action: Started, requested_at: float, due_at: float, why: str) -> None:
         if action.begin_by < inf and self._clock() > due_at + LATE_S:
             self._end(action, False, f"cannot start: {why}", began=False)
             return
-        self._try(action, asked_at)
+        self._try(action, requested_at)
 
     def _call_off(
         self, action: Started, under_way: asyncio.Task[tuple[bool, str]] | Postponed | None
     ) -> None:
-        """End what is no process. None: its end is about to be reported anyway."""
+        """Cancel a start that has no process. None: its end is about to be reported already."""
         if isinstance(under_way, Postponed):
             under_way.timer.cancel()
             self._under_way[action] = None
@@ -234,14 +242,17 @@ class Hooks:
             under_way.cancel()
 
     def _send(self, action: StartHook, webhook: Webhook) -> None:
-        told = self._facts(action, action.attempt)
-        lacks = partial(self._lacks, action)
-        task = asyncio.create_task(self._webhooks.send(webhook, told, action.hook.timeout_s, lacks))
+        event_facts = self._facts(action, action.attempt)
+        lacks = partial(self._on_shortage, action)
+        task = asyncio.create_task(self._webhooks.send(webhook, event_facts, action.hook.timeout_s, lacks))
         self._under_way[action] = task
         task.add_done_callback(partial(self._sent, action))
 
-    def _lacks(self, action: StartHook, error: OSError) -> None:
-        """Descriptors kept back are free for what ends a tenure; as that ends they are kept again."""
+    def _on_shortage(self, action: StartHook, error: OSError) -> None:
+        """Log that a webhook lacks something.
+
+        For a hook that ends a tenure, free the descriptors kept back until it has ended.
+        """
         self._delayed(action, str(error.strerror))
         if lacks_descriptors(error) and action.context.event in LOSE_SIDE:
             self._spare.release()
@@ -253,7 +264,7 @@ class Hooks:
             self._end(action, *task.result())
         else:
             self._end(action, False, f"cannot send: a bug: {type(error).__name__}")
-            raise error  # for the loop's exception handler
+            raise error  # so that the loop's exception handler ends the daemon
 
     def _stop(self, started: Started, kill_after_s: float) -> None:
         under_way = self._under_way.get(started)
@@ -278,19 +289,17 @@ class Hooks:
         return facts(action.context, attempt=attempt, node=self._node, now=self._clock())
 
     def _lines(self, action: Started, name: str) -> tuple[Lines, Lines]:
-        allowance = LineBudget(self._clock)
+        budget = LineBudget(self._clock)
         item, transition = action.context.name, action.context.transition
 
         def lines(stream: Literal["stdout", "stderr"]) -> Lines:
-            return Lines(
-                lambda text: self._log_line(HookLine(item, name, transition, stream, text)), allowance
-            )
+            return Lines(lambda text: self._log_line(HookLine(item, name, transition, stream, text)), budget)
 
         return lines("stdout"), lines("stderr")
 
 
 def _what(action: Started) -> tuple[Command, str, int]:
-    """The command, its name in the log, and which attempt it is."""
+    """Return the command, its name in the log, and the number of the attempt."""
     if isinstance(action, StartRun):
         return action.run.command, "run", 1
     assert isinstance(action.hook.call, Command)

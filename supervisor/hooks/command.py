@@ -1,15 +1,15 @@
 """Runs one command as a process group of its own, from its spawn to the end of its last process.
 
-Exits are read from a pidfd: no signal handler, no thread, no child watcher. Nothing here decides
-when a command is to run or what its end means. A group is signalled only while its leader is not
-reaped or a process of it was seen moments ago: its number must never have become somebody else's.
+Exits are read from a pidfd, without a signal handler, a thread or a child watcher. Nothing here decides when
+a command runs or what its end means. A group is signalled only while its leader is not reaped or a process of
+the group was seen moments ago, because the kernel may give its number to another group afterwards.
 
 How a group ends::
 
-    leader exits by itself      KILL for the rest                        -> told
-    terminate()                 TERM; all gone                           -> told
-                                TERM; kill_after_s pass; KILL; all gone  -> told
-    KILL does not end it        KILL_GRACE_S pass                        -> told, with a note
+    the leader exits by itself  KILL for the rest                        -> reported
+    terminate()                 TERM; all gone                           -> reported
+                                TERM; kill_after_s pass; KILL; all gone  -> reported
+    KILL does not end it        KILL_GRACE_S pass                        -> reported, with a note
 """
 
 import asyncio
@@ -24,24 +24,29 @@ from supervisor.hooks.privileges import RunAs
 from supervisor.hooks.spawn import Spawned, spawn
 
 KILL_GRACE_S = 0.2  # the kernel ends a killed process in milliseconds, or not at all (state D)
-SWEEP_PAUSE_S = 0.005  # between looks whether the rest of a group has gone
+SWEEP_PAUSE_S = 0.005  # between two checks whether a group has any process left
 CONVENTIONS = {126: "not executable, by convention", 127: "command not found, by convention"}
 
 
 def keep_exit_statuses() -> None:
-    """Undo an ignored SIGCHLD that our parent may have left us: the kernel would then reap our
-    children itself, and nobody would learn how they ended."""
+    """Undo an ignored SIGCHLD that our parent may have left us.
+
+    While SIGCHLD is ignored, the kernel reaps our children itself and drops their exit status (wait(2)).
+    """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 class Unwatched(OSError):
-    """The process began, and was killed because nobody could have learnt of its end."""
+    """A process began and was killed at once, because its end could not have been observed."""
 
 
 class HookProcess:
-    """A process group under way. Its end is told exactly once, by ``ended(ok, detail)``, from the
-    loop: never out of the constructor, ``terminate`` or ``kill``."""
+    """A process group under way.
+
+    ``ended(ok, detail)`` reports its end exactly once, from the loop: never out of the constructor,
+    ``terminate`` or ``kill``.
+    """
 
     def __init__(
         self,
@@ -53,19 +58,23 @@ class HookProcess:
         lines: tuple[Lines, Lines],
         ended: Callable[[bool, str], None],
     ) -> None:
-        """The command is being executed when this returns; ``lines`` take its stdout and stderr.
+        """Spawn the command, which is being executed when this returns.
 
-        Raises OSError or ValueError as ``spawn`` does.
+        ``lines`` receive its stdout and stderr.
+
+        Raises Unwatched when the command began and had to be killed, and else OSError or ValueError as
+        ``spawn`` does.
         """
         self._loop = asyncio.get_running_loop()
         self._ended = ended
-        self._why = ""  # set once it is we who end it
+        self._why = ""  # why this process ends the group; blank: it does not
         self._notes: list[str] = []
         self._code: int | None = None  # set once the leader is reaped
-        self._told = False
-        self.is_left = False  # its end was told although processes of it are left
+        self._reported = False
+        self.is_left = False  # whether processes of the group were left when its end was reported
         self._escalation: asyncio.TimerHandle | None = None
-        place = os.eventfd(0)  # kept for the pidfd, for a process that cannot be watched must not begin
+        # Keeps a descriptor free for the pidfd, because a process that cannot be watched must not begin.
+        place = os.eventfd(0)
         try:
             spawned = spawn([*identity.prefix, *command.argv], command.cwd, env, stdin)
         finally:
@@ -81,8 +90,11 @@ class HookProcess:
             raise Unwatched(*error.args) from error
 
     def terminate(self, why: str, kill_after_s: float) -> None:
-        """Ask the group to end (TERM), and after ``kill_after_s`` end it (KILL)."""
-        if self._told or self._why or self._exited:
+        """Send TERM to the group, and KILL after ``kill_after_s`` seconds.
+
+        Do nothing when the leader has ended, or when the group is being ended already.
+        """
+        if self._reported or self._why or self._exited:
             return
         self._why = why
         self._signal(signal.SIGTERM)
@@ -90,25 +102,28 @@ class HookProcess:
         self._escalate(kill_after_s, self._ignored_term)
 
     def terminate_after(self, timeout_s: float, why: str, kill_after_s: float) -> None:
-        """The same, unless it has ended within ``timeout_s``."""
+        """Call ``terminate`` after ``timeout_s`` seconds, unless the group has ended by then."""
         self._escalate(timeout_s, lambda: self.terminate(why, kill_after_s))
 
     def kill(self, why: str) -> None:
-        """End the group at once (KILL)."""
-        if self._told or (not self._why and self._exited):
+        """Send KILL to the group at once, unless the leader has ended by itself."""
+        if self._reported or (not self._why and self._exited):
             return
         self._why = self._why or why
         self._end_group()
 
     @property
     def _exited(self) -> bool:
-        """Whether the leader has ended; its status then counts, whatever was wanted meanwhile."""
+        """Whether the leader has ended.
+
+        Its exit status then counts, even if ``terminate`` or ``kill`` is called later.
+        """
         if self._code is not None:
             return True
         return os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _abandon(self, spawned: Spawned) -> None:
-        """Nobody could learn of its end, nor read what it writes: it ends here."""
+        """Kill and reap a process whose end and output cannot be observed."""
         self._signal(signal.SIGKILL)
         os.waitpid(self.pgid, 0)
         for fd in (self._pidfd, spawned.stdout, spawned.stderr):
@@ -117,9 +132,9 @@ class HookProcess:
                 os.close(fd)
 
     def _exit(self) -> None:
-        """The leader has ended."""
+        """Handle the end of the leader."""
         if not self._exited:
-            return  # a debugger is attached and has not seen the end yet
+            return  # a debugger that is attached has not seen the end yet
         if not self._why:
             self._end_group()
         self._reap()
@@ -132,13 +147,13 @@ class HookProcess:
         os.close(self._pidfd)
 
     def _sweep(self, remains: group.RemainingProcesses) -> None:
-        """Tell the end as soon as no process of the group is left."""
-        if self._told:
+        """Report the end as soon as no process of the group is left."""
+        if self._reported:
             return
         if remains.any_running(self._loop.time()):
             self._loop.call_later(SWEEP_PAUSE_S, self._sweep, remains)
         else:
-            self._tell()
+            self._report_end()
 
     def _end_group(self) -> None:
         self._signal(signal.SIGKILL)
@@ -149,15 +164,18 @@ class HookProcess:
         self._end_group()
 
     def _ignored_kill(self) -> None:
-        """It will still be reaped when it ends one day, but nobody waits for it any longer."""
+        """Report the end although the kernel may not have ended all processes.
+
+        The leader is still reaped when it ends.
+        """
         if group.runs(self.pgid):
             self.is_left = True
             self._notes.append(f"processes of it are left {KILL_GRACE_S:g}s after KILL")
-        self._tell()
+        self._report_end()
 
-    def _tell(self) -> None:
-        """What it wrote last is read behind what follows from its end, such as a release."""
-        self._told = True
+    def _report_end(self) -> None:
+        """Report the end, then read the rest of the output, so that no release waits for the output."""
+        self._reported = True
         self._escalate(0, None)
         code = -signal.SIGKILL if self._code is None else self._code
         self._ended(code == 0 and not self._why, ", ".join([self._why or _described(code), *self._notes]))
@@ -168,12 +186,12 @@ class HookProcess:
         try:
             os.killpg(self.pgid, number)
         except ProcessLookupError:
-            pass  # it has ended: that is what the signal was to bring about
+            pass  # the group has ended already
         except PermissionError:
             self._notes.append(f"{number.name} not permitted: it runs as another user")
 
     def _escalate(self, delay_s: float, step: Callable[[], None] | None) -> None:
-        """What happens next to a group that does not end; it replaces what was to happen."""
+        """Set the next step against a group that does not end, instead of an earlier one. None: no step."""
         if self._escalation is not None:
             self._escalation.cancel()
         self._escalation = None if step is None else self._loop.call_later(delay_s, step)

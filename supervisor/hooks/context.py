@@ -1,7 +1,7 @@
-"""What a hook is told: one set of facts, as environment, as standard input and as a body.
+"""The facts that a hook gets: as environment variables, as standard input, and as the body of a webhook.
 
-The names are a contract with everybody's scripts. Pure functions; nothing here may put a secret
-or anything of the daemon's own environment that concerns the daemon alone into a hook's.
+The names are a contract with the operators' scripts. Pure functions. Nothing here may put a secret, or a
+variable that concerns the daemon alone, into the environment of a hook.
 """
 
 import json
@@ -13,19 +13,19 @@ from supervisor.core.actions import Holder, HookContext
 from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
 
 PREFIX = "CONSUL_SUPERVISOR_"
-ENV_STRING_BYTES_MAX = 131_072  # Linux: MAX_ARG_STRLEN, for "NAME=value" with its final NUL
+ENV_STRING_BYTES_MAX = 131_072  # MAX_ARG_STRLEN in execve(2), for "NAME=value" with its final NUL
 
 Fact = str | int | float | list[dict[str, Any]] | None
 
 
 def facts(context: HookContext, *, attempt: int, node: str, now: float) -> dict[str, Fact]:
-    """The facts by their lower-case names, numbers as numbers.
+    """Return the facts of one attempt by their lower-case names, numbers as numbers.
 
-    ``leader`` and ``previous_leader`` are None when there is none; bytes that are not UTF-8
-    become replacement characters. ``time_left`` (seconds, at least 0) is there only when a moment
-    is known from which on a rival may hold.
+    ``leader`` and ``previous_leader`` are None when there is none; bytes that are not UTF-8 become
+    replacement characters. A semaphore has ``holders`` instead. ``time_left`` (seconds, at least 0) is
+    present only when the time is known from which a rival may hold.
     """
-    told: dict[str, Fact] = {
+    event_facts: dict[str, Fact] = {
         "event": context.event,
         "kind": context.kind,
         "name": context.name,
@@ -41,34 +41,34 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float) -> dict[
         "node": node,
     }
     if context.kind == "semaphore":
-        del told["leader"], told["previous_leader"]
-        told["holders"] = [_holder(each) for each in context.holders]
+        del event_facts["leader"], event_facts["previous_leader"]
+        event_facts["holders"] = [_holder(each) for each in context.holders]
     if context.rival_at is not None:
-        # Rounded down: a hook must never believe that it has longer than it has.
-        told["time_left"] = math.floor(max(0.0, context.rival_at - now) * 1000) / 1000
-    return told
+        # Rounded down, so that a hook never believes that it has more time than it has.
+        event_facts["time_left"] = math.floor(max(0.0, context.rival_at - now) * 1000) / 1000
+    return event_facts
 
 
-def as_json(told: Mapping[str, Fact]) -> bytes:
-    """The facts as one JSON object, UTF-8, on one line without its newline."""
-    return json.dumps(told, ensure_ascii=False).encode()
+def as_json(event_facts: Mapping[str, Fact]) -> bytes:
+    """Return the facts as one JSON object: UTF-8, on one line, without a newline at its end."""
+    return json.dumps(event_facts, ensure_ascii=False).encode()
 
 
-def as_environment(told: Mapping[str, Fact]) -> dict[str, str]:
-    """The facts as environment variables; None becomes empty, so that ``set -u`` is no trap.
+def as_environment(event_facts: Mapping[str, Fact]) -> dict[str, str]:
+    """Return the facts as environment variables. None becomes an empty value, so that ``set -u`` is no trap.
 
-    A value that no environment can carry (a NUL byte, or too long for the kernel) is left out
-    altogether: half a leader's value would be worse than none. Standard input has it whole.
+    A value that no environment can carry (with a NUL byte, or too long for the kernel) is left out, because
+    half a leader's value would be worse than none. Standard input has the whole value.
     """
-    named = {PREFIX + name.upper(): _variable(value) for name, value in told.items()}
+    named = {PREFIX + name.upper(): _variable(value) for name, value in event_facts.items()}
     return {name: value for name, value in named.items() if _fits_environment(name, value)}
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What hooks inherit of the daemon's environment: all but what concerns the daemon alone.
+    """Return the daemon's environment without the variables that concern the daemon alone.
 
-    Left out are systemd's notification and watchdog (a hook must not answer for the daemon),
-    Consul's token and password (secrets), and variables of our own prefix, which only an event may set.
+    Left out are systemd's notification and watchdog (a hook must not answer for the daemon), Consul's token
+    and password (secrets), and the variables with our own prefix, which only an event may set.
     """
     return {name: value for name, value in environ.items() if not _is_withheld(name)}
 
@@ -80,12 +80,18 @@ def _is_withheld(name: str) -> bool:
 
 
 def _holder(holder: Holder) -> dict[str, Any]:
-    """Its value as JSON where it is JSON that can be told on, else as text. Anybody may have written it."""
+    """Return the session and the value of a holder.
+
+    The value is decoded where it is JSON, and else it is text.
+
+    Any client of Consul may have written the value, so JSON that is too deep or cannot be encoded again is
+    text.
+    """
     try:
         value = json.loads(holder.value)
         if is_deeper(value, DEPTH_MAX):
             raise ValueError("nested too deep")
-        json.dumps(value, ensure_ascii=False).encode()  # a half of a surrogate pair is no text
+        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be encoded
     except (ValueError, RecursionError):
         value = _text(holder.value)
     return {"session": holder.session, "value": value}

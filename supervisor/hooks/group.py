@@ -1,18 +1,22 @@
-"""Whether anything of a process group still runs.
+"""Finds out whether any process of a process group still runs.
 
-The kernel tells at once whether a group has any process, but counts those that are dead and not
-yet reaped by their parent; where process 1 reaps late or never (containers) those stay. Then
-``/proc`` tells them apart, at some 15 us for each process of the machine, so it is asked seldom.
+The kernel shows at once whether a group has any process (kill(2)), but counts dead processes that their
+parent has not reaped yet. Where process 1 reaps late or never (containers), those stay, and only ``/proc``
+shows that they are dead. Reading ``/proc`` takes some 15 us for each process of the machine, so it is read
+seldom.
 """
 
 import os
 
-SCAN_AFTER_S = 0.02  # by then the dead are usually reaped, and nobody has to ask /proc
-DEAD = (b"Z", b"X")  # proc(5)
+SCAN_AFTER_S = 0.02  # by then the dead are usually reaped, so that no scan is needed
+DEAD = (b"Z", b"X")  # states in /proc/PID/stat: zombie and dead, proc(5)
 
 
 class RemainingProcesses:
-    """What is left of one group. ``now`` is any clock in seconds that does not go back."""
+    """The processes of one group that may still run.
+
+    ``now`` is a time of any clock in seconds that does not go back.
+    """
 
     def __init__(self, group: int, now: float) -> None:
         self._group = group
@@ -20,8 +24,11 @@ class RemainingProcesses:
         self._scan_at = now + self._pause_s
 
     def any_running(self, now: float) -> bool:
-        """Whether some process of it may still run; the dead may count for the pause between two
-        scans, which doubles from SCAN_AFTER_S on."""
+        """Return whether some process of the group may still run.
+
+        Dead processes may count until the next scan of ``/proc``. The pause before a scan begins with
+        SCAN_AFTER_S and doubles with each scan.
+        """
         if not exists(self._group):
             return False
         if now < self._scan_at:
@@ -32,7 +39,7 @@ class RemainingProcesses:
 
 
 def exists(group: int) -> bool:
-    """Whether the group has any process, dead or alive."""
+    """Return whether the group has any process, dead or alive."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -43,7 +50,7 @@ def exists(group: int) -> bool:
 
 
 def runs(group: int) -> bool:
-    """Whether the group has a process that is not dead; reads all of /proc."""
+    """Return whether the group has a process that is not dead. Reads all of ``/proc``."""
     return any(_is_alive_in(group, entry) for entry in os.listdir("/proc") if entry.isdigit())
 
 
@@ -52,6 +59,6 @@ def _is_alive_in(group: int, pid: str) -> bool:
         with open(f"/proc/{pid}/stat", "rb") as file:
             stat = file.read()
     except OSError:
-        return False  # it has ended since the listing
-    state, _, of_group = stat.rpartition(b")")[2].split()[:3]  # the name before may hold anything
+        return False  # the process has ended since the listing
+    state, _, of_group = stat.rpartition(b")")[2].split()[:3]  # the name before ")" may have any bytes
     return int(of_group) == group and state not in DEAD

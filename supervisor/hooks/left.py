@@ -1,29 +1,30 @@
-"""Processes that no kill has ended, of hooks that are run again and again.
+"""Processes that KILL has not ended, of hooks that run again and again.
 
-A file system may keep even a killed process. Each keeps a descriptor of ours, too, so a check every five
-seconds would leave on_lose neither processes nor descriptors by the end of the day.
+A file system that does not answer may keep even a killed process. Each such process also keeps a descriptor
+of ours, so a check every five seconds would leave on_lose neither processes nor descriptors by the end of the
+day.
 """
 
 from supervisor.core.actions import StartHook, StartRun
 from supervisor.hooks import group
 
-LEFT_MAX = 4  # of one hook: enough for a check to pass as soon as its file system answers now and then
-REPEATED = ("check", "change")  # the events of hooks that nobody needs in order to lead or to give up
+LEFT_MAX = 4  # of one hook: after three attempts that hang, a fourth may find a file system that answers
+REPEATED = ("check", "change")  # the events of hooks that a tenure needs neither to begin nor to end
 
 
 class Left:
-    """Process groups that are left, by the hook that began them."""
+    """The process groups that are left, by the hook that began them."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str], list[int]] = {}
 
     def add(self, action: StartHook | StartRun, pgid: int) -> None:
-        """Keep in mind that something of this group may be left for long."""
+        """Note a group of which processes may be left for long."""
         if _is_repeated(action):
             self._groups.setdefault(_hook_of(action), []).append(pgid)
 
     def too_many(self, action: StartHook | StartRun) -> bool:
-        """Whether so much of earlier attempts is left that no further attempt may begin."""
+        """Return whether so many groups of earlier attempts are left that no further attempt may begin."""
         if not _is_repeated(action) or (hook := _hook_of(action)) not in self._groups:
             return False
         left = [pgid for pgid in self._groups.pop(hook) if group.exists(pgid) and group.runs(pgid)]

@@ -1,9 +1,9 @@
-"""What a supervisor that crashed left running: hooks that it had begun and never saw end.
+"""Ends the hooks that a crashed supervisor left running.
 
-They are ended before anything else begins, or two hooks of one item would run at once. A
-process is known by its group's number together with its start time, or by the transition's id in
-its environment: a number alone may belong to somebody else by now. Runs before the loop, and so
-may wait.
+They end before anything else begins, because otherwise two hooks of one item would run at once. A process is
+recognised by the number of its group together with the start time of the group's leader, or by the
+transition's id in its environment. The number alone would not do, because the kernel may have given it to
+another process by now. These functions run before the loop, and so may wait.
 """
 
 import os
@@ -15,15 +15,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-ROUNDS_MAX = 10  # a process may have forked while it was looked for; a fork bomb is not ours to end
-EXEC_LOOKS, EXEC_LOOK_S = 5, 0.001  # an exec is over in far less
+ROUNDS_MAX = 10  # a process may fork while the processes are listed; a fork bomb is not ours to end
+EXEC_LOOKS, EXEC_LOOK_S = 5, 0.001  # an exec takes far less time
 VARIABLE = "CONSUL_SUPERVISOR_TRANSITION"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A hook's process group: its leader's number, the kernel's start time of it (clock ticks since
-    boot, field 22 of /proc/PID/stat), and the transition that it belonged to."""
+    """The process group of a hook.
+
+    pgid: the number of the group, which is that of its leader.
+    started: the start time of the leader in clock ticks since boot, field 22 of /proc/PID/stat (proc(5)).
+    transition: the id of the transition to which the hook belongs.
+    """
 
     pgid: int
     started: int
@@ -31,14 +35,17 @@ class Group:
 
 
 def started_at(pid: int) -> int | None:
-    """The start time of this process; None when there is none of this number."""
+    """Return the start time of a process in clock ticks since boot. None: no process has this number."""
     fields = _stat(pid)
     return int(fields[19]) if fields else None
 
 
 def find_leftovers(transitions: Sequence[str]) -> tuple[Group, ...]:
-    """The groups of processes that carry one of these transitions, on record or not: a crash may
-    have come between the begin of a hook and the record of its group."""
+    """Return the groups of the processes that have one of these transitions in their environment.
+
+    A group need not be on record, because a crash may come between the begin of a hook and the record of its
+    group.
+    """
     marks = {f"\0{VARIABLE}={transition}\0".encode(): transition for transition in transitions}
     found = []
     for _, entry, fields in _processes() if marks else ():
@@ -49,7 +56,10 @@ def find_leftovers(transitions: Sequence[str]) -> tuple[Group, ...]:
 
 
 def kill_leftovers(groups: Sequence[Group], transitions: Sequence[str], *, within_s: float) -> list[str]:
-    """End whatever is left of these groups and transitions; says what would not end in this time."""
+    """Kill all processes of these groups and transitions.
+
+    Return a message for each that has not ended in time.
+    """
     ended_by = time.monotonic() + within_s
     killed: dict[int, int] = {}  # pidfd by number
     try:
@@ -70,7 +80,7 @@ def kill_leftovers(groups: Sequence[Group], transitions: Sequence[str], *, withi
 
 
 def _kill(pid: int, killed: dict[int, int]) -> None:
-    """By a pidfd, which stays that process's whatever becomes of the number."""
+    """Kill the process by a pidfd, which stays with this process even when another one gets its number."""
     with suppress(ProcessLookupError, PermissionError):
         fd = os.pidfd_open(pid)
         killed[pid] = fd
@@ -84,7 +94,7 @@ def _gone(fd: int, within_s: float) -> bool:
 
 
 def _members(groups: Sequence[Group], transitions: Sequence[str]) -> Iterator[int]:
-    """Processes of these groups whose leader is still the recorded one, and of these transitions."""
+    """Yield the processes of these transitions, and of the groups whose leader is the recorded one."""
     alive = {group.pgid for group in groups if started_at(group.pgid) == group.started}
     marks = {f"\0{VARIABLE}={transition}\0".encode() for transition in transitions}
     for pid, entry, fields in _processes():
@@ -93,7 +103,10 @@ def _members(groups: Sequence[Group], transitions: Sequence[str]) -> Iterator[in
 
 
 def _processes() -> Iterator[tuple[int, Path, list[str]]]:
-    """Number, folder under /proc and fields of every process that lives, but init, us and our parent."""
+    """Yield the number, the folder and the fields of each living process except process 1, our parent and us.
+
+    The folder is the one below /proc, and the fields are those that ``_stat`` returns.
+    """
     ours = (1, os.getpid(), os.getppid())
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (pid := int(entry.name)) not in ours:
@@ -110,10 +123,13 @@ def _mark(process: Path, marks: Iterable[bytes]) -> bytes | None:
 
 
 def _environ(process: Path) -> bytes:
-    """While a process is being replaced (exec) the kernel shows none, for a moment."""
+    """Return the environment of a process.
+
+    Read again while the process runs an exec, because the kernel then shows none for a moment.
+    """
     content = (process / "environ").read_bytes()
     for _ in range(EXEC_LOOKS):
-        if content or not os.path.exists(process / "exe"):  # a kernel thread has neither
+        if content or not os.path.exists(process / "exe"):  # a kernel thread has no program
             break
         select.select((), (), (), EXEC_LOOK_S)
         content = (process / "environ").read_bytes()
@@ -121,7 +137,7 @@ def _environ(process: Path) -> bytes:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state (field 3) on; empty when there is no such process."""
+    """Return the fields of /proc/PID/stat from the state (field 3) on. Empty: there is no such process."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     return []

@@ -1,9 +1,8 @@
-"""What a child writes, as bounded, printable lines for the log.
+"""The output of a child as bounded, printable lines for the log.
 
-A child may write anything at any speed. It must never fill the log, hide something from its
-reader (control characters) or keep the loop from its other work: beyond the limits below its
-output is still read, so that it does not block, but thrown away, and what was thrown away is
-counted.
+A child may write anything at any speed. Its output must never fill the log, hide something from a reader of
+the log (control characters) or keep the loop from its other work. Beyond the limits below, output is still
+read, so that the child does not block, but it is dropped, and the dropped lines are counted.
 """
 
 import asyncio
@@ -14,22 +13,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 LINE_BYTES_MAX = 4096  # a long stack frame fits; syslog receivers cut at 2 to 8 KiB
-LINES_MAX = 1000  # in LINES_WINDOW_S, for both streams together: a verbose script, no flood
+LINES_MAX = 1000  # in LINES_WINDOW_S, of both streams together: enough for a verbose script
 LINES_WINDOW_S = 10.0
-READ_BYTES_MAX = 4096  # in one turn of the loop while lines are kept: some 60 usual lines
-DRAIN_BYTES_MAX = 65_536  # in one turn while they are thrown away: what a pipe holds
-DRAIN_PAUSE_S = 0.001  # between such turns: a flood passes at 64 MB/s and takes 4 % of a core
-LAST_BYTES_MAX = 1_048_576  # the most that a pipe can be made to hold (fs.pipe-max-size)
+READ_BYTES_MAX = 4096  # in one callback of the loop while lines are kept: some 60 usual lines
+DRAIN_BYTES_MAX = 65_536  # in one callback while lines are dropped: the usual capacity of a pipe, pipe(7)
+DRAIN_PAUSE_S = 0.001  # between such callbacks: a flood passes at 64 MB/s and takes 4 % of a core
+LAST_BYTES_MAX = 1_048_576  # the largest capacity of a pipe (fs.pipe-max-size, proc(5))
 
 # C0 and C1 (terminal escapes), line separators, and the marks that reorder text on a terminal.
 _UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # but not tab
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # all except tab
 )
 
 
 @dataclass(frozen=True, slots=True)
 class HookLine:
-    """One line that a child wrote; ``text`` is printable and without its newline."""
+    """One line that a child wrote. ``text`` is printable and without its newline."""
 
     item: str
     hook: str
@@ -39,7 +38,7 @@ class HookLine:
 
 
 def printable(raw: bytes | bytearray) -> str:
-    """The bytes as text that a terminal shows as it is: nothing in it acts or hides."""
+    """Return the bytes as text in which nothing acts on a terminal or is hidden by it."""
     return _UNPRINTABLE.sub(_escaped, raw.decode(errors="replace"))
 
 
@@ -49,7 +48,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 class LineBudget:
-    """How many lines may still be logged: ``lines_max`` in each window of LINES_WINDOW_S."""
+    """The number of lines that may still be logged: ``lines_max`` in each window of LINES_WINDOW_S."""
 
     def __init__(self, clock: Callable[[], float], lines_max: int = LINES_MAX) -> None:
         self._clock = clock
@@ -59,7 +58,7 @@ class LineBudget:
         self._dropped = 0
 
     def take(self) -> bool:
-        """Whether one more line may be logged; it counts as logged."""
+        """Return whether one more line may be logged. If so, count it as logged."""
         if self.exhausted:
             return False
         self._left -= 1
@@ -70,7 +69,7 @@ class LineBudget:
         self._dropped += lines
 
     def settle(self) -> int:
-        """The lines dropped since the last call, which the caller now tells."""
+        """Return the number of lines dropped since the last call, which the caller now logs."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 
@@ -83,24 +82,24 @@ class LineBudget:
 
 
 class Lines:
-    """One stream of bytes, cut into lines. Its memory is LINE_BYTES_MAX, whatever it is fed."""
+    """One stream of bytes, cut into lines, of which at most LINE_BYTES_MAX bytes are kept."""
 
-    def __init__(self, emit: Callable[[str], None], allowance: LineBudget) -> None:
+    def __init__(self, emit: Callable[[str], None], budget: LineBudget) -> None:
         self._emit = emit
-        self._allowance = allowance
+        self._budget = budget
         self._line = bytearray()
         self._cut_bytes = 0
 
     @property
     def wasted(self) -> bool:
-        """Whether what comes next is, for all we know, thrown away."""
-        return self._cut_bytes > 0 or self._allowance.exhausted
+        """Whether the next bytes will probably be dropped."""
+        return self._cut_bytes > 0 or self._budget.exhausted
 
     def feed(self, data: bytes) -> None:
-        """Take what was read; whole lines are logged or dropped at once."""
+        """Take bytes that were read. Each whole line is logged or dropped at once."""
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
-            if not self._allowance.take():
+            if not self._budget.take():
                 start = self._drop(data, start)
                 break
             self._keep(data[start:end])
@@ -109,17 +108,17 @@ class Lines:
         self._keep(data[start:])
 
     def close(self) -> None:
-        """The stream is over: log a last line without a newline, and what was dropped."""
+        """End the stream: log a last line without a newline, and the number of dropped lines."""
         if self._line:
-            if self._allowance.take():
+            if self._budget.take():
                 self._log()
             else:
-                self._allowance.drop(1)
+                self._budget.drop(1)
         self._log_dropped()
 
     def _drop(self, data: bytes, start: int) -> int:
-        """Drop all whole lines from ``start`` on; where the rest begins."""
-        self._allowance.drop(data.count(b"\n", start))
+        """Drop all whole lines from ``start`` on. Return the position behind them."""
+        self._budget.drop(data.count(b"\n", start))
         self._line.clear()
         self._cut_bytes = 0
         return data.rfind(b"\n") + 1
@@ -137,12 +136,15 @@ class Lines:
         self._cut_bytes = 0
 
     def _log_dropped(self) -> None:
-        if dropped := self._allowance.settle():
+        if dropped := self._budget.settle():
             self._emit(f"… {dropped} lines dropped: more than {LINES_MAX} in {LINES_WINDOW_S:g}s")
 
 
 class Drain:
-    """Reads one pipe of a child into ``lines`` as it fills, until EOF or ``close``. Owns the pipe."""
+    """The reading end of one pipe of a child.
+
+    Feeds ``lines`` as the pipe fills, until EOF or ``close``. Owns the pipe.
+    """
 
     def __init__(self, pipe: int, lines: Lines) -> None:
         self._loop = asyncio.get_running_loop()
@@ -153,7 +155,7 @@ class Drain:
         self._listen()
 
     def close(self) -> None:
-        """Take what is in the pipe now and close it; waits for nobody who still holds it open."""
+        """Read what is in the pipe now and close it, even if some process still has its other end open."""
         if self._fd < 0:
             return
         self._lines.feed(self._read(LAST_BYTES_MAX) or b"")
@@ -175,7 +177,7 @@ class Drain:
             self._paused = self._loop.call_later(DRAIN_PAUSE_S, self._listen)
 
     def _read(self, bytes_max: int) -> bytes | None:
-        """What is there, b"" at EOF, None when nothing is there."""
+        """Return the bytes in the pipe. b"": EOF. None: the pipe is empty."""
         try:
             return os.read(self._fd, bytes_max)
         except BlockingIOError:

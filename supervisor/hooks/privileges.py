@@ -1,8 +1,8 @@
-"""With whose rights a command runs, as a prefix of its argv: util-linux's ``setpriv``.
+"""The rights with which a command runs, as a prefix of its argv: util-linux's ``setpriv``.
 
-A wrapper, because the alternatives inside Python (``preexec_fn``, and ``user=`` of Popen) give up
-vfork and copy the daemon's page tables for every hook. It must never run a command with other
-rights than the file asks for: what cannot be done is refused.
+A wrapper is used because the alternatives inside Python (``preexec_fn``, and ``user=`` of Popen) give up
+vfork and copy the daemon's page tables for every hook. A command must never run with other rights than the
+configuration declares, so rights that cannot be had are refused.
 """
 
 import os
@@ -19,35 +19,46 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class PrivilegesRefused(Exception):
-    """The operator asks for rights that cannot be had here; the text says which and why."""
+    """The configuration declares rights that cannot be had here. The message says which, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunAs:
-    """``prefix`` goes before argv; ``env`` is what a login as that user would set."""
+    """How a command is started as its user.
+
+    prefix: the arguments before its argv. Empty: it runs as this process does.
+    env: the variables that a login as that user would set.
+    """
 
     prefix: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
 
 
 class Privileges:
-    """Finds identities, and remembers those found. A user directory that hangs (LDAP) delays whoever
-    asks for a user not seen yet by ``LOOKUP_S``, and that hook fails."""
+    """The identities of commands, each looked up once.
+
+    A user directory that hangs (LDAP) delays the caller by ``LOOKUP_S`` for each user not seen yet, and that
+    user is refused.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._path = environ.get("PATH", SYSTEM_PATH)
         self._known: dict[tuple[str | None, str | None, bool], RunAs] = {}
 
     def identity(self, command: Command, *, dies_with_us: bool = False) -> RunAs:
-        """How to run the command as its user and group; ``dies_with_us``: KILL when we end.
+        """Return how to run the command as its user and group.
 
-        With a user: its primary group unless another is given, and its supplementary groups.
-        With a group only: that group and no supplementary ones. Raises PrivilegesRefused.
+        With a user, the command has the user's primary group unless another is declared, and the user's
+        supplementary groups. With a group only, it has that group and no supplementary groups. Raises
+        PrivilegesRefused.
+
+        dies_with_us: whether the kernel kills the command when this process ends (PR_SET_PDEATHSIG in
+            prctl(2)).
         """
-        asked = (command.user, command.group, dies_with_us)
-        if asked not in self._known:
-            self._known[asked] = self._identity(*asked)
-        return self._known[asked]
+        rights = (command.user, command.group, dies_with_us)
+        if rights not in self._known:
+            self._known[rights] = self._identity(*rights)
+        return self._known[rights]
 
     def _identity(self, user: str | None, group: str | None, dies_with_us: bool) -> RunAs:
         entry = None if user is None else _user(user)
@@ -66,7 +77,12 @@ class Privileges:
 
 
 def _ids(entry: pwd.struct_passwd | None, gid: int | None) -> list[str]:
-    """setpriv's options to become that user and group; none when we are it already."""
+    """Return setpriv's options to become that user and group.
+
+    Empty: this process is that user and group already.
+
+    Raises PrivilegesRefused.
+    """
     if entry is None and gid is None:
         return []
     uid = os.geteuid() if entry is None else entry.pw_uid
@@ -90,7 +106,10 @@ def _group(name: str) -> int:
 
 
 def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
-    """By a child: a lookup inside this process could not be given up."""
+    """Return the fields of one entry of the user directory, found by a child (``getent``).
+
+    A lookup inside this process could not be given up when the directory hangs. Raises PrivilegesRefused.
+    """
     search = os.environ.get("PATH", SYSTEM_PATH)
     try:
         done = subprocess.run(
@@ -99,11 +118,11 @@ def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
             text=True,
             timeout=LOOKUP_S,
             check=False,
-            env={"PATH": search},  # no secret of ours
+            env={"PATH": search},  # without the secrets of our environment
         )
     except subprocess.TimeoutExpired:
         raise PrivilegesRefused(
-            f"the directory of {what}s did not tell {name!r} within {LOOKUP_S:g} s"
+            f"the directory of {what}s did not answer for {name!r} within {LOOKUP_S:g} s"
         ) from None
     entry = done.stdout.rstrip("\n").split(":")
     if done.returncode != 0 or len(entry) != fields:

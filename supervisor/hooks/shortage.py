@@ -1,8 +1,8 @@
-"""What the start of a hook may lack for a moment, and what is kept back for the hooks that end a tenure.
+"""The means that the start of a hook may lack for a moment, and those kept back for hooks that end a tenure.
 
-A shortage of descriptors, processes or memory, and a program that is being copied, are often over
-within a second: such a start is tried again. Descriptors are kept open for on_lose and on_lose_failure;
-processes and memory cannot be kept.
+A shortage of descriptors, processes or memory, and a program that is being copied, are often over within a
+second, so such a start is tried again. Descriptors are kept open for on_lose and on_lose_failure. Processes
+and memory cannot be kept.
 """
 
 import errno
@@ -13,21 +13,21 @@ from contextlib import contextmanager, suppress
 PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ETXTBSY})
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 RETRY_PAUSE_S = 0.05  # between two tries of a start: a twentieth of the shortest usual timeout
-SPARE = 32  # descriptors: 10 for a start at its height, and 3 for each of 7 hooks that run side by side
+SPARE = 32  # descriptors: at most 10 during a start, and 3 for each of 7 hooks that run side by side
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Tell whether the same start may succeed a moment later."""
+    """Return whether a start that failed by this error may succeed a moment later."""
     return isinstance(error, OSError) and error.errno in PASSING
 
 
 def lacks_descriptors(error: BaseException | None) -> bool:
-    """Whether descriptors are what is short."""
+    """Return whether the error is a shortage of descriptors."""
     return isinstance(error, OSError) and error.errno in NO_DESCRIPTORS
 
 
 class Spare:
-    """Open descriptors of no use but to be closed when others are needed. ``size``: how many to keep."""
+    """Open descriptors, ``size`` of them, that serve only to be closed when others are needed."""
 
     def __init__(self, size: int = SPARE) -> None:
         self._size = size
@@ -35,19 +35,19 @@ class Spare:
         self.fill()
 
     def fill(self) -> None:
-        """Open as many descriptors as there may be, up to ``size``."""
+        """Open descriptors up to ``size``, or up to the limit of the system."""
         with suppress(OSError):
             while len(self._fds) < self._size:
                 self._fds.append(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC))
 
     def release(self) -> None:
-        """Free all descriptors until ``fill``."""
+        """Close all descriptors, until ``fill`` opens them again."""
         while self._fds:
             os.close(self._fds.pop())
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Free the descriptors within this block."""
+        """Close the descriptors for the time of this block."""
         self.release()
         try:
             yield

@@ -1,7 +1,7 @@
 """Signs a webhook after the Standard Webhooks specification, so that its receiver can trust it.
 
-The scheme is ``v1``: HMAC-SHA256 over ``id.timestamp.body``. A secret is read when it is used
-and kept nowhere; no error here may contain any part of it.
+The scheme is ``v1``: HMAC-SHA256 over ``id.timestamp.body``. A secret is read each time it is used, and kept
+nowhere. No error here may contain any part of a secret.
 """
 
 import base64
@@ -18,12 +18,15 @@ SECRET_PREFIX = b"whsec_"
 
 
 class SecretUnusable(Exception):
-    """The operator's secret_file cannot be used; the text says why and where."""
+    """The operator's secret_file cannot be used. The message says why, and names the file."""
 
 
 def headers(secrets: tuple[bytes, ...], message_id: str, timestamp_s: int, body: bytes) -> dict[str, str]:
-    """The three headers of the specification. Several secrets give several signatures: while one
-    is being replaced, receivers with the old and with the new one both accept."""
+    """Return the three headers of the specification.
+
+    Several secrets give several signatures. While a secret is being replaced, receivers that know the old or
+    the new one both accept.
+    """
     signed = f"{message_id}.{timestamp_s}.".encode() + body
     macs = [hmac.digest(secret, signed, hashlib.sha256) for secret in secrets]
     return {
@@ -34,7 +37,7 @@ def headers(secrets: tuple[bytes, ...], message_id: str, timestamp_s: int, body:
 
 
 def read_secrets(path: str) -> tuple[bytes, ...]:
-    """The secrets of a file, one a line: ``whsec_`` and base64, else the line's own bytes.
+    """Return the secrets of a file, one a line: base64 behind ``whsec_`` is decoded, other lines are bytes.
 
     Raises SecretUnusable.
     """
@@ -47,7 +50,10 @@ def read_secrets(path: str) -> tuple[bytes, ...]:
 
 
 async def secrets_of(path: str, within_s: float) -> tuple[bytes, ...]:
-    """The same, while the loop goes on: what lies on no disk of this machine is read by a child."""
+    """Return the secrets of a file as ``read_secrets`` does, while the loop goes on.
+
+    A child reads a file that is on no disk of this machine, within ``within_s``. Raises SecretUnusable.
+    """
     if is_local(path):
         return read_secrets(path)
     try:

@@ -1,13 +1,13 @@
-"""Starts a command: as a process group of its own, with its standard streams, and nothing else of ours.
+"""Starts a command as a process group of its own, with its standard streams and no other descriptor of ours.
 
-By posix_spawn, which takes two thirds of the time of ``subprocess.Popen``, at a moment at which
-nobody holds the lock; where a folder is asked for, or a standard stream of ours is closed, by Popen,
-which alone can do it. It must never leave a descriptor of ours to a command: ours are closed by an
-exec, and what our parent left us is seen to at the start.
+posix_spawn takes two thirds of the time of ``subprocess.Popen``, at a moment at which nobody holds the lock.
+Popen is used where only Popen can do it: when a folder is requested, or when a standard stream of ours is
+closed. No descriptor of ours may reach a command. An exec closes our own, and ``keep_descriptors`` at the
+start sees to those that our parent left open.
 
-Either waits until the kernel has opened the program and entered the folder. Where one of them may not lie
-on a disk of this machine, coreutils' ``env``, which does, is started in its place and goes on from there:
-a file system that does not answer then hangs that child, which the hook's timeout ends, and not us.
+Both calls wait until the kernel has opened the program and entered the folder. Where one of them may not be
+on a disk of this machine, coreutils' ``env`` is started in its place and goes on from there. A file system
+that does not answer then hangs that child, which the hook's timeout ends, and not this process.
 """
 
 import errno
@@ -21,14 +21,14 @@ from typing import NamedTuple
 
 from supervisor.filesystem.mounts import are_all_local, is_local
 
-MFD_NOEXEC_SEAL = 0x8  # Linux 6.3; with the sysctl vm.memfd_noexec=2 there is no file without it
+MFD_NOEXEC_SEAL = 0x8  # Linux 6.3; with the sysctl vm.memfd_noexec=2 memfd_create needs this flag
 STANDARD = (0, 1, 2)
 LAUNCHER = "/usr/bin/env"
-EXACT_LAUNCHER = ("/usr/bin/nice", "-n", "0", "--")  # behind env, which takes A=B for no program
-HEAD_BYTES = 256  # of a script: BINPRM_BUF_SIZE, as far as the kernel looks for its interpreter
-INTERPRETERS_MAX = 5  # of interpreters that are scripts again; the kernel follows no more
-# A shell script that starts us in the background, nohup and Python itself ignore some signals, and an
-# exec passes on what is ignored: a hook would never hear them.
+EXACT_LAUNCHER = ("/usr/bin/nice", "-n", "0", "--")  # after env, which takes A=B for a variable
+HEAD_BYTES = 256  # of a script: BINPRM_BUF_SIZE, in which the kernel looks for its interpreter
+INTERPRETERS_MAX = 5  # interpreters that are scripts themselves; the kernel follows no more
+# A shell script that starts us in the background, nohup and Python itself ignore some signals. An exec
+# keeps them ignored, so that a hook would never receive them.
 SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
@@ -36,8 +36,7 @@ _Ends = tuple[int, int, int]
 
 
 class Spawned(NamedTuple):
-    """A process that is being executed, and the descriptors of what it writes; whoever gets this closes
-    them."""
+    """A process that is being executed, and the descriptors of its output, which the caller closes."""
 
     pid: int
     stdout: int
@@ -45,21 +44,22 @@ class Spawned(NamedTuple):
 
 
 def keep_descriptors() -> None:
-    """What our parent has left open to us, beside the standard streams, is not for hooks."""
+    """Keep the descriptors that our parent left open, except the standard streams, from all hooks."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in STANDARD:
-            with suppress(OSError):  # the listing's own is closed by now
+            with suppress(OSError):  # the descriptor of the listing itself is closed by now
                 os.set_inheritable(int(name), False)
 
 
 def spawn(argv: list[str], cwd: str | None, env: Mapping[str, str], stdin: bytes) -> Spawned:
-    """The command is being executed when this returns.
+    """Start a command, which is being executed when this returns.
 
-    Raises OSError or ValueError when it cannot be: no such file, not executable, a NUL byte in it,
-    too large, no descriptors left. The loop waits for execve, as for every vfork. What only a child may
-    touch, because it may hang, is reported by the exit of that child: 125, 126 or 127.
+    Raises OSError or ValueError when it cannot start: no such file, not executable, a NUL byte in an
+    argument, arguments that are too large, or no descriptors left. The loop waits for execve, as after every
+    vfork. Where the program or the folder may hang, the child reports such an error by its exit code: 125,
+    126 or 127.
     """
-    if not _surely_begins(argv[0], cwd, env):
+    if not _is_start_local(argv[0], cwd, env):
         argv, cwd = launched(argv, cwd), None
     fds: list[int] = []
     try:
@@ -100,29 +100,29 @@ def _by_popen(argv: list[str], cwd: str | None, env: Mapping[str, str], ends: _E
         process = subprocess.Popen(
             argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd, process_group=0
         )
-    process.returncode = 0  # whoever asked waits for it
+    process.returncode = 0  # so that Popen does not wait for the process, because the caller does
     return process.pid
 
 
-def _surely_begins(name: str, cwd: str | None, env: Mapping[str, str]) -> bool:
-    """Whether nothing that the kernel touches until the program runs can hang."""
+def _is_start_local(name: str, cwd: str | None, env: Mapping[str, str]) -> bool:
+    """Return whether nothing that the kernel touches until the program runs can hang."""
     if are_all_local():
         return True
     if cwd is not None and not is_local(cwd):
         return False
     if os.path.dirname(name):
-        return _is_near(os.path.join(cwd or "", name))
+        return _is_program_local(os.path.join(cwd or "", name))
     for folder in os.get_exec_path(env):
         path = os.path.join(cwd or "", folder, name)
         if not is_local(path):
             return False
         if os.path.isfile(path) and os.access(path, os.X_OK):
-            return _is_near(path)
+            return _is_program_local(path)
     return True
 
 
-def _is_near(program: str) -> bool:
-    """Whether it lies on a local disk, and the interpreter that it names, if it is a script."""
+def _is_program_local(program: str) -> bool:
+    """Return whether the program is on a local disk, and so is each interpreter that a script names."""
     for _ in range(INTERPRETERS_MAX):
         if not is_local(program):
             return False
@@ -134,8 +134,10 @@ def _is_near(program: str) -> bool:
 
 
 def _head(program: str) -> tuple[bytes, list[bytes]]:
-    """Its first two bytes and the words behind them; blank where it cannot be read: then the kernel says
-    what is wrong, or it is no script."""
+    """Return the first two bytes of the program, and the words behind them.
+
+    Blank: the program cannot be read. Then the start reports the error, or the program is no script.
+    """
     try:
         fd = os.open(program, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError):
@@ -150,7 +152,7 @@ def _head(program: str) -> tuple[bytes, list[bytes]]:
 
 
 def launched(argv: list[str], cwd: str | None) -> list[str]:
-    """The same behind a launcher, which enters the folder and opens the program in our place."""
+    """Return the argv of a launcher, which enters the folder and opens the program in our place."""
     folder = [] if cwd is None else [f"--chdir={cwd}"]
     exactly = EXACT_LAUNCHER if "=" in argv[0] else ()
     return [LAUNCHER, *folder, "--", *exactly, *argv]
@@ -158,9 +160,10 @@ def launched(argv: list[str], cwd: str | None) -> list[str]:
 
 @contextmanager
 def _default_signals() -> Iterator[None]:
-    """Let a program that starts meanwhile begin with default dispositions and no signal blocked.
+    """Let a program that starts in this block begin with default dispositions and no signal blocked.
 
-    What we ignore is caught meanwhile by a handler that does nothing: an exec resets what is caught.
+    Each ignored signal is caught meanwhile by a handler that does nothing, because an exec resets caught
+    signals and keeps ignored ones (execve(2)).
     """
     ignored = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
     blocked = signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -175,7 +178,7 @@ def _default_signals() -> Iterator[None]:
 
 
 def _found(name: str, env: Mapping[str, str]) -> str:
-    """The file that this command is, by the PATH that it gets."""
+    """Return the file of this command, found in the PATH that the command gets. Raises FileNotFoundError."""
     if os.path.dirname(name):
         return name
     found = shutil.which(name, path=os.pathsep.join(os.get_exec_path(env)))
@@ -185,15 +188,15 @@ def _found(name: str, env: Mapping[str, str]) -> str:
 
 
 def _file_in_memory() -> int:
-    """Unlike a pipe it takes any size at once, whether or not a child reads it."""
+    """Return the descriptor of a file in memory. Unlike a pipe it takes any size at once, read or not."""
     try:
         return os.memfd_create("event", os.MFD_CLOEXEC | MFD_NOEXEC_SEAL)
-    except OSError:  # EINVAL of an older kernel; any other reason comes again
+    except OSError:  # EINVAL of an older kernel; any other error is raised again here
         return os.memfd_create("event", os.MFD_CLOEXEC)
 
 
 def _fill(fd: int, content: bytes) -> None:
-    """From its beginning, where whoever reads it begins, too."""
+    """Write the content, and leave the file offset at the beginning, from which the child reads."""
     written = 0
     while written < len(content):
         written += os.pwrite(fd, content[written:], written)

@@ -1,7 +1,7 @@
 """Sends webhooks: the event, or the operator's own body, signed when there is a secret.
 
-An outcome is a short text for the log. No path, query or user of the URL, no header, body or
-secret may ever be part of it: the path of a webhook's URL is often its password.
+An outcome is a short text for the log. No path, query or user of the URL, no header, body or secret may ever
+be part of an outcome, because the path of a webhook's URL is often its password.
 """
 
 import asyncio
@@ -20,12 +20,14 @@ from supervisor.hooks.context import Fact, as_json
 from supervisor.hooks.shortage import RETRY_PAUSE_S, is_passing
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
-ANSWER_BYTES_MAX = 1 << 20  # nobody reads it; a receiver that sends more is not the one meant
+RESPONSE_BYTES_MAX = 1 << 20  # nobody reads the body; a receiver that sends more is the wrong one
 
 
 class Webhooks:
-    """Sends webhooks, each over a connection of its own. What a receiver's name resolves to and
-    the loaded certificates are kept for its next one."""
+    """All webhooks of this process, each sent over a connection of its own.
+
+    The resolved name of a receiver and the loaded certificates are kept for its next webhook.
+    """
 
     def __init__(self) -> None:
         self._transports: dict[Endpoint, Transport] = {}
@@ -33,19 +35,22 @@ class Webhooks:
     async def send(
         self,
         webhook: Webhook,
-        told: Mapping[str, Fact],
+        event_facts: Mapping[str, Fact],
         timeout_s: float,
         lacks: Callable[[OSError], None] = lambda error: None,
     ) -> tuple[bool, str]:
-        """Send it once; whether it was accepted (any 2xx), and the status or why there is none.
+        """Send the event once.
 
-        All of it ends within ``timeout_s``. A redirect is not followed: it is a refusal. ``lacks`` is
-        told when this machine has no means for the first try; then others follow.
+        Return whether the receiver accepted it (any 2xx), and the status or why there is none.
+
+        Everything ends within ``timeout_s``. A redirect is not followed and counts as a refusal.
+
+        lacks: receives the error when this machine has no means for the first try. Further tries follow.
         """
         loop = asyncio.get_running_loop()
         end_by, first = loop.time() + timeout_s, True
         while True:
-            outcome, error = await self._send(webhook, told, end_by)
+            outcome, error = await self._send(webhook, event_facts, end_by)
             if error is None or not is_passing(error) or loop.time() + RETRY_PAUSE_S >= end_by:
                 return outcome
             if first:
@@ -54,17 +59,17 @@ class Webhooks:
             await asyncio.sleep(RETRY_PAUSE_S)
 
     async def _send(
-        self, webhook: Webhook, told: Mapping[str, Fact], end_by: float
+        self, webhook: Webhook, event_facts: Mapping[str, Fact], end_by: float
     ) -> tuple[tuple[bool, str], OSError | None]:
-        """The outcome, and the system's error with which it ended before anything was sent, if any."""
+        """Return the outcome, and the system's error if one ended the try before anything was sent."""
         clock = asyncio.get_running_loop().time
         try:
-            request = await _prepared(webhook, told, min(WITHIN_S, end_by - clock()))
+            request = await _prepared(webhook, event_facts, min(WITHIN_S, end_by - clock()))
             transport = self._transport(webhook)
         except signature.SecretUnusable as error:
             return (False, str(error)), _cause(error)
         except (requests.RequestException, ValueError) as error:
-            # The texts of these quote the URL or the header that they complain about.
+            # The messages of these errors quote the URL or the header.
             return (False, f"cannot send: its url or a header is unusable ({type(error).__name__})"), None
         try:
             response = await transport.exchange(request, timeout_s=end_by - clock(), fresh=True)
@@ -73,7 +78,7 @@ class Webhooks:
         return (200 <= response.status_code < 300, _described(response.status_code)), None
 
     async def close(self) -> None:
-        """Close all connections; nothing may be under way."""
+        """Close all connections. Nothing may be under way."""
         for transport in self._transports.values():
             await transport.close()
         self._transports.clear()
@@ -81,7 +86,7 @@ class Webhooks:
     def _transport(self, webhook: Webhook) -> Transport:
         endpoint = Endpoint.of(webhook.url, webhook.tls)
         if endpoint not in self._transports:
-            self._transports[endpoint] = Transport(endpoint, body_bytes_max=ANSWER_BYTES_MAX)
+            self._transports[endpoint] = Transport(endpoint, body_bytes_max=RESPONSE_BYTES_MAX)
         return self._transports[endpoint]
 
 
@@ -89,20 +94,22 @@ def _cause(error: BaseException) -> OSError | None:
     return error.__cause__ if isinstance(error.__cause__, OSError) else None
 
 
-async def _prepared(webhook: Webhook, told: Mapping[str, Fact], within_s: float) -> requests.PreparedRequest:
-    body = as_json(told) if webhook.body is None else webhook.body.encode()
+async def _prepared(
+    webhook: Webhook, event_facts: Mapping[str, Fact], within_s: float
+) -> requests.PreparedRequest:
+    body = as_json(event_facts) if webhook.body is None else webhook.body.encode()
     headers = CaseInsensitiveDict(
         {"User-Agent": f"consul-supervisor/{__version__}", "Content-Type": "application/json"}
     )
     headers.update(webhook.headers)
     if webhook.secret_file is not None:
         secrets = await signature.secrets_of(webhook.secret_file, within_s)
-        headers.update(signature.headers(secrets, str(told["transition"]), int(time.time()), body))
+        headers.update(signature.headers(secrets, str(event_facts["transition"]), int(time.time()), body))
     return requests.Request(webhook.method, webhook.url, headers=headers, data=body).prepare()
 
 
 def _described(status: int) -> str:
-    """The status in our words, for the peer's own might quote what we sent."""
+    """Return the status in our own words, because the words of the receiver might quote what was sent."""
     try:
         phrase = f"{status} {http.HTTPStatus(status).phrase}"
     except ValueError:

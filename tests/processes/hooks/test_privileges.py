@@ -164,7 +164,7 @@ def test_a_directory_of_users_that_hangs_fails_the_hook_and_stops_nothing_for_lo
             return await one.run(settings.on_lose[0].call)
 
     ok, detail = asyncio.run(main())
-    assert not ok and f"did not tell '{NOBODY.pw_name}' within 1 s" in detail
+    assert not ok and f"did not answer for '{NOBODY.pw_name}' within 1 s" in detail
 
 
 def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
