@@ -1,13 +1,14 @@
-"""What survives a crash of ours: one file per item under the state directory.
+"""The records that survive a crash of the supervisor: one file for each item under the state directory.
 
-    format.py      the format: lines with checksums, the newest tells the whole truth
+    format.py      the format: lines with checksums, of which the newest state is complete
     serialize.py   dataclasses as plain values and back
-    fsync.py       a child that forces files to disk, for which nobody waits
+    fsync.py       a child that forces files to disk, for which nothing waits
 
-Written means handed to the kernel, which survives any crash of ours; only a loss of power can take
-it back, and that ends the application, too. A record is written before what depends on it, by one
-write(2); what could not be written whole is overwritten again. The directory is locked: two processes
-with one journal would each believe the other's records. Nothing here knows what a record means.
+A record counts as written when the kernel has it, which survives any crash of this process. Only a loss of
+power can take it back, and that ends the application as well. A record is written by one write(2), before
+anything that depends on it. A record that could not be written whole is overwritten. The directory is locked,
+because two processes with one journal would each believe the other's records. Nothing here knows what a
+record means.
 """
 
 import fcntl
@@ -40,16 +41,16 @@ from supervisor.journal.format import (
 __all__ = ["MachineIdentity", "Journal", "JournalError", "Recorded", "UnreadableRecord", "identity_here"]
 
 ENDED_FROM = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
-COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds one with each answer of Consul
-RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is on record on a full disk, too
+COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds a record with each response of Consul
+RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is recorded even on a full disk
 RESERVE_MIN_BYTES = 8 * 1024
-FILE_BYTES_MAX = 4 * 1024 * 1024  # settings of a megabyte are refused long before
+FILE_BYTES_MAX = 4 * 1024 * 1024  # the configuration refuses far smaller settings already
 SUFFIX = ".journal"
-# Of a file system that is no disk of this machine; one that works answers in some ten milliseconds.
+# Of a file system that is on no disk of this machine. One that works answers in some ten milliseconds.
 START_WITHIN_S = 3.0
-WRITE_WITHIN_S = 0.25  # while the loop stands still, once; then each write is refused until it answers
-CAREFULLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW  # a pipe in its place would keep us waiting
-START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, in proc(5) the 22nd of all
+WRITE_WITHIN_S = 0.25  # the loop stands still that long once; later writes fail until the file system answers
+CAREFULLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW  # a pipe in the file's place would block the loop
+START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, the 22nd field in proc(5)
 
 
 class JournalError(OperatorError):
@@ -57,18 +58,21 @@ class JournalError(OperatorError):
 
 
 class JournalBusy(NotPossible):
-    """The state directory cannot be used now: another process uses it, or its file system is silent."""
+    """The state directory cannot be used now: another process has it, or its file system does not answer."""
 
 
 def identity_here() -> MachineIdentity:
-    """This machine, host and boot."""
+    """Return the identity of this machine, host and boot."""
     machine = _text("/etc/machine-id")
     return MachineIdentity(machine, socket.gethostname(), _boot())
 
 
 def _boot() -> str:
-    """The kernel's name of it and the start of process 1: where the file system is protected, a container
-    that booted anew sees its host's name."""
+    """Return the kernel's id of this boot and the start time of process 1.
+
+    In a container whose file system is protected, the host's id stays when the container boots anew. The
+    start time of process 1 does not.
+    """
     first = _text("/proc/1/stat").rpartition(")")[2].split()
     return " ".join([_text("/proc/sys/kernel/random/boot_id"), *first[START_FIELD : START_FIELD + 1]])
 
@@ -82,9 +86,17 @@ def _text(path: str) -> str:
 
 @dataclass(slots=True)
 class _File:
-    """One item's file as this process writes it. ``size``: of what is surely whole;
-    ``reserved``: so far the disk has room for certain. ``outdated``: how Consul is reached, or what is
-    withheld, is no longer what its settings' line says. ``unsettled``: no line says what ``groups`` is."""
+    """One item's file as this process writes it.
+
+    state: the newest record.
+    groups: the process groups of hooks that are under way.
+    settings: the settings of the newest settings line. None: there is no such line.
+    fd: the open file. -1: it is not open.
+    size: the number of bytes that are surely whole.
+    reserved: the number of bytes for which the disk has room for certain.
+    outdated: whether Consul's settings or the withheld variables have changed since the settings line.
+    unsettled: whether ``groups`` has changed since the newest state line.
+    """
 
     path: Path
     state: Record = EMPTY_RECORD
@@ -98,8 +110,11 @@ class _File:
 
 
 class Journal:
-    """The records of all items. ``wants_disk`` is told of each path whose record has changed in
-    more than its contact."""
+    """The records of all items.
+
+    withheld: the variables that hooks must not inherit.
+    wants_disk: receives each path whose record has changed in more than its contact.
+    """
 
     def __init__(
         self,
@@ -110,7 +125,7 @@ class Journal:
         identity: MachineIdentity | None = None,
         wants_disk: Callable[[Path], None] = lambda path: None,
     ) -> None:
-        """Makes and locks the directory. Raises JournalError or JournalBusy when that cannot be."""
+        """Make and lock the directory. Raises JournalError or JournalBusy when that is not possible."""
         self._directory = Path(directory)
         self._pulse = Pulse(directory)
         self._consul = consul
@@ -129,7 +144,7 @@ class Journal:
             text = f"cannot use state_dir {self._directory}: {error.strerror}"
             raise JournalBusy(f"{text}; it belongs on a disk of this machine") from None
         except OSError:
-            pass  # nobody can be asked now: then it is as it was before anybody asked
+            pass  # no child can be started to check the file system, so it is taken to answer
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = self._open_lock()
@@ -146,7 +161,11 @@ class Journal:
         return lock
 
     def _open_lock(self) -> int:
-        """Where nothing can be written any more (a disk with errors), what is on record still counts."""
+        """Open the lock file.
+
+        When the disk takes no more writes, open it for reading if there are records, because they still
+        count.
+        """
         path = self._directory / "lock"
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -156,16 +175,19 @@ class Journal:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def follow(self, consul: ConsulSettings, withheld: Iterable[str]) -> None:
-        """Another file is in force: with the next state of each item stands what it says of these."""
-        told = (consul, tuple(sorted(withheld)))
-        if told == (self._consul, self._withheld):
+        """Use the Consul settings and withheld variables of another configuration.
+
+        They are written before the next state of each item.
+        """
+        new = (consul, tuple(sorted(withheld)))
+        if new == (self._consul, self._withheld):
             return
-        self._consul, self._withheld = told
+        self._consul, self._withheld = new
         for file in self._files.values():
             file.outdated = True
 
     def close(self) -> None:
-        """The records stay; the directory is free for the next process."""
+        """Close all files and unlock the directory for the next process. The records stay."""
         for file in self._files.values():
             self._close(file)
         os.close(self._lock)
@@ -174,7 +196,7 @@ class Journal:
     # --- reading -------------------------------------------------------------------------------
 
     def recorded(self) -> Iterator[tuple[str, Recorded | UnreadableRecord]]:
-        """What earlier processes left, by the name of the item."""
+        """Yield the name and the record of each item that earlier processes left."""
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
             item = path.name.removesuffix(SUFFIX)
             try:
@@ -187,7 +209,10 @@ class Journal:
                 yield item, unreadable
 
     def _go_on(self, item: str, found: Recorded) -> None:
-        """A hook may begin before our first record: its group then stands beside what we found."""
+        """Continue the file that was found, because a hook may begin before our first record.
+
+        Its group is then recorded with the record that was found.
+        """
         file = self._file(item)
         foreign = found.state.foreign or found.identity != self.identity
         file.state = replace(found.state, foreign=foreign)
@@ -197,7 +222,7 @@ class Journal:
         try:
             with open(path, "rb", opener=_carefully) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise UnreadableRecord(f"{path} is no regular file")
+                    raise UnreadableRecord(f"{path} is not a regular file")
                 content = file.read(FILE_BYTES_MAX + 1)
         except OSError as error:
             raise UnreadableRecord(f"cannot read {path}: {error.strerror}") from error
@@ -208,7 +233,13 @@ class Journal:
     # --- writing -------------------------------------------------------------------------------
 
     def write(self, write: WriteRecord) -> str:
-        """Blank when the kernel has it; else why not, and what stood there before still does."""
+        """Write a record.
+
+        Return blank when the kernel has it, and else why not. The record before it then still counts.
+
+        When the record that follows the end of a tenure cannot be written, the record of the tenure is
+        removed instead.
+        """
         file = self._file(write.item)
         known = file.state
         why_not = self._write(file, write.record, write.settings)
@@ -219,40 +250,51 @@ class Journal:
         return why_not
 
     def group_began(self, item: str, group: Group) -> str:
-        """A hook's process group is on record from now on, until it ends."""
+        """Record the process group of a hook, until the group ends.
+
+        Return blank, or why it could not be written.
+        """
         file = self._recorded_file(item)
         if file is None:
             return ""
         file.groups = (*file.groups, group)
-        file.unsettled = True  # whatever becomes of this write, the next one says so
+        file.unsettled = True  # the next record has the group even if this write fails
         return self.settle(item)
 
     def group_ended(self, item: str, group: Group) -> None:
-        """Nothing of it is left to be killed: the next record says so, or ``settle``."""
+        """Drop a process group of which nothing is left. The next record, or ``settle``, writes that."""
         file = self._recorded_file(item)
         if file is not None:
             file.groups = tuple(other for other in file.groups if other != group)
             file.unsettled = True
 
     def is_settled(self, item: str) -> bool:
-        """Whether no record is owed that says what has changed of its groups."""
+        """Return whether the newest record has all changes of the item's process groups."""
         file = self._recorded_file(item)
         return file is None or not file.unsettled
 
     def settle(self, item: str) -> str:
-        """What has changed of its groups is on record from now on; else why not."""
+        """Record what has changed of the item's process groups.
+
+        Return blank, or why it could not be written.
+        """
         file = self._recorded_file(item)
         assert file is not None and file.settings is not None, f"{item} owes no record"
         return self._write(file, file.state, file.settings)
 
     def _recorded_file(self, item: str) -> _File | None:
-        """None for an item without a record: of that nothing could be wound up, so nothing is kept."""
+        """Return the file of an item with a record.
+
+        None: there is no record, so nothing could be wound up.
+        """
         file = self._files.get(item)
         return None if file is None or file.settings is None else file
 
     def _forget(self, file: _File) -> str:
-        """On a full disk: that a tenure has ended can also be said by no record at all. The session is
-        then left to its TTL, should we crash before it is destroyed."""
+        """Remove the record. On a full disk, no record at all also means that a tenure has ended.
+
+        If this process crashes before it has destroyed the session, the session ends by its TTL.
+        """
         file.groups = ()
         return self._write(file, EMPTY_RECORD, file.settings) if file.settings is not None else ""
 
@@ -277,10 +319,13 @@ class Journal:
         return ""
 
     def _append(self, file: _File, line: bytes, settings: ItemSettings, *, keeps_room: bool) -> None:
-        """The line, behind settings if those on record are others. ``keeps_room``: without room for how
-        it ends, what this line speaks of must not begin; an end takes the room that was kept."""
+        """Write the line, behind a line of the settings when the newest one is not up to date.
+
+        keeps_room: whether the write fails unless there is room for later lines, because what the line begins
+            must be able to end. False: the line is an end, which takes the room that was kept.
+        """
         if file.fd >= 0 and not _is_there(file):
-            self._close(file)  # somebody has moved or cut it: the whole truth goes into a new one
+            self._close(file)  # the file was moved or cut, so a complete new one is written
             file.settings = None
         compacts = file.size > (COMPACT_BYTES if keeps_room else 2 * COMPACT_BYTES)
         anew = compacts or (file.fd < 0 and not self._goes_on(file))
@@ -294,12 +339,17 @@ class Journal:
         else:
             _write_whole(file.fd, line + b" ", file.size, file.reserved)
         file.size = len(line) if anew else file.size + len(line)
-        file.reserved = max(file.reserved, file.size + 1)  # a line without a space behind it has been cut
+        file.reserved = max(file.reserved, file.size + 1)  # the line and the space behind it
         file.settings, file.outdated = settings, False
 
     def _goes_on(self, file: _File) -> bool:
-        """Whether an earlier process left a file that ends as it should: the room that it kept stays. What
-        is missing or damaged, a link or a pipe, is replaced as a whole, and says until then what it says."""
+        """Open the file of an earlier process, so that the room that it kept stays.
+
+        Return whether this was possible.
+
+        A file that is missing or damaged, a link or a pipe is replaced as a whole, and stays as it is until
+        then.
+        """
         try:
             if not stat.S_ISREG(os.lstat(file.path).st_mode):
                 return False
@@ -319,7 +369,7 @@ class Journal:
         return True
 
     def _rewrite(self, file: _File, content: bytes) -> None:
-        """The same truth in a new file, which takes the old one's place at once."""
+        """Write this content to a new file, which takes the place of the old one at once."""
         new = file.path.with_suffix(".new")
         fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -348,7 +398,7 @@ def _carefully(path: str, flags: int) -> int:
 
 
 def _is_there(file: _File) -> bool:
-    """Whether what a process would find that starts now is what we write to, as far as we wrote it."""
+    """Return whether a process that starts now would find the file to which we write, with all its lines."""
     try:
         found, ours = os.stat(file.path), os.fstat(file.fd)
     except FileNotFoundError:
@@ -357,11 +407,11 @@ def _is_there(file: _File) -> bool:
 
 
 def _write_whole(fd: int, content: bytes, at: int, reserved: int) -> None:
-    """All of it, at this place; or OSError, and what stands there is as good as nothing."""
+    """Write all of the content at this place, or raise OSError and blank any part that was written."""
     try:
         written = os.pwrite(fd, content, at)
         if written < len(content):
-            os.pwrite(fd, content[written:], at + written)  # says why the rest has no room
+            os.pwrite(fd, content[written:], at + written)  # raises the reason why the rest has no room
     except OSError:
         with suppress(OSError):
             os.pwrite(fd, b" " * min(len(content), max(0, reserved - at)), at)

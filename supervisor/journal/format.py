@@ -1,15 +1,16 @@
-"""The journal's format: lines of text, each with its checksum; the newest tells the whole truth.
+"""The journal's format: lines of text, each with its checksum, of which the newest state is complete.
 
     1f4e2a90 {"record":"settings","item":"namenode","settings":{...},"consul":{...}}
     77c01d35 {"record":"state","time":"2026-11-21T03:04:05Z","boot":"...","step":"holding",...}
 
-A state needs only the settings before it. The newest line is a state, ends with its line feed, and has
-at least one space behind it: the spaces keep room for the next lines. A file that ends otherwise (in
-the middle of a line, right behind a line, with NUL bytes, with settings, without any line) has been cut
-or damaged, and so has one whose newest line has a wrong checksum. Nobody knows what was held then, and
-that is said and never taken for nothing: an on_lose too many is safe, a tenure forgotten is not. A kill
-of this program leaves no such file, because the kernel takes each line by one write, and a new file
-takes its place only when it is whole. Pure functions of bytes; this module must never touch a file.
+A state needs only the settings before it. The newest line is a state, ends with its line feed, and has at
+least one space behind it, because spaces keep room for the next lines. A file that ends otherwise (in the
+middle of a line, right behind a line, with NUL bytes, with settings, without any line) has been cut or
+damaged, and so has a file whose newest line has a wrong checksum. Then nobody knows whether a tenure was
+under way. That is reported and never taken for an empty record, because an on_lose too many is safe and a
+forgotten tenure is not. A kill of this program leaves no such file, because the kernel takes each line by one
+write, and a new file takes its place only when it is whole. Pure functions of bytes; this module must never
+touch a file.
 """
 
 import json
@@ -26,12 +27,12 @@ from supervisor.hooks.leftovers import Group
 from supervisor.journal.serialize import from_plain, to_plain
 
 SECRETS = ("token", "http_auth")  # of Consul's settings
-LEADER_BYTES_MAX = 4096  # a longer value is not kept: hooks are told nothing, reads bring it back
+LEADER_BYTES_MAX = 4096  # a longer value is not recorded, so hooks get it again only after a read
 
 
 @dataclass(frozen=True, slots=True)
 class MachineIdentity:
-    """Whose record it is: a cloned disk or another boot must not act on the original's lock."""
+    """The machine, host and boot of a record. A cloned disk or another boot must not act on its lock."""
 
     machine: str
     host: str
@@ -40,8 +41,11 @@ class MachineIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One item as an earlier process left it. ``groups``: process groups of hooks under way;
-    ``withheld``: variables that its hooks must not inherit."""
+    """One item as an earlier process left it.
+
+    groups: the process groups of hooks that were under way.
+    withheld: the variables that its hooks must not inherit.
+    """
 
     settings: ItemSettings
     consul: ConsulSettings
@@ -52,10 +56,12 @@ class Recorded:
 
 
 class UnreadableRecord(Exception):
-    """The newest record cannot be read: what was held is not known. The message says why.
+    """The newest record cannot be read, so it is not known whether a tenure was under way.
 
-    ``last``: what the newest of its older lines that can be read tells, and what goes with it; where
-    only settings can be read, nothing was begun, on no machine.
+    The message says why.
+
+    last: the newest older record that can be read, with its settings. Where only settings can be read, it is
+        an empty record of no machine. None: not even settings can be read.
     """
 
     def __init__(self, why: str, last: Recorded | None = None) -> None:
@@ -67,14 +73,17 @@ class UnreadableRecord(Exception):
 
 
 def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tuple[str, ...]) -> bytes:
-    """By what the item would be wound up; without the secrets of Consul, which are read where they stand."""
+    """Return the line of the settings by which the item would be wound up.
+
+    Consul's secrets are left out, because a later process reads them where the configuration has them.
+    """
     reached = {name: part for name, part in to_plain(consul).items() if name not in SECRETS}
     content = {"record": "settings", "item": settings.name, "settings": to_plain(settings)}
     return _line(content | {"consul": reached, "withheld": to_plain(withheld)})
 
 
 def state_line(record: Record, groups: tuple[Group, ...], identity: MachineIdentity, time: str) -> bytes:
-    """The whole truth of this moment. ``time``: of the wall clock, for who reads the file."""
+    """Return the line of the whole state. ``time`` is of the wall clock, for a person who reads the file."""
     state = to_plain(record)
     for name in ("leader", "previous_leader"):
         if len(getattr(record, name) or b"") > LEADER_BYTES_MAX:
@@ -84,7 +93,7 @@ def state_line(record: Record, groups: tuple[Group, ...], identity: MachineIdent
 
 
 def read(data: bytes) -> Recorded:
-    """What this file says. Raises UnreadableRecord."""
+    """Return the record in this content of a file. Raises UnreadableRecord."""
     lines = data.rstrip(b" ")
     contents = [_content(line) for line in lines.split(b"\n")[:-1]]
     try:
@@ -96,7 +105,7 @@ def read(data: bytes) -> Recorded:
 
 def _refuse_a_cut(data: bytes, lines: bytes) -> None:
     if not lines:
-        raise UnreadableRecord("it is empty: what stood there has been removed")
+        raise UnreadableRecord("it is empty: its content has been removed")
     if not lines.endswith(b"\n"):
         raise UnreadableRecord("its last line has no end: it has been cut or damaged")
     if lines == data:
@@ -134,19 +143,25 @@ def _recorded(settings: dict[str, Any], state: dict[str, Any]) -> Recorded:
 
 
 def _state(state: dict[str, Any]) -> Record:
-    """Read what is on record. Forget a session whose ID Consul cannot have made, because a broken peer once
-    told it and nothing is there to be ended. Raises ValueError where a tenure is said to have had one."""
+    """Return the record of this line.
+
+    A session whose ID Consul cannot have made is dropped, because a broken peer once returned such an ID and
+    there is nothing to end. Raises ValueError when a tenure has such a session.
+    """
     record = from_plain(Record, state)
     assert isinstance(record, Record)
     if record.session and not SESSION.fullmatch(record.session):
         if record.step is not Step.SESSION:
-            raise ValueError("the session of its tenure has no ID of Consul")
+            raise ValueError("the session of its tenure has an ID that Consul cannot have made")
         return Record(paused=record.paused)
     return record
 
 
 def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
-    """Settings without a readable state tell by what to wind up, and nothing else."""
+    """Return the newest record that can be read, or None.
+
+    Settings without a readable state make an empty record.
+    """
     settings: dict[str, Any] | None = None
     last: Recorded | None = None
     for content in contents:
@@ -173,7 +188,7 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def _content(line: bytes) -> dict[str, Any] | None:
-    """None: not as it was written."""
+    """Return the content of a line. None: the line is not as it was written."""
     checksum, _, text = line.partition(b" ")
     if checksum != b"%08x" % zlib.crc32(text):
         return None
@@ -184,5 +199,5 @@ def _content(line: bytes) -> dict[str, Any] | None:
 
 
 def is_at_rest(record: Record, groups: tuple[Group, ...]) -> bool:
-    """Whether there is nothing that a crash could make us forget."""
+    """Return whether there is nothing that a crash could make us forget."""
     return record == EMPTY_RECORD and not groups

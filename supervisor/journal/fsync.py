@@ -1,8 +1,8 @@
-"""Forces files to disk by a child, for which nobody waits.
+"""Forces files to disk by a child, for which nothing waits.
 
-Records are safe from our own crash without it: it narrows the moment in which a loss of power
-could take one back. A disk that hangs therefore hangs that child and nothing else; there is never
-more than one.
+Records survive our own crash without it. The child only shortens the time in which a loss of power could take
+a record back. A disk that hangs therefore hangs that child and nothing else, and there is never more than
+one.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from supervisor.filesystem.mounts import is_local
 
-DELAY_S = 0.05  # behind the hook that waits for the record, and one child for several records
+DELAY_S = 0.05  # the hook that waits for the record begins first, and one child serves several records
 PROGRAM = "sync"  # of coreutils
 
 
 class Flush:
-    """Collects the paths that changed and has them synced in the background."""
+    """The paths that have changed, and the child that syncs them in the background."""
 
     def __init__(self) -> None:
         self._wanted: set[Path] = set()
@@ -26,13 +26,13 @@ class Flush:
         self._pidfd = -1
 
     def want(self, path: Path) -> None:
-        """This file has changed."""
+        """Sync this file soon, because it has changed."""
         self._wanted.add(path)
         if self._timer is None and self._child is None:
             self._timer = asyncio.get_running_loop().call_later(DELAY_S, self._begin)
 
     def close(self) -> None:
-        """Wait for nobody: a child that still writes ends by itself."""
+        """Stop without waiting. A child that still writes ends by itself."""
         if self._timer is not None:
             self._timer.cancel()
         if self._child is not None:
@@ -57,7 +57,7 @@ class Flush:
             self._pidfd = os.pidfd_open(self._child.pid)
         except OSError:
             self._child = None
-            return  # no such program, or no room for a child: the kernel writes it out by itself
+            return  # no such program, or no room for a child: the kernel writes the files out by itself
         asyncio.get_running_loop().add_reader(self._pidfd, self._ended)
 
     def _ended(self) -> None:
@@ -70,5 +70,5 @@ class Flush:
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
         if self._child.poll() is None:
-            self._child.returncode = 0  # it is left to init
+            self._child.returncode = 0  # so that Popen does not wait for it: process 1 reaps it later
         self._child = None

@@ -1,7 +1,7 @@
 """Frozen dataclasses as plain JSON values and back, by their annotations.
 
-For records that a later version must still read: a field that is missing takes its default, one
-that is unknown is passed over. Bytes become text that a person can read and any bytes survive.
+Records must stay readable for later versions, so a missing field takes its default and an unknown one is
+ignored. Bytes become text that a person can read, and any bytes survive.
 """
 
 import types
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def to_plain(value: Any) -> Any:
-    """What ``json`` can write."""
+    """Return the value in the types that ``json`` can write."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, Enum):
@@ -26,8 +26,10 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, plain: Any) -> Any:
-    """The value of this type that ``to_plain`` made this of; ValueError, TypeError or KeyError when
-    it is none."""
+    """Return the value of this type from which ``to_plain`` made the plain value.
+
+    Raises ValueError, TypeError, KeyError, AttributeError or StopIteration when there is no such value.
+    """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return None if plain is None else from_plain(_member(arguments, plain), plain)
@@ -53,7 +55,7 @@ def _annotations(kind: type) -> dict[str, Any]:
 
 
 def _member(arguments: tuple[Any, ...], plain: Any) -> Any:
-    """Of several dataclasses the one that has these fields; else the one that is no None."""
+    """Return the dataclass of these types that has all the fields; else the only type that is not None."""
     kinds = [kind for kind in arguments if kind is not types.NoneType]
     if len(kinds) == 1:
         return kinds[0]
@@ -68,11 +70,11 @@ def _items(arguments: tuple[Any, ...], plain: Any) -> tuple[Any, ...]:
 
 def _one_of(allowed: tuple[Any, ...], plain: Any) -> Any:
     if plain not in allowed:
-        raise ValueError(f"{plain!r} is none of {allowed}")
+        raise ValueError(f"{plain!r} is not one of {allowed}")
     return plain
 
 
 def _one_of_type(kind: type, plain: Any) -> Any:
     if not isinstance(plain, kind):
-        raise TypeError(f"{plain!r} is no {kind.__name__}")
+        raise TypeError(f"{plain!r} is not of type {kind.__name__}")
     return plain

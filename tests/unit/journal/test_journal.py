@@ -119,7 +119,7 @@ def test_a_session_with_an_id_that_consul_cannot_have_made_is_forgotten(session:
 def test_a_tenure_with_such_an_id_is_damage(session: str) -> None:
     """So its on_lose runs; what an older line says still leads to the processes of a crash."""
     for step in (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK):
-        with pytest.raises(UnreadableRecord, match="no ID of Consul") as told:
+        with pytest.raises(UnreadableRecord, match="that Consul cannot have made") as told:
             read(whole() + state_line(replace(RECORD, step=step, session=session), (), HERE, "later") + b" ")
         assert told.value.last is not None and told.value.last.state == RECORD
 
