@@ -1,15 +1,15 @@
 """The daemon: the one package that wires the core to the world.
 
-    loop.py       the event loop with its parts: Consul, hooks, records, listeners, signals, stop
-    driver.py     a step: event to the core, its actions carried out in order, then records
-    operator.py   an operator's commands as events for the core, and the replies
-    listeners.py  the control socket and http.listen: opened, moved, closed
-    records.py    the journal in the daemon's hands: read at the start, written, complained about
-    restore.py    the file and the records as the contenders to begin with
-    loading.py    the configuration, loaded in a child process while the loop goes on
-    reload.py     the file, read again: checked whole before anything changes
-    signals.py    the signals that the daemon handles, and their block before the loop runs
-    hearing.py    signals as callbacks of the loop: however many arrive, none is lost
+    loop.py              the event loop with its parts: Consul, hooks, records, listeners, signals, stop
+    driver.py            a step: event to the core, its actions carried out in order, then records
+    operator.py          an operator's commands as events for the core, and the replies
+    listeners.py         the control socket and http.listen: opened, moved, closed
+    records.py           reads the journal at the start, writes it, and logs its failures
+    restore.py           the contenders with which a process starts, from configuration and records
+    loading.py           the configuration, loaded in a child process while the loop goes on
+    reload.py            the configuration, read again: checked whole before anything changes
+    signals.py           the signals that the daemon handles, and their block before the loop runs
+    signal_callbacks.py  signals as callbacks of the loop, of which none is lost
 
-The package imports nothing here, because ``signals`` is needed before anything heavy is.
+The package imports nothing here, because ``signals`` is needed before any heavy module.
 """

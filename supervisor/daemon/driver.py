@@ -1,12 +1,12 @@
 """A step: an event goes to the core, and the actions that the core decides are carried out in order.
 
-The driver is all the logic between the core and the world, and the world is a parameter: the daemon's
-world is sockets, processes and files, the simulation's world a seeded model of them. The driver must
-never decide anything about items, and ``dispatch`` must run to its end before the next call begins.
+The driver is all the logic between the core and the world, and the world is a parameter: the daemon's world
+is sockets, processes and files, the simulation's world a seeded model of them. The driver must never decide
+anything about items, and ``dispatch`` must run to its end before the next call begins.
 
-The order within a step is the product's promise: the actions are carried out in the order in which
-the core lists them; a record that the core waits for is written, and the core gets the event of that,
-before anything else happens.
+The order within a step is the product's promise. The actions are carried out in the order in which the core
+lists them. A record that the core waits for is written, and the core gets the event of that, before anything
+else happens.
 """
 
 from collections import deque
@@ -23,30 +23,30 @@ STALL_S = 1.0  # a wake-up this late means a stall: a suspended machine, a froze
 
 
 Effects = Mapping[type[Action], Callable[[Any], None]]
-"""What carries out an action of each type; actions of other types are only observed."""
+"""The function that carries out each type of action. Actions of other types are only observed."""
 
 
 class World(Protocol):
     """The clock, Consul, the journal and the observers. No method may call ``dispatch`` before it returns."""
 
     def now(self) -> float:
-        """Seconds of a clock that goes on while the machine is suspended."""
+        """Return the seconds of a clock that goes on while the machine is suspended."""
 
     def request(self, request: Request) -> None:
-        """Begin this exchange with Consul; ``Answered`` follows."""
+        """Begin this exchange with Consul. An ``Answered`` follows."""
 
     def write_record(self, write: WriteRecord) -> str:
-        """Write this record; blank when the kernel has it, else why it could not be written."""
+        """Write this record. Return blank when the kernel has it, and else why it could not be written."""
 
     def wake(self, at: float) -> None:
-        """Dispatch a ``Tick`` at this time; replaces what was asked for before."""
+        """Dispatch a ``Tick`` at this time, instead of at the time of an earlier call."""
 
     def observe(self, event: Event, actions: list[Action]) -> None:
         """Report an event and its actions to the log and other observers, after everything urgent."""
 
 
 class Driver:
-    """Feeds a node's events to it, one at a time."""
+    """The contenders of one process and the steps that they take, one event at a time."""
 
     def __init__(self, contenders: Contenders, world: World, effects: Effects) -> None:
         self.contenders = contenders

@@ -1,8 +1,8 @@
 """The listeners of the daemon: the control socket and ``http.listen``.
 
-They are opened, moved after a reload, and closed here. An answer is made when a client asks for it,
-and commands are the operator's (``daemon.operator``). Nothing here decides anything, and a TCP
-listener that cannot be opened never costs leadership.
+They are opened, moved after a reload, and closed here. A response is made when a client sends a request, and
+``daemon.operator`` carries out the commands. Nothing here decides anything, and a TCP listener that cannot be
+opened never costs leadership.
 """
 
 import asyncio
@@ -28,13 +28,15 @@ from supervisor.web import Listener, Routes
 from supervisor.web.listener import LIMITS
 
 DESCRIPTORS_BASE = 128
-DESCRIPTORS_EACH = 12  # its exchanges, the pipes of two hooks, its record
-CLIENTS_MIN = 8  # over TCP, where descriptors are scarce: the items need theirs
+DESCRIPTORS_EACH = 12  # of an item: its exchanges, the pipes of two hooks, its record
+CLIENTS_MIN = 8  # over TCP when descriptors are scarce, because the items need the others
 
 
 def allow_descriptors(items: int, clients: int) -> int:
-    """Raise the limit of descriptors so that all items can run a hook at once beside ``clients`` TCP
-    clients; return how many clients the hard limit leaves room for."""
+    """Raise the limit of descriptors, so that all items can run a hook at once beside ``clients`` clients.
+
+    Return the number of TCP clients for which the hard limit leaves room, which is at least CLIENTS_MIN.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ours = DESCRIPTORS_BASE + DESCRIPTORS_EACH * items
     wanted = ours + clients
@@ -46,23 +48,28 @@ def allow_descriptors(items: int, clients: int) -> int:
 
 
 class Listeners:
-    """The listeners of one daemon. ``ask`` gets the commands."""
+    """The listeners of one daemon, and the history, status and metrics that they serve."""
 
     def __init__(
         self,
         config: Config,
         contenders: Contenders,
-        ask: Execute,
+        execute: Execute,
         log: Log,
         clock: Callable[[], float],
         *,
         node_name: str,
         path: Path | None,
     ) -> None:
-        """``clock``: the core's, in seconds. ``path``: of the configuration, if it has one."""
+        """Make the listeners without opening them.
+
+        execute: carries out a command from the control socket.
+        clock: the core's, in seconds.
+        path: the path of the configuration. None: it has no path.
+        """
         self._config = config
         self._contenders = contenders
-        self._ask = ask
+        self._execute = execute
         self._log = log
         self._clock = clock
         self._crowded_at = -REPEAT_S
@@ -77,23 +84,23 @@ class Listeners:
         self._moving = asyncio.Lock()
 
     async def open(self) -> None:
-        """Let others in. Raises ControlError when the control socket cannot be made."""
+        """Open the listeners. Raises ControlError when the control socket cannot be made."""
         if self._config.control is not None:
             self._control = await serve(
-                self._config.control, self._ask, self._asked, self._routes.answer, self._warn
+                self._config.control, self._execute, self._log_command, self._routes.answer, self._warn
             )
         if self._listener is not None:
             await self._listener.open()
 
     async def close(self) -> None:
-        """Hang up on everybody."""
+        """Close the listeners and the connections of all clients."""
         if self._control is not None:
             await self._control.close()
         if self._listener is not None:
             await self._listener.close()
 
     def follow(self, config: Config, items: Collection[str]) -> bool:
-        """By this configuration from now on, with these items; whether ``move`` is to follow."""
+        """Use this configuration and these items from now on. Return whether ``move`` must follow."""
         moved = config.http != self._config.http
         self._config = config
         self.history.retain(items)
@@ -101,7 +108,7 @@ class Listeners:
         return moved
 
     async def move(self) -> None:
-        """Listen where the configuration says by now."""
+        """Close the TCP listener, and open one where the configuration in force has it."""
         async with self._moving:
             if self._listener is not None:
                 await self._listener.close()
@@ -114,27 +121,33 @@ class Listeners:
         return 0 if self._config.http is None else LIMITS.clients_max
 
     def _new_listener(self) -> Listener | None:
-        """Descriptors are had for the items, too."""
+        """Return a TCP listener for the configuration in force, or None.
+
+        Raise the limit of descriptors in either case.
+        """
         clients = allow_descriptors(len(self._contenders.by_name), self._clients)
         if self._config.http is None:
             return None
         limits = replace(LIMITS, clients_max=clients)
-        return Listener(self._config.http, self._routes, self._tell, limits)
+        return Listener(self._config.http, self._routes, self._log_http, limits)
 
-    # --- what the log is told --------------------------------------------------------------------
+    # --- lines of the log ------------------------------------------------------------------------
 
     def cannot_accept(self, error: OSError) -> None:
-        """A client could not be let in; that comes up to ACCEPTS_MAX times a second."""
+        """Log that a client could not be accepted, at most once in REPEAT_S.
+
+        asyncio may report such an error up to ACCEPTS_MAX times a second.
+        """
         if self._clock() - self._crowded_at >= REPEAT_S:
             self._crowded_at = self._clock()
-            self._tell("warning", f"cannot let a client in: {error.strerror}; trying again")
+            self._log_http("warning", f"cannot let a client in: {error.strerror}; trying again")
 
-    def _asked(self, command: OperatorCommand, reply: Reply, peer: Peer) -> None:
+    def _log_command(self, command: OperatorCommand, reply: Reply, peer: Peer) -> None:
         level: Level = "info" if reply.outcome is Result.DONE else "warning"
         name = "all" if command.name is None else command.name
         self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
 
-    def _tell(self, level: Level, why: str) -> None:
+    def _log_http(self, level: Level, why: str) -> None:
         self._log.line(level, "http", why=why)
 
     def _warn(self, why: str) -> None:

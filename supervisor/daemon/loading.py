@@ -1,9 +1,9 @@
 """Loads the configuration in a child process, so that the loop goes on meanwhile.
 
 A thousand elections take half a second to read and to validate, in which a daemon would not renew its
-sessions. The validator stays out of the daemon's memory, too. The child is a fork of the daemon: both have
-the same version of every module of ours, also while what is installed is replaced, and neither arguments
-nor environment have to carry a secret. The finished settings come back through a file in memory.
+sessions. The validator also stays out of the daemon's memory. The child is a fork of the daemon, so both have
+the same version of each of our modules, even while an upgrade replaces the installed files, and neither
+arguments nor environment have to carry a secret. The finished settings come back through a file in memory.
 """
 
 import gc
@@ -19,13 +19,13 @@ from supervisor.config import Config, ConfigError
 from supervisor.daemon.signals import HANDLED
 from supervisor.filesystem.children import Child, NoAnswer
 
-WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times as slow
+WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times slower
 
 Load = Callable[[], Config]
 
 
 class NotLoaded(Exception):
-    """The child did not come to a result; the message says why. It says nothing about the configuration."""
+    """The child ended without a result. The message says why, and nothing about the configuration."""
 
 
 async def load_in_child(load: Load, path: Path, within_s: float = WITHIN_S) -> Config:
@@ -50,8 +50,11 @@ async def load_in_child(load: Load, path: Path, within_s: float = WITHIN_S) -> C
 
 
 def _fork(load: Load, out: int, err: int, within_s: float) -> int:
-    """Start the child; return its process id. Our signals wait meanwhile, because a handler that the child
-    inherits would wake the loop of the parent."""
+    """Start the child. Return its process id.
+
+    Our signals are blocked meanwhile, because a handler that the child inherits would wake the loop of the
+    parent.
+    """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     try:
         pid = os.fork()
@@ -63,12 +66,12 @@ def _fork(load: Load, out: int, err: int, within_s: float) -> int:
 
 
 def _be_child(load: Load, out: int, err: int, within_s: float) -> NoReturn:
-    """Write what ``load`` returns, or the problems that it finds, to ``out``, and end."""
+    """Write to ``out`` what ``load`` returns, or the problems that ``load`` finds, and end this process."""
     code = 1
     try:
         os.setpgid(0, 0)  # a Ctrl-C at the terminal is for the daemon
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(int(2 * within_s) + 1)  # it ends also where the daemon was killed meanwhile
+        signal.alarm(int(2 * within_s) + 1)  # ends the child even if the daemon was killed meanwhile
         _keep_only(out, err)
         gc.disable()  # a collection would write to all memory, and so copy it
         try:
@@ -84,7 +87,7 @@ def _be_child(load: Load, out: int, err: int, within_s: float) -> NoReturn:
 
 
 def _keep_only(*kept: int) -> None:
-    """Close all other descriptors: a child that hangs must hold neither a lock nor a connection of ours."""
+    """Close all other descriptors, so that a child that hangs holds no lock and no connection of ours."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in {0, 1, 2}.difference(kept):
         os.dup2(null, standard)

@@ -45,11 +45,11 @@ from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Request
 from supervisor.daemon import signals
 from supervisor.daemon.driver import Driver, Effects
-from supervisor.daemon.hearing import listen
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
+from supervisor.daemon.signal_callbacks import listen
 from supervisor.hooks import Hooks
 from supervisor.journal.fsync import Flush
 from supervisor.preflight.lookout import Lookout
@@ -65,7 +65,7 @@ NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def boottime() -> float:
-    """Seconds of CLOCK_BOOTTIME, which goes on while the machine is suspended."""
+    """Return the seconds of CLOCK_BOOTTIME, which goes on while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -95,10 +95,14 @@ class Daemon:
         load: Callable[[], Awaitable[Config]] | None = None,
         path: Path | None = None,
     ) -> None:
-        """``load`` reads the configuration again; None: there is none that could be read, so the daemon
-        ends as soon as what is on record is wound up. ``path``: of the configuration.
+        """Open the journal, end the hooks that a crashed process left running, and make all parts.
 
-        Raises TokenError when the token file cannot be used, JournalError when state_dir cannot.
+        load: reads the configuration again. None: no configuration can be read, so the daemon ends as soon as
+            what is on record is wound up.
+        path: the path of the configuration. None: it has no path.
+
+        Raises TokenError when the token file cannot be used, and JournalError or JournalBusy when state_dir
+        cannot.
         """
         self._log, self._environ = log, environ
         self._config, self._load = config, load
@@ -136,7 +140,7 @@ class Daemon:
         self._reload_lock = asyncio.Lock()
 
     def _effects(self) -> Effects:
-        """Return what carries out each action of the core that is neither a request nor a record."""
+        """Return the function for each action of the core that is neither a request nor a record."""
         return {
             PrepareWrite: self._client.prepare,
             StartHook: self._hooks.start,
@@ -147,7 +151,9 @@ class Daemon:
         }
 
     async def run(self) -> int:
-        """Take part in all items until a signal says stop; 0 when all wound up in order.
+        """Take part in all items until a signal requests a stop.
+
+        Return 0 when all have been wound up in order, else 1.
 
         Raises ControlError when the control socket cannot be made.
         """
@@ -166,7 +172,7 @@ class Daemon:
         asyncio.get_running_loop().call_soon(self._preload_users, 0)
         if self._only_wind_up:
             self.dispatch(StopAsked())
-        else:  # after the first step, so that no adoption waits for it
+        else:  # after the first step, so that no adoption waits for the lookout
             loop.call_soon(self._start_lookout)
         await self._ended.wait()
         await self._close()
@@ -194,8 +200,11 @@ class Daemon:
             self._ended.set()
 
     def _on_child_ended(self, event: HookEnded | RunEnded) -> None:
-        """Handle the end of a hook first: the record that it causes usually notes the group's end as well,
-        which saves a write."""
+        """Handle the end of a hook, and record the end of its group unless the step has done so.
+
+        The step comes first, because the record that it causes usually notes the group's end, which saves a
+        write.
+        """
         self._records.group_ended(event.started)
         self.dispatch(event)
         self._records.settle(event.started.context.name)
@@ -223,7 +232,7 @@ class Daemon:
             )
 
     def write_record(self, write: WriteRecord) -> str:
-        """Write a line of the journal; blank, or why it could not be written."""
+        """Write a record to the journal. Return blank, or why it could not be written."""
         return self._records.write(write)
 
     def _finished(self, finished: Finished) -> None:
@@ -285,10 +294,10 @@ class Daemon:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._notify_observers()
 
-    # --- another file ----------------------------------------------------------------------------
+    # --- reloading -------------------------------------------------------------------------------
 
     def _on_sighup(self) -> None:
-        """Reload the configuration; the log says what became of it."""
+        """Reload the configuration. The log reports the result."""
         self._start(self._reload_for_signal())
 
     async def _reload_for_signal(self) -> None:
@@ -296,7 +305,7 @@ class Daemon:
             await self._reload()
 
     async def _reload(self) -> Reloaded:
-        """Reload the configuration and return what changed. One reload waits for the other's end.
+        """Reload the configuration and return what changed. A reload waits for the end of an earlier one.
 
         Raises CannotReload.
         """
@@ -312,7 +321,7 @@ class Daemon:
             if self._load is None or self._stopping:
                 raise CannotReload(STOPPING, faulty=False)
             config = await read_again(self._load, self._config)
-            if self._stopping:  # by now: the loop went on
+            if self._stopping:  # a signal may have arrived meanwhile
                 raise CannotReload(STOPPING, faulty=False)
             self._client.token.change(config.consul)
         except (CannotReload, TokenError) as error:

@@ -1,7 +1,7 @@
-"""What an operator asks of the running daemon, as events for the core, and what is replied.
+"""An operator's commands to the running daemon, as events for the core, and the replies.
 
-It looks at roles to say why something cannot be; whether it is done is the core's to decide. Who
-asks for what takes its time is replied to when it is done: ``turn`` looks, behind each turn.
+Roles show why a command is impossible, and the core decides whether a command takes effect. A command that
+takes time is answered when it is complete: ``on_step`` checks after every step.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.telemetry.stuck import remedy
 
 DONE = Reply(Result.DONE)
-TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after so long there is none
-RELEASED_S = 600.0  # an on_lose with all its retries, and a Consul that is back
-IN_FORCE_S = 90.0  # an on_lose that ends in time, a release; what takes longer is told so
+TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
+RELEASED_S = 600.0  # for an on_lose with all its retries, and for Consul to come back
+IN_FORCE_S = 90.0  # for an on_lose that ends in time and a release; the reply names changes that take longer
 _EVENTS: dict[Verb, Callable[[str], Event]] = {
     Verb.RECOVER: RecoverAsked,
     Verb.PAUSE: PauseAsked,
@@ -28,9 +28,9 @@ _EVENTS: dict[Verb, Callable[[str], Event]] = {
 
 
 class Operator:
-    """Answers commands about the contenders of one node.
+    """The commands about the contenders of one node.
 
-    ``reload`` reads the file again and tells what has changed; it raises CannotReload.
+    reload: reads the configuration again and returns what has changed. Raises CannotReload.
     """
 
     def __init__(
@@ -45,7 +45,10 @@ class Operator:
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
-        """Do it and say what became of it; with all contenders the first refusal counts."""
+        """Carry out a command and return its reply.
+
+        For all contenders, return the first refusal if there is one.
+        """
         if command.verb is Verb.RELOAD:
             return await self._reloaded()
         known = {**self._contenders.by_name, **self._contenders.waiting}
@@ -53,7 +56,7 @@ class Operator:
             why = f"no such election or semaphore, there are {', '.join(sorted(known)) or 'none'}"
             return _cannot(command.verb, command.name, why, Result.UNKNOWN)
         if command.verb is Verb.STEP_DOWN:
-            assert command.name is not None, "one steps down, not all"
+            assert command.name is not None, "step-down has the name of an item"
             return await self._step_down(command.name, command.rest_s)
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
         names = contending if command.name is None else [command.name]
@@ -62,7 +65,7 @@ class Operator:
         return next((reply for reply in replies if reply.outcome is not Result.DONE), done)
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Something has happened: who waits for it is told."""
+        """Wake each command that this step has completed."""
         for future, condition in tuple(self._waiting.items()):
             if not future.done() and condition():
                 future.set_result(None)
@@ -85,7 +88,7 @@ class Operator:
             return Reply(Result.DONE, "", (f"{name}: its rest after step-down has ended",))
         return DONE
 
-    # --- what takes its time ---------------------------------------------------------------------
+    # --- commands that take time -----------------------------------------------------------------
 
     async def _until(self, condition: Callable[[], bool], within_s: float) -> bool:
         if condition():
@@ -118,7 +121,7 @@ class Operator:
         return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, rest_s)}")
 
     def _what_now(self, name: str, rest_s: float) -> str:
-        """What this node does where it has stepped down and nobody took over, and how to have it back."""
+        """Return what this node does when nobody takes over, and the command that has it contend at once."""
         contender = self._contenders.by_name.get(name)
         if contender is not None and contender.paused:
             return f"this node is paused, `consul-supervisor resume {name}` has it contend at once"
@@ -128,7 +131,7 @@ class Operator:
         return "this node contends again"
 
     def _has_given_up(self, name: str, session: str) -> bool:
-        """Or cannot: then it is stuck."""
+        """Return whether the item is released, or cannot be because it is stuck."""
         contender = self._contenders.by_name.get(name)
         if contender is None or self._is_stuck(name):
             return True
@@ -144,7 +147,7 @@ class Operator:
         return frozenset() if view is None else frozenset(holder.session for holder in view.holders)
 
     def _others(self, name: str) -> frozenset[str]:
-        """Without the session by which this node contends anew."""
+        """Return the holders other than the session by which this node contends again."""
         contender = self._contenders.by_name.get(name)
         return self._holders(name) - ({contender.session.id} if contender is not None else set())
 
@@ -165,7 +168,7 @@ class Operator:
         return Reply(Result.DONE, "", tuple(lines) or ("nothing has changed",))
 
     def _pending(self, name: str, effect: ReloadEffect) -> str:
-        """What is still to come; blank when it is done."""
+        """Return what is still to come of a reload, to be added to its line. Blank: nothing."""
         contender = self._contenders.by_name.get(name)
         if effect is ReloadEffect.ENDS:
             return "" if contender is None else f", but not ended yet (role: {contender.role})"

@@ -1,7 +1,7 @@
-"""The journal in the daemon's hands: what is read from it at the start, what goes into it, the log.
+"""The journal of the daemon: read at the start, written afterwards, and its failures in the log.
 
-A hook's process group is on record while it runs, so that the next process can end what a crash
-interrupted. Trouble with records is said in the log; what it means is the core's to decide.
+A hook's process group is on record while it runs, so that the next process can end a hook that a crash
+interrupted. This module logs failures of the journal, and the core decides what they mean.
 """
 
 import secrets
@@ -33,10 +33,13 @@ Started = StartHook | StartRun
 
 
 class Records:
-    """Reads, writes and speaks of the journal of one configuration."""
+    """The journal of one configuration, and what is logged about it.
+
+    withheld: the variables that hooks must not inherit, by this configuration and by earlier ones.
+    """
 
     def __init__(self, config: Config, log: Log, wants_disk: Callable[[Path], None]) -> None:
-        """Raises JournalError."""
+        """Open the journal. Raises JournalError or JournalBusy."""
         self._log = log
         self._items = {settings.name: settings for settings in config.items}
         self._consul = config.consul
@@ -47,7 +50,7 @@ class Records:
         self._groups: dict[Started, Group] = {}
 
     def start(self, wanted: Iterable[Wanted], now: float) -> Restored:
-        """The items to begin with, once nothing of a crashed process's hooks is left."""
+        """End the hooks that a crashed process left running. Return the contenders to begin with."""
         records = dict(self._journal.recorded())
         self._kill_leftovers(records)
         self.withheld |= {name for record in records.values() for name in record.withheld}
@@ -64,7 +67,10 @@ class Records:
         return restore(wanted, records, ProcessIdentity(secrets.token_hex(8), self._journal.identity, now))
 
     def _kill_leftovers(self, records: dict[str, Recorded | UnreadableRecord]) -> None:
-        """All at once, for belief may be running out meanwhile."""
+        """End the hooks of all records at once, because belief may be running out meanwhile.
+
+        The process groups that are found are added to the records.
+        """
         marks = {name: tuple(self._marks(record)) for name, record in records.items()}
         transitions = tuple(mark for marked in marks.values() for mark in marked)
         found = find_leftovers(transitions)
@@ -78,8 +84,11 @@ class Records:
             self._log.line("error", "leftover-process", why=trouble)
 
     def _marks(self, record: Recorded | UnreadableRecord) -> Iterator[str]:
-        """The transitions whose processes must end. What a record that cannot be read was about, its
-        older lines tell, and it may have come a step further."""
+        """Yield the transitions whose processes must end.
+
+        The older lines of a record that cannot be read name its session, and the tenure may have come a step
+        further than they say.
+        """
         known = record.last if isinstance(record, UnreadableRecord) else record
         if known is None or not self._is_ours(known.identity):
             return
@@ -90,49 +99,61 @@ class Records:
             yield from marks_of(known.state.session, *begun, "run", *LOSE_SIDE)
 
     def _is_ours(self, identity: MachineIdentity) -> bool:
-        """Elsewhere the numbers of processes are somebody else's; a host may have been renamed."""
+        """Return whether the record is of this machine and boot, whatever the name of the host is now.
+
+        The process numbers in any other record mean nothing here.
+        """
         here = self._journal.identity
         return (identity.machine, identity.boot) == (here.machine, here.boot)
 
     def write(self, write: WriteRecord) -> str:
-        """Blank when the kernel has it, else why not."""
+        """Write a record. Return blank when the kernel has it, and else why not."""
         why_not = self._journal.write(write)
-        self._complain(write.item, why_not)
+        self._log_result(write.item, why_not)
         return why_not
 
     def follow(self, config: Config) -> None:
-        """Another file is in force. What one before it withheld still is: its hooks may be under way."""
+        """Use another configuration.
+
+        Variables that an earlier one withheld stay so, because its hooks may still run.
+        """
         self.withheld |= config.withheld
         self._journal.follow(config.consul, self.withheld)
 
     def group_began(self, started: Started, pgid: int) -> None:
-        """On record until ``group_ended``."""
+        """Record the process group of a hook or run child, until ``group_ended``.
+
+        The groups of checks are not recorded.
+        """
         context = started.context
         ticks = started_at(pgid)
         if ticks is None or context.event == "check":
             return
         group = self._groups[started] = Group(pgid, ticks, context.transition)
-        self._complain(context.name, self._journal.group_began(context.name, group))
+        self._log_result(context.name, self._journal.group_began(context.name, group))
 
     def group_ended(self, started: Started) -> None:
-        """Nothing of it is left: the next record of the item says so, or ``settle``."""
+        """Drop a process group of which nothing is left.
+
+        The next record of the item, or ``settle``, writes that.
+        """
         group = self._groups.pop(started, None)
         if group is not None:
             self._journal.group_ended(started.context.name, group)
 
     def settle(self, item: str) -> None:
-        """Whatever of its groups no record has said yet."""
+        """Record the changes of the item's process groups, unless a record has them already."""
         if not self._journal.is_settled(item):
-            self._complain(item, self._journal.settle(item))
+            self._log_result(item, self._journal.settle(item))
 
-    def _complain(self, item: str, why_not: str) -> None:
+    def _log_result(self, item: str, why_not: str) -> None:
         if why_not:
             self._log.failed("journal-failed", item, why_not)
         else:
             self._log.recovered("journal-failed", item)
 
     def close(self) -> None:
-        """The records stay."""
+        """Close the journal. The records stay."""
         self._journal.close()
 
 
@@ -146,11 +167,13 @@ def _elsewhere(record: Recorded) -> str:
 
 
 def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
-    """What is on record there, as a configuration without items, by which it can be wound up.
+    """Return a configuration without items, by which what is on record can be wound up.
 
-    None when nothing is. For a file that cannot be loaded: that must not orphan what runs. Neither a token
-    nor a password is on record: they are those of the environment, unless a file holds the token. Raises
-    JournalError or JournalBusy.
+    None: nothing is on record.
+
+    The daemon uses it when its own configuration cannot be loaded, so that running applications are not
+    orphaned. Neither a token nor a password is on record, so they are taken from the environment, except for
+    a token that is in a file. Raises JournalError or JournalBusy.
     """
     try:
         await_answer(directory, START_WITHIN_S)

@@ -1,7 +1,8 @@
 """Reads the configuration again while the daemon runs, and checks all of it before anything changes.
 
-This module says which changes the running process cannot follow, and which settings of the process, beside
-its items, have changed. It changes nothing itself, and must never let a part of a configuration through.
+This module finds the changes that the running process cannot follow, and the settings of the process, beside
+its items, that have changed. Nothing is changed here, and no part of a refused configuration may ever get
+through.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -26,7 +27,7 @@ STOPPED = (
 class Reloaded:
     """The result of a reload.
 
-    fates: what became of each item, by name.
+    effects: the effect on each item, by name.
     process: a line for each changed setting of the process.
     """
 
@@ -48,7 +49,11 @@ class CannotReload(Exception):
 
 
 async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> Config:
-    """Return the configuration as it is now. Raises CannotReload."""
+    """Return the configuration as it is now.
+
+    Raises CannotReload when it cannot be read, has faults, or has changes that the running process cannot
+    follow.
+    """
     try:
         config = await load()
     except (NotLoaded, OSError) as error:
@@ -64,7 +69,7 @@ async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> 
 
 
 def _why(error: NotLoaded | OSError) -> str:
-    """Return why the file could not be read, which says nothing about what is in it."""
+    """Return why the configuration could not be read, which says nothing about its content."""
     if isinstance(error, NotLoaded):
         return str(error)
     if error.filename is None:
@@ -88,8 +93,10 @@ def changes_of(running: Config, config: Config) -> Iterator[str]:
 
 
 def _fixed(running: Config, config: Config) -> Iterator[str]:
-    """Yield each changed setting that a running process cannot follow: records depend on how Consul is
-    reached, and other programs find this process by the rest."""
+    """Yield each changed setting that a running process cannot follow.
+
+    Records depend on how Consul is reached, and other programs find this process by the other settings.
+    """
     tokenless = (replace(each.consul, token=None, token_file=None) for each in (running, config))
     before, after = tokenless
     for name in ("address", "datacenter", "namespace", "partition", "tls"):

@@ -1,8 +1,8 @@
-"""What a process that starts makes of the file and of the records of those before it.
+"""The contenders with which a process starts, from the configuration and the records of earlier processes.
 
-An item of the file goes on with its record where that still fits; otherwise the record is wound
-up by the settings it was made with, and only then does the file's begin. Nothing that is
-on record is ever passed over. Pure: records and settings in, contenders out.
+An item of the configuration goes on with its record where the record still fits. Otherwise the record is
+wound up by the settings that it was made with, and only then does the item begin. No record is ever ignored.
+Pure functions: records and settings in, contenders out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,19 +17,23 @@ from supervisor.core.reload import blockers_of
 from supervisor.core.settings import ItemSettings, Wanted
 from supervisor.journal import MachineIdentity, Recorded, UnreadableRecord
 
-UNKNOWN_SESSION = "unreadable"  # stands for the session of a record that cannot be read
+UNKNOWN_SESSION = "unreadable"  # in the place of the session of a record that cannot be read
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """``contenders`` begin now, ``successors`` when what is in their way has wound up."""
+    """The contenders of a process that starts.
+
+    contenders: those that begin now.
+    successors: those that begin when the contenders in their way have been wound up.
+    """
 
     contenders: tuple[Contender, ...]
     successors: tuple[Successor, ...] = ()
 
     @property
     def settings(self) -> Iterator[ItemSettings]:
-        """All that will ever be in force."""
+        """All settings that will ever be in force."""
         for contender in (*self.contenders, *(each.contender for each in self.successors)):
             yield contender.settings
             if contender.next_settings is not None:
@@ -38,7 +42,12 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """What the contenders of one process have in common: its name in ids, whose it is, the time."""
+    """The properties that the contenders of one process share.
+
+    instance: the name of the process in ids.
+    identity: the machine, host and boot.
+    now: the time of the start, in seconds of the core's clock.
+    """
 
     instance: str
     identity: MachineIdentity
@@ -50,7 +59,7 @@ def restore(
     records: Mapping[str, Recorded | UnreadableRecord],
     origin: ProcessIdentity,
 ) -> Restored:
-    """The contenders to begin with. ``wanted``: those of the file."""
+    """Return the contenders to begin with. ``wanted`` are the items of the configuration."""
     wanted = tuple(wanted)
     departing = _departing_of({each.settings.name: each.settings for each in wanted}, records, origin)
     contenders = list(departing.values())
@@ -80,7 +89,7 @@ def _departing_of(
     records: Mapping[str, Recorded | UnreadableRecord],
     origin: ProcessIdentity,
 ) -> dict[str, Contender]:
-    """What is on record and cannot go on as the file has it now."""
+    """Return contenders, by name, for the records that the settings of the configuration do not fit."""
     departing = {}
     for name, record in records.items():
         state, settings = _state(record, origin), wanted.get(name)
@@ -94,8 +103,11 @@ def _departing_of(
 
 
 def _state(record: Recorded | UnreadableRecord, origin: ProcessIdentity) -> Record:
-    """Of a record that cannot be read the worst is taken for true: on_lose runs, once. A pause that its
-    older lines tell of stays in force, because an operator can see and end it."""
+    """Return the record to begin with.
+
+    For a record that cannot be read the worst is assumed, so that on_lose runs once. A pause in its older
+    lines stays in force, because an operator can see and end a pause.
+    """
     if isinstance(record, UnreadableRecord):
         session = f"{UNKNOWN_SESSION}-{origin.instance}"
         paused = record.last is not None and record.last.state.paused
@@ -109,7 +121,10 @@ def _state(record: Recorded | UnreadableRecord, origin: ProcessIdentity) -> Reco
 
 
 def transitions_of(state: Record) -> tuple[str, ...]:
-    """The hooks that may have been under way at the crash; a finished on_acquire is not among them."""
+    """Return the transitions of hooks that may have been under way at the crash.
+
+    A finished on_acquire is not among them.
+    """
     if state.step in (Step.NONE, Step.SESSION, Step.STUCK):
         return ()
     begun = ("acquire", "adopt") if state.step is Step.TENURE else ()
@@ -117,11 +132,11 @@ def transitions_of(state: Record) -> tuple[str, ...]:
 
 
 def marks_of(session: str, *events: str) -> tuple[str, ...]:
-    """The ids of these transitions of a session."""
+    """Return the ids of a session's transitions for these events."""
     return tuple(f"{session}-{event}" for event in events)
 
 
 def _was_losing(record: Recorded) -> bool:
-    """A crash came between the begin of on_lose and the record of it, but its process was found."""
+    """Return whether a process of the lose side was found, although the crash came before its record."""
     lose = marks_of(record.state.session, *LOSE_SIDE)
     return any(group.transition in lose for group in record.groups)

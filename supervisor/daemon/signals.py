@@ -1,6 +1,6 @@
-"""The signals that the daemon hears, and the time in which they wait.
+"""The signals that the daemon handles, and their block until the loop handles them.
 
-A stop that comes before the loop can hear it, or between two of its lives, must not end the process:
+A stop that arrives before the loop can handle it, or between two loops, must not end the process, because
 what is on record may have to be wound up. Nothing here decides what a signal means.
 """
 
@@ -10,13 +10,14 @@ HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def block() -> None:
-    """They wait from now on, and no other signal does, whatever our parent left blocked.
+    """Block the handled signals, and unblock all others, whatever our parent left blocked.
 
-    A signal that our parent left ignored, as nohup and shell scripts do, waits just the same.
+    A signal that our parent left ignored, as nohup and shell scripts do, stays pending as well (Linux keeps a
+    blocked signal even if it is ignored).
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, HANDLED)
 
 
 def unblock() -> None:
-    """Those that waited come now."""
+    """Let the signals that are pending arrive."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from supervisor.daemon.hearing import listen
+from supervisor.daemon.signal_callbacks import listen
 from supervisor.daemon.signals import HANDLED
 
 BURST = 100_000  # more than any pipe or socket of the loop holds
