@@ -1,10 +1,10 @@
-"""What systemd is told: ready, a status line, signs of life, stopping.
+"""The notifications to systemd: readiness, a status line, watchdog pings, stopping.
 
-The protocol is sd_notify(3)'s: a datagram of NAME=value lines to the socket in NOTIFY_SOCKET, from
-WATCHDOG_USEC the time within which a sign of life is due. Signs of life come with turns of the loop
-and from nowhere else: a loop that stands still gives none, and systemd kills it. This module must
-never decide anything about items, never wait and never raise: what the socket does not take is said
-again with the next turn.
+The protocol is that of sd_notify(3): a datagram of NAME=value lines to the socket in NOTIFY_SOCKET.
+WATCHDOG_USEC is the time within which systemd expects a ping. Pings come after steps of the loop and from
+nowhere else, so a loop that hangs sends none, and systemd kills the process. This module must never decide
+anything about items, never wait and never raise. A datagram that the socket does not take is sent again after
+the next step.
 """
 
 import os
@@ -19,13 +19,13 @@ from supervisor.core.events import Answered, Event, StopAsked, Tick
 from supervisor.core.lane import LONG_AGO
 from supervisor.core.tenure import Phase
 
-PINGS_PER_TIMEOUT = 3  # in the time that systemd waits for one: two may be late or lost
-PING_INTERVAL_S = 3.0  # where systemd watches nothing, for what on_lose still needs
-EXTENSION_S = 20.0  # two beats missed, then a release and a destroy without an answer
+PINGS_PER_TIMEOUT = 3  # in the time that systemd waits for one, because two may be late or lost
+PING_INTERVAL_S = 3.0  # without a watchdog, because the time for on_lose is still extended
+EXTENSION_S = 20.0  # for two missed pings, then a release and a destroy without an answer
 STATUS_CHARS_MAX = 300  # a line of `systemctl status`
 
 _LOSE_SIDE = (Phase.STOPPING, Phase.LOSING, Phase.LAST_RESORT)
-_TOLD = (
+_NAMED_ROLES = (
     Role.STUCK,
     Role.LOSING,
     Role.ACQUIRING,
@@ -36,9 +36,9 @@ _TOLD = (
 
 
 class SystemdNotifier:
-    """Tells systemd of one node's turns; without NOTIFY_SOCKET in ``environ`` nothing at all.
+    """The notifications of one daemon to systemd. Without NOTIFY_SOCKET in ``environ`` nothing is sent.
 
-    ``warn`` is called once when systemd cannot be told, and again only after it could.
+    warn: is called once when systemd cannot be notified, and again only after a datagram was sent.
     """
 
     def __init__(
@@ -52,69 +52,69 @@ class SystemdNotifier:
         self._address = environ.get("NOTIFY_SOCKET", "")
         self._clock = clock
         self._warn = warn
-        self._beat_every_s = ping_interval_s(environ, os.getpid())
-        self._beat_at = LONG_AGO
-        self._owed: dict[str, str] = {}
-        self._heard: set[str] = set()
+        self._ping_every_s = ping_interval_s(environ, os.getpid())
+        self._pinged_at = LONG_AGO
+        self._unsent: dict[str, str] = {}
+        self._answered: set[str] = set()
         self._ready = self._stopping = self._complained = False
         self._status = ""
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """What follows from a turn for systemd; to be called behind whatever logs it."""
+        """Send what follows from a step for systemd. To be called after the step is logged."""
         if not self._address:
             return
         contenders = tuple(self._contenders.by_name.values())
         if isinstance(event, StopAsked):
             self._stopping = True
-            self._beat_at = LONG_AGO  # it has as long as the unit says, which may be less than a beat
-            self._owed |= {"STOPPING": "1"}
+            self._pinged_at = LONG_AGO  # the unit's time to stop may be shorter than the ping interval
+            self._unsent |= {"STOPPING": "1"}
         elif isinstance(event, Answered):
-            self._heard.add(event.request.item)
+            self._answered.add(event.request.item)
         was_ready = self._ready
-        if not self._ready and not self._stopping and not unanswered(contenders, self._heard):
+        if not self._ready and not self._stopping and not unanswered(contenders, self._answered):
             self._ready = True
-            self._owed |= {"READY": "1"}
+            self._unsent |= {"READY": "1"}
         if not was_ready or isinstance(event, Tick) or any(isinstance(each, RoleChanged) for each in actions):
-            self._tell_status(contenders)
+            self._update_status(contenders)
         self._ping_watchdog(contenders)
         self._send()
 
     def reloading(self) -> None:
-        """The file is about to be read anew; ``reloaded`` must follow."""
+        """Notify systemd that a reload begins. ``reloaded`` must follow."""
         if self._ready and not self._stopping:
             now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-            self._owed.pop("READY", None)
-            self._owed |= {"RELOADING": "1", "MONOTONIC_USEC": str(now_us)}
+            self._unsent.pop("READY", None)
+            self._unsent |= {"RELOADING": "1", "MONOTONIC_USEC": str(now_us)}
             self._send()
 
     def reloaded(self) -> None:
-        """The file is in force, or was refused."""
+        """Notify systemd that the reload has ended, whether or not it was refused."""
         if self._ready and not self._stopping:
             for name in ("RELOADING", "MONOTONIC_USEC"):
-                self._owed.pop(name, None)
-            self._owed |= {"READY": "1"}
+                self._unsent.pop(name, None)
+            self._unsent |= {"READY": "1"}
             self._send()
 
-    def _tell_status(self, contenders: Collection[Contender]) -> None:
-        awaited = () if self._ready or self._stopping else unanswered(contenders, self._heard)
+    def _update_status(self, contenders: Collection[Contender]) -> None:
+        awaited = () if self._ready or self._stopping else unanswered(contenders, self._answered)
         status = status_line(contenders, awaited)
         if status != self._status:
             self._status = status
-            self._owed |= {"STATUS": status}
+            self._unsent |= {"STATUS": status}
 
     def _ping_watchdog(self, contenders: Iterable[Contender]) -> None:
         now = self._clock()
-        if now - self._beat_at < self._beat_every_s:
+        if now - self._pinged_at < self._ping_every_s:
             return
-        self._beat_at = now
-        self._owed |= {"WATCHDOG": "1"}
+        self._pinged_at = now
+        self._unsent |= {"WATCHDOG": "1"}
         if (self._stopping or not self._ready) and any(is_losing(contender) for contender in contenders):
-            self._owed |= {"EXTEND_TIMEOUT_USEC": str(round(EXTENSION_S * 1e6))}
+            self._unsent |= {"EXTEND_TIMEOUT_USEC": str(round(EXTENSION_S * 1e6))}
 
     def _send(self) -> None:
-        if not self._owed or not self._address:
+        if not self._unsent or not self._address:
             return
-        text = "".join(f"{name}={value}\n" for name, value in self._owed.items())
+        text = "".join(f"{name}={value}\n" for name, value in self._unsent.items())
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
                 datagrams.setblocking(False)
@@ -122,46 +122,49 @@ class SystemdNotifier:
         except (OSError, ValueError) as error:
             if not self._complained:
                 self._complained = True
-                self._warn(f"cannot tell systemd at {self._address}: {error}")
+                self._warn(f"cannot notify systemd at {self._address}: {error}")
             return
         self._complained = False
-        self._owed.clear()
+        self._unsent.clear()
 
 
 def _path(address: str) -> str:
-    """A leading @ stands for the zero byte of an abstract socket."""
+    """Return the address for the socket call.
+
+    Its first byte is zero for an abstract socket, which begins with @.
+    """
     return "\0" + address[1:] if address.startswith("@") else address
 
 
 def ping_interval_s(environ: Mapping[str, str], pid: int) -> float:
-    """The time from one sign of life to the next, as WATCHDOG_USEC asks for it if it means us."""
-    asked, whom = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(pid))
-    if not (asked.isascii() and asked.isdigit()) or int(asked) == 0 or whom != str(pid):
+    """Return the seconds between two pings: a third of WATCHDOG_USEC, if systemd means this process."""
+    timeout_us, meant = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(pid))
+    if not (timeout_us.isascii() and timeout_us.isdigit()) or int(timeout_us) == 0 or meant != str(pid):
         return PING_INTERVAL_S
-    return int(asked) / 1e6 / PINGS_PER_TIMEOUT
+    return int(timeout_us) / 1e6 / PINGS_PER_TIMEOUT
 
 
-def unanswered(contenders: Iterable[Contender], heard: Collection[str]) -> tuple[str, ...]:
-    """Those that have not had Consul's first answer, or first failure, yet."""
+def unanswered(contenders: Iterable[Contender], answered: Collection[str]) -> tuple[str, ...]:
+    """Return the items for which Consul has given no first answer, not even a failure."""
     begun = (each for each in contenders if each.role is not Role.STOPPED)
-    return tuple(each.settings.name for each in begun if each.settings.name not in heard)
+    return tuple(each.settings.name for each in begun if each.settings.name not in answered)
 
 
 def is_losing(contender: Contender) -> bool:
-    """Whether what ends a tenure is under way: it takes the time that its hooks are given."""
+    """Return whether the end of a tenure is under way, which takes the time that its hooks are given."""
     return contender.tenure is not None and contender.tenure.phase in _LOSE_SIDE
 
 
 def status_line(contenders: Collection[Contender], awaited: Sequence[str] = ()) -> str:
-    """One line for `systemctl status`; ``awaited``: what Consul has not answered for yet."""
+    """Return one line for `systemctl status`. ``awaited`` are the items for which Consul has not answered."""
     contending = [each for each in contenders if each.settings.contend and each.role is not Role.STOPPED]
     held = [each.settings.name for each in contending if each.role is Role.HOLDING]
     parts = [_names(f"holds {len(held)} of {len(contending)}", held)]
     if observed := sum(not each.settings.contend for each in contenders):
         parts.append(f"observes {observed}")
     if awaited:
-        parts.append(_names("asks Consul for the first time", awaited))
-    for role in _TOLD:
+        parts.append(_names("waits for Consul's first answer", awaited))
+    for role in _NAMED_ROLES:
         if names := [each.settings.name for each in contending if each.role is role]:
             parts.append(_names(role, names))
     line = "; ".join(parts)

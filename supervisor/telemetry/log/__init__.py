@@ -1,13 +1,13 @@
-"""One structured line for each thing worth knowing, at one point of the shell.
+"""One structured line for each thing worth knowing, written at one point of the shell.
 
     names.py      the names of lines, which are a contract
-    recurring.py  failures that repeat: each has one line for its begin and one for its end
-    notices.py    what an operator should know of an item, told once although it comes and goes
-    format.py     how a line looks, and its priority in the journal
+    recurring.py  recurring failures: each has one line for its begin and one for its end
+    notices.py    what an operator should know of an item, logged once although it comes and goes
+    format.py     how a line looks, and its priority in journald
     sink.py       text to a descriptor whose reader may be stuck: never waits, never raises
 
-Lines go to standard error. What repeats (an outage, a denied token) is bounded; so is what hooks write. No
-line may carry a secret: fields are chosen here one by one, and values of keys are not among them.
+Lines go to standard error. Lines that repeat (an outage, a denied token) are bounded, and so is the output of
+hooks. No line may carry a secret: fields are chosen here one by one, and values of keys are not among them.
 """
 
 import re
@@ -58,14 +58,17 @@ __all__ = ["Level", "Log", "Name", "reaches_journal"]
 
 STANDARD_ERROR = 2
 CHECK = "candidate_check"  # the name of that hook
-# Of all hooks together in ten seconds. journald drops whatever a service says beyond 10,000 lines in 30 s
-# (RateLimitBurst=), the lines of a failover as well as those of a chatty hook.
+# Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s
+# (RateLimitBurst= in journald.conf(5)), those of a failover as well as those of a chatty hook.
 OUTPUT_LINES_MAX = 2000
 
 
 class Log:
-    """The daemon's log. ``clock`` in seconds, for durations and the bound on repetition. ``journal``:
-    journald reads it, as ``reaches_journal`` finds out."""
+    """The daemon's log.
+
+    clock: seconds for durations and for the bound on repetition.
+    journal: whether journald reads the lines, as ``reaches_journal`` returns.
+    """
 
     def __init__(
         self,
@@ -80,67 +83,69 @@ class Log:
         self._outlet = NonBlockingWriter(STANDARD_ERROR) if outlet is None else outlet
         self._journal = journal
         self.adjust(level, form)
-        self._troubles = RecurringFailures(self._say, clock)
-        self._notices = Notices(self._say, clock)
+        self._recurring = RecurringFailures(self._write, clock)
+        self._notices = Notices(self._write, clock)
         self._output = LineBudget(clock, OUTPUT_LINES_MAX)
         self._begun_at: dict[StartHook | StartRun, float] = {}
         self._lose_failures: dict[str, str] = {}
 
     def adjust(self, level: Level, form: str) -> None:
-        """From now on at least this level, in this form."""
+        """Use this level and this form from now on."""
         self._least = PRIORITIES[level]
         self._logger = logger(form, self._outlet, journal=self._journal)
 
     def line(self, level: Level, event: Name, **fields: Any) -> None:
-        """One line; fields that are None, blank or empty are left out, but for the ``text`` of a hook,
-        which may print an empty line. Never waits, never raises."""
-        self._say(level, event, fields)
+        """Write one line, without fields that are None, blank or empty. Never wait and never raise.
+
+        The ``text`` of a hook is written even if it is blank, because a hook may print an empty line.
+        """
+        self._write(level, event, fields)
 
     def failed(self, event: Name, item: str, why: str) -> None:
-        """What may fail again at once, and then is told once: see ``troubles.KINDS``."""
-        self._troubles.failed(event, item, why)
+        """Log a recurring failure: see ``recurring.KINDS``."""
+        self._recurring.failed(event, item, why)
 
     def recovered(self, event: Name, item: str) -> None:
-        """That has not failed this time."""
-        self._troubles.recovered(event, item)
+        """Note that this has not failed this time."""
+        self._recurring.recovered(event, item)
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """What happened and what was decided, as far as it is worth a line."""
-        self._troubles.tick()
+        """Log an event and the actions that followed, as far as they are worth a line."""
+        self._recurring.tick()
         self._notices.tick()
         if not self._output.exhausted:
-            self._tell_dropped_output()
+            self._log_dropped_output()
         self._happened(event)
         for action in sorted(actions, key=_is_no_role):
             self._decided(action)
 
     def delayed(self, started: StartHook | StartRun, why: str) -> None:
-        """Write that a hook cannot start yet; the line of its end says what became of it."""
+        """Log that a hook cannot start yet. The line of its end reports the result."""
         hook = started.hook.name if isinstance(started, StartHook) else "run"
         remedy = "raise the limit, or end what uses it up; the start is tried again within its timeout"
         self.line("warning", "hook-delayed", **_of_hook(started.context), hook=hook, why=why, remedy=remedy)
 
     def output(self, line: HookLine) -> None:
-        """A line that a hook wrote."""
+        """Log a line that a hook wrote."""
         level: Level = "debug" if line.hook == CHECK else "info"
         if PRIORITIES[level] > self._least:
             return
         if not self._output.take():
             self._output.drop(1)
             return
-        self._tell_dropped_output()
+        self._log_dropped_output()
         about = {"item": line.item, "hook": line.hook, "transition": line.transition}
         self.line(level, "hook-output", **about, stream=line.stream, text=line.text)
 
-    def _tell_dropped_output(self) -> None:
+    def _log_dropped_output(self) -> None:
         if dropped := self._output.settle():
             self.line("warning", "hook-output-dropped", count=dropped)
 
     def finish(self) -> None:
-        """Nothing more will be said."""
+        """Write the last lines. No line may follow."""
         self._outlet.finish()
 
-    def _say(self, level: Level, event: Name, fields: dict[str, Any]) -> None:
+    def _write(self, level: Level, event: Name, fields: dict[str, Any]) -> None:
         dropped, self._outlet.dropped = self._outlet.dropped, 0
         if dropped:
             self._logger.warning("log-lines-dropped", count=dropped)
@@ -178,7 +183,7 @@ class Log:
         self.line(level, name, **about, duration_s=duration_s, detail=event.detail)
 
     def _checked(self, item: str, detail: str, *, ok: bool) -> None:
-        """A check ends every few seconds: what is worth a line is that its result has changed."""
+        """Log a check only when its result has changed, because a check ends every few seconds."""
         if ok:
             self.recovered("check-failed", item)
         else:
@@ -186,15 +191,15 @@ class Log:
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
         item, kind = request.item, in_words(type(request).__name__)
-        trouble = _TROUBLE.get(type(outcome))
-        for name in _TROUBLE.values():
-            if name != trouble:
+        failure = _FAILURES.get(type(outcome))
+        for name in _FAILURES.values():
+            if name != failure:
                 for works in (type(request), *endpoint_of(request).shows):
-                    self._troubles.recovered(name, item, in_words(works.__name__), since=request.at)
+                    self._recurring.recovered(name, item, in_words(works.__name__), since=request.at)
         match outcome:
             case Unknown(why) | Denied(why) | Refused(why) | Ineligible(why) | SessionAltered(why):
                 self.line("debug", "exchange-failed", item=item, kind=kind, why=why)
-                self._troubles.failed(_TROUBLE[type(outcome)], item, why, kind)
+                self._recurring.failed(_FAILURES[type(outcome)], item, why, kind)
             case LockDelayed() | LostRace():
                 reason = "lock-delay" if isinstance(outcome, LockDelayed) else "held by another"
                 self.line("debug", "acquire-refused", item=item, reason=reason)
@@ -221,7 +226,7 @@ class Log:
             case CannotStart():
                 self._cannot_start(action)
             case Finished(item, clean=clean):
-                self._troubles.forget_item(item)
+                self._recurring.forget_item(item)
                 self._notices.forget_item(item)
                 self._lose_failures.pop(item, None)
                 if not clean:
@@ -254,13 +259,13 @@ class Log:
             self.line("info", "hooks-can-start", item=found.item)
 
     def _lasted_s(self, started: StartHook | StartRun) -> float | None:
-        """Since its start was told, if it was."""
+        """Return the time since the start of the attempt was logged. None: it was not."""
         begun_at = self._begun_at.pop(started, None)
         return None if begun_at is None else round(self._clock() - begun_at, 3)
 
 
 _NOTHING: tuple[object, ...] = (None, "", [])
-_TROUBLE: dict[type[Outcome], Name] = {
+_FAILURES: dict[type[Outcome], Name] = {
     Unknown: "consul-silent",
     Failed: "consul-fails",
     Throttled: "consul-throttled",
@@ -273,12 +278,12 @@ _TROUBLE: dict[type[Outcome], Name] = {
 
 @cache
 def in_words(kind: str) -> str:
-    """Name a kind of request: ``ReadKey`` is ``read key``."""
+    """Return the name of a kind of request: ``ReadKey`` is ``read key``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
 
 
 def _is_no_role(action: Action) -> bool:
-    """Whether the line of this action comes behind that of the role to which it belongs."""
+    """Return whether the line of this action comes after that of the role to which it belongs."""
     return not isinstance(action, RoleChanged)
 
 

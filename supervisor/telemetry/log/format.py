@@ -1,6 +1,6 @@
 """How a line looks: text on a terminal, one JSON object elsewhere, with a priority where journald reads.
 
-systemd connects a service's standard error to the journal and says so in JOURNAL_STREAM; a line that then
+systemd connects a service's standard error to the journal and names it in JOURNAL_STREAM. A line that then
 begins with ``<3>`` to ``<7>`` gets that priority (SyslogLevelPrefix= in systemd.exec(5)).
 """
 
@@ -13,20 +13,20 @@ import structlog
 from supervisor.telemetry.log.names import Level
 from supervisor.telemetry.log.sink import NonBlockingWriter
 
-PRIORITIES: dict[Level, int] = {"error": 3, "warning": 4, "info": 6, "debug": 7}  # syslog(3)'s
+PRIORITIES: dict[Level, int] = {"error": 3, "warning": 4, "info": 6, "debug": 7}  # those of syslog(3)
 
 
 def reaches_journal(fd: int, environ: Mapping[str, str]) -> bool:
-    """Whether what is written to this descriptor reaches journald itself, not a pipe or file in between."""
+    """Return whether journald itself reads this descriptor, and not a pipe or file in between."""
     try:
         status = os.fstat(fd)
     except OSError:
-        return False  # it is closed: nobody reads
+        return False  # the descriptor is closed
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def logger(form: str, stream: NonBlockingWriter, *, journal: bool) -> Any:
-    """Writes events with their fields to the stream."""
+    """Return a logger that writes events with their fields to the stream."""
     console = form == "console" or (form == "auto" and stream.isatty())
     renderer: Callable[..., Any] = structlog.processors.JSONRenderer()
     if console:
@@ -43,12 +43,12 @@ def logger(form: str, stream: NonBlockingWriter, *, journal: bool) -> Any:
 
 
 def _in_order(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Who reads raw lines finds when, how bad and what at their beginning."""
+    """Put time, level and event first, where a person who reads raw lines looks for them."""
     return {"time": fields["time"], "level": fields["level"], "event": fields["event"]} | dict(fields)
 
 
 def _item_first(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Put what a line is about before its details."""
+    """Put the item and the hook of a line before its details."""
     return {name: fields[name] for name in ("item", "hook") if name in fields} | dict(fields)
 
 

@@ -1,6 +1,6 @@
-"""The names of the log's lines: a contract with whoever filters, counts or alarms on them.
+"""The names of the log's lines, which are a contract with programs that filter, count or alert on them.
 
-Each is a row of docs/logs.md with its level and fields. A name is never used for something else; a new
+Each name is a row of docs/logs.md with its level and fields. A name is never used for something else. A new
 kind of line is a new name here and a new row there.
 """
 
@@ -27,7 +27,7 @@ Name = Literal[
     "tls-files",
     "event-loop-stalled",
     "bug",
-    # an election's or semaphore's part in it
+    # this node's part in an election or semaphore
     "role",
     "notice",
     "notice-over",

@@ -1,9 +1,10 @@
-"""What goes wrong again and again, told as what it is: one trouble of this node, with a beginning and an end.
+"""Recurring failures, logged as one failure of this node, with a begin and an end.
 
-An agent that is silent fails every exchange of every item, each second. That is one line when it begins,
-one a little later that says whom it concerns, then one whenever more is concerned, at most one in REPEAT_S,
-and at least one in REMIND_S; and one when it is over. What begins and ends in turns is no louder. This
-module decides what is said and when, never how, and forgets nothing that still goes on.
+A Consul agent that is silent fails every exchange of every item, each second. The log has one line when that
+begins, and one a little later that names the items. Then the log has at most one line in REPEAT_S when more
+items or reasons are concerned, at least one in REMIND_S, and one at the end. A failure that begins and ends
+in turns makes no more lines. This module decides when there is a line and what is in it, never how it looks,
+and forgets no failure that goes on.
 """
 
 from collections.abc import Callable
@@ -12,19 +13,23 @@ from typing import Any
 
 from supervisor.telemetry.log.names import Level, Name
 
-GATHER_S = 5.0  # after the first line: by then every item has met the same trouble
-REPEAT_S = 60.0  # between lines of one trouble that spreads or flaps
-REMIND_S = 600.0  # between lines of one that stays as it is
+GATHER_S = 5.0  # after the first line: by then every item has met the same failure
+REPEAT_S = 60.0  # between lines of one failure that spreads or flaps
+REMIND_S = 600.0  # between lines of one failure that does not change
 FORGET_S = 90.0  # an exchange that fails is repeated long before (a watch after its wait of 30 s)
 LOOK_EVERY_S = 1.0
 NAMES_MAX = 5  # in a line; `status` shows them all
-REASONS_MAX = 4  # that are news: some carry a number that changes each time
+REASONS_MAX = 4  # that count as news, because some reasons carry a number that changes each time
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one kind of trouble is told. ``over``: the name of the line at its end. ``forget_s``: what has
-    not failed again for so long is over, for not everything that failed is tried again."""
+    """How one kind of failure is logged.
+
+    over: the name of the line at its end.
+    forget_s: the seconds after which an exchange that has not failed again counts as recovered, because not
+        everything that failed is tried again. None: it never does.
+    """
 
     level: Level
     over: Name
@@ -45,9 +50,20 @@ KINDS: dict[Name, Kind] = {
 
 
 @dataclass(slots=True)
-class _Trouble:
-    """``failing``: (item, what of it) -> when it failed last; empty: no trouble. ``said_at`` outlives the
-    end of a trouble, and so does ``unsaid``, the failures since then; ``lines`` is how often it was said."""
+class _Failure:
+    """One kind of failure, from its begin to its end and to the next begin.
+
+    failing: when each pair of an item and a kind of request failed last. Empty: nothing fails.
+    began_at: when it began.
+    items: all items that have failed since it began.
+    reasons: the first REASONS_MAX reasons since it began.
+    why: the newest reason.
+    news: whether an item or a reason has been added since the last line.
+    failures: how often anything has failed since it began.
+    lines: the number of its lines. 0: it has none yet.
+    logged_at: when its last line was written, also after its end.
+    unlogged: the number of failures since that line, also after its end.
+    """
 
     failing: dict[tuple[str, str], float] = field(default_factory=dict)
     began_at: float = 0.0
@@ -57,8 +73,8 @@ class _Trouble:
     news: bool = False
     failures: int = 0
     lines: int = 0
-    said_at: float = float("-inf")
-    unsaid: int = 0
+    logged_at: float = float("-inf")
+    unlogged: int = 0
 
     def failed(self, about: tuple[str, str], why: str, now: float) -> None:
         if not self.failing:
@@ -72,93 +88,102 @@ class _Trouble:
         self.items.add(about[0])
         self.why = why
         self.failures += 1
-        self.unsaid += 1
+        self.unlogged += 1
 
     def is_due(self, now: float) -> bool:
-        """Whether it is to be said (again)."""
-        waited_s = now - self.said_at
+        """Return whether a line is due, the first one or a further one."""
+        waited_s = now - self.logged_at
         if not self.failing or not self.lines:
             return bool(self.failing) and waited_s >= REPEAT_S
         pause_s = GATHER_S if self.lines == 1 else REPEAT_S
         return waited_s >= (pause_s if self.news else REMIND_S)
 
-    def as_told(self, now: float) -> dict[str, Any]:
-        """The fields of a line, which is said now."""
+    def line_fields(self, now: float) -> dict[str, Any]:
+        """Return the fields of a line that is written now."""
         items = sorted({item for item, _ in self.failing})
-        fields = _whom(items) | {
+        fields = _item_fields(items) | {
             "kinds": sorted({what for _, what in self.failing if what}),
             "why": self.why,
             "lasts_s": round(now - self.began_at, 3) if self.lines else None,
-            "times_unsaid": self.unsaid - 1 or None,
+            "times_unsaid": self.unlogged - 1 or None,
         }
-        self.said_at, self.unsaid, self.news, self.lines = now, 0, False, self.lines + 1
+        self.logged_at, self.unlogged, self.news, self.lines = now, 0, False, self.lines + 1
         return fields
 
 
 class RecurringFailures:
-    """All kinds of trouble. ``say`` writes a line; ``clock`` in seconds."""
+    """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds."""
 
     def __init__(
-        self, say: Callable[[Level, Name, dict[str, Any]], None], clock: Callable[[], float]
+        self, write: Callable[[Level, Name, dict[str, Any]], None], clock: Callable[[], float]
     ) -> None:
-        self._say = say
+        self._write = write
         self._clock = clock
-        self._troubles = {name: _Trouble() for name in KINDS}
+        self._failures = {name: _Failure() for name in KINDS}
         self._look_at = float("-inf")
 
     def failed(self, name: Name, item: str, why: str, what: str = "") -> None:
-        """It failed, once more or for the first time. ``what``: of several things of this item."""
-        now, trouble = self._clock(), self._troubles[name]
-        trouble.failed((item, what), why, now)
-        if trouble.is_due(now):
-            self._tell(name, now)
+        """Note a failure, the first or a further one. ``what`` is the kind of request, if there is one."""
+        now, failure = self._clock(), self._failures[name]
+        failure.failed((item, what), why, now)
+        if failure.is_due(now):
+            self._log(name, now)
 
     def recovered(self, name: Name, item: str, what: str = "", *, since: float | None = None) -> None:
-        """It did not fail this time; ``since``: nor at that time, when its answer was asked for."""
-        trouble = self._troubles[name]
-        if trouble.failing.pop((item, what), None) is not None:
+        """Note that something did not fail.
+
+        ``since``: when the request was sent, which counts as the end. None: now.
+        """
+        failure = self._failures[name]
+        if failure.failing.pop((item, what), None) is not None:
             self._end_if_over(name, self._clock() if since is None else since)
 
     def forget_item(self, item: str) -> None:
-        """Nothing of this item is tried any more; of what nobody else suffers from no end is known."""
-        for trouble in self._troubles.values():
-            for about in [about for about in trouble.failing if about[0] == item]:
-                del trouble.failing[about]
+        """Forget an item that is not tried any more.
+
+        A failure that only this item had ends without a line.
+        """
+        for failure in self._failures.values():
+            for about in [about for about in failure.failing if about[0] == item]:
+                del failure.failing[about]
 
     def tick(self) -> None:
-        """Time has passed."""
+        """Write the lines that are due, at most once in LOOK_EVERY_S."""
         now = self._clock()
         if now < self._look_at:
             return
         self._look_at = now + LOOK_EVERY_S
-        for name, trouble in self._troubles.items():
-            if trouble.failing:
+        for name, failure in self._failures.items():
+            if failure.failing:
                 self._forget(name, now)
-            if trouble.is_due(now):
-                self._tell(name, now)
+            if failure.is_due(now):
+                self._log(name, now)
 
     def _forget(self, name: Name, now: float) -> None:
-        forget_s, failing = KINDS[name].forget_s, self._troubles[name].failing
+        forget_s, failing = KINDS[name].forget_s, self._failures[name].failing
         for about in [about for about, at in failing.items() if forget_s is not None and now - at > forget_s]:
             del failing[about]
         self._end_if_over(name, now)
 
-    def _tell(self, name: Name, now: float) -> None:
-        self._say(KINDS[name].level, name, self._troubles[name].as_told(now))
+    def _log(self, name: Name, now: float) -> None:
+        self._write(KINDS[name].level, name, self._failures[name].line_fields(now))
 
     def _end_if_over(self, name: Name, at: float) -> None:
-        """The end of what was said is said; what came and went unsaid is counted in the next line."""
-        trouble = self._troubles[name]
-        if trouble.failing or not trouble.lines:
+        """Write the end of a failure that had a line.
+
+        A failure without a line is counted in the next line.
+        """
+        failure = self._failures[name]
+        if failure.failing or not failure.lines:
             return
-        duration_s = round(max(0.0, at - trouble.began_at), 3)
-        fields = {"after": name, "duration_s": duration_s, "failures": trouble.failures}
-        self._say("info", KINDS[name].over, _whom(sorted(trouble.items)) | fields)
-        trouble.lines = trouble.unsaid = 0
+        duration_s = round(max(0.0, at - failure.began_at), 3)
+        fields = {"after": name, "duration_s": duration_s, "failures": failure.failures}
+        self._write("info", KINDS[name].over, _item_fields(sorted(failure.items)) | fields)
+        failure.lines = failure.unlogged = 0
 
 
-def _whom(items: list[str]) -> dict[str, Any]:
-    """One by its name, several by their number and the first of their names."""
+def _item_fields(items: list[str]) -> dict[str, Any]:
+    """Return the fields that name the items: one by its name, several by their number and the first names."""
     if len(items) == 1:
         return {"item": items[0]}
     return {"items": len(items), "names": items[:NAMES_MAX]}

@@ -1,22 +1,22 @@
-"""Text to a descriptor whose reader may be slow, stuck or gone: it never waits and never raises.
+"""Text to a descriptor whose reader may be slow, stuck or gone, without ever waiting or raising.
 
-A terminal held by Ctrl-S, a frozen journal or a pager that nobody scrolls must not stop the loop,
-and with it renewals and on_lose. What cannot be written yet is kept up to WAITING_BYTES_MAX; what
-is beyond that, or cannot be written at all (a full disk, no reader), is dropped and counted.
+A terminal held by Ctrl-S, a frozen journal or a pager that nobody scrolls must not stop the loop, and with it
+renewals and on_lose. Text that cannot be written yet is kept up to WAITING_BYTES_MAX. Text beyond that, or
+text that cannot be written at all (a full disk, no reader), is dropped and counted.
 """
 
 import asyncio
 import os
 import select
 
-WAITING_BYTES_MAX = 1 << 20  # some thousand lines: a reader's hiccup, not its absence
-CHUNK_BYTES_MAX = select.PIPE_BUF  # a pipe or socket that is ready takes as much without waiting
+WAITING_BYTES_MAX = 1 << 20  # some thousand lines: for a reader that pauses, not for one that is gone
+CHUNK_BYTES_MAX = select.PIPE_BUF  # a pipe that is ready takes that much without waiting, pipe(7)
 RETRY_S = 0.1
 LAST_WAIT_MS = 200  # for the last lines, when the process ends
 
 
 class NonBlockingWriter:
-    """A file, as far as a logger needs one."""
+    """A file, as far as a logger needs one. ``dropped`` is the number of lines that were lost."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -27,11 +27,11 @@ class NonBlockingWriter:
         self.dropped = 0
 
     def isatty(self) -> bool:
-        """Whether somebody reads this on a terminal."""
+        """Return whether the descriptor is a terminal."""
         return os.isatty(self._fd)
 
     def write(self, text: str) -> int:
-        """Take a line; it is written by ``flush``, or later."""
+        """Take a line, which ``flush`` writes, now or later. Return its length."""
         data = text.encode("utf-8", "backslashreplace")
         if len(self._waiting) + len(data) > WAITING_BYTES_MAX:
             self.dropped += 1
@@ -40,7 +40,7 @@ class NonBlockingWriter:
         return len(text)
 
     def flush(self) -> None:
-        """Write what can be written now."""
+        """Write the text that the descriptor takes now."""
         self._drain(0)
         if self._waiting and self._retry is None:
             try:
@@ -49,7 +49,7 @@ class NonBlockingWriter:
                 pass  # no loop: the next line tries again
 
     def finish(self) -> None:
-        """The last chance of what still waits."""
+        """Wait at most LAST_WAIT_MS to write the rest."""
         if self._retry is not None:
             self._retry.cancel()
         self._drain(LAST_WAIT_MS)

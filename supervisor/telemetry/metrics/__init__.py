@@ -1,12 +1,12 @@
-"""What Prometheus is told: a few figures of each item, of Consul and of this process.
+"""The metrics for Prometheus: a few figures of each item, of Consul and of this process.
 
-    gauges.py    how things are, read off the contenders at the instant of the scrape
+    gauges.py    the present state, read off the contenders at the instant of the scrape
     counters.py  what has happened, counted at the one point that also feeds the log
 
-No label may be free text: names come from the file, all else from closed lists, so that the file
-alone says how many series there are. All series of an item are there from its first moment, with 0,
-and go with it. Nothing here may decide anything, start a thread or use the library's registry, which
-is the whole process's.
+No label may be free text: names come from the configuration and all else from closed lists, so that the
+configuration alone determines the number of series. All series of an item exist from its first moment, with
+0, and end with the item. Nothing here may decide anything, start a thread or use the library's registry,
+which is global to the process.
 """
 
 import platform
@@ -25,12 +25,16 @@ from supervisor.telemetry.metrics.counters import Totals
 from supervisor.telemetry.metrics.gauges import PREFIX, of_items, of_semaphores, single
 from supervisor.telemetry.status import Status
 
-SAMPLES_AT_ONCE = 250  # to write them takes some 3 ms; then whatever else is due has its turn
+SAMPLES_AT_ONCE = 250  # takes some 3 ms to write; then the loop does other work that is due
 _HEADS = (b"# HELP ", b"# TYPE ", b"# UNIT ")
 
 
 class Metrics(Collector):
-    """The metrics of one daemon. ``clock`` is what durations are taken from, ``wall`` the time of day."""
+    """The metrics of one daemon.
+
+    clock: the core's clock, from which durations are taken, in seconds.
+    wall: Unix time.
+    """
 
     def __init__(
         self, status: Status, history: History, clock: Callable[[], float], wall: Callable[[], float]
@@ -47,18 +51,21 @@ class Metrics(Collector):
         ProcessCollector(registry=self._registry)
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """An event, and what was done about it."""
+        """Count an event and the actions that followed."""
         self._totals.on_step(event, actions)
 
     def reloaded(self, ok: bool) -> None:
-        """The configuration was read again; when it was refused, the one before it stays in force."""
+        """Note a reload. ``ok``: its configuration is in force, and was not refused."""
         self._load_succeeded = ok
         if ok:
             self._loaded_at = self._wall()
 
     def text(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
-        """The content type and the pieces of the body for whoever asks with this Accept: OpenMetrics, or
-        plain text. Each piece takes a few milliseconds; the loop is to have its turn between them."""
+        """Return the content type and the pieces of the body for a request with this Accept header.
+
+        The form is OpenMetrics or plain text. Each piece takes a few milliseconds, and the loop does other
+        work between two pieces.
+        """
         encode, content_type = choose_encoder(accept)
         return content_type, self._pieces(encode)
 
@@ -70,10 +77,10 @@ class Metrics(Collector):
                 lines = encode(_Only(family)).splitlines(keepends=True)
                 heads = _HEADS if begin == 0 else ()
                 yield b"".join(line for line in lines if line[:1] != b"#" or line.startswith(heads))
-        yield encode(_Only())  # the end, where the form has one
+        yield encode(_Only())  # OpenMetrics has a line at its end
 
     def collect(self) -> Iterator[Metric]:
-        """All families but the library's own; the registry asks for them at each scrape."""
+        """Yield all families except the library's own. The registry calls this at each scrape."""
         items, now = self._status.items(), self._clock()
         yield from of_items(items.values(), now)
         yield from of_semaphores(items.values())
@@ -100,7 +107,7 @@ class Metrics(Collector):
 
 
 class _Only(Collector):
-    """These families and no others."""
+    """A collector of these families and no others."""
 
     def __init__(self, *families: Metric) -> None:
         self._families = families

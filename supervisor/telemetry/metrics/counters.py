@@ -1,7 +1,7 @@
-"""What has happened, counted since this process began.
+"""The counters: what has happened since this process began.
 
-Fed from the one point that also feeds the log, behind everything urgent. What is counted of an item
-is forgotten with it, and nothing is counted under a name that the file does not have.
+The counters get their events where the log gets them, after everything urgent. The counts of an item are
+forgotten with the item, and nothing is counted under a name that the configuration does not have.
 """
 
 from bisect import bisect_left
@@ -33,11 +33,11 @@ ERRORS: dict[type[Outcome], str] = {
     SessionAltered: "altered",
 }
 HOOK_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)  # 5 s and 30 s: default timeouts
-CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)  # none lasts longer
+CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)  # 3 s: the longest
 
 
 class Totals:
-    """The counters and histograms of one daemon. ``clock`` is what durations are taken from."""
+    """The counters and histograms of one daemon. ``clock`` is the core's clock, in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -53,7 +53,7 @@ class Totals:
     # --- what happens ------------------------------------------------------------------------------
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """An event, and what was done about it."""
+        """Count an event and the actions that followed."""
         match event:
             case Answered(request, outcome):
                 self._answered(request, outcome)
@@ -88,10 +88,10 @@ class Totals:
         if had != has:
             self._transitions[item, "acquire" if has else "lose"] += 1
 
-    # --- what is told ------------------------------------------------------------------------------
+    # --- what is scraped ---------------------------------------------------------------------------
 
     def families(self, items: Mapping[str, Contender]) -> Iterator[Metric]:
-        """What was counted, of these items and of Consul; what was counted of others is forgotten."""
+        """Yield what was counted of these items and of Consul. Forget what was counted of other items."""
         self._forget_all_but(items)
         yield self._of_transitions(items)
         yield from self._of_hooks(items)
@@ -127,12 +127,12 @@ class Totals:
 
     def _of_consul(self) -> Iterator[Metric]:
         name = f"{PREFIX}_consul_request_duration_seconds"
-        meaning = "How long Consul took to answer; neither watches nor what it left unanswered."
+        meaning = "How long Consul took to answer, without watches and requests without an answer."
         durations = HistogramMetricFamily(name, meaning, labels=("operation",))
         for operation, exchanges in self._exchanges.items():
             exchanges.add_to(durations, (operation,))
         yield durations
-        meaning = "Requests to Consul without an answer (no-answer), or with one that says no."
+        meaning = "Requests to Consul without an answer (no-answer), or with an error as the answer."
         errors = CounterMetricFamily(f"{PREFIX}_consul_errors", meaning, labels=("operation", "error"))
         for operation in (*TIMED, WATCH):
             for error in ERRORS.values():
@@ -141,7 +141,7 @@ class Totals:
 
 
 class _Durations:
-    """How many lasted at most as long as each bound, and how long all lasted together."""
+    """The number of durations up to each bound, and the sum of all durations, in seconds."""
 
     def __init__(self, bounds_s: tuple[float, ...]) -> None:
         self._bounds_s = (*bounds_s, inf)
@@ -149,12 +149,15 @@ class _Durations:
         self._sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
-        """One more."""
+        """Count one duration."""
         self._counts[bisect_left(self._bounds_s, seconds)] += 1
         self._sum_s += seconds
 
     def add_to(self, family: HistogramMetricFamily, labels: Labels) -> None:
-        """As Prometheus counts: each bucket holds those before it, too."""
+        """Add these durations to the family.
+
+        Each bucket includes the buckets before it, as Prometheus requires.
+        """
         buckets, total = [], 0
         for bound_s, count in zip(self._bounds_s, self._counts, strict=True):
             total += count
@@ -163,12 +166,12 @@ class _Durations:
 
 
 def _of_hook(started: StartHook) -> Labels:
-    """Of one item and event there are never two at a time."""
+    """Return the item and event of a hook, of which there are never two under way."""
     return started.context.name, started.context.event
 
 
 def _hook_events(settings: ItemSettings) -> Iterator[str]:
-    """What the hooks of the file may be called for."""
+    """Yield the events for which the item has hooks."""
     lists = {
         "acquire": settings.on_acquire,
         "lose": settings.on_lose,

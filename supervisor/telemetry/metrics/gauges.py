@@ -1,6 +1,6 @@
-"""How things are, read off the contenders at the instant of the scrape.
+"""The present state, read off the contenders at the instant of the scrape.
 
-Nothing here is kept from one scrape to the next: an item that has gone has left nothing behind.
+Nothing here is kept from one scrape to the next, so an item that has gone leaves nothing behind.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -14,23 +14,23 @@ from supervisor.telemetry.status import lease_left_s
 
 PREFIX = "consul_supervisor"
 ITEM = ("name", "kind")
-ROLES = tuple(role for role in Role if role is not Role.STOPPED)  # who has stopped is no item any more
+ROLES = tuple(role for role in Role if role is not Role.STOPPED)  # a stopped contender is no item any more
 
 Labels = tuple[str, ...]
 
 
 def labels_of(contender: Contender) -> Labels:
-    """Which item it is."""
+    """Return the labels of an item: its name and its kind."""
     return contender.settings.name, contender.settings.kind
 
 
 def single(name: str, meaning: str, value: float) -> GaugeMetricFamily:
-    """A gauge of the daemon; ``name`` without its prefix."""
+    """Return a gauge of the daemon. ``name`` is without its prefix."""
     return GaugeMetricFamily(f"{PREFIX}_{name}", meaning, value=float(value))
 
 
 def of_items(items: Collection[Contender], now: float) -> Iterator[GaugeMetricFamily]:
-    """Elections and semaphores alike."""
+    """Yield the gauges of all items, elections and semaphores."""
     for name, meaning, value in _GAUGES:
         yield _gauge(name, meaning, ITEM, ((labels_of(each), value(each, now)) for each in items))
     roles = (((*labels_of(each), role), each.role is role) for each in items for role in ROLES)
@@ -38,7 +38,7 @@ def of_items(items: Collection[Contender], now: float) -> Iterator[GaugeMetricFa
 
 
 def of_semaphores(items: Iterable[Contender]) -> Iterator[GaugeMetricFamily]:
-    """What elections do not have."""
+    """Yield the gauges that only semaphores have."""
     slots = [(labels_of(each), each.lock) for each in items if isinstance(each.lock, SemaphoreLock)]
     for name, meaning, value in _GAUGES_OF_SLOTS:
         yield _gauge(name, meaning, ITEM, ((labels, value(lock)) for labels, lock in slots))
@@ -61,7 +61,7 @@ def _lease_room_s(contender: Contender, now: float) -> float:
     return contender.lease.room_s if contender.settings.contend else 0.0
 
 
-def _someone_holds(contender: Contender, now: float) -> bool:
+def _any_node_holds(contender: Contender, now: float) -> bool:
     view = contender.lock.view
     return view is not None and bool(view.holders)
 
@@ -78,22 +78,22 @@ def _is_noticed(contender: Contender, now: float) -> bool:
     return bool(contender.last_notice)
 
 
-_LEASE = "How long this node goes on believing that it holds without news of Consul; 0 when it does not."
+_LEASE = "How long this node goes on believing that it holds without news from Consul; 0 when it does not."
 _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
     ("holding", "1 while this node holds: on_acquire is done and the lease valid.", Contender.may_act),
     ("lease_seconds", _LEASE, _lease_s),
-    ("lease_room_seconds", "The whole lease: what is left of it just after news of Consul.", _lease_room_s),
-    ("leader_present", "1 while somebody holds, as this node last heard.", _someone_holds),
-    ("stuck", "1 when on_lose failed: it waits for `recover`.", _is_stuck),
-    ("paused", "1 while it does not contend because of `pause`.", _is_paused),
-    ("notice", "1 while the log and status have a notice about it.", _is_noticed),
+    ("lease_room_seconds", "The whole lease, as it is just after news from Consul.", _lease_room_s),
+    ("leader_present", "1 while any node holds, as this node last observed.", _any_node_holds),
+    ("stuck", "1 when on_lose failed and the item waits for `recover`.", _is_stuck),
+    ("paused", "1 while this node does not contend because of `pause`.", _is_paused),
+    ("notice", "1 while the log and status have a notice about the item.", _is_noticed),
 )
 _GAUGES_OF_SLOTS: tuple[tuple[str, str, Callable[[SemaphoreLock], float]], ...] = (
-    ("limit", "Holders at most, as the file says.", lambda slots: slots.limit),
+    ("limit", "The largest number of holders, as the configuration declares.", lambda slots: slots.limit),
     ("effective_limit", "The smaller of that and the limit in Consul.", lambda slots: slots.effective_limit),
     (
         "holders",
-        "Holders, as this node last heard.",
+        "The number of holders, as this node last observed.",
         lambda slots: len(slots.view.holders) if slots.view else 0,
     ),
 )

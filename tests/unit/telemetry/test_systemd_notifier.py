@@ -115,7 +115,7 @@ def test_ready_is_told_when_each_item_had_its_first_answer_or_failure(systemd: S
     watched.turn(answered("a"))
     told = systemd.told()
     assert "READY=1" not in told
-    assert "STATUS=holds 0 of 2; asks Consul for the first time: b" in told
+    assert "STATUS=holds 0 of 2; waits for Consul's first answer: b" in told
     watched.turn(answered("b"))
     told = systemd.told()
     assert "READY=1" in told and "STATUS=holds 0 of 2" in told
