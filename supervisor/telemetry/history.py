@@ -1,14 +1,13 @@
-"""What has happened to each item since this process began, for status and for people.
+"""The history of each item since this process began, for status and for people.
 
-Fed from the one point that also feeds the log, behind everything urgent, so it may lag by a turn of
-the loop: it must never decide anything, nor answer whether this node holds. It keeps the newest of
-everything and forgets the rest, which is in the log. Nothing of a hook but its name is kept: what it
-is made of may hold secrets.
+The history gets its events where the log gets them, after everything urgent, so it may lag by one callback of
+the loop. It must never decide anything, nor answer whether this node holds. It keeps the newest of everything
+and forgets the rest, which is in the log. Of a hook it keeps nothing except the name, because the command may
+hold secrets.
 """
 
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from supervisor.core.actions import (
     LOSE_SIDE,
@@ -32,17 +31,16 @@ from supervisor.core.outcomes import (
     Throttled,
     Unknown,
 )
+from supervisor.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
 from supervisor.telemetry.stuck import failure_of
 
-TRANSITIONS_MAX = 20  # an item: what a page shows; older ones are in the log
-ATTEMPTS_MAX = 20  # a transition: the newest tell whether retries help
-DENIED_S = 90.0  # each request that is denied is repeated sooner: a watch last, after its wait
+DENIED_S = 90.0  # each request that is denied is repeated sooner; a watch is the last, after its wait
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
 ALTERED = "session-altered: Consul has made another session than this node asked for"
-CONSUL = "consul"  # what an answer of Consul ends, whatever was asked
-RECORD = "record"  # what a record that was written ends
-PREFLIGHT = "preflight"  # what a look that finds every hook able to start ends
-TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # while it goes on, and once it is over
+CONSUL = "consul"  # ends with any answer of Consul
+RECORD = "record"  # ends with a record that was written
+PREFLIGHT = "preflight"  # ends with a look that finds every hook able to start
+TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # the texts while it goes on, and once it is over
     Unknown: ("Consul does not answer: ", "Consul did not answer: "),
     Failed: ("Consul answers ", "Consul answered "),
     Throttled: (
@@ -56,127 +54,44 @@ TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # while it goes on, and once
 }
 
 
-@dataclass(slots=True)
-class Attempt:
-    """One attempt of a hook, or the run child. ``at`` is a time of day, ``began`` one of the clock.
-
-    ``ok`` and ``duration_s`` are None while it runs.
-    """
-
-    hook: str
-    number: int
-    event: str
-    at: float
-    began: float
-    ok: bool | None = None
-    duration_s: float | None = None
-    detail: str = ""
-    asked_to_end: bool = False
-
-
-@dataclass(slots=True)
-class Transition:
-    """Something that came and what was run for it. ``id`` is that of its hooks, blank without one.
-
-    ``duration_s`` is None until it is over. ``text`` is for whoever has put it into words, to keep them;
-    it is blank again when something has changed.
-    """
-
-    event: str  # acquire | lose | lose-failure | change | run
-    reason: str
-    at: float
-    began: float
-    id: str = ""
-    duration_s: float | None = None
-    attempts: deque[Attempt] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_MAX))
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LastError:
-    """What went wrong last, and at which time of day.
-
-    ``past``: the same in the past tense, said once it is over. ``ended_by``: what ends it. ``over_at``:
-    the time of day when that came; None: it has not.
-    """
-
-    at: float
-    present: str
-    past: str
-    ended_by: str
-    over_at: float | None = None
-
-    @property
-    def text(self) -> str:
-        """Return the text in the present tense, or in the past tense once the mishap is over."""
-        return self.present if self.over_at is None else self.past
-
-
-@dataclass(slots=True)
-class ItemHistory:
-    """What happened to one item. ``version`` grows whenever something of it changes.
-
-    ``since``: the time of day from which on it has its role. ``answered_at``: when Consul last answered
-    a request for it, by the clock. ``unheard``: it ceased to hold, and Consul has not answered since;
-    ``expired``: so it did for want of news.
-    ``unrecorded``: why its newest record could not be written. ``lose_failure``: which hook of the lose
-    side failed last, and how. ``denied``: the requests that were last
-    answered by 403, and when.
-    """
-
-    since: float
-    answered_at: float
-    role: Role | None = None
-    transitions: deque[Transition] = field(default_factory=lambda: deque(maxlen=TRANSITIONS_MAX))
-    last_hook: Attempt | None = None
-    last_error: LastError | None = None
-    consul_unreachable: bool = False
-    expired: bool = False
-    unrecorded: str = ""
-    lose_failure: str = ""
-    denied: dict[str, float] = field(default_factory=dict)
-    version: int = 0
-    current: Transition | None = None  # the acquire or lose that is not over
-
-    def changed(self, transition: Transition) -> None:
-        """Something of this transition, and so of the story."""
-        transition.text = ""
-        self.version += 1
-
-
 class History:
-    """The stories of all items. ``wall`` is the time of day, ``clock`` what durations are taken from."""
+    """The histories of all items.
+
+    ``wall`` returns Unix time, ``clock`` the seconds that durations are taken from.
+    """
 
     def __init__(self, wall: Callable[[], float], clock: Callable[[], float]) -> None:
         self._wall = wall
         self._clock = clock
         self.began_at = wall()
         self.answered_at: float | None = None
-        self._stories: dict[str, ItemHistory] = {}
+        self._items: dict[str, ItemHistory] = {}
         self._running: dict[StartHook | StartRun, tuple[Transition, Attempt]] = {}
 
-    def story(self, item: str) -> ItemHistory:
-        """What happened to this item; a blank one as long as nothing was heard of it."""
-        return self._of(item)
+    def of(self, item: str) -> ItemHistory:
+        """Return what happened to this item, which is an empty history as long as nothing has happened."""
+        if item not in self._items:
+            self._items[item] = ItemHistory(self._wall(), self._clock())
+        return self._items[item]
 
     def retain(self, items: Collection[str]) -> None:
-        """What happened to others is forgotten: the file has them no more."""
-        self._stories = {item: story for item, story in self._stories.items() if item in items}
+        """Forget what happened to all other items, which the configuration does not declare any more."""
+        self._items = {item: kept for item, kept in self._items.items() if item in items}
 
     def token_refused(self, now: float) -> bool:
-        """Whether Consul refuses the token for anything that is still being asked."""
-        denials = (at for story in self._stories.values() for at in story.denied.values())
+        """Return whether Consul refuses the token for any kind of request that is still sent."""
+        denials = (at for history in self._items.values() for at in history.denied.values())
         return any(now - at < DENIED_S for at in denials)
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """An event, and what was done about it."""
+        """Note an event and the actions that followed."""
         match event:
             case Answered():
                 self._answered(event)
             case HookEnded() | RunEnded():
                 self._ended(event)
             case RecordWritten(write, why_not):
-                self._remembered(write.item, why_not)
+                self._record_written(write.item, why_not)
         for action in actions:
             match action:
                 case StartHook(context=context) if context.event == "check":
@@ -184,158 +99,155 @@ class History:
                 case StartHook() | StartRun():
                     self._started(action)
                 case StopRun(started) if started in self._running:
-                    self._running[started][1].asked_to_end = True
+                    self._running[started][1].stop_requested = True
                 case RoleChanged():
-                    self._became(action)
+                    self._role_changed(action)
                 case CannotStart(item, (fault, *_)):
                     how = f"{fault.why}: {fault.remedy}"
                     present, past = (
                         f"{fault.hook} cannot start: {how}",
                         f"{fault.hook} could not start: {how}",
                     )
-                    self._mishap(self._of(item), present, past, PREFLIGHT)
+                    self._note_error(self.of(item), present, past, PREFLIGHT)
                 case CannotStart(item):
-                    self._over(self._of(item), PREFLIGHT)
-
-    def _of(self, item: str) -> ItemHistory:
-        if item not in self._stories:
-            self._stories[item] = ItemHistory(self._wall(), self._clock())
-        return self._stories[item]
+                    self._end_error(self.of(item), PREFLIGHT)
 
     # --- Consul and the disk ---------------------------------------------------------------------
 
     def _answered(self, event: Answered) -> None:
         outcome, kind = event.outcome, type(event.request).__name__
-        story, now = self._of(event.request.item), self._clock()
+        history, now = self.of(event.request.item), self._clock()
         if not isinstance(outcome, Unknown):
-            self.answered_at = story.answered_at = now
-            story.denied.pop(kind, None)
-            story.consul_unreachable = story.expired = False
-            self._over(story, CONSUL)
+            self.answered_at = history.answered_at = now
+            history.denied.pop(kind, None)
+            history.consul_unreachable = history.expired = False
+            self._end_error(history, CONSUL)
         if isinstance(outcome, Denied):
-            story.denied[kind] = now
+            history.denied[kind] = now
         if isinstance(outcome, Unknown | Denied | Refused | Ineligible | SessionAltered):
             ended_by = CONSUL if isinstance(outcome, Unknown) else kind
-            present, past = (f"{said}{outcome.why}" for said in TROUBLES[type(outcome)])
-            self._mishap(story, present, past, ended_by)
+            present, past = (f"{text}{outcome.why}" for text in TROUBLES[type(outcome)])
+            self._note_error(history, present, past, ended_by)
         else:
-            self._over(story, kind)
+            self._end_error(history, kind)
 
-    def _remembered(self, item: str, why_not: str) -> None:
-        story = self._of(item)
+    def _record_written(self, item: str, why_not: str) -> None:
+        history = self.of(item)
         if why_not:
-            self._mishap(story, f"cannot be recorded: {why_not}", f"could not be recorded: {why_not}", RECORD)
-        elif story.unrecorded:
-            self._over(story, RECORD)
-            story.version += 1
-        story.unrecorded = why_not
+            self._note_error(
+                history, f"cannot be recorded: {why_not}", f"could not be recorded: {why_not}", RECORD
+            )
+        elif history.unrecorded:
+            self._end_error(history, RECORD)
+            history.version += 1
+        history.unrecorded = why_not
 
-    def _mishap(self, story: ItemHistory, present: str, past: str, ended_by: str) -> None:
-        story.last_error = LastError(self._wall(), present, past, ended_by)
-        story.version += 1
+    def _note_error(self, history: ItemHistory, present: str, past: str, ended_by: str) -> None:
+        history.last_error = LastError(self._wall(), present, past, ended_by)
+        history.version += 1
 
-    def _over(self, story: ItemHistory, ended_by: str) -> None:
-        """What this ends is over, if it went wrong last and still goes on."""
-        error = story.last_error
+    def _end_error(self, history: ItemHistory, ended_by: str) -> None:
+        """Note that the last error is over, if it goes on and this ends it."""
+        error = history.last_error
         if error is None or error.ended_by != ended_by or error.over_at is not None:
             return
-        story.last_error = replace(error, over_at=self._wall())
-        story.version += 1
+        history.last_error = replace(error, over_at=self._wall())
+        history.version += 1
 
     # --- hooks -----------------------------------------------------------------------------------
 
     def _started(self, start: StartHook | StartRun) -> None:
-        context, story = start.context, self._of(start.context.name)
+        context, history = start.context, self.of(start.context.name)
         is_run = isinstance(start, StartRun)
         event = "run" if is_run else context.event
-        transition = self._transition(story, event, context.reason, context.transition)
+        transition = self._transition(history, event, context.reason, context.transition)
         hook, number = ("run", 1) if isinstance(start, StartRun) else (start.hook.name, start.attempt)
         attempt = Attempt(hook, number, event, self._wall(), self._clock())
         transition.attempts.append(attempt)
         self._running[start] = (transition, attempt)
         if not is_run:
-            story.last_hook = attempt
-        story.changed(transition)
+            history.last_hook = attempt
+        history.changed(transition)
 
     def _ended(self, event: HookEnded | RunEnded) -> None:
         of = event.started.context.event
-        story = self._of(event.started.context.name)
+        history = self.of(event.started.context.name)
         if isinstance(event, HookEnded):
-            self._hook_ended(story, event, of)
+            self._hook_ended(history, event, of)
         begun = self._running.pop(event.started, None)
-        if begun is None:  # a check: they are not kept
+        if begun is None:  # a check, of which no attempts are kept
             return
         transition, attempt = begun
         now = self._clock()
-        attempt.ok = event.ok if isinstance(event, HookEnded) else attempt.asked_to_end
+        attempt.ok = event.ok if isinstance(event, HookEnded) else attempt.stop_requested
         attempt.duration_s, attempt.detail = now - attempt.began, event.detail
-        if transition is not story.current:
+        if transition is not history.current:
             transition.duration_s = now - transition.began
-        story.changed(transition)
+        history.changed(transition)
         if isinstance(event, RunEnded) and not attempt.ok:
-            self._failed(story, f"{attempt.hook} ended: {event.detail}", of)
+            self._failed(history, f"{attempt.hook} ended: {event.detail}", of)
 
-    def _hook_ended(self, story: ItemHistory, event: HookEnded, of: str) -> None:
-        """What failed is over once a hook for the same event succeeds."""
+    def _hook_ended(self, history: ItemHistory, event: HookEnded, of: str) -> None:
+        """Note the end of a hook. A success ends an error of an earlier hook for the same event."""
         if event.ok:
-            self._over(story, of)
+            self._end_error(history, of)
             return
-        self._failed(story, failure_of(event), of)
+        self._failed(history, failure_of(event), of)
         if of in LOSE_SIDE:
-            story.lose_failure = failure_of(event)
+            history.lose_failure = failure_of(event)
 
-    def _transition(self, story: ItemHistory, event: str, reason: str, id_: str) -> Transition:
-        """The one that these hooks belong to."""
+    def _transition(self, history: ItemHistory, event: str, reason: str, id_: str) -> Transition:
+        """Return the transition to which these hooks belong, which is begun if there is none."""
         if event in ("acquire", "lose"):
-            transition = self._enter(story, event, reason)
+            transition = self._enter(history, event, reason)
             transition.id, transition.reason = id_, reason
             return transition
-        for transition in story.transitions:
+        for transition in history.transitions:
             if transition.id == id_:
                 transition.duration_s = None
                 return transition
-        return self._add(story, Transition(event, reason, self._wall(), self._clock(), id_))
+        return self._add(history, Transition(event, reason, self._wall(), self._clock(), id_))
 
-    def _failed(self, story: ItemHistory, text: str, of: str) -> None:
-        self._mishap(story, text, text, of)
+    def _failed(self, history: ItemHistory, text: str, of: str) -> None:
+        self._note_error(history, text, text, of)
 
     # --- roles -----------------------------------------------------------------------------------
 
-    def _became(self, became: RoleChanged) -> None:
-        story = self._of(became.item)
+    def _role_changed(self, became: RoleChanged) -> None:
+        history = self.of(became.item)
         if became.role is Role.ACQUIRING:
-            self._enter(story, "acquire", became.reason)
-            story.lose_failure = ""
+            self._enter(history, "acquire", became.reason)
+            history.lose_failure = ""
         elif became.role is Role.HOLDING:
-            self._enter(story, "acquire", became.reason).reason = became.reason  # adopted, by now
-            self._leave(story)
+            self._enter(history, "acquire", became.reason).reason = became.reason  # adopted by now
+            self._leave(history)
         elif became.role is Role.LOSING:
-            lost = self._enter(story, "lose", became.reason)
-            lost.reason = became.reason  # it may have become known since
-            story.changed(lost)
-        elif story.role in (Role.ACQUIRING, Role.HOLDING):  # without a hook to run it is lost in no time
-            self._enter(story, "lose", became.reason)
+            lost = self._enter(history, "lose", became.reason)
+            lost.reason = became.reason  # may have become known since the transition began
+            history.changed(lost)
+        elif history.role in (Role.ACQUIRING, Role.HOLDING):  # without a hook there is no role LOSING
+            self._enter(history, "lose", became.reason)
         if became.role not in HOLDING:
-            self._leave(story)
-            story.consul_unreachable = story.consul_unreachable or story.role in HOLDING
+            self._leave(history)
+            history.consul_unreachable = history.consul_unreachable or history.role in HOLDING
         if became.reason == Reason.LEASE_EXPIRED:
-            story.expired = True
-        story.role, story.since = became.role, self._wall()
-        story.version += 1
+            history.expired = True
+        history.role, history.since = became.role, self._wall()
+        history.version += 1
 
-    def _enter(self, story: ItemHistory, event: str, reason: str) -> Transition:
-        """It is under way from now on, unless it is already."""
-        if story.current is None or story.current.event != event:
-            self._leave(story)
-            story.current = self._add(story, Transition(event, reason, self._wall(), self._clock()))
-        return story.current
+    def _enter(self, history: ItemHistory, event: str, reason: str) -> Transition:
+        """Begin a transition, unless it is under way already. Return it."""
+        if history.current is None or history.current.event != event:
+            self._leave(history)
+            history.current = self._add(history, Transition(event, reason, self._wall(), self._clock()))
+        return history.current
 
-    def _leave(self, story: ItemHistory) -> None:
-        if story.current is not None:
-            story.current.duration_s = self._clock() - story.current.began
-            story.changed(story.current)
-            story.current = None
+    def _leave(self, history: ItemHistory) -> None:
+        if history.current is not None:
+            history.current.duration_s = self._clock() - history.current.began
+            history.changed(history.current)
+            history.current = None
 
-    def _add(self, story: ItemHistory, transition: Transition) -> Transition:
-        story.transitions.appendleft(transition)
+    def _add(self, history: ItemHistory, transition: Transition) -> Transition:
+        history.transitions.appendleft(transition)
         return transition

@@ -1,9 +1,9 @@
-"""What the daemon tells of its items: whether this node holds, whether all is well, and the status.
+"""The status of the daemon: whether this node holds, whether all is well, and everything as JSON.
 
-Whether it holds is taken from the contender at the instant of the question, never from history and
-never from Consul. Nothing here changes anything, and no secret may come into it: fields are chosen
-one by one. A status is asked for often and of many items, so what does not change with the clock is
-kept as text until its item, or what happened to it, has changed.
+Whether this node holds is read from the contender when a client sends the request, never from the history and
+never from Consul. Nothing here changes anything, and no secret may come into it, because fields are chosen
+one by one. Clients request the status often and of many items, so the part that the clock does not change is
+kept as text until the item or its history has changed.
 """
 
 import json
@@ -17,17 +17,21 @@ from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.settings import SemaphoreSettings
-from supervisor.telemetry.history import ALTERED, Attempt, History, ItemHistory, LastError, Transition
+from supervisor.telemetry.history import ALTERED, History
+from supervisor.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
 from supervisor.telemetry.stuck import remedy, why_stuck
 
-VERSION = 1  # of the status; fields may be added to it, none changes its meaning or goes
+VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
-DETAIL_CHARS_MAX = 500  # of what a hook, Consul or the kernel said: the log has it whole
+DETAIL_CHARS_MAX = 500  # of a text from a hook, Consul or the kernel; the log has the whole text
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonInfo:
-    """What does not change while the process lives. ``config``: the path of its file, if it has one."""
+    """The facts about the daemon that do not change.
+
+    ``config`` is the path of its configuration, if it has one.
+    """
 
     version: str
     node: str
@@ -37,7 +41,7 @@ class DaemonInfo:
 
 
 def lease_left_s(contender: Contender, now: float) -> float | None:
-    """How long this node believes without news of Consul; None when it does not believe."""
+    """Return how long this node believes without news from Consul. None: it does not believe."""
     tenure = contender.tenure
     if tenure is None or not tenure.believes:
         return None
@@ -45,8 +49,10 @@ def lease_left_s(contender: Contender, now: float) -> float | None:
 
 
 def lease_runs_out(contender: Contender, now: float) -> bool:
-    """Whether a holder has gone without news for more than half of its lease, and for longer than reads
-    that are answered ever leave it without."""
+    """Return whether a holder has been without news for more than half of its lease.
+
+    The time must also exceed ``fresh_s``, which reads that Consul answers may leave between two answers.
+    """
     tenure, lease = contender.tenure, contender.lease
     if tenure is None or not tenure.believes:
         return False
@@ -54,7 +60,7 @@ def lease_runs_out(contender: Contender, now: float) -> bool:
 
 
 class Status:
-    """The status of one daemon, for whoever asks. ``now`` is always a time of the core's clock."""
+    """The status of one daemon. ``wall`` returns Unix time, ``clock`` the seconds of the core's clock."""
 
     def __init__(
         self,
@@ -72,35 +78,35 @@ class Status:
         self._texts: dict[str, _Texts] = {}
 
     def items(self) -> dict[str, Contender]:
-        """The items that there are, by name: those of the file, and those that are being wound up.
+        """Return all items by name: those of the configuration, and those that are being wound up.
 
-        Of two with one name the one that is being wound up comes first.
+        Of two items with one name, the result has the one that is being wound up.
         """
         return self._contenders.waiting | self._contenders.by_name
 
     def item(self, name: str) -> Contender | None:
-        """The item of this name."""
+        """Return the item of this name. None: there is no such item."""
         return self._contenders.by_name.get(name) or self._contenders.waiting.get(name)
 
     def holds(self, name: str) -> bool | None:
-        """Whether this node holds it at this instant; None when there is no such item."""
+        """Return whether this node holds the item at this instant. None: there is no such item."""
         contender = self.item(name)
         return None if contender is None else contender.may_act(self._clock())
 
     def problems(self) -> list[str]:
-        """What makes this daemon unhealthy, a line each; none when it is healthy."""
+        """Return what makes this daemon unhealthy, one line for each problem. Empty: it is healthy."""
         now = self._clock()
         found = [
             f"{name} {trouble}"
             for name, contender in self._contenders.by_name.items()
-            for trouble in _problems(contender, self._history.story(name), now)
+            for trouble in _problems(contender, self._history.of(name), now)
         ]
         if self._history.token_refused(now):
             found.append("Consul refuses the token (403): see last_error of the items, or the log")
         return found
 
     def body(self) -> bytes:
-        """The status as JSON."""
+        """Return the status as JSON."""
         now, items = self._clock(), self.items()
         if self._texts.keys() - items.keys():
             self._texts = {name: texts for name, texts in self._texts.items() if name in items}
@@ -135,24 +141,27 @@ class Status:
         }
 
     def _item(self, name: str, contender: Contender, now: float) -> str:
-        """What the clock changes is written anew each time, the rest when it has changed."""
-        story, texts = self._history.story(name), self._texts.get(name)
+        """Return an item as JSON.
+
+        The fields that the clock changes are made each time, the others only after a change.
+        """
+        history, texts = self._history.of(name), self._texts.get(name)
         after = frozenset() if name in self._contenders.by_name else self._contenders.waiting_for(name)
-        if texts is None or texts.version != story.version or texts.story is not story:
-            texts = self._texts[name] = _Texts(story, story.version, _history_json(story))
+        if texts is None or texts.version != history.version or texts.history is not history:
+            texts = self._texts[name] = _Texts(history, history.version, _history_json(history))
         runs_out = lease_runs_out(contender, now)
         if texts.contender is not contender or texts.after != after or texts.runs_out != runs_out:
             fields = {**_fields(contender), "lease_runs_out": runs_out}
-            fields["warnings"] = list(self._warnings(contender, story, after, now))
+            fields["warnings"] = list(self._warnings(contender, history, after, now))
             texts.contender, texts.after, texts.runs_out = contender, after, runs_out
             texts.fields = _text(fields)[1:-1]
         left_s = lease_left_s(contender, now)
         left = "null" if left_s is None else f"{left_s:.3f}"
         held = "true" if contender.may_act(now) else "false"
-        return f'{{"name":"{name}","holds":{held},"lease_left_s":{left},{texts.fields},{texts.told}'
+        return f'{{"name":"{name}","holds":{held},"lease_left_s":{left},{texts.fields},{texts.past}'
 
     def _warnings(
-        self, contender: Contender, story: ItemHistory, after: frozenset[str], now: float
+        self, contender: Contender, history: ItemHistory, after: frozenset[str], now: float
     ) -> Iterator[str]:
         if lease_runs_out(contender, now):
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
@@ -162,8 +171,8 @@ class Status:
             yield _cannot_start(fault)
         if contender.altered:
             yield f"{ALTERED}: {contender.altered}"
-        if story.unrecorded:
-            yield f"cannot be recorded: {story.unrecorded}"
+        if history.unrecorded:
+            yield f"cannot be recorded: {history.unrecorded}"
         if after:
             yield f"waits until {', '.join(sorted(after))} has ended, which has the same name or key"
         if contender.departing:
@@ -183,30 +192,35 @@ class Status:
 
 @dataclass(slots=True)
 class _Texts:
-    """An item as JSON: ``told`` is what comes of its story, with the end; ``fields`` are those of the
-    contender."""
+    """The parts of an item as JSON that are kept until they change.
 
-    story: ItemHistory
+    history, version: the history from which ``past`` was made.
+    past: the fields of the history, with the end of the object.
+    contender, after, runs_out: the state from which ``fields`` was made.
+    fields: the fields of the contender.
+    """
+
+    history: ItemHistory
     version: int
-    told: str
+    past: str
     contender: Contender | None = None
     after: frozenset[str] = frozenset()
     runs_out: bool = False
     fields: str = ""
 
 
-def _problems(contender: Contender, story: ItemHistory, now: float) -> Iterator[str]:
+def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterator[str]:
     tenure = contender.tenure
     if contender.role is Role.STUCK:
-        yield f"is stuck: {why_stuck(story.lose_failure)}; {remedy(contender.settings.name)}"
+        yield f"is stuck: {why_stuck(history.lose_failure)}; {remedy(contender.settings.name)}"
     expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
-    unheard = story.consul_unreachable and now - story.answered_at > contender.lease.room_s
-    if expired or story.expired or unheard:
+    unheard = history.consul_unreachable and now - history.answered_at > contender.lease.room_s
+    if expired or history.expired or unheard:
         yield "was given up: Consul could not be heard for as long as the lease allows"
     if tenure is not None and tenure.believes and contender.faults:
         yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
     if contender.record_keeper.refused is not None:
-        yield f"cannot be recorded: {story.unrecorded or 'see the log'}"
+        yield f"cannot be recorded: {history.unrecorded or 'see the log'}"
 
 
 def _cannot_start(fault: Fault) -> str:
@@ -243,15 +257,15 @@ def _holder(holder: Holder) -> dict[str, str]:
     return {"session": holder.session, "value": display_value(holder.value)}
 
 
-def _history_json(story: ItemHistory) -> str:
+def _history_json(history: ItemHistory) -> str:
     fields = {
-        "since": when(story.since),
-        "last_hook": None if story.last_hook is None else _last_hook(story.last_hook),
-        "last_error": None if story.last_error is None else _mishap(story.last_error),
+        "since": when(history.since),
+        "last_hook": None if history.last_hook is None else _last_hook(history.last_hook),
+        "last_error": None if history.last_error is None else _last_error(history.last_error),
     }
-    for transition in story.transitions:
+    for transition in history.transitions:
         transition.text = transition.text or _text(_transition(transition))
-    transitions = ",".join(transition.text for transition in story.transitions)
+    transitions = ",".join(transition.text for transition in history.transitions)
     return f'{_text(fields)[1:-1]},"transitions":[{transitions}]}}'
 
 
@@ -259,9 +273,9 @@ def _last_hook(attempt: Attempt) -> dict[str, Any]:
     return {"hook": attempt.hook, "event": attempt.event, **_outcome(attempt)}
 
 
-def _mishap(mishap: LastError) -> dict[str, str | None]:
-    over_at = None if mishap.over_at is None else when(mishap.over_at)
-    return {"at": when(mishap.at), "text": _bounded(mishap.text), "over_at": over_at}
+def _last_error(error: LastError) -> dict[str, str | None]:
+    over_at = None if error.over_at is None else when(error.over_at)
+    return {"at": when(error.at), "text": _bounded(error.text), "over_at": over_at}
 
 
 def _transition(transition: Transition) -> dict[str, Any]:
@@ -287,12 +301,12 @@ def _outcome(attempt: Attempt) -> dict[str, Any]:
 
 
 def when(at: float) -> str:
-    """A time of day as text: UTC, to the millisecond."""
+    """Return a time of day as text: UTC, to the millisecond. ``at`` is Unix time."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def display_value(value: bytes) -> str:
-    """A value of Consul as text, bounded."""
+    """Return a value of Consul as text, of at most VALUE_BYTES_MAX bytes."""
     text = value[:VALUE_BYTES_MAX].decode(errors="replace")
     return text if len(value) <= VALUE_BYTES_MAX else f"{text}…"
 

@@ -10,7 +10,7 @@ from importlib import resources
 
 import pytest
 
-from supervisor.telemetry.history import TRANSITIONS_MAX
+from supervisor.telemetry.item_history import TRANSITIONS_MAX
 from tests.consul.elections.scene import Scene
 from tests.consul.web.reader import Reader
 from tests.support.pages import ROOT

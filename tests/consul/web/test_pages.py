@@ -14,7 +14,7 @@ from supervisor.core.creation import new_contender
 from supervisor.core.requests import Roster
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.http_server import HttpRequest
-from supervisor.telemetry.history import ATTEMPTS_MAX, TRANSITIONS_MAX
+from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
 from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, VERSION
 from supervisor.web.listener import LIMITS, RETRY_S
 from supervisor.web.routes import METHODS

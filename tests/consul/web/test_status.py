@@ -19,7 +19,8 @@ from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
 from supervisor.core.tenure import Phase, Tenure
 from supervisor.http_server import HttpRequest
-from supervisor.telemetry.history import ATTEMPTS_MAX, DENIED_S, TRANSITIONS_MAX, History
+from supervisor.telemetry.history import DENIED_S, History
+from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
 from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, DaemonInfo, Status
 from supervisor.web import Routes
@@ -123,8 +124,8 @@ def test_a_status_is_that_of_the_moment_whatever_was_kept_from_the_last() -> Non
         stage.now += 0.25
         anew = Status(stage.node, stage.history, stage.status._facts, stage.status._wall, stage.status._clock)
         kept = stage.told
-        for story in stage.history._stories.values():
-            for transition in story.transitions:
+        for history in stage.history._items.values():
+            for transition in history.transitions:
                 transition.text = ""
         assert kept == json.loads(anew.body())
 
@@ -351,7 +352,7 @@ def test_no_lease_is_said_to_run_out_while_reads_are_answered(lock_delay_s: floa
 def test_a_stuck_item_names_the_hook_that_failed_and_the_command() -> None:
     stage = Stage(tenure=replace(TENURE, phase=Phase.STUCK))
     then = "; see that nothing of it still acts, then run: consul-supervisor recover n"
-    before = "n is stuck: on_lose failed before this process began, as the log of that time tells"
+    before = "n is stuck: on_lose failed before this process began, see the log of that time"
     assert stage.status.problems() == [f"{before}{then}"]
     hook = replace(HOOK, name="on_lose[0]")
     stage.ends(stage.begins("lose", hook=hook), ok=False, detail="exit 1")

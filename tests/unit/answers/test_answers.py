@@ -37,7 +37,7 @@ def test_every_answer_has_an_outcome(request_: r.Request) -> None:
         for told in (written.log, totals, history):
             told.on_step(e.Answered(request_, outcome), (request_,))
         if isinstance(outcome, SAYS_NOTHING):
-            last = history.story("n").last_error
+            last = history.of("n").last_error
             assert last is not None and last.text == f"{TROUBLES[type(outcome)][0]}{outcome.why}"
             assert outcome.why.strip() and type(outcome) in {*ERRORS, o.Ineligible}, name
 

@@ -1,0 +1,111 @@
+"""The history of one item: its transitions, their hooks, and its last error."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from supervisor.core.actions import Role
+
+TRANSITIONS_MAX = 20  # of an item: the transitions that a page shows; older ones are in the log
+ATTEMPTS_MAX = 20  # of a transition: the newest attempts show whether retries help
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of a hook, or the run child.
+
+    at: when it began, as Unix time.
+    began: when it began, by the clock that durations are taken from.
+    ok: whether it succeeded. None: it is under way.
+    duration_s: None: it is under way.
+    detail: how it ended.
+    stop_requested: whether the core has ended the run child.
+    """
+
+    hook: str
+    number: int
+    event: str
+    at: float
+    began: float
+    ok: bool | None = None
+    duration_s: float | None = None
+    detail: str = ""
+    stop_requested: bool = False
+
+
+@dataclass(slots=True)
+class Transition:
+    """A change of this node's part in the item, and the hooks that were run for it.
+
+    at: when it began, as Unix time.
+    began: when it began, by the clock that durations are taken from.
+    id: the id of its hooks. Blank: it has none.
+    duration_s: None: it is not over.
+    text: the transition as JSON, kept by its reader. Blank: something has changed since.
+    """
+
+    event: str  # acquire | lose | lose-failure | change | run
+    reason: str
+    at: float
+    began: float
+    id: str = ""
+    duration_s: float | None = None
+    attempts: deque[Attempt] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_MAX))
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """The newest thing that went wrong.
+
+    at: when it went wrong, as Unix time.
+    present: the text while it goes on.
+    past: the text once it is over.
+    ended_by: the key of the event that ends it.
+    over_at: when it ended, as Unix time. None: it goes on.
+    """
+
+    at: float
+    present: str
+    past: str
+    ended_by: str
+    over_at: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The text in the present tense, or in the past tense once the error is over."""
+        return self.present if self.over_at is None else self.past
+
+
+@dataclass(slots=True)
+class ItemHistory:
+    """The history of one item since this process began.
+
+    since: when it took its role, as Unix time.
+    answered_at: when Consul last answered a request for the item, by the clock that durations are taken from.
+    consul_unreachable: whether it has ceased to hold, and Consul has not answered since.
+    expired: whether it has ceased to hold because its lease expired, and Consul has not answered since.
+    unrecorded: why its newest record could not be written. Blank: it was written.
+    lose_failure: which hook of the lose side failed last, and how. Blank: none since the item was acquired.
+    denied: when Consul answered by 403, by the kind of request, until Consul answers that kind otherwise.
+    version: a number that grows with each change.
+    current: the acquire or lose that is not over. None: there is none.
+    """
+
+    since: float
+    answered_at: float
+    role: Role | None = None
+    transitions: deque[Transition] = field(default_factory=lambda: deque(maxlen=TRANSITIONS_MAX))
+    last_hook: Attempt | None = None
+    last_error: LastError | None = None
+    consul_unreachable: bool = False
+    expired: bool = False
+    unrecorded: str = ""
+    lose_failure: str = ""
+    denied: dict[str, float] = field(default_factory=dict)
+    version: int = 0
+    current: Transition | None = None
+
+    def changed(self, transition: Transition) -> None:
+        """Note that something of this transition has changed."""
+        transition.text = ""
+        self.version += 1
