@@ -139,12 +139,10 @@ class History:
             )
         elif history.unrecorded:
             self._end_error(history, RECORD)
-            history.version += 1
         history.unrecorded = why_not
 
     def _note_error(self, history: ItemHistory, present: str, past: str, ended_by: str) -> None:
         history.last_error = LastError(self._wall(), present, past, ended_by)
-        history.version += 1
 
     def _end_error(self, history: ItemHistory, ended_by: str) -> None:
         """Note that the last error is over, if it goes on and this ends it."""
@@ -152,7 +150,6 @@ class History:
         if error is None or error.ended_by != ended_by or error.over_at is not None:
             return
         history.last_error = replace(error, over_at=self._wall())
-        history.version += 1
 
     # --- hooks -----------------------------------------------------------------------------------
 
@@ -167,7 +164,7 @@ class History:
         self._running[start] = (transition, attempt)
         if not is_run:
             history.last_hook = attempt
-        history.changed(transition)
+        history.transitions_json = ""
 
     def _ended(self, event: HookEnded | RunEnded) -> None:
         of = event.started.context.event
@@ -183,7 +180,7 @@ class History:
         attempt.duration_s, attempt.detail = now - attempt.began, event.detail
         if transition is not history.current:
             transition.duration_s = now - transition.began
-        history.changed(transition)
+        history.transitions_json = ""
         if isinstance(event, RunEnded) and not attempt.ok:
             self._failed(history, f"{attempt.hook} ended: {event.detail}", of)
 
@@ -224,7 +221,6 @@ class History:
         elif became.role is Role.LOSING:
             lost = self._enter(history, "lose", became.reason)
             lost.reason = became.reason  # may have become known since the transition began
-            history.changed(lost)
         elif history.role in (Role.ACQUIRING, Role.HOLDING):  # without a hook there is no role LOSING
             self._enter(history, "lose", became.reason)
         if became.role not in HOLDING:
@@ -233,7 +229,7 @@ class History:
         if became.reason == Reason.LEASE_EXPIRED:
             history.expired = True
         history.role, history.since = became.role, self._wall()
-        history.version += 1
+        history.transitions_json = ""
 
     def _enter(self, history: ItemHistory, event: str, reason: str) -> Transition:
         """Begin a transition, unless it is under way already. Return it."""
@@ -245,7 +241,6 @@ class History:
     def _leave(self, history: ItemHistory) -> None:
         if history.current is not None:
             history.current.duration_s = self._clock() - history.current.began
-            history.changed(history.current)
             history.current = None
 
     def _add(self, history: ItemHistory, transition: Transition) -> Transition:

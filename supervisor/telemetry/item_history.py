@@ -40,7 +40,6 @@ class Transition:
     began: when it began, by the clock that durations are taken from.
     id: the id of its hooks. Blank: it has none.
     duration_s: None: it is not over.
-    text: the transition as JSON, kept by its reader. Blank: something has changed since.
     """
 
     event: str  # acquire | lose | lose-failure | change | run
@@ -50,7 +49,6 @@ class Transition:
     id: str = ""
     duration_s: float | None = None
     attempts: deque[Attempt] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_MAX))
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,8 @@ class ItemHistory:
     unrecorded: why its newest record could not be written. Blank: it was written.
     lose_failure: which hook of the lose side failed last, and how. Blank: none since the item was acquired.
     denied: when Consul answered by 403, by the kind of request, until Consul answers that kind otherwise.
-    version: a number that grows with each change.
     current: the acquire or lose that is not over. None: there is none.
+    transitions_json: the transitions as JSON, kept by ``status``. Blank: a transition has changed since.
     """
 
     since: float
@@ -102,10 +100,5 @@ class ItemHistory:
     unrecorded: str = ""
     lose_failure: str = ""
     denied: dict[str, float] = field(default_factory=dict)
-    version: int = 0
     current: Transition | None = None
-
-    def changed(self, transition: Transition) -> None:
-        """Note that something of this transition has changed."""
-        transition.text = ""
-        self.version += 1
+    transitions_json: str = ""
