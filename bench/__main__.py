@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
 from bench import (
+    calls,
     cluster,
     exchange,
     handover,
@@ -38,6 +39,7 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "reaction": reaction.measure,
     "takeover": takeover.measure,
     "handover": handover.measure,
+    "calls": calls.measure,
     "streak": streak.measure,
     "slots": slots.measure,
     "herd": herd.measure,

@@ -141,21 +141,36 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
+def shared_library(folder: Path, name: str) -> Path:
+    """Compile the library of this name, for LD_PRELOAD."""
+    library = folder / f"{name}.so"
+    _compile(name, ["-shared", "-fPIC", "-o", str(library)])
+    return library
+
+
 def _compiled(folder: Path, name: str) -> Path:
     """Compile this program and return its path.
 
     The program is static if the C library can be, because a dynamic linker takes 0.4 ms.
     """
+    program = folder / name
+    for options in (["-static"], []):
+        try:
+            _compile(name, [*options, "-o", str(program)])
+        except CannotMeasure:
+            if not options:
+                raise
+        else:
+            return program
+    raise AssertionError("the last try has returned or raised")
+
+
+def _compile(name: str, options: Sequence[str]) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         raise CannotMeasure("no C compiler for its small programs: `apt install gcc libc6-dev` brings one")
-    program = folder / name
     source = Path(__file__).with_name(f"{name}.c")
-    said = ""
-    for options in (["-static"], []):
-        argv = [compiler, "-O2", "-Wall", *options, "-o", str(program), str(source)]
-        result = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if result.returncode == 0:
-            return program
-        said = result.stderr.strip()
-    raise CannotMeasure(f"{source.name} does not compile: {said}")
+    argv = [compiler, "-O2", "-Wall", *options, str(source)]
+    result = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise CannotMeasure(f"{source.name} does not compile: {result.stderr.strip()}")

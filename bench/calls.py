@@ -1,0 +1,176 @@
+"""Row: how much is done for each thing that happens, counted and not timed, so that no machine disturbs it.
+
+Two supervisors contend for one key. They run with a profile hook that counts every call of a function,
+Python's and C's, and once more with a C library beneath them that counts every allocation. Each hand-over
+has three stretches that somebody waits for: from the end of on_lose to the release on the socket, from the
+wake of the next holder's watch to the acquire on the socket, and from the answer to the acquire to the start
+of on_acquire. At rest there are three exchanges: a renewal, a read of the holder, and a watch that wakes
+without a change. All that follows from an exchange counts, until the loop waits again.
+"""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.contender import EQUAL_TERMS, stamping_hooks, write_config
+from bench.figures import Figure
+from bench.lab import Lab, Scene, shared_library, wait_until
+from tests.support.consul import Agent
+
+KEY = "bench/calls/leader"
+NAME = "bench"
+NODES = ("one", "other")
+HAND_OVERS, HAND_OVERS_QUICK = 6, 3  # the first of them warms both up
+AT_REST_S, AT_REST_QUICK_S = 70.0, 40.0  # two watches come to their end, or one
+SETTLE_S = 1.5
+STEP_DOWN_S = 0.5
+RELEASED = "on_lose ends → release written"
+ACQUIRED = "watch wakes → acquire written"
+SPAWNED = "acquire answered → hook spawned"
+HAND_OVER_LIMITS = {RELEASED: 200.0, ACQUIRED: 250.0, SPAWNED: 300.0}
+RENEWAL, READ, WATCH = "one renewal at rest", "one read of a holder at rest", "one watch without news"
+IDLE_LIMIT = 600.0
+ANSWERS = {RENEWAL: "/v1/session/renew/", READ: f"/v1/kv/{KEY}?consistent", WATCH: f"/v1/kv/{KEY}?index="}
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """One line of a trace: see ``bench.counted``."""
+
+    kind: str
+    detail: str
+    count: int
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Calls with their limits, allocations without."""
+    figures: list[Figure] = []
+    for what in ("calls", "allocations"):
+        lab.say(f"calls: {what}")
+        limits = {**HAND_OVER_LIMITS, **dict.fromkeys(ANSWERS, IDLE_LIMIT)} if what == "calls" else {}
+        for stretch, counts in _counted(lab, what).items():
+            if not counts:
+                raise RuntimeError(f"nothing was counted for “{stretch}”")
+            row, median = "calls" if what == "calls" else "calls, allocations", statistics.median(counts)
+            figures.append(
+                Figure(row, f"{stretch}, median of {len(counts)}", median, what, limits.get(stretch))
+            )
+    return figures
+
+
+def _counted(lab: Lab, what: str) -> dict[str, list[int]]:
+    environ = {}
+    if what == "allocations":
+        environ = {"LD_PRELOAD": str(shared_library(lab.folder, "allocations")), "PYTHONMALLOC": "malloc"}
+    with lab.scene() as scene:
+        agent = scene.agent()
+        for node in NODES:
+            _start(scene, agent, node, what, environ)
+        for turn in range(lab.samples(HAND_OVERS, HAND_OVERS_QUICK)):
+            time.sleep(SETTLE_S)
+            _hand_over(scene, agent, NODES[turn % 2])
+        time.sleep(AT_REST_QUICK_S if lab.quick else AT_REST_S)
+        traces = [_trace(scene, node) for node in NODES]
+    found: dict[str, list[int]] = {}
+    for stretch in HAND_OVER_LIMITS:
+        found[stretch] = [count for trace in traces for count in _stretches(trace, stretch)[1:]]
+    for exchange, target in ANSWERS.items():
+        found[exchange] = [count for trace in traces for count in _exchanges(trace, target)]
+    return found
+
+
+def _start(scene: Scene, agent: Agent, node: str, what: str, environ: Mapping[str, str]) -> None:
+    """Start a supervisor that counts, and wait for its session."""
+    session = {**EQUAL_TERMS, "name": KEY}
+    item = {"key": KEY, "session": session, **stamping_hooks(scene, node)}
+    path = write_config(scene, agent.url, node, {NAME: item})
+    argv = [
+        sys.executable,
+        "-m",
+        "bench.counted",
+        str(scene.folder / f"{node}.trace"),
+        what,
+        "run",
+        str(path),
+    ]
+    before = len(agent.sessions())
+    scene.contender(node, argv, environ).start()
+    wait_until(lambda: len(agent.sessions()) == before + 1, f"a session of {node}")
+    if not before:
+        scene.stamps.wait(0, lambda stamp: stamp.who == node)
+
+
+def _hand_over(scene: Scene, agent: Agent, node: str) -> None:
+    """Let this node, which holds, step down, and wait until both take part again."""
+    mark = scene.stamps.mark()
+    scene.step_down(node, NAME, STEP_DOWN_S)
+    scene.stamps.wait(mark, lambda stamp: stamp.who != node and stamp.what == "acquire")
+    wait_until(lambda: len(agent.sessions()) == len(NODES), "both sessions")
+
+
+def _trace(scene: Scene, node: str) -> list[Marker]:
+    lines = (scene.folder / f"{node}.trace").read_text().splitlines()
+    return [Marker(*json.loads(line)) for line in lines]
+
+
+# --- what a trace shows ---------------------------------------------------------------------------
+
+
+def _stretches(trace: Sequence[Marker], stretch: str) -> list[int]:
+    """Return the count of each such stretch of a hand-over in the trace."""
+    counts = []
+    for place, marker in enumerate(trace):
+        begin = _begin_of(trace[:place], marker, stretch)
+        if begin is not None:
+            counts.append(marker.count - begin.count)
+    return counts
+
+
+def _begin_of(before: Sequence[Marker], end: Marker, stretch: str) -> Marker | None:
+    """Return the marker at which the stretch that this marker ends began; None: it ends none."""
+    since_wake = _since_wake(before)
+    if stretch == RELEASED and end.kind == "send" and "?release=" in end.detail:
+        return next((marker for marker in reversed(before) if marker.kind == "reaped"), None)
+    if stretch == ACQUIRED and end.kind == "send" and end.detail.startswith("PUT /v1/txn"):
+        return since_wake[0] if any("?index=" in each.detail for each in since_wake) else None
+    if stretch == SPAWNED and end.kind == "spawn":
+        return since_wake[0] if any("/v1/txn" in each.detail for each in since_wake) else None
+    return None
+
+
+def _since_wake(before: Sequence[Marker]) -> Sequence[Marker]:
+    for place in range(len(before) - 1, -1, -1):
+        if before[place].kind == "wake":
+            return before[place:]
+    return ()
+
+
+def _exchanges(trace: Sequence[Marker], target: str) -> list[int]:
+    """Return the count of each exchange at rest: of the wake that sent it and of the one that answered it."""
+    sent: dict[str, int] = {}
+    counts = []
+    for window in _windows(trace):
+        kinds = [marker.kind for marker in window[1:-1]]
+        count = window[-1].count - window[0].count
+        details = " ".join(marker.detail for marker in window)
+        if kinds == ["send"] and target in details:
+            sent[target] = count
+        elif kinds == ["answer"] and target in details and target in sent:
+            counts.append(sent.pop(target) + count)
+        elif kinds == ["answer", "send"] and details.count(target) == 2:
+            counts.append(count)  # a watch is followed by the next one
+    return counts
+
+
+def _windows(trace: Sequence[Marker]) -> list[Sequence[Marker]]:
+    """Return the parts of the trace from a wake to the next rest."""
+    windows, begin = [], 0
+    for place, marker in enumerate(trace):
+        if marker.kind == "wake":
+            begin = place
+        elif marker.kind == "rest" and trace[begin].kind == "wake":
+            windows.append(trace[begin : place + 1])
+    return windows
