@@ -3,7 +3,7 @@
     python -m docs.devagent            prints them
     python -m docs.devagent --write    puts them into dev-agent.md
 
-The agent is the only source: what is wrong here is mended there. A test runs this and compares.
+The agent is the only source: correct mistakes there. A test runs this and compares.
 """
 
 import sys
@@ -18,18 +18,18 @@ END = "<!-- to here -->\n"
 
 
 def lists() -> str:
-    """What differs from Consul, then the endpoints that there are (ROUTES in the code), as Markdown."""
+    """Return the differences from Consul, then the endpoints (ROUTES in the code), as Markdown."""
     differences = "".join(f"| {what} | {how} |\n" for what, how in NOT_CONSUL)
     endpoints = "".join(f"| `{path}` | {', '.join(route.methods)} |\n" for path, route in ROUTES.items())
     return (
         f"| what | how it differs |\n|---|---|\n{differences}\n"
-        f"ROUTES are these; what ends in `/` is followed by a key, a name or an id:\n\n"
+        f"These are the ROUTES. A path that ends in `/` is followed by a key, a name or an id:\n\n"
         f"| endpoint | methods |\n|---|---|\n{endpoints}"
     )
 
 
 def page(text: str) -> str:
-    """The text of ``dev-agent.md`` with the lists of now."""
+    """Return the text of ``dev-agent.md`` with the present lists."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{lists()}\n{END}{after}"

@@ -3,10 +3,11 @@
     python -m docs.reference            prints it
     python -m docs.reference --write    puts it into configuration.md
 
-The schema is the only source: what is wrong here is mended there. A test runs this and compares.
+The schema is the only source: correct mistakes there. A test runs this and compares.
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,30 +19,31 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "configuration.md"
 BEGIN = "<!-- from here on `python -m docs.reference` writes -->\n"
 END = "<!-- to here -->\n"
-SECTIONS = (  # title and definition, in the order in which a file is written
+SECTIONS = (  # title and definition; the first section that has a key describes it
     ("The file", ""),
     ("consul", "consul"),
     ("consul.tls, and tls of a webhook", "tls"),
     ("http", "http"),
     ("log", "log"),
+    ("elections.NAME", "election"),
+    ("semaphores.NAME", "semaphore"),
+    ("session", "session"),
+    ("A hook", "hook"),
+    ("run", "run"),
+    ("candidate_check", "candidate_check"),
     ("defaults", "defaults"),
     ("defaults.session", "session_defaults"),
     ("defaults.hook", "hook_defaults"),
     ("defaults.lose_hook", "lose_hook_defaults"),
-    ("elections.NAME", "election"),
-    ("semaphores.NAME", "semaphore"),
-    ("session of an election or semaphore", "session"),
-    ("A hook: an entry of on_acquire, on_lose, on_change, on_lose_failure", "hook"),
-    ("run of an election or semaphore", "run"),
-    ("candidate_check of an election or semaphore", "candidate_check"),
 )
 
 
 def reference() -> str:
-    """All sections as Markdown, then the keys that are refused for now."""
+    """Return all sections as Markdown, then the keys that are refused for now."""
     schema = json.loads((ROOT / "schemas" / "config.schema.json").read_text(encoding="utf-8"))
     definitions: Rule = {**schema["$defs"], "": schema}
-    parts = [_section(title, definitions[name], definitions) for title, name in SECTIONS]
+    described: dict[tuple[str, str], str] = {}
+    parts = [_section(title, definitions[name], definitions, described) for title, name in SECTIONS]
     owners = ("election", "semaphore")
     rules = {"": schema, **{f"{owner}s.NAME.": definitions[owner] for owner in owners}}
     later = [
@@ -54,20 +56,37 @@ def reference() -> str:
 
 
 def page(text: str) -> str:
-    """The text of ``configuration.md`` with the reference of now."""
+    """Return the text of ``configuration.md`` with the present reference."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{reference()}\n{END}{after}"
 
 
-def _section(title: str, definition: Rule, definitions: Rule) -> str:
-    rows = (
-        _row(f"`{key}`", _kind(rule), _default(rule), rule["description"])
-        for key, rule in _resolved_properties(definition, definitions)
-        if _available(rule)
+def _section(title: str, definition: Rule, definitions: Rule, described: dict[tuple[str, str], str]) -> str:
+    """Return one section. ``described``: the section that describes each key and text already."""
+    rules = [(key, rule) for key, rule in _resolved_properties(definition, definitions) if _available(rule)]
+    firsts = [described.setdefault((key, rule["description"]), title) for key, rule in rules]
+    begin = f"### {title}\n\n{definition['description']}"
+    if title not in firsts and len(set(firsts)) == 1:  # nothing is new but the defaults
+        rows = "".join(_row(f"`{key}`", _default(rule)) for key, rule in rules)
+        return (
+            f"{begin} The keys are those of {_link(firsts[0])}.\n\n{_row('key', 'default')}|---|---|\n{rows}"
+        )
+    rows = "".join(
+        _row(f"`{key}`", _kind(rule), _default(rule), _what(rule, title, first))
+        for (key, rule), first in zip(rules, firsts, strict=True)
     )
     head = _row("key", "what it takes", "default", "what it does") + "|---|---|---|---|\n"
-    return f"### {title}\n\n{definition['description']}\n\n{head}{''.join(rows)}"
+    return f"{begin}\n\n{head}{rows}"
+
+
+def _what(rule: Rule, title: str, first: str) -> str:
+    return str(rule["description"]) if first == title else f"as in {_link(first)}"
+
+
+def _link(title: str) -> str:
+    anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+    return f"[{title}](#{anchor})"
 
 
 def _row(*cells: str) -> str:

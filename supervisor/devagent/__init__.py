@@ -30,23 +30,23 @@ Sessions may be as short as {ttl_min}; a real Consul refuses a TTL below 10s unl
 session_ttl_min says otherwise."""
 
 NOT_CONSUL = (
-    ("memory", "nothing is written to disk; `restart` of the model plays a server that kept its data"),
-    ("no ACLs", "every token is as good as none: nothing is ever denied"),
+    ("memory", "nothing is written to disk; `restart` of the model imitates a server that kept its data"),
+    ("no ACLs", "tokens are ignored, and nothing is ever denied"),
     ("no cluster", "one server, one datacenter; nodes join and leave only as events of the model"),
-    ("endpoints", "only those of ROUTES; others are 404 with a sentence, in Consul they may exist"),
-    ("checks", "TTL checks only, and at once: a real agent's checks reach the servers some ms later"),
-    ("transactions", "on keys only; operations on nodes, services and checks are 400"),
+    ("endpoints", "only those of ROUTES; others get 404 with a sentence, although Consul may have them"),
+    ("checks", "only TTL checks, effective at once; a real agent's checks reach the servers some ms later"),
+    ("transactions", "only on keys; operations on nodes, services and checks get 400"),
     (
         "delete-tree",
-        "wakes whoever waits for one of the keys; Consul 1.8.7 forgets them when the same transaction has "
+        "wakes the queries on each of the keys; Consul 1.8.7 forgets them if the same transaction has "
         "written beside those keys before",
     ),
     ("agent/self", "names, datacenter and version; no DebugConfig"),
-    ("JSON errors", "type errors are in Go's words; of a syntax error only the first words are"),
-    ("absent session", "a query on a session that does not exist wakes at any session's begin or end"),
-    ("node's queries", "on a node's sessions or checks they wake at any session's or check's change"),
-    ("abandoned query", "is forgotten at once; Consul counts its connection until its wait is over"),
-    ("chunked body", "has the same limit as any other; Consul 1.8 stores what is larger"),
-    ("idle time", "a connection without requests is closed after five minutes; Consul keeps it"),
-    ("compression", "none, whatever is accepted; Consul's Vary header is not sent"),
+    ("JSON errors", "type errors have Go's words; syntax errors have only the first words"),
+    ("absent session", "a query on a session that does not exist wakes when any session begins or ends"),
+    ("node's queries", "queries on a node's sessions or checks wake when any session or check changes"),
+    ("abandoned query", "is forgotten at once; Consul counts its connection until the wait is over"),
+    ("chunked body", "has the limit of any other body; Consul 1.8 also stores larger ones"),
+    ("idle time", "a connection without requests is closed after five minutes; Consul keeps it open"),
+    ("compression", "none, whatever the client accepts; Consul's Vary header is not sent"),
 )

@@ -183,7 +183,7 @@ def test_what_is_still_to_come_is_told_in_these_words(words: str) -> None:
 
 
 def test_how_long_reload_waits_is_said() -> None:
-    assert f"in force, {IN_FORCE_S:g} s at most" in PAGE.read_text()
+    assert f"in force, {IN_FORCE_S:g} s at most" in " ".join(PAGE.read_text().split())
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,16 @@ class Shown:
         self._taken |= set(found)
         return [block for _, block in found]
 
+    def session(self, page: Path, section: str) -> pytest.MarkDecorator:
+        """The test gets the commands of that section (sh) with the output below each block (text)."""
+        prompts = {"sh": "$ ", "text": ""}
+        shown = "".join(
+            prompts[block.language] + line
+            for block in self.of(page, section)
+            for line in block.text.splitlines(True)
+        )
+        return pytest.mark.parametrize("shown", [shown], ids=["session"])
+
     def untested(self) -> list[tuple[str, str, str]]:
         """Page, section and language of every block that no test has taken."""
         left = [(page, block) for page, block in self._blocks if (page, block) not in self._taken]

@@ -98,7 +98,7 @@ def test_the_paths_are_those_that_there_are() -> None:
         assert stage.code(path.replace("NAME", "n")) == 200, path
     others = {"/leader/NAME", "/holder/NAME", "/metrics"}
     assert {*stage.routes._pages} | others == set(first_codes(PAGE, "path"))
-    assert "By GET, HEAD and OPTIONS;" in PAGE.read_text() and METHODS == ("GET", "HEAD", "OPTIONS")
+    assert "are GET, HEAD and OPTIONS." in PAGE.read_text() and METHODS == ("GET", "HEAD", "OPTIONS")
     assert stage.code("/none") == 404
     assert asyncio.run(stage.routes.answer(HttpRequest("POST", "/v1/status", (), b"", True))).status == 405
 
