@@ -3,14 +3,16 @@
     python -m docs.commands            prints it
     python -m docs.commands --write    puts it into commands.md
 
-``supervisor.cli.commands`` is the only source: what is wrong here is mended there. A test runs this
+``supervisor.cli.commands`` is the only source: correct mistakes there. A test runs this
 and compares.
 """
 
 import argparse
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from supervisor.cli.arguments import parser
@@ -21,35 +23,75 @@ PAGE = Path(__file__).resolve().parent / "commands.md"
 BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"
 END = "<!-- to here -->\n"
 COLUMNS = 1000  # no usage is broken into lines
+SOCKET = "`--socket PATH`"
+SHARED_MIN = 6  # of the seven commands that ask the daemon all but reload take a name
+ARGUMENTS = "| argument | what it says |\n|---|---|\n"
+CODES = "| exit code | when |\n|---|---|\n"
 
 
 def reference() -> str:
-    """A section for each command, in the order of ``--help``."""
-    return "\n".join(_section(name, command) for name, command in commands().items())
+    """Return what commands share, then a section for each command, in the order of ``--help``."""
+    sections = [_section(name, command) for name, command in commands().items()]
+    return "\n".join([_shared_section(), *sections])
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    """The parser of each command, by its name."""
+    """Return the parser of each command, by its name."""
     (choices,) = (action.choices for action in _actions(parser()) if action.nargs == argparse.PARSER)
     return dict(choices) if isinstance(choices, dict) else {}
 
 
 def page(text: str) -> str:
-    """The text of ``commands.md`` with the reference of now."""
+    """Return the text of ``commands.md`` with the present reference."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{reference()}\n{END}{after}"
 
 
+def _shared_section() -> str:
+    """Return the rows of arguments and exit codes that all commands with a ``--socket`` have."""
+    asking = [name for name, command in commands().items() if SOCKET in _arguments(command)]
+    arguments = "".join(row for row in _arguments(commands()["reload"]).values() if _is_shared(row))
+    codes = "".join(row for row in _codes(asking[0]) if _is_shared(row))
+    names = ", ".join(f"`{name}`" for name in asking)
+    return (
+        f"### Commands that ask the daemon\n\n{names} have these arguments and exit codes, which their "
+        f"sections leave out.\n\n{ARGUMENTS}{arguments}\n{CODES}{codes}"
+    )
+
+
 def _section(name: str, command: argparse.ArgumentParser) -> str:
     example = (command.epilog or "").partition("example: ")[2].partition("\n")[0]
-    rows = "".join(f"| {_spelled(action)} | {_help(action, command)} |\n" for action in _told(command))
-    arguments = f"| argument | what it says |\n|---|---|\n{rows}\n" if rows else ""
-    codes = "".join(f"| {code} | {what} |\n" for code, what in codes_of(name).items() if _is_own(code, what))
+    rows = "".join(row for row in _arguments(command).values() if not _is_shared(row))
+    arguments = f"{ARGUMENTS}{rows}\n" if rows else ""
+    codes = "".join(row for row in _codes(name) if not _is_shared(row))
     return (
         f"### {name}\n\n{command.description}\n\n`{_usage(command)}`\n\nFor example `{example}`.\n\n"
-        f"{arguments}| exit code | when |\n|---|---|\n{codes}"
+        f"{arguments}{CODES}{codes}"
     )
+
+
+def _arguments(command: argparse.ArgumentParser) -> dict[str, str]:
+    """Return the row of each argument, by its name and value."""
+    return {
+        _spelled(action): f"| {_spelled(action)} | {_help(action, command)} |\n" for action in _told(command)
+    }
+
+
+def _codes(name: str) -> list[str]:
+    """Return the rows of the exit codes that not all commands have."""
+    return [f"| {code} | {what} |\n" for code, what in codes_of(name).items() if OF_ALL.get(code) != what]
+
+
+@cache
+def _rows_of_all() -> Counter[str]:
+    """Return how many commands have each row."""
+    made = ([*_arguments(command).values(), *_codes(name)] for name, command in commands().items())
+    return Counter(row for rows in made for row in rows)
+
+
+def _is_shared(row: str) -> bool:
+    return _rows_of_all()[row] >= SHARED_MIN
 
 
 def _usage(command: argparse.ArgumentParser) -> str:
@@ -75,11 +117,6 @@ def _help(action: argparse.Action, command: argparse.ArgumentParser) -> str:
     formatter = argparse.HelpFormatter(command.prog, width=COLUMNS)
     text = formatter._expand_help(action)  # with %(default)s filled in, as --help shows it
     return re.sub(r"(?<![\w`])(--[a-z-]+)", r"`\1`", text).replace("|", "\\|")
-
-
-def _is_own(code: int, what: str) -> bool:
-    """Whether this is not said of all commands, above."""
-    return OF_ALL.get(code) != what
 
 
 if __name__ == "__main__":

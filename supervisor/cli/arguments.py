@@ -17,8 +17,8 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line. Its result has the command's name as ``command``."""
     parser = argparse.ArgumentParser(
         prog="consul-supervisor",
-        description="Takes part in Consul leader elections and semaphores as a YAML file declares them, "
-        "and runs hooks when this node acquires or loses.",
+        description="Takes part in Consul leader elections and semaphores as a YAML file declares them,\n"
+        "and runs hooks when this node acquires or loses a lock.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -71,7 +71,7 @@ _SOCKET = (
     _argument("--socket PATH", "the daemon's control socket", values.socket),
     _argument(
         "--config PATH",
-        f"without --socket: the configuration whose control_socket it is (default: {DEFAULT_CONFIG}, "
+        f"without --socket: the configuration that names the control_socket (default: {DEFAULT_CONFIG}, "
         "if it can be read)",
         Path,
     ),
@@ -81,7 +81,7 @@ _ASKS_CONSUL = {
     UNREACHABLE: "Consul is unreachable or did not answer",
     CONFIGURATION: "the configuration, a CONSUL_ variable or the token file cannot be used",
 }
-_NO_PLACE = "the configuration, which says where the daemon listens, cannot be used"
+_NO_PLACE = "the configuration, which names the control socket, cannot be used"
 _ASKS_DAEMON = {
     UNREACHABLE: "the daemon is unreachable or did not answer: nothing is known",
     CONFIGURATION: _NO_PLACE,
@@ -108,37 +108,38 @@ COMMANDS = {
         {
             DONE: "the configuration is valid; there may be warnings",
             UNREACHABLE: "with --connect: Consul is unreachable or has no leader",
-            CONFIGURATION: "the configuration is invalid; with --here: what it names cannot start or be read "
-            "here; with --connect: Consul's answers show a fault, such as a missing right",
+            CONFIGURATION: "the configuration is invalid; with --here: a hook cannot start here, or a file "
+            "cannot be read; with --connect: Consul's answers show a fault, such as a missing right",
         },
         _argument(
             "paths PATH",
-            f"{_PATH}. Several are checked one by one, without figures, and with no other option than "
-            "--here; files that belong together are checked as their directory",
+            f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here may be given "
+            "with them. To check files that belong together, give their directory",
             Path,
             nargs="+",
         ),
         _argument(
             "--with DIR",
-            "PATH is a lone drop-in: check it as if it stood in this folder",
+            "check PATH, a single drop-in, as if it were in this folder",
             Path,
             dest="folder",
         ),
         _argument(
             "--as NAME",
-            "with --with: the drop-in's name in that folder, which decides the file that it replaces "
+            "with --with: the drop-in's name in that folder, which decides which file it replaces "
             "(default: PATH's own name if the folder has it, else the file with most of the same content)",
             values.drop_in,
             dest="name",
         ),
         _flag(
             "--connect",
-            "also ask Consul: reachable, its leader, its agent, the token's rights; changes nothing",
+            "also ask Consul: whether it is reachable, its leader, its agent, the token's rights; this "
+            "changes nothing",
         ),
         _flag(
             "--here",
-            "the configuration is meant for this machine and the user who runs this: what cannot start here "
-            "(a missing program, an unknown user, a secret that cannot be read) is an error, not a warning",
+            "check for this machine and for the user who runs this: a hook that cannot start here (a missing "
+            "program, an unknown user) or a secret that cannot be read is an error, not a warning",
         ),
         _flag("--json", "print one JSON document, also for errors"),
     ),
@@ -160,7 +161,7 @@ COMMANDS = {
         _CONFIG,
     ),
     "verify": CommandSpec(
-        "ask Consul whether a sequencer is still its holder's",
+        "ask Consul whether a session still holds a key",
         "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
         "consul_commands:verify",
         {
@@ -173,31 +174,31 @@ COMMANDS = {
         _argument("--session ID", "CONSUL_SUPERVISOR_SESSION of a hook", values.session, required=True),
         _argument(
             "--lock-index N",
-            "CONSUL_SUPERVISOR_LOCK_INDEX: the answer is also no when the session has locked the key again. "
-            "A plain PUT over the key sets it to 0 in Consul; then the session alone decides",
+            "CONSUL_SUPERVISOR_LOCK_INDEX of a hook: the answer is also no if the session has locked the key "
+            "again. A plain PUT on the key sets the index to 0 in Consul; then the session alone decides",
             values.index,
         ),
     ),
     "limit": CommandSpec(
-        "change how many may hold a semaphore, in Consul's record of it",
+        "change in Consul how many nodes may hold a semaphore",
         "limit rebuild 5",
         "consul_commands:limit",
         {
             DONE: "the record in Consul has this limit",
-            NEGATIVE: "there is no record that could be changed",
+            NEGATIVE: "Consul has no record that can be changed",
             USAGE: "wrong usage, or the configuration has no such semaphore",
             **_ASKS_CONSUL,
         },
         _argument("NAME", "a semaphore of the configuration", values.name),
-        _argument("limit N", "how many may hold a slot; lowering it evicts nobody", values.limit),
+        _argument("limit N", "how many nodes may hold a slot; a lower limit evicts nobody", values.limit),
         _CONFIG,
     ),
     "status": CommandSpec(
-        "show what the daemon takes part in",
+        "show this node's part in each election and semaphore",
         "status --watch",
         "daemon_commands:status",
         {DONE: "the status was printed, healthy or not; or --watch was stopped", **_ASKS_FOR_ITEM},
-        _argument("NAME", "one election or semaphore alone", values.name, nargs="?"),
+        _argument("NAME", "show only this election or semaphore", values.name, nargs="?"),
         OneOf(
             _flag("--json", "print the daemon's JSON unchanged"),
             _flag("--watch", "draw the status on the terminal each second, until Ctrl-C"),
@@ -206,7 +207,7 @@ COMMANDS = {
         *_SOCKET,
     ),
     "holds": CommandSpec(
-        "say by the exit code whether this node holds it now",
+        "report by the exit code whether this node holds an item now",
         "holds backup && /usr/local/bin/backup",
         "daemon_commands:holds",
         {
@@ -218,7 +219,7 @@ COMMANDS = {
         *_SOCKET,
     ),
     "recover": CommandSpec(
-        "end stuck, once nothing acts on this node any more",
+        "release a stuck item, once nothing of it acts here",
         "recover namenode",
         "daemon_commands:operate",
         {DONE: "it is released, and this node contends again", NEGATIVE: "it is not stuck", **_ASKS_FOR_ITEM},
@@ -226,7 +227,7 @@ COMMANDS = {
         *_SOCKET,
     ),
     "pause": CommandSpec(
-        "stop contending until resume, over restarts too",
+        "stop contending until resume, even over restarts",
         "pause namenode",
         "daemon_commands:operate",
         {DONE: "it does not contend until resume", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
@@ -234,7 +235,7 @@ COMMANDS = {
         *_SOCKET,
     ),
     "resume": CommandSpec(
-        "contend again, at once: end a pause, and a rest after step-down",
+        "contend again at once: end a pause, or the rest after step-down",
         "resume namenode",
         "daemon_commands:operate",
         {DONE: "neither a pause nor a rest keeps it from contending", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
@@ -242,11 +243,11 @@ COMMANDS = {
         *_SOCKET,
     ),
     "step-down": CommandSpec(
-        "hand over: release what this node holds, and return when another holds",
+        "hand over the lock, and return when another node holds it",
         "step-down namenode --for 5m",
         "daemon_commands:operate",
         {
-            DONE: "this node has released it, and another holds it",
+            DONE: "this node has released it, and another node holds it",
             NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it",
             **_ASKS_FOR_ITEM,
         },
@@ -276,17 +277,22 @@ COMMANDS = {
         "watch an election, a failover and a semaphore, in about ten seconds",
         "demo",
         "local_commands:demo",
-        {DONE: "all was shown", NEGATIVE: "something that the demo waits for did not happen"},
+        {DONE: "all was shown", NEGATIVE: "something that the demo waited for did not happen"},
     ),
     "dev-agent": CommandSpec(
         "run an in-memory Consul agent, for trying out only",
         "dev-agent --port 8500",
         "local_commands:dev_agent",
-        {DONE: "stopped by a signal", NEGATIVE: "it cannot listen there"},
-        _argument("--port N", "0 for any (default: %(default)s)", values.port, default=8500),
+        {DONE: "stopped by a signal", NEGATIVE: "it cannot listen on this port"},
+        _argument(
+            "--port N",
+            "the port on 127.0.0.1; 0: any free one (default: %(default)s)",
+            values.port,
+            default=8500,
+        ),
         _argument(
             "--session-ttl-min DURATION",
-            "the shortest TTL that it allows (default: %(default)s; a real Consul's is 10s)",
+            "the shortest TTL that the agent allows (default: %(default)s; a real Consul's is 10s)",
             values.duration_s,
             default="1s",
         ),
