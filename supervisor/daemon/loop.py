@@ -268,7 +268,7 @@ class Daemon:
             return
         if self._ignores_second_stop:
             return
-        self._log.line("error", "interrupted", why="a second signal: hooks are killed, locks may stay")
+        self._log.line("error", "interrupted", why="a second signal: hooks are killed, locks may stay taken")
         self._interrupted = True
         self._hooks.kill_all()
         self._ended.set()

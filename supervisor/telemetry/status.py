@@ -193,7 +193,7 @@ def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterato
     expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
     unheard = history.consul_unreachable and now - history.answered_at > contender.lease.room_s
     if expired or history.expired or unheard:
-        yield "was given up: Consul could not be heard for as long as the lease allows"
+        yield "was given up: Consul did not answer for as long as the lease allows"
     if tenure is not None and tenure.believes and contender.faults:
         yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
     if contender.record_keeper.refused is not None:

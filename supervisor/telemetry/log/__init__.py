@@ -122,7 +122,7 @@ class Log:
     def delayed(self, started: StartHook | StartRun, why: str) -> None:
         """Log that a hook cannot start yet. The line of its end reports the result."""
         hook = started.hook.name if isinstance(started, StartHook) else "run"
-        remedy = "raise the limit, or end what uses it up; the start is tried again within its timeout"
+        remedy = "raise the limit, or end what uses it up; the start is tried again within the hook's timeout"
         self.line("warning", "hook-delayed", **_of_hook(started.context), hook=hook, why=why, remedy=remedy)
 
     def output(self, line: HookLine) -> None:
@@ -249,7 +249,7 @@ class Log:
         self.line(level, "role", **fields, **tenure)
 
     def _cannot_start(self, found: CannotStart) -> None:
-        effect = "this node goes on leading: mend this before it loses"
+        effect = "this node goes on leading: correct this before a loss"
         if not found.leads:
             effect = "this node does not contend"
         for fault in found.faults:

@@ -97,13 +97,13 @@ class Metrics(Collector):
         yield single("consul_answered_timestamp_seconds", meaning, at)
 
     def _of_daemon(self) -> Iterator[Metric]:
-        yield single("healthy", "1 while /healthz is green.", not self._status.problems())
-        meaning = "0 after a reload that was refused, until one succeeds."
+        yield single("healthy", "1 while /healthz answers 200.", not self._status.problems())
+        meaning = "0 from a refused reload to the next successful one."
         yield single("config_reload_success", meaning, self._load_succeeded)
         meaning = "When the configuration in force was read, as Unix time."
         yield single("config_loaded_timestamp_seconds", meaning, self._loaded_at)
         build = {"version": __version__, "python": platform.python_version()}
-        yield InfoMetricFamily(f"{PREFIX}_build", "What runs here.", value=build)
+        yield InfoMetricFamily(f"{PREFIX}_build", "The versions that run here.", value=build)
 
 
 class _Only(Collector):

@@ -79,7 +79,7 @@ def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_says_so_until_it_is
     demote.chmod(0o644)
     hurry(a)
     told = a.wait_line("hook-cannot-start", hook="on_lose[0]")
-    assert told["effect"] == "this node goes on leading: mend this before it loses"
+    assert told["effect"] == "this node goes on leading: correct this before a loss"
     now = status(a)
     assert now["healthy"] is False and only_item(now)["holds"] is True
     assert f"{scene.name} goes on leading, but on_lose[0] cannot start" in str(now["troubles"])
@@ -105,7 +105,7 @@ def test_an_adopted_holder_is_told_of_a_hook_that_cannot_start_and_goes_on(
     scene.kill("a")
     demote.rename(tmp_path / "elsewhere")
     a.start()
-    a.wait_line("hook-cannot-start", effect="this node goes on leading: mend this before it loses")
+    a.wait_line("hook-cannot-start", effect="this node goes on leading: correct this before a loss")
     until(lambda: only_item(status(a))["holds"], "it is adopted")
     (tmp_path / "elsewhere").rename(demote)
     assert a.stop() == 0

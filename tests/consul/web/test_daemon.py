@@ -96,7 +96,7 @@ def test_the_lease_runs_down_while_nothing_is_heard_and_then_it_is_red(own_scene
     scene.agent.freeze()
     until(lambda: reader.item(scene.name)["lease_left_s"] is None, "the lease runs out")
     assert reader.ask(f"/leader/{scene.name}").status == 503
-    assert "Consul could not be heard" in reader.ask("/healthz").json["troubles"][0]
+    assert "Consul did not answer" in reader.ask("/healthz").json["troubles"][0]
     scene.wait(node="a", event="lose", stage="end")
     found = reader.ask("/healthz")
     assert found.status == 503 and found.json["healthy"] is False
