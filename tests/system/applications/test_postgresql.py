@@ -164,7 +164,7 @@ def test_nobody_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of:
     scene = scene_of(3)
     a, b, c = scene.led_by_first()
     a.supervisor.kill()
-    scene.wait(lambda: any(node.said("is a primary, too") for node in (b, c)), "a refusal")
+    scene.wait(lambda: any(node.said("is also a primary") for node in (b, c)), "a refusal")
     for node in (b, c):
         assert node.ask("SELECT pg_is_in_recovery()") == ["t"]
     former = a.processes()[0]
