@@ -131,21 +131,17 @@ def _stretches(trace: Sequence[Marker], stretch: str) -> list[int]:
 
 def _begin_of(before: Sequence[Marker], end: Marker, stretch: str) -> Marker | None:
     """Return the marker at which the stretch that this marker ends began; None: it ends none."""
-    since_wake = _since_wake(before)
-    if stretch == RELEASED and end.kind == "send" and "?release=" in end.detail:
-        return next((marker for marker in reversed(before) if marker.kind == "reaped"), None)
-    if stretch == ACQUIRED and end.kind == "send" and end.detail.startswith("PUT /v1/txn"):
-        return since_wake[0] if any("?index=" in each.detail for each in since_wake) else None
-    if stretch == SPAWNED and end.kind == "spawn":
-        return since_wake[0] if any("/v1/txn" in each.detail for each in since_wake) else None
+    if not before:
+        return None
+    begin = before[-1]  # nothing else happens in between, because one event leads to the other in one step
+    ends = f"{begin.kind} → {end.kind}"
+    if stretch == RELEASED and ends == "reaped → send" and "?release=" in end.detail:
+        return begin
+    if stretch == ACQUIRED and ends == "answer → send" and "?index=" in begin.detail and "/txn" in end.detail:
+        return begin
+    if stretch == SPAWNED and ends == "answer → spawn" and "/v1/txn" in begin.detail:
+        return begin
     return None
-
-
-def _since_wake(before: Sequence[Marker]) -> Sequence[Marker]:
-    for place in range(len(before) - 1, -1, -1):
-        if before[place].kind == "wake":
-            return before[place:]
-    return ()
 
 
 def _exchanges(trace: Sequence[Marker], target: str) -> list[int]:
@@ -160,8 +156,8 @@ def _exchanges(trace: Sequence[Marker], target: str) -> list[int]:
             sent[target] = count
         elif kinds == ["answer"] and target in details and target in sent:
             counts.append(sent.pop(target) + count)
-        elif kinds == ["answer", "send"] and details.count(target) == 2:
-            counts.append(count)  # a watch is followed by the next one
+        elif kinds in (["answer", "send"], ["send", "answer"]) and details.count(target) == 2:
+            counts.append(count)  # a watch that is followed by the next one, or a quick answer
     return counts
 
 

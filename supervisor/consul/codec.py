@@ -20,8 +20,10 @@ from supervisor.consul.semaphore import reader_of
 from supervisor.consul.shared import Listing, ListQuery, listed
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Outcome, Unknown
-from supervisor.core.requests import Acquire, Release, Request
+from supervisor.core.requests import Acquire, ReadKey, Release, RenewSession, Request
+from supervisor.transport import RepeatedRequest
 
+REPEATED_MAX = 512  # kept requests of some 3 KB; beyond some sixty elections one query reads many keys
 _Signature = tuple[type[Request], str, str, bytes, str | None]  # all that the bytes of a write depend on
 
 
@@ -39,6 +41,7 @@ class Codec:
         self._within = {name: value for name, value in within.items() if value is not None}
         self._template = requests.Request("GET", base_url, headers=_authorization(settings)).prepare()
         self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
+        self._repeated: dict[tuple[type[Request], str, str | None], RepeatedRequest] = {}
 
     def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
         """Encode a write ahead, at most one of each item. ``encode`` returns it for an equal write."""
@@ -52,7 +55,20 @@ class Codec:
             signature, request = self._ahead.pop(action.item)
             if signature == self._signature(action):
                 return request
+        if isinstance(action, ReadKey | RenewSession):
+            return self._encode_repeated(action)
         return self._encode(action)
+
+    def _encode_repeated(self, action: ReadKey | RenewSession) -> requests.PreparedRequest:
+        """Return the kept request for this action, because a holder sends the same ones again and again."""
+        what = action.key if isinstance(action, ReadKey) else action.session
+        kept = (type(action), what, self._token.value())
+        request = self._repeated.get(kept)
+        if request is None:
+            if len(self._repeated) >= REPEATED_MAX:
+                self._repeated.clear()
+            request = self._repeated[kept] = RepeatedRequest.of(self._encode(action))
+        return request
 
     def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:
         """Return an HTTP request that is no action of the core: a GET, or a PUT when ``body`` is given."""

@@ -58,6 +58,8 @@ class Change:
         """Take this as the newest state, unless it does not show the holders."""
         if isinstance(view, SlotsView) and view.lock is not None and view.roster is None:
             return self
+        if view == self.newest:
+            return self  # the same value again costs no comparison later
         return replace(self, newest=view)
 
     def ended(self, event: HookEnded) -> "Change":
@@ -96,7 +98,9 @@ def stop(change: Change) -> tuple[Change, tuple[Action, ...]]:
 
 
 def _has_changed(change: Change) -> bool:
-    return change.newest is not None and _reason(change.notified, change.newest) is not None
+    if change.newest is None or change.newest is change.notified:
+        return False
+    return _reason(change.notified, change.newest) is not None
 
 
 def _reason(told: View | None, newest: View) -> Reason | None:

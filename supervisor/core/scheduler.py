@@ -111,18 +111,24 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         contender = _out_of_line(contender, now)
     elif contender.tenure is None:
         contender = want_session(contender, now)
-    contender, write = _write(contender, now)
-    session, renewal = sessions.begin_renewal(contender.session, contender.terms, now)
-    contender = replace(contender, session=session)
-    attempt: Request | None = None
-    lock = contender.lock
+    begun: list[Request] = []
+    if contender.session.write.ready(now):
+        contender, write = _write(contender, now)
+        begun += () if write is None else (write,)
+    session, lock = contender.session, contender.lock
+    renewal: Request | None = None
+    if session.stage is Stage.LIVE and session.renew.ready(now):
+        session, renewal = sessions.begin_renewal(session, contender.terms, now)
+        contender = replace(contender, session=session)
     if contender.may_try and now >= lock.try_at and lock.is_surely_free(now):
         attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
+        begun.append(attempt)
     elif contender.has_stale_value and now >= session.rewrite_at:
-        attempt = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
-        contender = replace(contender, session=session.rewrite(attempt))
-    return contender, tuple(request for request in (write, attempt, renewal) if request is not None)
+        rewrite = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
+        contender = replace(contender, session=session.rewrite(rewrite))
+        begun.append(rewrite)
+    return contender, (*begun, renewal) if renewal is not None else tuple(begun)
 
 
 def _out_of_line(contender: Contender, now: float) -> Contender:
@@ -133,9 +139,9 @@ def _out_of_line(contender: Contender, now: float) -> Contender:
 
 
 def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:
-    """Begin the next create, release or destroy, if one is due."""
+    """Begin the create, release or destroy that is due; a release may wait for a read instead."""
     session = contender.session
-    if session.stage is not Stage.RELEASING or not session.write.ready(now):
+    if session.stage is not Stage.RELEASING:
         session, write = sessions.begin_write(session, contender.terms, now)
         return replace(contender, session=session), write
     release = _release(contender, now)
@@ -152,18 +158,19 @@ def _release(contender: Contender, now: float) -> Request | None:
 def _advance_lock(contender: Contender, now: float) -> Begun:
     if contender.winding_up and contender.tenure is None and not contender.session.awaits_observation:
         return replace(contender, lock=contender.lock.silenced()), ()
-    lock, terms = contender.lock, contender.terms
+    lock, session, begun = contender.lock, contender.session, tuple[Request, ...]()
     if contender.may_try and lock.lacks_observation(now):
         lock = lock.read_by(now)
-    lock, begun = lock.due_requests(terms, now, holding=contender.tenure is not None)
-    contender, session = replace(contender, lock=lock), contender.session
+    if lock.deadline <= now:
+        lock, begun = lock.due_requests(contender.terms, now, holding=contender.tenure is not None)
+        contender = replace(contender, lock=lock)
     idle = session.stage is Stage.LIVE and session.write.pending is None
     if contender.tenure is not None or not idle or lock.queues:
         return contender, begun
     # An acquire is prepared anew with each watch, because a prepared request does not stay valid for ever.
     if session.prepared and not any(isinstance(request, Watch) for request in begun):
         return contender, begun
-    attempt = lock.attempt_for(terms, session.id, contender.settings.value, now)
+    attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
     assert isinstance(attempt, Acquire), "only an election's attempt is known before its key is free"
     contender = replace(contender, session=replace(session, prepared=True))
     return contender, (*begun, PrepareWrite(attempt))

@@ -227,10 +227,8 @@ def become(session: Session, stage: Stage, **changes: Any) -> Session:
     return replace(NO_SESSION if stage is Stage.ABSENT else session, stage=stage, **changes)
 
 
-def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Request | None]:
-    """Begin the next create or destroy if it is due."""
-    if not session.write.ready(now):
-        return session, None
+def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
+    """Begin the create or destroy that is due."""
     match session.stage:
         case Stage.ABSENT:
             create = CreateSession(terms.item, now, terms.exchange_s, terms.settings)
@@ -242,10 +240,8 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
             raise AssertionError(f"a write is due while {session.stage}")
 
 
-def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request | None]:
-    """Begin the next renewal if it is due; a session that is dead or given up has none."""
-    if session.stage is not Stage.LIVE or not session.renew.ready(now):
-        return session, None
+def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
+    """Begin the renewal that is due."""
     renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, terms.settings)
     return replace(session, renew=session.renew.begin(renewal)), renewal
 

@@ -135,10 +135,14 @@ class HookProcess:
         """Handle the end of the leader."""
         if not self._exited:
             return  # a debugger that is attached has not seen the end yet
-        if not self._why:
-            self._end_group()
+        ended_by_itself = not self._why
+        if ended_by_itself:
+            self._signal(signal.SIGKILL)
         self._reap()
-        self._sweep(group.RemainingProcesses(self.pgid, self._loop.time()))
+        remains = group.RemainingProcesses(self.pgid, self._loop.time())
+        if ended_by_itself and not self._reported and remains.any_running(self._loop.time()):
+            self._escalate(KILL_GRACE_S, self._ignored_kill)
+        self._sweep(remains)
 
     def _reap(self) -> None:
         _, status = os.waitpid(self.pgid, 0)

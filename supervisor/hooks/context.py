@@ -7,6 +7,7 @@ variable that concerns the daemon alone, into the environment of a hook.
 import json
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from supervisor.core.actions import Holder, HookContext
@@ -14,6 +15,7 @@ from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
 
 PREFIX = "CONSUL_SUPERVISOR_"
 ENV_STRING_BYTES_MAX = 131_072  # MAX_ARG_STRLEN in execve(2), for "NAME=value" with its final NUL
+SURELY_FITS_CHARS = 16_384  # four bytes each at most, and room for the name
 
 Fact = str | int | float | list[dict[str, Any]] | None
 
@@ -60,8 +62,17 @@ def as_environment(event_facts: Mapping[str, Fact]) -> dict[str, str]:
     A value that no environment can carry (with a NUL byte, or too long for the kernel) is left out, because
     half a leader's value would be worse than none. Standard input has the whole value.
     """
-    named = {PREFIX + name.upper(): _variable(value) for name, value in event_facts.items()}
-    return {name: value for name, value in named.items() if _fits_environment(name, value)}
+    environment = {}
+    for fact, value in event_facts.items():
+        name, text = _variable_name(fact), value if value.__class__ is str else _variable(value)
+        if _fits_environment(name, text):
+            environment[name] = text
+    return environment
+
+
+@cache
+def _variable_name(fact: str) -> str:
+    return PREFIX + fact.upper()
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -108,4 +119,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def _fits_environment(name: str, value: str) -> bool:
-    return "\0" not in value and len(name) + len(value.encode()) + 2 <= ENV_STRING_BYTES_MAX
+    if "\0" in value:
+        return False
+    # No character takes more than four bytes, so a short text need not be encoded to be measured.
+    return len(value) <= SURELY_FITS_CHARS or len(name) + len(value.encode()) + 2 <= ENV_STRING_BYTES_MAX

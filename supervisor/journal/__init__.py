@@ -18,11 +18,12 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import EMPTY_RECORD, Record, Step, WriteRecord
+from supervisor.core.frozen import replace
 from supervisor.core.settings import ItemSettings
 from supervisor.errors import NotPossible, OperatorError
 from supervisor.filesystem.children import NoAnswer
@@ -245,7 +246,7 @@ class Journal:
         why_not = self._write(file, write.record, write.settings)
         if why_not and write.record.step is Step.SESSION and known.step in ENDED_FROM:
             why_not = self._forget(file) and why_not
-        if not why_not and replace(known, contact=0.0) != replace(write.record, contact=0.0):
+        if not why_not and replace(known, contact=write.record.contact) != write.record:
             self._wants_disk(file.path)
         return why_not
 

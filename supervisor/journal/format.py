@@ -182,8 +182,11 @@ _NO_STATE: dict[str, Any] = {
 }
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def _line(content: dict[str, Any]) -> bytes:
-    text = json.dumps(content, separators=(",", ":")).encode()
+    text = _encode(content).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 

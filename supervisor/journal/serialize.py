@@ -11,6 +11,8 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+_PLAIN = (str, int, float, bool, types.NoneType)
+
 
 def to_plain(value: Any) -> Any:
     """Return the value in the types that ``json`` can write."""
@@ -18,11 +20,20 @@ def to_plain(value: Any) -> Any:
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, Enum):
         return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]
-    return value
+    names = _names(value.__class__)
+    if not names:
+        return value
+    # A holder writes its record with each answer of Consul, so most parts are taken as they are.
+    parts = ((name, getattr(value, name)) for name in names)
+    return {name: part if part.__class__ in _PLAIN else to_plain(part) for name, part in parts}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass; nothing for any other type."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def from_plain(kind: Any, plain: Any) -> Any:

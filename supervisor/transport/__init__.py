@@ -18,6 +18,7 @@ repeat a request that the peer may have acted on. The caller decides what a miss
 
 from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.failure import ExchangeFailed, FailureKind
+from supervisor.transport.messages import RepeatedRequest
 from supervisor.transport.pool import Transport
 
-__all__ = ["Endpoint", "ExchangeFailed", "FailureKind", "Transport"]
+__all__ = ["Endpoint", "ExchangeFailed", "FailureKind", "RepeatedRequest", "Transport"]

@@ -14,6 +14,22 @@ from requests.structures import CaseInsensitiveDict
 from supervisor.transport.failure import ExchangeFailed, FailureKind
 
 
+class RepeatedRequest(requests.PreparedRequest):
+    """A request that is sent again and again unchanged, so that its head is made only once.
+
+    head: the head. None: the request was not sent yet.
+    """
+
+    head: h11.Request | None = None
+
+    @classmethod
+    def of(cls, request: requests.PreparedRequest) -> "RepeatedRequest":
+        """Return this request as one that is sent again and again. Nobody may change either of them."""
+        repeated = cls()
+        vars(repeated).update(vars(request))
+        return repeated
+
+
 def encode(connection: h11.Connection, request: requests.PreparedRequest, peer: str) -> bytes:
     """Return head and body of the request for one write. Afterwards ``connection`` awaits the answer.
 
@@ -24,8 +40,7 @@ def encode(connection: h11.Connection, request: requests.PreparedRequest, peer: 
     body = body.encode() if isinstance(body, str) else body
     assert isinstance(body, bytes), "a body is bytes or text: its length must be known"
     try:
-        head = h11.Request(method=request.method, target=request.path_url, headers=_headers(request))
-        sent = [connection.send(head)]
+        sent = [connection.send(_head(request))]
         if body:
             sent.append(connection.send(h11.Data(data=body)))
         sent.append(connection.send(h11.EndOfMessage()))
@@ -53,6 +68,15 @@ def content_length(head: h11.Response) -> int:
     """Return the length of the body in bytes, as the head declares it. 0: the head does not."""
     length = dict(head.headers).get(b"content-length", b"0")
     return int(length) if length.isdigit() else 0
+
+
+def _head(request: requests.PreparedRequest) -> h11.Request:
+    if isinstance(request, RepeatedRequest) and request.head is not None:
+        return request.head
+    head = h11.Request(method=str(request.method), target=request.path_url, headers=_headers(request))
+    if isinstance(request, RepeatedRequest):
+        request.head = head
+    return head
 
 
 def _headers(request: requests.PreparedRequest) -> list[tuple[str, str]]:

@@ -166,8 +166,8 @@ class Transport:
         if not exchange.fresh and connection.reusable and self._has_room():
             connection.set_idle(self._idle_age_max_s)
             self._idle.append(connection)
-        else:
-            connection.abort()
+        else:  # later, because what follows from the answer is urgent
+            asyncio.get_running_loop().call_soon(connection.abort)
 
     def _has_room(self) -> bool:
         if len(self._idle) >= IDLE_MAX:
