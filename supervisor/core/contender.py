@@ -157,17 +157,20 @@ class Contender:
     def may_try(self) -> bool:
         """Whether this node may attempt to take the free lock as soon as its news of that is young enough."""
         session = self.session
+        if self.tenure is not None or self.winding_up or not self.lock.is_free:
+            return False
         ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
         ready = ready and session.verified and self.is_fit and self.faults is not None
-        ready = ready and self.record_keeper.has_session(session.id)
-        return ready and self.lock.is_free and self.tenure is None and not self.winding_up
+        return ready and self.record_keeper.has_session(session.id)
 
     @property
     def has_stale_value(self) -> bool:
         """Whether the key that our session holds may have another value than the file names."""
         session, tenure = self.session, self.tenure
+        if not session.is_value_stale(self.settings.value):
+            return False
         live = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        if not live or not session.is_value_stale(self.settings.value) or not self.lock.has_entry(session.id):
+        if not live or not self.lock.has_entry(session.id):
             return False
         return tenure is None or tenure.phase in (Phase.ACQUIRING, Phase.HOLDING)
 

@@ -9,11 +9,12 @@ of Consul is never news, neither of a loss nor of a win.
 
 from supervisor.core.actions import Action, Reason
 from supervisor.core.contender import Contender, has_finished
-from supervisor.core.events import Event
+from supervisor.core.events import Event, RecordWritten
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO
 from supervisor.core.reducer import apply_event
 from supervisor.core.scheduler import begin_due
+from supervisor.core.tenure import Phase
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:
@@ -21,8 +22,18 @@ def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tup
     if has_finished(contender):
         return contender, ()
     contender = _expire(contender, now)
-    contender = apply_event(contender, event, now)
+    before, contender = contender, apply_event(contender, event, now)
+    if isinstance(event, RecordWritten) and event.ok and _waits_for_no_record(before):
+        return contender, ()  # the step that wrote the record has begun all that is due
     return begin_due(contender, now)
+
+
+def _waits_for_no_record(contender: Contender) -> bool:
+    """Return whether this is a holder at rest, which writes a record only to note its newest contact."""
+    tenure = contender.tenure
+    if tenure is None or tenure.phase is not Phase.HOLDING or contender.winding_up:
+        return False
+    return tenure.recorded and contender.next_settings is None
 
 
 def _expire(contender: Contender, now: float) -> Contender:
