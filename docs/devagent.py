@@ -20,7 +20,7 @@ END = "<!-- to here -->\n"
 def lists() -> str:
     """Return the differences from Consul, then the endpoints (ROUTES in the code), as Markdown."""
     differences = "".join(f"| {what} | {how} |\n" for what, how in NOT_CONSUL)
-    endpoints = "".join(f"| `{path}` | {', '.join(route.methods)} |\n" for path, route in ROUTES.items())
+    endpoints = "".join(f"| `{path}` | {', '.join(methods)} |\n" for path, methods in ROUTES.items())
     return (
         f"| what | how it differs |\n|---|---|\n{differences}\n"
         f"These are the ROUTES. A path that ends in `/` is followed by a key, a name or an id:\n\n"

@@ -23,7 +23,7 @@ def dev_agent(options: argparse.Namespace) -> int:
 
     settings = Settings(session_ttl_min_s=options.session_ttl_min, client_agent=options.client_agent)
     try:
-        run_async(run("127.0.0.1", options.port, settings, say))
+        run_async(run(options.port, settings, say))
     except OSError as error:
         return fail(NEGATIVE, f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}")
     return DONE

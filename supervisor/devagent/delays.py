@@ -1,9 +1,9 @@
-"""Lock-delay: from when on a key may be locked whose lock was taken away by its session's end.
+"""Lock-delay: until when Consul keeps a key locked after the end of its holder's session.
 
-Kept in the memory of the server that leads, by its clock, under the key's name. Nobody is woken when
-a delay ends. A restarted server replays its raft log and so starts every delay anew that the log
-remembers; and each delay that was ever started removes, at its own end, whatever delay the key has
-at that moment. So after a restart an old, short delay can cut a new, long one short.
+The leading server keeps the delays in memory, by its own clock, under the keys' names. The end of a delay
+wakes no query. A restarted server replays its raft log and starts each delay of the log again; and each
+delay removes, at its own end, whatever delay the key has at that moment. So after a restart an old, short
+delay can cut a new, long one short.
 """
 
 from dataclasses import dataclass, field
@@ -14,24 +14,24 @@ NEVER = float("-inf")
 
 @dataclass(slots=True)
 class LockDelays:
-    """The delays of all keys; all times are the caller's."""
+    """The delays of all keys. The caller's clock counts."""
 
     ends: dict[str, list[float]] = field(default_factory=dict)
     until: dict[str, float] = field(default_factory=dict)
     log: list[tuple[int, str, float]] = field(default_factory=list)
 
     def start(self, key: str, delay_s: float, now: float, index: int) -> None:
-        """A lock was taken away with this delay, by the raft entry ``index``."""
+        """Start a delay, because the raft entry ``index`` has taken the key's lock away."""
         self.log = [logged for logged in self.log if logged[0] > index - SNAPSHOT_ENTRIES]
         self.log.append((index, key, delay_s))
         self._run(key, delay_s, now)
 
     def holds(self, key: str, now: float) -> bool:
-        """Whether the key is not to be locked yet."""
+        """Return whether a session must not lock the key yet."""
         return now < self.until.get(key, NEVER)
 
     def replay(self, now: float) -> None:
-        """The server has restarted: what it remembered is gone, what its log says runs again."""
+        """Forget all delays, as a restarted server does, and start those of the log again."""
         self.ends.clear()
         self.until.clear()
         for _, key, delay_s in self.log:

@@ -1,7 +1,7 @@
-"""The key-value table: entries, locks, check-and-set, tombstones and the indexes of all these.
+"""The table of keys by the rules of Consul's state store: locks, check-and-set, tombstones, and all indexes.
 
-The rules are those of Consul's state store. Whether a session exists is for the caller to know;
-lock-delay is not looked at here (it is asked before a write is decided, by the one who leads).
+The caller knows which sessions exist. The lock-delay is no matter of this table, because the leading server
+looks at it before it decides a write.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,10 @@ from supervisor.devagent.messages import Refused
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key. ``modify_index`` of an entry to be written is the index that a cas expects."""
+    """One key.
+
+    modify_index: of an entry that is to be written, the index that a check-and-set expects.
+    """
 
     key: str
     value: bytes = b""
@@ -24,18 +27,20 @@ class Entry:
     modify_index: int = 0
 
     def same(self, other: "Entry") -> bool:
-        """Whether writing one over the other changes nothing: then nothing is written."""
-        return self.content == other.content
+        """Return whether a write of one over the other changes nothing; Consul then writes nothing."""
+        return self._content == other._content
 
     @property
-    def content(self) -> tuple[object, ...]:
-        """All but the indexes of the writes."""
+    def _content(self) -> tuple[object, ...]:
         return (self.key, self.value, self.flags, self.session, self.lock_index)
 
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One change of the table; ``beside``: a node of the radix tree that it moved as well."""
+    """One change of the table.
+
+    beside: a node of the radix tree that the change moves besides those on the way to the key. None: none.
+    """
 
     path: bytes
     beside: bytes | None
@@ -43,7 +48,10 @@ class Touch:
 
 @dataclass(slots=True)
 class KeyValues:
-    """The table. Every write is given its raft index; ``touched`` is what changed since last asked."""
+    """The table. Every write is given its raft index.
+
+    touched: the changes since the model last looked.
+    """
 
     entries: dict[str, Entry] = field(default_factory=dict)
     tombstones: dict[str, int] = field(default_factory=dict)
@@ -51,34 +59,34 @@ class KeyValues:
     touched: list[Touch] = field(default_factory=list)
 
     def copy(self) -> "KeyValues":
-        """For a transaction, which is kept whole or dropped whole."""
+        """Return a copy for a transaction, which is kept whole or dropped whole."""
         return KeyValues(dict(self.entries), dict(self.tombstones), self.index, list(self.touched))
 
     # --- reading ---------------------------------------------------------------------------------
 
     def get(self, key: str) -> Entry | None:
-        """The entry, None when absent."""
+        """Return the entry, None when absent."""
         return self.entries.get(key)
 
     def tree(self, prefix: str) -> list[Entry]:
-        """All entries whose key begins with the prefix, in the order of their bytes."""
+        """Return all entries whose key begins with the prefix, in the order of their bytes."""
         found = [entry for key, entry in self.entries.items() if key.startswith(prefix)]
-        return sorted(found, key=lambda entry: _path(entry.key))
+        return sorted(found, key=lambda entry: path_of(entry.key))
 
     def tree_index(self, prefix: str) -> int:
-        """The index of a list: that of its newest entry or tombstone, the table's when it has none."""
+        """Return the index of a list: that of its newest entry or tombstone, else the table's."""
         indexes = [entry.modify_index for entry in self.tree(prefix)]
         indexes += [index for key, index in self.tombstones.items() if key.startswith(prefix)]
         return max(indexes, default=self.index) if prefix else self.index
 
     def node_of(self, sought: bytes) -> bytes:
-        """The node on which a query waits that found nothing."""
-        return radix.end_of_search(map(_path, self.entries), sought)
+        """Return the node of the radix tree on which a query waits that found nothing."""
+        return radix.end_of_search(map(path_of, self.entries), sought)
 
     # --- writing ---------------------------------------------------------------------------------
 
     def set(self, entry: Entry, index: int) -> Entry:
-        """Write over whatever is there; who holds the key goes on holding it."""
+        """Write value and flags; the session that holds the key goes on holding it."""
         existing = self.get(entry.key)
         return self._write(replace(entry, session=existing.session if existing else ""), index)
 
@@ -90,7 +98,7 @@ class KeyValues:
         return self.set(entry, index)
 
     def lock(self, entry: Entry, index: int) -> Entry | None:
-        """Write if nobody else holds the key; it is then held by the entry's session."""
+        """Write and lock the key, unless another session holds it."""
         existing = self.get(entry.key)
         if existing is None:
             return self._write(replace(entry, lock_index=1), index)
@@ -100,7 +108,7 @@ class KeyValues:
         return self._write(replace(entry, lock_index=lock_index), index)
 
     def unlock(self, entry: Entry, index: int) -> Entry | None:
-        """Write if the entry's session holds the key; nobody holds it then."""
+        """Write and free the key, if the entry's session holds it."""
         if not entry.session:
             raise Refused("missing session")
         existing = self.get(entry.key)
@@ -109,18 +117,18 @@ class KeyValues:
         return self._write(replace(entry, session="", lock_index=existing.lock_index), index)
 
     def free(self, entry: Entry, index: int) -> None:
-        """Take a lock away whose session has ended; value and flags stay."""
+        """Take the lock of an ended session away; value and flags stay."""
         self._write(replace(entry, session=""), index)
 
     def delete(self, key: str, index: int) -> None:
-        """Remove the key, whoever holds it."""
+        """Remove the key, whether or not a session holds it."""
         if key in self.entries:
             self._remove(key)
             self.tombstones[key] = index
             self.index = index
 
     def delete_cas(self, key: str, expected: int, index: int) -> bool:
-        """Remove the key if its ModifyIndex is as expected; an absent one is as good as removed."""
+        """Remove the key if its ModifyIndex is as expected; an absent key counts as removed."""
         existing = self.get(key)
         if existing is not None and existing.modify_index != expected:
             return False
@@ -128,7 +136,7 @@ class KeyValues:
         return True
 
     def delete_tree(self, prefix: str, index: int) -> None:
-        """Remove all keys with the prefix; one tombstone stands for them, none for a whole table."""
+        """Remove all keys with the prefix and leave one tombstone, or none when the whole table goes."""
         keys = [entry.key for entry in self.tree(prefix)]
         for key in keys:
             self._remove(key)
@@ -138,7 +146,7 @@ class KeyValues:
             self.tombstones[prefix] = index
 
     def reap(self, index: int) -> None:
-        """Forget the tombstones up to this index: a list's index may go backwards."""
+        """Forget the tombstones up to this index, so that a list's index may go backwards."""
         self.tombstones = {key: made for key, made in self.tombstones.items() if made > index}
 
     def _write(self, entry: Entry, index: int) -> Entry:
@@ -147,8 +155,8 @@ class KeyValues:
         if existing is not None and existing.same(entry):
             return existing
         written = replace(entry, create_index=created, modify_index=index)
-        path = _path(entry.key)
-        beside = None if existing else radix.split_by(map(_path, self.entries), path)
+        path = path_of(entry.key)
+        beside = None if existing else self.node_of(path)
         self.touched.append(Touch(path, beside))
         self.entries[entry.key] = written
         self.index = index
@@ -156,15 +164,15 @@ class KeyValues:
 
     def _remove(self, key: str) -> None:
         del self.entries[key]
-        path = _path(key)
-        self.touched.append(Touch(path, radix.merged_by(map(_path, self.entries), path)))
+        path = path_of(key)
+        self.touched.append(Touch(path, radix.merged_by(map(path_of, self.entries), path)))
 
 
 def held_by(entries: Iterable[Entry], session: str) -> list[Entry]:
-    """The entries that a session holds, found by its id whatever the case of its letters."""
-    return [entry for entry in entries if entry.session.replace("-", "").lower() == session]
+    """Return the entries that a session holds."""
+    return [entry for entry in entries if entry.session == session]
 
 
-def _path(key: str) -> bytes:
-    """A key as the radix tree has it: its end is a byte, so that no key is inside another."""
-    return key.encode("utf-8", "surrogateescape") + b"\0"
+def path_of(key: str) -> bytes:
+    """Return a key's path in the radix tree; its last byte ends the key, so that no key is inside another."""
+    return key.encode() + b"\0"

@@ -1,7 +1,6 @@
-"""What goes into the model and what comes out of it: plain values.
+"""Plain values that go into the model and come out: requests, answers, and promises of answers.
 
-A request and an answer as HTTP has them, without a connection; and the promise of an answer, for
-a request that has to wait. Nothing here knows what a request means.
+Nothing here knows a connection, or the meaning of a request.
 """
 
 from dataclasses import dataclass
@@ -11,10 +10,11 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. ``target`` is the path with its query, as it was sent.
+    """One request.
 
-    ``sized`` False: its body came in chunks, without Content-Length. ``node`` is the agent that was
-    asked; blank is the cluster's first node.
+    target: the path with its query, as the client sent them.
+    sized: whether the body came with a Content-Length, and not in chunks.
+    node: the name of the node whose agent receives the request. Blank: the cluster's first node.
     """
 
     method: str
@@ -26,7 +26,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer; ``close``: no other request is taken on its connection."""
+    """One answer.
+
+    close: whether the connection ends with this answer.
+    """
 
     status: int
     body: bytes = b""
@@ -41,9 +44,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The answer comes later, from ``Model.advance``: when what was asked for changes, or at ``until``.
+    """The promise of an answer, which ``Model.advance`` returns later.
 
-    Numbers grow in the order of the requests.
+    number: grows in the order of the requests.
+    until: the latest moment of the answer.
     """
 
     number: int
@@ -52,4 +56,4 @@ class Waiting:
 
 
 class Refused(Exception):
-    """The request cannot be done; the text is Consul's own and becomes its answer (500, or 409)."""
+    """The server refuses the request; the text is Consul's own and becomes the answer (500, or 409)."""

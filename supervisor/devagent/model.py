@@ -1,38 +1,33 @@
-"""The model: requests in, answers out, on any clock.
+"""The model: a cluster of one server, on any clock.
 
-It holds the store and everybody who waits. The caller says what time it is, hands in requests and
-events, and asks for the answers that have become due; the same calls at the same times give the same
-answers, ids and waits included. No I/O, no clock; randomness only from a seed.
+The model holds the store and the requests that wait. The caller says what time it is, hands requests and
+events in, and fetches the answers that have become due. The same calls at the same times give the same
+answers, ids and waits. The model does no I/O and reads no clock, and its randomness comes from a seed.
 
-It cannot do two things at once: a step is over before the next, so a write is applied when it is
-handed in. That Consul may apply one long after its client gave up is for the caller to play.
+The model does one thing at a time: a write is applied when it is handed in. A caller that wants Consul to
+apply a write long after its client gave up must hand it in later.
 """
 
 from dataclasses import dataclass, replace
 
-from supervisor.devagent.api import Ask, NoLeader, Settings, respond
-from supervisor.devagent.api.call import JSON, refusal, text
-from supervisor.devagent.catalog import CRITICAL, PASSING, SERF_HEALTH
-from supervisor.devagent.gotext import dump_json
+from supervisor.devagent.api import JSON, Ask, NoLeader, Settings, as_json, refusal, respond, text
 from supervisor.devagent.messages import Answer, Headers, Request, Waiting
 from supervisor.devagent.queries import Watch, take_changes
 from supervisor.devagent.store import NEVER, Store
 
 JITTER_SHARE = 1 / 16  # a wait is longer by up to this, so that not all return at once
-HOLD_S = 7.0  # rpc_hold_timeout: a request that finds no leader is kept for one
+HOLD_S = 7.0  # rpc_hold_timeout: how long a request waits for a leader
 NO_LEADER = "No cluster leader"
-RAW: Headers = (
-    ("Content-Type", "text/plain"),
-    ("Content-Security-Policy", "sandbox"),
-    ("X-Content-Type-Options", "nosniff"),
-)
+RAW = ("Content-Type", "text/plain")
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """One who waits; ``ask`` None: for a leader. ``answer`` is what the end of the wait brings.
+    """One request that waits.
 
-    For a read that is what it found when it last looked: it does not look again at the end.
+    answer: the answer at the end of the wait. Of a read that is the result when the model last looked,
+        because Consul does not look again at the end.
+    ask: None: the request waits for a leader.
     """
 
     waiting: Waiting
@@ -55,41 +50,43 @@ class Model:
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
-        """Who waits, the longest first."""
+        """The requests that wait, the oldest first."""
         return tuple(pending.waiting for pending in self._pending.values())
 
     def deadline(self) -> float:
-        """When the time alone changes something; ``advance`` is wanted then. No lock-delay is: its
-        end wakes nobody, and only the next try of a lock meets it."""
+        """Return when the time alone changes something, so that the caller must call ``advance``.
+
+        The end of a lock-delay does not count, because it wakes no query.
+        """
         waits = (pending.waiting.until for pending in self._pending.values())
         return min(self.store.deadline(), min(waits, default=NEVER))
 
     # --- requests --------------------------------------------------------------------------------
 
     def handle(self, request: Request, now: float) -> Answer | Waiting:
-        """The answer, or the promise of one. Others may have been woken: see ``advance``."""
+        """Return the answer, or the promise of one. The request may have woken queries: see ``advance``."""
         self._run_to(now)
         answer = self._handle(request, now)
         self._wake()
         return answer
 
     def advance(self, now: float) -> list[tuple[Waiting, Answer]]:
-        """Every promise that was kept since the last call, up to and at ``now``, in order."""
+        """Return every promise kept since the last call, up to and at ``now``, in order."""
         self._run_to(now)
         answered, self._answered = self._answered, []
         return answered
 
     def abandon(self, waiting: Waiting) -> None:
-        """Nobody wants that answer any more."""
+        """Forget a promise, because its client has gone."""
         self._pending.pop(waiting.number, None)
         self._answered = [kept for kept in self._answered if kept[0] != waiting]
 
     # --- events ----------------------------------------------------------------------------------
 
     def restart(self, now: float) -> tuple[Waiting, ...]:
-        """The server was killed and has come back with its data: who was waiting gets no answer.
+        """Play a server that was killed and is back with its data. Return the promises that it broke.
 
-        The time of every session begins again, and the lock-delays of its log run again.
+        The time of every session begins again, and so do the lock-delays of the log.
         """
         self._run_to(now)
         dropped = self.waiting
@@ -100,55 +97,54 @@ class Model:
         return dropped
 
     def lose_leader(self, now: float) -> None:
-        """No server leads: queries that wait fail, requests are held, no session ends by time."""
+        """Leave the cluster without a leader: queries fail, requests wait, no session ends by time."""
         self._run_to(now)
         self.has_leader = False
         self.store.sessions.expiries.clear()
         for pending in tuple(self._pending.values()):
-            if pending.ask is not None and not pending.ask.stale:
+            if pending.ask is not None:
                 self._finish(pending, text(500, "rpc error making call: EOF"))
 
     def elect_leader(self, now: float) -> None:
-        """A server leads: the time of every session begins again; lock-delays are as they were."""
+        """Give the cluster a leader: the time of every session begins again, lock-delays stay as they are."""
         self._run_to(now)
         self.has_leader = True
         self.store.sessions.renew_all(now)
         for pending in tuple(self._pending.values()):
-            if pending.ask is None and pending.waiting.number in self._pending:
+            if pending.ask is None:
                 self._retry(pending, now)
         self._wake()
 
     def change_leader(self, now: float) -> None:
-        """One server stops leading, another leads at once."""
+        """Let another server lead at once."""
         self.lose_leader(now)
         self.elect_leader(now)
 
     def join(self, node: str, now: float) -> None:
-        """A node's agent has joined."""
+        """Let a node's agent join."""
         self._run_to(now)
         self.store.join(node)
         self._wake()
 
     def fail(self, node: str, now: float) -> None:
-        """A node's agent is noticed to be dead: serfHealth turns critical, its sessions end."""
-        self._set_serf(node, CRITICAL, "Agent not live or unreachable", now)
+        """Let the cluster notice that a node's agent is dead: its serfHealth turns critical."""
+        self._run_to(now)
+        self.store.set_alive(node, False, now)
+        self._wake()
 
     def recover(self, node: str, now: float) -> None:
-        """A node's agent is noticed to be alive again."""
-        self._set_serf(node, PASSING, "Agent alive and reachable", now)
+        """Let the cluster notice that a node's agent is alive again."""
+        self._run_to(now)
+        self.store.set_alive(node, True, now)
+        self._wake()
 
     def leave(self, node: str, now: float) -> None:
-        """A node's agent has left in order: the node is gone, and all its sessions."""
+        """Let a node's agent leave in order: the node is gone, and so are all its sessions."""
         self._run_to(now)
         self.store.leave(node, now)
         self._wake()
 
-    def _set_serf(self, node: str, status: str, output: str, now: float) -> None:
-        self._run_to(now)
-        self.store.set_check(node, SERF_HEALTH, status, output, now)
-        self._wake()
-
-    # --- who waits -------------------------------------------------------------------------------
+    # --- waiting ---------------------------------------------------------------------------------
 
     def _run_to(self, now: float) -> None:
         while (at := self.deadline()) <= now:
@@ -180,13 +176,13 @@ class Model:
         return pending.waiting
 
     def _look(self, pending: _Pending) -> _Pending:
-        """What it finds now, and what would change that."""
+        """Note the result of now, and what would change it."""
         assert pending.ask is not None, "it reads"
         watch = pending.ask.query.watch(self.store)
         return replace(pending, answer=self._result(pending.ask), watch=watch)
 
     def _wake(self) -> None:
-        """Whose watch was touched looks again: it is answered if the index has grown."""
+        """Look at each query whose watch fires: answer it if its index has grown."""
         changes = take_changes(self.store)
         for pending in tuple(self._pending.values()):
             ask = pending.ask
@@ -198,7 +194,7 @@ class Model:
                 self._wait(self._look(pending))
 
     def _retry(self, pending: _Pending, now: float) -> None:
-        """A held request begins anew; if it waits again, then under its old number."""
+        """Handle a held request again; if the request waits again, it keeps its number."""
         del self._pending[pending.waiting.number]
         response = self._handle(pending.waiting.request, now)
         if isinstance(response, Answer):
@@ -218,14 +214,13 @@ class Model:
 
     def _result(self, ask: Ask) -> Answer:
         result = ask.query.result(self.store)
-        known = "true" if self.has_leader else "false"
         headers: Headers = (
             ("X-Consul-Index", str(self._index(ask))),
-            ("X-Consul-Knownleader", known),
+            ("X-Consul-Knownleader", "true"),
             ("X-Consul-Lastcontact", "0"),
         )
         if result is None:
             return Answer(404, headers=headers)
         if isinstance(result, bytes):
-            return Answer(200, result, (*RAW, *headers))
-        return Answer(200, dump_json(result, ask.pretty), (JSON, *headers))
+            return Answer(200, result, (RAW, *headers))
+        return Answer(200, as_json(result), (JSON, *headers))

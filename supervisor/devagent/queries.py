@@ -1,14 +1,14 @@
-"""What can be asked and waited for: a read of the store, its index, and what wakes who waits for it.
+"""Reads that a client can wait for: the result of each, its index, and the changes that wake it.
 
-Consul's rule: a query that names an index is answered as soon as its result has a higher one. It
-looks again only when what it watches changes, which is a node of a radix tree for keys.
+Consul answers a query that names an index as soon as the result has a higher one. Consul looks at the
+result again only when something changes on which the query waits. For keys that is a node of a radix tree.
 """
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from supervisor.devagent.kv import Touch
-from supervisor.devagent.shapes import check_shape, entry_shape, session_shape
+from supervisor.devagent.kv import Touch, path_of
+from supervisor.devagent.shapes import entry_shape, session_shape
 from supervisor.devagent.store import Store
 
 
@@ -22,14 +22,19 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What wakes a query: a key, a node of the tree of keys, a session's end; else any change."""
+    """What wakes a query: one of the three that is not None, or any change when all are None.
+
+    key: the path of an existing key.
+    node: the path of a node of the radix tree.
+    session: the id of a session, whose end wakes.
+    """
 
     key: bytes | None = None
     node: bytes | None = None
     session: str | None = None
 
     def fires(self, changes: Changes) -> bool:
-        """Whether the query has to look again."""
+        """Return whether the query has to look at its result again."""
         if self.key is not None:
             return any(touch.path == self.key for touch in changes.touched)
         if self.node is not None:
@@ -40,20 +45,20 @@ class Watch:
 
 
 class Query(Protocol):
-    """A read. All three are of the same moment."""
+    """A read. Index, result and watch are of the same moment."""
 
     def index(self, store: Store) -> int:
-        """The result's index."""
+        """Return the result's index."""
 
     def result(self, store: Store) -> Any:
-        """What is shown as JSON; bytes are shown as they are; None is 404."""
+        """Return what the answer shows: bytes as they are, None as 404, anything else as JSON."""
 
     def watch(self, store: Store) -> Watch:
-        """What would change the result."""
+        """Return what would change the result."""
 
 
 def take_changes(store: Store) -> Changes:
-    """What was changed since the last call."""
+    """Return what was changed since the last call."""
     changes = Changes(tuple(store.kv.touched), frozenset(store.sessions.ended))
     store.kv.touched.clear()
     store.sessions.ended.clear()
@@ -62,26 +67,29 @@ def take_changes(store: Store) -> Changes:
 
 @dataclass(frozen=True, slots=True)
 class KeyQuery:
-    """One key. An absent one has the table's index, so that it can be waited for."""
+    """One key. An absent key has the table's index, so that a client can wait for the key.
+
+    raw: whether the answer is the bare value.
+    """
 
     key: str
     raw: bool = False
 
     def index(self, store: Store) -> int:
-        """Its ModifyIndex."""
+        """Return the key's ModifyIndex."""
         entry = store.kv.get(self.key)
         return entry.modify_index if entry else store.kv.index
 
     def result(self, store: Store) -> Any:
-        """A list of one, or the bare value."""
+        """Return a list of one, or the bare value."""
         entry = store.kv.get(self.key)
         if entry is None:
             return None
         return entry.value if self.raw else [entry_shape(entry)]
 
     def watch(self, store: Store) -> Watch:
-        """The key if it exists, else the tree's node where the search for it ended."""
-        path = self.key.encode("utf-8", "surrogateescape") + b"\0"
+        """Return the key if it exists, else the node of the radix tree where the search for it ended."""
+        path = path_of(self.key)
         if store.kv.get(self.key) is not None:
             return Watch(key=path)
         return Watch(node=store.kv.node_of(path))
@@ -89,28 +97,31 @@ class KeyQuery:
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """All keys with a prefix: entries, or only their names, cut behind ``separator``."""
+    """All keys with a prefix.
+
+    names: whether the answer has the keys' names only.
+    separator: text behind which each name is cut. Blank: no name is cut.
+    """
 
     prefix: str
     names: bool = False
     separator: str = ""
 
     def index(self, store: Store) -> int:
-        """That of the newest change below the prefix."""
+        """Return the index of the newest change below the prefix."""
         return store.kv.tree_index(self.prefix)
 
     def result(self, store: Store) -> Any:
-        """A list; 404 when empty, but for the names of the whole table."""
+        """Return a list; an empty list is 404, except for the names of the whole table."""
         entries = store.kv.tree(self.prefix)
         if self.names:
-            cut = [self._cut(entry.key) for entry in entries]
-            names = [name for at, name in enumerate(cut) if at == 0 or name != cut[at - 1]]
+            names = list(dict.fromkeys(self._cut(entry.key) for entry in entries))
             return names if names or not self.prefix else None
         return [entry_shape(entry) for entry in entries] or None
 
     def watch(self, store: Store) -> Watch:
-        """The tree's node below which all such keys are."""
-        return Watch(node=store.kv.node_of(self.prefix.encode("utf-8", "surrogateescape")))
+        """Return the node of the radix tree below which all such keys are."""
+        return Watch(node=store.kv.node_of(self.prefix.encode()))
 
     def _cut(self, key: str) -> str:
         at = key.find(self.separator, len(self.prefix)) if self.separator else -1
@@ -119,60 +130,36 @@ class TreeQuery:
 
 @dataclass(frozen=True, slots=True)
 class SessionQuery:
-    """One session, by its id."""
+    """One session."""
 
     id: str
 
     def index(self, store: Store) -> int:
-        """The table's."""
+        """Return the index of the table of sessions."""
         return store.sessions.index
 
     def result(self, store: Store) -> Any:
-        """A list of one or none."""
+        """Return a list of one session, or of none."""
         session = store.sessions.find(self.id)
         return [] if session is None else [session_shape(session)]
 
     def watch(self, store: Store) -> Watch:
-        """Its end; for one that does not exist, any change."""
-        session = store.sessions.find(self.id)
-        return Watch() if session is None else Watch(session=session.id.replace("-", ""))
+        """Return the session's end; for an absent session, any change."""
+        return Watch() if store.sessions.find(self.id) is None else Watch(session=self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionsQuery:
-    """All sessions, or those of one node."""
-
-    node: str = ""
+    """All sessions."""
 
     def index(self, store: Store) -> int:
-        """The table's."""
+        """Return the index of the table of sessions."""
         return store.sessions.index
 
     def result(self, store: Store) -> Any:
-        """A list."""
-        return [session_shape(session) for session in store.sessions.of_node(self.node)]
+        """Return all sessions."""
+        return [session_shape(session) for session in store.sessions.sorted()]
 
     def watch(self, store: Store) -> Watch:
-        """Any session's begin or end."""
-        return Watch()
-
-
-@dataclass(frozen=True, slots=True)
-class ChecksQuery:
-    """The checks of one node."""
-
-    node: str
-
-    def index(self, store: Store) -> int:
-        """The catalog's."""
-        return store.catalog.index
-
-    def result(self, store: Store) -> Any:
-        """A list, by the checks' ids."""
-        node = store.catalog.node(self.node)
-        checks = sorted(node.checks.items()) if node else []
-        return [check_shape(node.name, check) for _, check in checks] if node else []
-
-    def watch(self, store: Store) -> Watch:
-        """Any change of a check."""
+        """Return any change."""
         return Watch()

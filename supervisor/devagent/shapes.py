@@ -1,15 +1,14 @@
-"""The values of the tables as Consul's JSON shows them, fields in its order."""
+"""Keys and sessions as Consul's JSON shows them, with the fields in Consul's order."""
 
 import base64
 from typing import Any
 
-from supervisor.devagent.catalog import Check
 from supervisor.devagent.kv import Entry
 from supervisor.devagent.sessions import Session
 
 
 def entry_shape(entry: Entry) -> dict[str, Any]:
-    """A key; an empty value is null, and a blank session is left out."""
+    """Return a key; an empty value is null, and a blank session is left out."""
     holder = {"Session": entry.session} if entry.session else {}
     return {
         "LockIndex": entry.lock_index,
@@ -23,9 +22,8 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
 
 
 def session_shape(session: Session) -> dict[str, Any]:
-    """A session; LockDelay in nanoseconds, as it was given."""
-    service_checks = session.service_checks
-    checks = {"Checks": list(session.checks)} if session.checks else {}
+    """Return a session; LockDelay is in nanoseconds, as the client sent it."""
+    services = [{"ID": name, "Namespace": ""} for name in session.service_checks]
     return {
         "ID": session.id,
         "Name": session.name,
@@ -33,30 +31,8 @@ def session_shape(session: Session) -> dict[str, Any]:
         "LockDelay": session.lock_delay_ns,
         "Behavior": session.behavior,
         "TTL": session.ttl,
-        "NodeChecks": None if session.node_checks is None else list(session.node_checks),
-        "ServiceChecks": None
-        if service_checks is None
-        else [{"ID": name, "Namespace": ""} for name in service_checks],
-        **checks,
+        "NodeChecks": list(session.node_checks),
+        "ServiceChecks": services or None,
         "CreateIndex": session.create_index,
         "ModifyIndex": session.create_index,
-    }
-
-
-def check_shape(node: str, check: Check, *, local: bool = False) -> dict[str, Any]:
-    """A check; ``local``: as its own agent shows it, without indexes."""
-    return {
-        "Node": node,
-        "CheckID": check.id,
-        "Name": check.name,
-        "Status": check.status,
-        "Notes": check.notes,
-        "Output": check.output,
-        "ServiceID": check.service_id,
-        "ServiceName": check.service_name,
-        "ServiceTags": [],
-        "Type": check.kind,
-        "Definition": {},
-        "CreateIndex": 0 if local else check.create_index,
-        "ModifyIndex": 0 if local else check.modify_index,
     }

@@ -1,18 +1,18 @@
 """Consul's HTTP API over the model's store. The map; each module imports only those above it.
 
-    call.py      one request on its way: parameters, options, the kinds of answers
-    bodies.py    JSON bodies as Go reads them
+    bodies.py    the fields of JSON bodies
+    call.py      one request on its way: its parameters, the kinds of answers
     kv.py        /v1/kv/
     sessions.py  /v1/session/
     txn.py       /v1/txn
-    agent.py     /v1/agent/, /v1/health/, /v1/catalog/, /v1/status/
+    agent.py     /v1/agent/self, /v1/status/leader
     routes.py    which path and method goes where; what is answered before that
 
-A handler takes a Call and gives an Answer, or an Ask for a read that may have to wait. It raises
-Refused, Answered or NoLeader. This package knows no sockets, and who waits is not its concern.
+A handler takes a Call and returns an Answer, or an Ask for a read that may have to wait. It raises
+Refused, Answered or NoLeader. This package knows no sockets and no request that waits.
 """
 
-from supervisor.devagent.api.call import Ask, NoLeader, Settings
+from supervisor.devagent.api.call import JSON, Ask, NoLeader, Settings, as_json, refusal, text
 from supervisor.devagent.api.routes import respond
 
-__all__ = ["Ask", "NoLeader", "Settings", "respond"]
+__all__ = ["JSON", "Ask", "NoLeader", "Settings", "as_json", "refusal", "respond", "text"]

@@ -1,15 +1,17 @@
-"""One request on its way through the API: its parameters, its body, and the answers it may get.
+"""One request on its way through the API: its parameters and the answers that it may get.
 
-Parameters and bodies are read as Consul reads them, errors included. Nothing here writes.
+Nothing here writes.
 """
 
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from urllib.parse import quote_plus, unquote_to_bytes
+from dataclasses import dataclass
+from typing import Any
 
-from supervisor.devagent.gotext import SECOND_NS, dump_json, parse_duration_ns, parse_uint
-from supervisor.devagent.messages import Answer, Headers, Request
+from supervisor.devagent.api.bodies import UINT64_MAX
+from supervisor.devagent.durations import SECOND_NS, parse_ns
+from supervisor.devagent.messages import Answer, Request
 from supervisor.devagent.queries import Query
 from supervisor.devagent.store import Store
 
@@ -19,12 +21,14 @@ HOP = "rpc error making call: "
 WAIT_DEFAULT_S = 300.0
 WAIT_MAX_S = 600.0
 VALUE_BYTES_MAX = 524_288  # kv_max_value_size, and txn_max_req_len
-ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an agent is started with. ``client_agent``: it answers as a client agent of its server does."""
+    """The settings with which an agent is started.
+
+    client_agent: whether the agent answers as a client agent of its server does.
+    """
 
     node: str = "dev-agent"
     datacenter: str = "dc1"
@@ -34,11 +38,11 @@ class Settings:
 
 
 class NoLeader(Exception):
-    """The cluster has no leader: the request is held for a while. Nothing was written."""
+    """The cluster has no leader, so the request is held for a while. Nothing was written."""
 
 
 class Answered(Exception):
-    """The request has its answer already: there is something wrong with it."""
+    """The request has its answer already, because something is wrong with the request."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer)
@@ -47,18 +51,22 @@ class Answered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A read to be answered at once, or once its index has passed ``index`` or ``wait_s`` are over."""
+    """A read, to be answered once its index has passed ``index`` or ``wait_s`` are over.
+
+    index: 0: the read is answered at once.
+    """
 
     query: Query
     index: int
     wait_s: float
-    stale: bool
-    pretty: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request with everything that its handler needs. ``rest`` is the path behind the route's."""
+    """A request with everything that its handler needs.
+
+    rest: the path behind the route's.
+    """
 
     request: Request
     store: Store
@@ -66,110 +74,80 @@ class Call:
     now: float
     has_leader: bool
     rest: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str]
 
     @property
     def node(self) -> str:
-        """The name of the node whose agent was asked."""
+        """The name of the node whose agent received the request."""
         return self.request.node or self.settings.node
 
-    @property
-    def pretty(self) -> bool:
-        """Whether the JSON is to be indented."""
-        return "pretty" in self.parameters
+    def json(self, value: object, status: int = 200) -> Answer:
+        """Return an answer in JSON."""
+        return Answer(status, as_json(value), (JSON,))
 
-    def json(self, value: object, status: int = 200, headers: Headers = ()) -> Answer:
-        """An answer in JSON."""
-        return Answer(status, dump_json(value, self.pretty), (JSON, *headers))
-
-    def to_server(self, *, stale: bool = False) -> None:
-        """From here on the agent asks a server. Raises Answered, NoLeader."""
+    def check_datacenter(self) -> None:
+        """Check that the cluster has the datacenter of the request. Raises Answered."""
         if self.parameters.get("dc", "") not in ("", self.settings.datacenter):
             raise Answered(refusal(self.settings, "No path to datacenter"))
-        if not self.has_leader and not stale:
+
+    def to_server(self) -> None:
+        """Hand the request to a server. Raises Answered, NoLeader."""
+        self.check_datacenter()
+        if not self.has_leader:
             raise NoLeader
 
-    def number(self, name: str) -> int:
-        """An unsigned parameter. Raises Answered."""
-        try:
-            return parse_uint(self.parameters[name])
-        except ValueError as error:
-            raise Answered(text(500, str(error))) from None
+    def need_rest(self, missing: str) -> None:
+        """Check that something follows the route's path. Raises Answered."""
+        if not self.rest:
+            raise Answered(text(400, f"Missing {missing}"))
 
-    def refuse_namespace(self) -> None:
-        """Raises Answered."""
-        if self.parameters.get("ns"):
-            words = 'Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature'
-            raise Answered(text(400, f"Bad request: {words}"))
+    def number(self, name: str) -> int:
+        """Return an unsigned parameter, 0 when absent. Raises Answered."""
+        number = _unsigned(self.parameters.get(name, "0"))
+        if number is None:
+            raise Answered(text(500, f"{name} is no unsigned number of 64 bits"))
+        return number
 
     def refuse_together(self, *names: str) -> None:
-        """Of these parameters at most one may be given. Raises Answered."""
-        if sum(name in self.parameters for name in names) > 1:
-            listed = sorted(self.parameters.items())
-            encoded = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in listed)
-            raise Answered(text(400, f"Conflicting flags: {encoded}"))
-
-    def check_options(self) -> None:
-        """What every read checks first, and a write to a key too. Raises Answered."""
-        self.wait_s()
-        self.min_index()
-        if "stale" in self.parameters and "consistent" in self.parameters:
-            words = "Cannot specify ?stale with ?consistent, conflicting semantics."
-            raise Answered(text(400, words))
-
-    def wait_s(self) -> float:
-        """How long to wait at most; zero and less stand for the default. Raises Answered."""
-        given = self.parameters.get("wait", "")
-        try:
-            wait_s = parse_duration_ns(given) / SECOND_NS if given else 0.0
-        except ValueError:
-            raise Answered(text(400, "Invalid wait time")) from None
-        return min(wait_s, WAIT_MAX_S) if wait_s > 0 else WAIT_DEFAULT_S
-
-    def min_index(self) -> int:
-        """The index that the asker has seen; 0: it will not wait. Raises Answered."""
-        given = self.parameters.get("index", "")
-        try:
-            return parse_uint(given) if given else 0
-        except ValueError:
-            raise Answered(text(400, "Invalid index")) from None
+        """Check that the request has at most one of these parameters. Raises Answered."""
+        if len(self.parameters.keys() & set(names)) > 1:
+            raise Answered(text(400, f"Conflicting flags: {', '.join(names)}"))
 
     def ask(self, query: Query) -> Ask:
-        """The read that these parameters describe, on its way to a server."""
-        stale = "stale" in self.parameters
-        self.to_server(stale=stale)
-        return Ask(query, self.min_index(), self.wait_s(), stale, self.pretty)
+        """Return the read that the parameters describe, handed to a server. Raises Answered, NoLeader."""
+        try:
+            wait_s = parse_ns(self.parameters.get("wait") or "0") / SECOND_NS
+        except ValueError:
+            raise Answered(text(400, "Invalid wait time")) from None
+        index = _unsigned(self.parameters.get("index") or "0")
+        if index is None:
+            raise Answered(text(400, "Invalid index"))
+        self.to_server()
+        return Ask(query, index, min(wait_s, WAIT_MAX_S) if wait_s > 0 else WAIT_DEFAULT_S)
+
+
+def _unsigned(given: str) -> int | None:
+    number = int(given) if re.fullmatch(r"[0-9]{1,20}", given) else None
+    return None if number is None or number > UINT64_MAX else number
+
+
+def as_json(value: Any) -> bytes:
+    """Return the value in JSON, as briefly as possible."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def text(status: int, words: str, *, close: bool = False) -> Answer:
-    """An answer in words."""
+    """Return an answer in words."""
     return Answer(status, words.encode(), (TEXT,), close)
 
 
 def refusal(settings: Settings, words: str) -> Answer:
-    """An error of the server's. A client agent hands it on with words of its own before it."""
+    """Return an error of the server; a client agent puts words of its own before the server's."""
     return text(500, f"{HOP}{words}" if settings.client_agent else words)
 
 
-def too_large(body: bytes, option: str) -> Answer:
-    """Consul's 413; it then closes the connection."""
-    sizes = f"Request body({len(body)} bytes) too large, max size: {VALUE_BYTES_MAX} bytes."
-    link = f"https://www.consul.io/docs/agent/options.html#{option}"
-    return text(413, f"{sizes} See {link}.", close=True)
-
-
-def read_parameters(query: str) -> dict[str, str]:
-    """The first value of each parameter. Raises ValueError for a bad escape."""
-    parameters: dict[str, str] = {}
-    for part in re.split("[&;]", query):
-        if not part:
-            continue
-        if ESCAPE.search(part):
-            raise ValueError("invalid URL escape")
-        name, _, value = part.replace("+", " ").partition("=")
-        parameters.setdefault(_unescaped(name), _unescaped(value))
-    return parameters
-
-
-def _unescaped(text: str) -> str:
-    return unquote_to_bytes(text).decode("utf-8", "surrogateescape")
+def refuse_large(body: bytes) -> None:
+    """Check the size of a body; after Consul's 413 the connection ends. Raises Answered."""
+    if len(body) > VALUE_BYTES_MAX:
+        words = f"Request body({len(body)} bytes) too large, max size: {VALUE_BYTES_MAX} bytes."
+        raise Answered(text(413, words, close=True))

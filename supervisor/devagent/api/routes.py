@@ -1,115 +1,59 @@
-"""Which path and method goes where, and what is answered before any handler is asked."""
+"""The paths and methods of the API, and what is answered before a handler gets a request."""
 
 import posixpath
-from collections.abc import Callable
-from dataclasses import dataclass
-from html import escape
-from urllib.parse import quote, unquote_to_bytes
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 from supervisor.devagent.api import agent, kv, sessions, txn
-from supervisor.devagent.api.call import ESCAPE, Answered, Ask, Call, Settings, read_parameters, refusal, text
+from supervisor.devagent.api.call import Answered, Ask, Call, Settings, refusal, text
 from supervisor.devagent.messages import Answer, Refused, Request
 from supervisor.devagent.store import Store
 
-HTML = ("Content-Type", "text/html; charset=utf-8")
-UNESCAPED = "/$&+,:;=@~"  # what Go's URL.String leaves as it is in a path, besides letters and digits
 Handler = Callable[[Call], Answer | Ask]
 
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A path, or what a path begins with if it ends with a slash."""
-
-    methods: tuple[str, ...]
-    handler: Handler
-
-
-ROUTES = {
-    "/v1/kv/": Route(("GET", "PUT", "DELETE"), kv.kv),
-    "/v1/txn": Route(("PUT",), txn.transaction),
-    "/v1/session/create": Route(("PUT",), sessions.create),
-    "/v1/session/renew/": Route(("PUT",), sessions.renew),
-    "/v1/session/destroy/": Route(("PUT",), sessions.destroy),
-    "/v1/session/info/": Route(("GET",), sessions.info),
-    "/v1/session/node/": Route(("GET",), sessions.of_node),
-    "/v1/session/list": Route(("GET",), sessions.listed),
-    "/v1/status/leader": Route(("GET",), agent.leader),
-    "/v1/status/peers": Route(("GET",), agent.peers),
-    "/v1/agent/self": Route(("GET",), agent.this),
-    "/v1/agent/checks": Route(("GET",), agent.checks),
-    "/v1/agent/services": Route(("GET",), agent.services),
-    "/v1/agent/check/register": Route(("PUT",), agent.register_check),
-    "/v1/agent/check/deregister/": Route(("PUT",), agent.deregister_check),
-    "/v1/agent/check/pass/": Route(("PUT",), agent.pass_check),
-    "/v1/agent/check/warn/": Route(("PUT",), agent.warn_check),
-    "/v1/agent/check/fail/": Route(("PUT",), agent.fail_check),
-    "/v1/agent/check/update/": Route(("PUT",), agent.update_check),
-    "/v1/agent/service/register": Route(("PUT",), agent.register_service),
-    "/v1/agent/service/deregister/": Route(("PUT",), agent.deregister_service),
-    "/v1/health/node/": Route(("GET",), agent.health),
-    "/v1/catalog/nodes": Route(("GET",), agent.nodes),
+# Paths, each with the handler of each method. A path that ends with a slash is followed by a key or an id.
+ROUTES: Mapping[str, Mapping[str, Handler]] = {
+    "/v1/kv/": {"GET": kv.get, "PUT": kv.put, "DELETE": kv.delete},
+    "/v1/txn": {"PUT": txn.transaction},
+    "/v1/session/create": {"PUT": sessions.create},
+    "/v1/session/renew/": {"PUT": sessions.renew},
+    "/v1/session/destroy/": {"PUT": sessions.destroy},
+    "/v1/session/info/": {"GET": sessions.info},
+    "/v1/session/list": {"GET": sessions.listed},
+    "/v1/status/leader": {"GET": agent.leader},
+    "/v1/agent/self": {"GET": agent.this},
 }
+OF_NAMESPACES = ("/v1/kv/", "/v1/session/")
+NAMESPACE = 'Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature'
 
 
 def respond(request: Request, store: Store, settings: Settings, now: float, has_leader: bool) -> Answer | Ask:
-    """What becomes of a request. Raises NoLeader when it has to be held, with nothing written."""
+    """Answer a request, or return the read that it asks for. Raises NoLeader, with nothing written."""
     raw_path, _, query = request.target.partition("?")
-    if ESCAPE.search(raw_path):
-        return text(400, "400 Bad Request", close=True)
-    raw = unquote_to_bytes(raw_path)
-    path = raw.decode("utf-8", "surrogateescape")
-    if not raw.decode("utf-8", "replace").isprintable():
+    try:
+        path = unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        return text(400, "the embedded agent has only keys in UTF-8")
+    if not path.isprintable():
         return Answer(400)
-    clean = _clean(path)
-    if clean != path:
-        return _moved(clean, query, request.method)
-    prefix, route = _route(path)
+    if posixpath.normpath(path) != path.removesuffix("/"):
+        return text(400, "the embedded agent has no paths with an empty segment, . or ..")
+    route = next((route for route in ROUTES if path == route or _is_below(path, route)), None)
     if route is None:
-        words = "" if path == "/" else "the embedded agent has no such endpoint"
-        return text(200, "embedded agent") if path == "/" else text(404, words)
-    if request.method == "OPTIONS":
-        return Answer(200, headers=(_allow(route),))
-    if request.method not in route.methods:
-        refused = text(405, f"method {request.method} not allowed")
-        return Answer(405, refused.body, (*refused.headers, _allow(route)))
+        return text(404, "the embedded agent has no such endpoint")
+    handler = ROUTES[route].get(request.method)
+    if handler is None:
+        return text(405, f"method {request.method} not allowed")
+    parameters = dict(reversed(parse_qsl(query, keep_blank_values=True)))  # the first of a name counts
+    if parameters.get("ns") and route.startswith(OF_NAMESPACES):
+        return text(400, f"Bad request: {NAMESPACE}")
     try:
-        parameters = read_parameters(query)
-    except ValueError:
-        return Answer(500)
-    call = Call(request, store, settings, now, has_leader, path[len(prefix) :], parameters)
-    try:
-        return route.handler(call)
+        return handler(Call(request, store, settings, now, has_leader, path.removeprefix(route), parameters))
     except Refused as refused:
         return refusal(settings, str(refused))
     except Answered as answered:
         return answered.answer
 
 
-def _route(path: str) -> tuple[str, Route | None]:
-    if path in ROUTES:
-        return path, ROUTES[path]
-    for prefix, route in ROUTES.items():
-        if prefix.endswith("/") and path.startswith(prefix):
-            return prefix, route
-    return path, None
-
-
-def _allow(route: Route) -> tuple[str, str]:
-    return ("Allow", ",".join(("OPTIONS", *route.methods)))
-
-
-def _clean(path: str) -> str:
-    """The path without empty segments, dots and double dots; Consul answers others with a redirect."""
-    slash = "/" if path.endswith("/") else ""
-    clean = posixpath.normpath("/" + path.lstrip("/"))
-    clean = clean if clean == "/" else clean + slash
-    return clean + "/" if clean + "/" in ROUTES and clean not in ROUTES else clean
-
-
-def _moved(path: str, query: str, method: str) -> Answer:
-    quoted = quote(path.encode("utf-8", "surrogateescape"), safe=UNESCAPED)
-    location = f"{quoted}?{query}" if query else quoted
-    if method not in ("GET", "HEAD"):
-        return Answer(301, headers=(("Location", location),))
-    body = f'<a href="{escape(location)}">Moved Permanently</a>.\n\n'
-    return Answer(301, body.encode(), (HTML, ("Location", location)))
+def _is_below(path: str, route: str) -> bool:
+    return route.endswith("/") and path.startswith(route)

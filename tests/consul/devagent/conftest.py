@@ -18,7 +18,7 @@ PROGRAM = """
 import asyncio
 from supervisor.devagent.agent import Settings, run
 from tests.support.patience import PATIENCE_S
-asyncio.run(run("127.0.0.1", 0, Settings(), lambda text: print(text, flush=True)))
+asyncio.run(run(0, Settings(), lambda text: print(text, flush=True)))
 """
 
 

@@ -16,14 +16,7 @@ from supervisor.devagent.model import Model
 from tests.support.patience import PATIENCE_S
 
 ANSWER_S = PATIENCE_S  # shows that an answer never comes
-HEADERS = (
-    "Content-Type",
-    "Allow",
-    "Location",
-    "X-Consul-Index",
-    "X-Consul-Knownleader",
-    "X-Consul-Lastcontact",
-)
+HEADERS = ("Content-Type", "X-Consul-Index", "X-Consul-Knownleader", "X-Consul-Lastcontact")
 
 
 class ModelSide:

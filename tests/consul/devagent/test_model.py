@@ -89,17 +89,18 @@ def test_a_restart_begins_the_time_of_every_session_anew_and_drops_who_waits() -
     assert not asked.alive(session)
 
 
-def test_a_change_of_leader_fails_the_queries_that_wait_but_stale_ones() -> None:
+def test_a_change_of_leader_fails_the_queries_that_wait() -> None:
     """The time of every session begins anew; lock-delays stay as they were."""
     asked = Asked()
     session, rival = asked.session('{"TTL":"10s","LockDelay":"15s"}'), asked.session()
     assert asked.acquire("k", session)
-    stale = asked.wait("/kv/k?index=10&wait=600s&stale")
-    plain = asked.wait("/kv/k?index=10&wait=600s")
+    waiting = asked.wait("/kv/k?index=10&wait=600s")
     asked.now = 5.0
     asked.model.change_leader(5.0)
-    assert asked.over(5.0) == [(plain.number, 500, 0)]
-    assert asked.over(25.1) == [(stale.number, 200, 11)]
+    assert asked.over(5.0) == [(waiting.number, 500, 0)]
+    assert asked.over(24.9) == [] and asked.alive(session)
+    asked.over(25.1)
+    assert not asked.alive(session)
     asked.now = 39.9
     assert not asked.acquire("k", rival)
     asked.now = 40.1
@@ -112,8 +113,6 @@ def test_without_a_leader_requests_are_held_and_no_session_ends() -> None:
     asked.model.lose_leader(1.0)
     asked.now = 2.0
     held = asked.wait("/kv/k")
-    stale = asked.ask("GET", "/kv/k?stale")
-    assert isinstance(stale, Answer) and ("X-Consul-Knownleader", "false") in stale.headers
     assert asked.json("GET", "/status/leader") == ""
     assert asked.over(2.0 + HOLD_S) == [(held.number, 500, 0)]
     asked.now = 30.0
@@ -136,18 +135,6 @@ def test_a_node_that_fails_ends_sessions_with_serfhealth_one_that_leaves_all() -
     assert asked.alive(asked.session(node="other"))
     asked.model.leave("other", 3.0)
     assert [asked.alive(session) for session in (free, here)] == [False, True]
-
-
-def test_a_check_whose_ttl_passes_is_critical_and_ends_its_sessions() -> None:
-    asked = Asked()
-    asked.ask("PUT", "/agent/check/register", '{"Name":"c","TTL":"5s","Status":"passing"}')
-    session = asked.session('{"NodeChecks":["c"]}')
-    asked.now = 4.0
-    asked.ask("PUT", "/agent/check/pass/c")
-    asked.over(8.9)
-    assert asked.alive(session)
-    asked.over(9.1)
-    assert not asked.alive(session)
 
 
 def test_who_waits_is_answered_in_the_order_of_asking_and_at_the_end_of_the_wait() -> None:
