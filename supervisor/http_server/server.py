@@ -67,8 +67,3 @@ class HttpServer:
         await asyncio.gather(*filter(None, tasks), return_exceptions=True)
         for server in self._servers:
             await server.wait_closed()
-
-    def drop(self, count: int | None = None) -> None:
-        """Close ``count`` connections, as the end of a server would. None: all of them."""
-        for client in tuple(self.clients)[:count]:
-            client.abort()
