@@ -10,76 +10,43 @@ stop to the end, whether Consul is sane or silent.
 walks all of them, the long ones too, and prints a table.
 """
 
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import replace
 from math import inf
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from supervisor.core import requests as r
 from supervisor.core.creation import contender_of
 from supervisor.core.lane import NEVER
 from supervisor.core.lock import backoff
 from supervisor.core.lock import base as rules
 from supervisor.core.settings import Wanted
 from supervisor.core.step import step
+from tests.models import words
 from tests.models.adversary import NOBODY, World, every_answer, may_happen, settles
 from tests.models.invariants import monitor_of, watch_step
+from tests.models.search import BrokenPromise, Link, Moves, Walked, print_table, search
 from tests.models.state_key import GRID_S, Key
 from tests.models.walks import LONG, WALKS, Walk
 from tests.unit.core.edges import EDGES, edges_taken
 
-STATES_MAX = 200_000
 SETTLE_STEPS_MAX = 40  # more at one instant would be a storm of requests
 ROUNDS_MAX = 80  # from any state to a holder, or to the end
 
 
-class BrokenPromise(AssertionError):
-    """A promise was broken; the message tells the way there."""
+def explore(walk: Walk, enough: float = inf) -> tuple[Walked, set[object]]:
+    """Search the walk. Return what the search saw, and the kinds of all that occurred.
 
-
-@dataclass(slots=True)
-class Walked:
-    """What a walk saw."""
-
-    states: int = 0
-    steps: int = 0
-    kinds: set[object] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """How a state was reached."""
-
-    before: "Link | None"
-    told: str
-
-
-def explore(walk: Walk, enough: float = inf) -> Walked:
-    """Go to every state within the walk; raises BrokenPromise with the way to the first fault.
-
-    ``enough``: with so many states found it ends, at the end of a step.
+    enough: see ``search``.
     """
-    explorer = _Explorer(walk)
-    steps = count() if walk.steps_max is None else range(walk.steps_max)
-    wanted = Wanted(walk.settings, spread=0.0, unchecked=e.HooksChecked in walk.hostile)
-    election = contender_of(wanted, instance="i", record=walk.record, now=0.0)
-    first = World(election, monitor_of(walk.record))
+    model = _EveryOrder(walk)
     with _fewer_steps(), edges_taken() as edges:
-        frontier = list(explorer.begin(first))
-        for _ in steps:
-            frontier = [found for world, link in frontier for found in explorer.onward(world, link)]
-            if not frontier or explorer.walked.states >= enough:
-                break
-        explorer.ways_on()
+        walked = search(model, enough, inf if walk.steps_max is None else walk.steps_max)
+        model.ways_on()
     assert edges <= EDGES, edges - EDGES
-    explorer.walked.kinds |= edges
-    return explorer.walked
+    return walked, model.kinds | edges
 
 
 @contextmanager
@@ -93,50 +60,49 @@ def _fewer_steps() -> Iterator[None]:
         rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR = usual
 
 
-class _Explorer:
+class _EveryOrder:
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
-        self.walked = Walked()
-        self.came: dict[Key, tuple[World, Link]] = {}
+        self.kinds: set[object] = set()
+        self.came: list[tuple[World, Link]] = []
 
-    def begin(self, first: World) -> Iterator[tuple[World, Link]]:
+    def begin(self) -> Moves[World]:
         """The first state, or the holder that it becomes while nobody is hostile yet."""
-        world, link = first, None
-        if self.walk.as_holder:
-            world, link = self.move(first, e.Tick(), first.now, None)
-        while self.walk.as_holder and (event := settles(world, NOBODY)) is not None:
-            world, link = self.move(world, event, world.now, link)
-        yield from self.arrive(world, e.Tick(), world.now, link)
+        wanted = Wanted(self.walk.settings, spread=0.0, unchecked=e.HooksChecked in self.walk.hostile)
+        election = contender_of(wanted, instance="i", record=self.walk.record, now=0.0)
+        world = World(election, monitor_of(self.walk.record))
+        told: list[str] = []
+        event: e.Event | None = e.Tick() if self.walk.as_holder else None
+        while event is not None:
+            world = self.move(world, event, world.now, told)
+            event = settles(world, NOBODY)
+        yield self.settled(world, e.Tick(), world.now, told)
 
-    def onward(self, world: World, link: Link) -> Iterator[tuple[World, Link]]:
-        """The new states one event away."""
+    def moves(self, world: World) -> Moves[World]:
+        """Where each event that may be next leads."""
         for event, now in may_happen(world, self.walk.hostile, stop=self.walk.stop):
-            yield from self.arrive(world, event, now, link)
+            yield self.settled(world, event, now, [])
 
-    def arrive(
-        self, world: World, event: e.Event, now: float, link: Link | None
-    ) -> Iterator[tuple[World, Link]]:
-        """Where this event leads, if nobody has been there before."""
+    def key(self, world: World) -> Key:
+        return world.key
+
+    def judge(self, world: World, link: Link) -> None:
+        """The onlooker has judged each step; ``ways_on`` judges the state."""
+        self.kinds.add(world.contender.role)
+        self.came.append((world, link))
+
+    def settled(self, world: World, event: e.Event, now: float, told: list[str]) -> tuple[str, World]:
+        """Where this event leads, with all that happens at once after it."""
         for _ in range(SETTLE_STEPS_MAX):
-            world, link = self.move(world, event, now, link)
+            world = self.move(world, event, now, told)
             settling = settles(world, self.walk.hostile)
             if settling is None:
-                break
+                return "\n".join(told), world
             event = settling
-        else:
-            raise BrokenPromise(f"more than {SETTLE_STEPS_MAX} exchanges at one instant\n{_way(link)}")
-        key = world.key
-        if key in self.came:
-            return
-        assert len(self.came) < STATES_MAX, f"{STATES_MAX} states: something grows without bound"
-        self.came[key] = (world, link)
-        self.walked.states += 1
-        self.walked.kinds.add(world.contender.role)
-        yield world, link
+        raise BrokenPromise(f"more than {SETTLE_STEPS_MAX} exchanges at one instant", told)
 
-    def move(self, world: World, event: e.Event, now: float, link: Link | None) -> tuple[World, Link]:
-        """One step, looked at by the onlooker."""
-        self.walked.steps += 1
+    def move(self, world: World, event: e.Event, now: float, told: list[str]) -> World:
+        """One step, looked at by the onlooker. Its line follows those that were told since the last state."""
         begun: tuple[a.Action, ...] = ()
         try:
             election, begun = step(world.contender, event, now)
@@ -145,11 +111,12 @@ class _Explorer:
             new = World(election, monitor, now, world.sessions + created)
             new = _without_orphans(new)
         except AssertionError as broken:
-            raise BrokenPromise(f"{broken}\n{_way(Link(link, _told(world, event, begun, now)))}") from broken
-        self.walked.kinds |= {type(event), *map(type, begun)}
+            raise BrokenPromise(str(broken), (*told, _told(event, begun, now))) from broken
+        self.kinds |= {type(event), *map(type, begun)}
         if isinstance(event, e.Answered):
-            self.walked.kinds.add(type(event.outcome))
-        return new, Link(link, _told(world, event, begun, now))
+            self.kinds.add(type(event.outcome))
+        told.append(_told(event, begun, now))
+        return new
 
     # --- is there always a way on? -------------------------------------------------------------
 
@@ -157,13 +124,18 @@ class _Explorer:
         """From every state of the walk to a holder, or to the end; dead states are broken promises."""
         for silent in (False, True):
             good: set[Key] = set()
-            for key, (world, link) in self.came.items():
+            for world, link in self.came:
                 if world.contender.winding_up or not silent:
-                    self._way_on(key, world, link, good, silent)
+                    try:
+                        self._way_on(world, good, silent)
+                    except BrokenPromise as broken:
+                        raise BrokenPromise(broken.why, (*link.way(), *broken.way)) from broken
 
-    def _way_on(self, key: Key, world: World, link: Link, good: set[Key], silent: bool) -> None:
+    def _way_on(self, world: World, good: set[Key], silent: bool) -> None:
         passed: list[Key] = []
+        told: list[str] = []
         for _ in range(ROUNDS_MAX):
+            key = world.key
             if key in good or _arrived(world):
                 good.update(passed)
                 return
@@ -171,10 +143,10 @@ class _Explorer:
             event, now = settles(world, NOBODY, silent=silent), world.now
             if event is None:
                 event, now = e.Tick(), _next_turn(world)
-            assert now < NEVER, f"nothing is due, and nothing under way\n{_way(link)}"
-            world, link = self.move(world, event, now, link)
-            key = world.key
-        raise BrokenPromise(f"no way on\n{_way(link)}")
+            if now == NEVER:
+                raise BrokenPromise("nothing is due, and nothing under way", told)
+            world = self.move(world, event, now, told)
+        raise BrokenPromise("no way on", told)
 
 
 def _arrived(world: World) -> bool:
@@ -215,51 +187,9 @@ def _without_orphans(world: World) -> World:
     return replace(world, monitor=replace(monitor, pending=pending))
 
 
-# --- the way to a state, in words ------------------------------------------------------------------
-
-
-def _told(world: World, event: e.Event, begun: tuple[a.Action, ...], now: float) -> str:
-    return f"{now:6g}s  {_short(event)} -> {', '.join(map(_short, begun)) or '-'}"
-
-
-def _way(link: Link | None) -> str:
-    lines = []
-    while link is not None:
-        lines.append(link.told)
-        link = link.before
-    return "\n".join(reversed(lines))
-
-
-def _short(value: object) -> str:
-    match value:
-        case e.Answered(request, outcome):
-            return f"{_short(request)} = {outcome}"
-        case r.WatchKey(index=index, consistent=consistent):
-            return f"WatchKey({index}{', consistent' if consistent else ''})"
-        case e.HookEnded(started, ok=ok):
-            return f"{started.hook.name} ended {'well' if ok else 'badly'}"
-        case a.StartHook(hook, attempt):
-            return f"start {hook.name}#{attempt}"
-        case a.RoleChanged(role=role):
-            return f"became {role}"
-    return type(value).__name__
-
-
-def main() -> None:
-    """The table; names as arguments pick some."""
-    names = sys.argv[1:]
-    print(f"{'walk':24}{'states':>9}{'steps':>10}{'seconds':>9}", flush=True)
-    for walk in (*WALKS, *LONG):
-        if names and walk.name not in names:
-            continue
-        began_at = time.process_time()
-        try:
-            walked = explore(walk)
-        except AssertionError as broken:
-            sys.exit(f"{walk.name}: {broken}")
-        seconds = time.process_time() - began_at
-        print(f"{walk.name:24}{walked.states:9}{walked.steps:10}{seconds:9.1f}", flush=True)
+def _told(event: e.Event, begun: tuple[a.Action, ...], now: float) -> str:
+    return f"{now:6g}s  {words.line(event, begun)}"
 
 
 if __name__ == "__main__":
-    main()
+    print_table((*WALKS, *LONG), lambda walk: explore(walk)[0])

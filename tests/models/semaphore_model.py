@@ -9,10 +9,7 @@ acts: never more than the limit, while every holder's lease is valid.
     python -m tests.models.semaphore_model            prints a table; names as arguments pick some
 """
 
-import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -27,29 +24,37 @@ from supervisor.core.record import is_adoptable
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.core.step import step
-from tests.models.state_key import Key, Naming, part
+from tests.models.search import Link, Moves, Walked, print_table, search
+from tests.models.state_key import Key, Naming, OwnNames, part
 from tests.models.walks import hook
+from tests.models.words import short
 
-STATES_MAX = 300_000
+STATES_SHOWN_MAX = 300_000  # of each walk in the table: most of them have no end to wait for
 NAMES_EACH = 4  # of a node's sessions; a name is used again when nothing knows it any more
 PRUNE_DELAY_S = 6.0
 WRITES = (r.JoinSemaphore, r.TakeSlot, r.LeaveSemaphore, r.DestroySession, r.Rewrite)
 Write = r.JoinSemaphore | r.TakeSlot | r.LeaveSemaphore | r.DestroySession | r.Rewrite
 
 
-class TooMany(AssertionError):
-    """A promise was broken; the message tells the way there."""
-
-
 @dataclass(frozen=True)
-class Scene:
-    """``nodes`` contend for ``limit`` slots. So often: ``losses`` of an answer to a write, which may
-    then be applied late; ``ends`` of a session by itself; ``cuts`` of a node from Consul; ``crashes``;
-    ``deletes`` by an operator, of the record or of a contender's key. ``stops``: who may be asked to.
-    ``limits``: those of the files, where they differ; ``limit`` is the highest. ``files``: so often a node
-    reads another file, whose limit and prune delay are those of ``other``. ``alters``: so often a proxy
-    changes the request for a session. ``shows``: classes of events,
-    outcomes and actions that must occur."""
+class SemaphoreWalk:
+    """One part of the protocol that is put to the test by some nodes.
+
+    nodes: how many contend for the slots.
+    limit: how many slots there are; the highest of ``limits``.
+    losses: how often the answer to a write is lost, which may then be applied late.
+    ends: how often Consul ends a session by itself.
+    cuts: how often a node is cut off from Consul.
+    crashes: how often a node crashes.
+    deletes: how often an operator deletes the record or a contender's key.
+    stops: how often a node is asked to stop.
+    prune_delays_s: those of the nodes' files.
+    limits: those of the nodes' files. Empty: they are all ``limit``.
+    files: how often a node reads another file.
+    other: limit and prune delay of that other file.
+    alters: how often a proxy changes the request for a session.
+    shows: classes of events, outcomes and actions that must occur.
+    """
 
     name: str
     nodes: int
@@ -178,9 +183,13 @@ class Consul:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """``unanswered``: requests that will end without an answer. ``acts_until``: so far its application
-    is judged, for nobody tells it when its supervisor has died and its last room is over."""
+class Member:
+    """One node that contends.
+
+    unanswered: requests that will end without an answer.
+    acts_until: until then its application is judged, because nobody stops it when its supervisor has died and
+        its last room is over.
+    """
 
     contender: Contender | None
     record: a.Record = a.EMPTY_RECORD
@@ -199,13 +208,13 @@ class Node:
 class World:
     """``late``: writes that may yet be applied."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[Member, ...]
     consul: Consul = Consul()
     now: float = 0.0
     late: tuple[Write, ...] = ()
     left: tuple[int, ...] = ()  # losses, ends, cuts, crashes, deletes, stops, files, alters
 
-    def with_node(self, number: int, node: Node) -> "World":
+    def with_node(self, number: int, node: Member) -> "World":
         nodes = (*self.nodes[:number], node, *self.nodes[number + 1 :])
         return replace(self, nodes=nodes)
 
@@ -213,7 +222,7 @@ class World:
         """Equal for two worlds that no event can make differ; indexes count by their order alone."""
         parts = []
         for node in self.nodes:
-            naming = _OwnNames(node.contender, self.now) if node.contender is not None else None
+            naming = OwnNames(node.contender, self.now) if node.contender is not None else None
             recorded = (node.record.step, node.record.session, node.record.paused)
             contact_s = max(node.record.contact - self.now, -PRUNE_DELAY_S - 1)
             parts.append(
@@ -249,13 +258,6 @@ class World:
         return (type(request).__name__, round(request.at - self.now, 6))
 
 
-class _OwnNames(Naming):
-    """Sessions have few names here, which are used again."""
-
-    def session(self, name: str) -> str:
-        return name
-
-
 def _lives(consul: Consul) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(consul.alive)), tuple(sorted(consul.altered))
 
@@ -288,77 +290,52 @@ def _ranked(key: Any) -> tuple[Any, ...]:
 
 
 LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES, ALTERS = range(8)
-Link = tuple[str, "Link"] | None
 
 
-@dataclass
-class Walked:
-    """``most``: so many acted at once. ``kinds``: of events, outcomes and actions that occurred."""
-
-    states: int = 0
-    steps: int = 0
-    most: int = 0
-    complete: bool = False
-    kinds: set[type] = field(default_factory=set)
+def explore(walk: SemaphoreWalk, enough: float = STATES_SHOWN_MAX) -> tuple[Walked, "Crowd"]:
+    """Search the walk; ``enough``: see ``search``. Return what the search saw, and what the model did."""
+    crowd = Crowd(walk)
+    return search(crowd, enough), crowd
 
 
 class Crowd:
-    """All that may happen in one scene."""
+    """All that may happen in one walk.
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self.walked = Walked()
+    most: the most that acted at once.
+    kinds: classes of the events, outcomes and actions that occurred.
+    """
 
-    def walk(self, states_max: int = STATES_MAX) -> Walked:
-        """Breadth first, until nothing new is found."""
+    def __init__(self, walk: SemaphoreWalk) -> None:
+        self.walk = walk
+        self.most = 0
+        self.kinds: set[type] = set()
+
+    def begin(self) -> Moves[World]:
+        walk = self.walk
         left = (
-            self.scene.losses,
-            self.scene.ends,
-            self.scene.cuts,
-            self.scene.crashes,
-            self.scene.deletes,
-            self.scene.stops,
-            self.scene.files,
-            self.scene.alters,
+            *(walk.losses, walk.ends, walk.cuts, walk.crashes),
+            *(walk.deletes, walk.stops, walk.files, walk.alters),
         )
         nodes = tuple(
-            Node(new_contender(self.scene.settings(number), spread=0.0, instance=str(number)))
-            for number in range(self.scene.nodes)
+            Member(new_contender(walk.settings(number), spread=0.0, instance=str(number)))
+            for number in range(walk.nodes)
         )
         first = World(nodes, left=left)
-        for number in range(self.scene.nodes):
+        for number in range(walk.nodes):
             first = self._turn(first, number, e.Tick())
-        seen = {first.key()}
-        frontier: list[tuple[World, Link]] = [(first, None)]
-        while frontier and len(seen) < states_max:
-            found: list[tuple[World, Link]] = []
-            for world, link in frontier:
-                for words, after in self._moves(world, link):
-                    self.walked.steps += 1
-                    key = after.key()
-                    if key not in seen:
-                        seen.add(key)
-                        found.append((after, (words, link)))
-            frontier = found
-        self.walked.states, self.walked.complete = len(seen), not frontier
-        return self.walked
+        yield "begin", first
 
-    def _moves(self, world: World, link: Link) -> Iterator[tuple[str, World]]:
-        try:
-            for words, after in self._all(world):
-                self._judge(after)
-                yield words, after
-        except AssertionError as broken:
-            raise TooMany(f"{broken}\n{_way(link)}") from broken
+    def key(self, world: World) -> Key:
+        return world.key()
 
-    def _judge(self, world: World) -> None:
+    def judge(self, world: World, link: Link) -> None:
         acting = [n for n, node in enumerate(world.nodes) if node.acts and world.now < node.acts_until]
-        self.walked.most = max(self.walked.most, len(acting))
-        assert len(acting) <= self.scene.limit, f"{acting} act at once at {world.now:g}"
+        self.most = max(self.most, len(acting))
+        assert len(acting) <= self.walk.limit, f"{acting} act at once at {world.now:g}"
 
     # --- what may happen ------------------------------------------------------------------------------
 
-    def _all(self, world: World) -> Iterator[tuple[str, World]]:
+    def moves(self, world: World) -> Moves[World]:
         """What can be answered is, in every order in which writes can meet; then time, or a misfortune."""
         ready = [
             (number, request)
@@ -384,7 +361,7 @@ class Crowd:
             return True
         return request.index == 0 or world.consul.index > request.index
 
-    def _answers(self, world: World, number: int, request: r.Request) -> Iterator[tuple[str, World]]:
+    def _answers(self, world: World, number: int, request: r.Request) -> Moves[World]:
         node = world.nodes[number]
         rest = tuple(each for each in node.pending if each != request)
         answered = world.with_node(number, replace(node, pending=rest))
@@ -406,14 +383,14 @@ class Crowd:
         if isinstance(request, r.JoinSemaphore) and isinstance(outcome, o.LostRace):
             consul = world.consul
         yield (
-            f"{who} {_words(request)}: {type(outcome).__name__}",
+            f"{who} {short(request)}: {type(outcome).__name__}",
             self._turn(replace(answered, consul=consul), number, e.Answered(request, outcome)),
         )
         if isinstance(request, WRITES) and world.left[LOSSES]:
             lost = replace(node, pending=rest, unanswered=(*node.unanswered, request))
             silent = _spent(world.with_node(number, lost), LOSSES)
-            yield f"{who} {_words(request)}: applied, its answer is lost", replace(silent, consul=consul)
-            yield f"{who} {_words(request)}: is late", replace(silent, late=(*silent.late, request))
+            yield f"{who} {short(request)}: applied, its answer is lost", replace(silent, consul=consul)
+            yield f"{who} {short(request)}: is late", replace(silent, late=(*silent.late, request))
 
     def _fresh_name(self, world: World, number: int) -> str:
         known = {key[0] for key in world.consul.keys} | world.consul.alive
@@ -431,12 +408,12 @@ class Crowd:
                     known |= set(view.roster.holders if view.roster is not None else ())
         return next(f"{number}{letter}" for letter in "abcdefgh" if f"{number}{letter}" not in known)
 
-    def _misfortunes(self, world: World) -> Iterator[tuple[str, World]]:
+    def _misfortunes(self, world: World) -> Moves[World]:
         at = f"{world.now:7.3f}"
         for write in world.late:
             consul, _ = world.consul.applied(write)
             rest = tuple(each for each in world.late if each != write)
-            yield f"{at} the late {_words(write)} is applied", replace(world, consul=consul, late=rest)
+            yield f"{at} the late {short(write)} is applied", replace(world, consul=consul, late=rest)
         if world.left[ENDS]:
             for session in sorted(world.consul.alive):
                 ended = _spent(world, ENDS)
@@ -467,7 +444,7 @@ class Crowd:
         """Where it cannot go on, it winds up, and a process that starts goes on after that."""
         node = world.nodes[number]
         assert node.contender is not None
-        settings = self.scene.settings(number, not node.other)
+        settings = self.walk.settings(number, not node.other)
         world = world.with_node(number, replace(node, other=not node.other))
         effect = plan_reload({"n": node.contender}, {}, {"n": settings})["n"]
         if effect is ReloadEffect.CHANGES:
@@ -479,7 +456,7 @@ class Crowd:
         assert node.contender is not None
         tenure, lease = node.contender.tenure, node.contender.lease
         until = inf if tenure is None else tenure.contact + lease.room_s
-        gone = Node(
+        gone = Member(
             None,
             node.record,
             acts=node.acts,
@@ -504,7 +481,7 @@ class Crowd:
             times += [request.at + request.timeout_s for request in ending]
         return max(min(times), world.now)
 
-    def _at(self, world: World) -> Iterator[tuple[str, World]]:
+    def _at(self, world: World) -> Moves[World]:
         """What is due at this time, one thing after the other."""
         at = f"{world.now:7.3f}"
         for number, node in enumerate(world.nodes):
@@ -524,7 +501,7 @@ class Crowd:
             for request in ending:
                 if request.at + request.timeout_s <= world.now:
                     yield (
-                        f"{at} {number} {_words(request)}: no answer",
+                        f"{at} {number} {short(request)}: no answer",
                         self._given_up(world, number, request),
                     )
                     return
@@ -550,9 +527,9 @@ class Crowd:
         begun = replace(node, contender=contender, back_at=inf, acts_until=until)
         return self._turn(world.with_node(number, begun), number, e.Tick())
 
-    def _begun(self, node: Node, number: int, now: float) -> Contender:
+    def _begun(self, node: Member, number: int, now: float) -> Contender:
         """By the file, where what is on record can go on by it."""
-        settings, record, recorded = self.scene.settings(number, node.other), node.record, node.recorded
+        settings, record, recorded = self.walk.settings(number, node.other), node.record, node.recorded
         begun: dict[str, Any] = {"spread": 0.0, "instance": str(number), "record": record, "now": now}
         if recorded is not None and not is_adoptable(record, recorded, settings):
             return departing_contender(recorded, **begun)
@@ -564,9 +541,9 @@ class Crowd:
         node = world.nodes[number]
         assert node.contender is not None
         contender, actions = step(node.contender, event, world.now)
-        self.walked.kinds |= {type(event), *map(type, actions)}
+        self.kinds |= {type(event), *map(type, actions)}
         if isinstance(event, e.Answered):
-            self.walked.kinds.add(type(event.outcome))
+            self.kinds.add(type(event.outcome))
         world = world.with_node(number, replace(node, contender=contender))
         for action in actions:
             world = self._done(world, number, action)
@@ -578,7 +555,7 @@ class Crowd:
             case r.Request():
                 return world.with_node(number, replace(node, pending=(*node.pending, action)))
             case a.Finished() if node.contender is not None and node.contender.departing:
-                after = Node(None, back_at=world.now, cut=node.cut, other=node.other)
+                after = Member(None, back_at=world.now, cut=node.cut, other=node.other)
                 return world.with_node(number, after)
             case a.WriteRecord(record=record, settings=settings):
                 assert isinstance(settings, SemaphoreSettings)
@@ -601,60 +578,34 @@ def _spent(world: World, what: int) -> World:
     return replace(world, left=left)
 
 
-def _words(request: r.Request) -> str:
-    session = getattr(request, "session", "")
-    return f"{type(request).__name__} {session}".strip()
-
-
-def _way(link: Link) -> str:
-    lines: list[str] = []
-    while link is not None:
-        lines.append(link[0])
-        link = link[1]
-    return "\n".join(reversed(lines))
-
-
 ALONE = frozenset({r.ReadSlots, r.WatchSlots, r.JoinSemaphore, r.LeaveSemaphore, o.SlotWritten, o.SlotsView})
-SCENES = (
-    Scene("one: lost answers, ends", 1, 1, losses=2, ends=1, shows=ALONE),
-    Scene("one: crashes, deletes", 1, 1, crashes=1, deletes=1, ends=1),
-    Scene("two for one: ends", 2, 1, ends=2, shows=frozenset({r.TakeSlot})),
-    Scene("two for one: altered sessions", 2, 1, alters=2, ends=1, shows=frozenset({o.SessionAltered})),
-    Scene("two for one: lost answers", 2, 1, losses=1, ends=1),
-    Scene("two for one: cut off", 2, 1, cuts=1, ends=1),
-    Scene("two for one: crashes", 2, 1, crashes=1, ends=1),
-    Scene("two for one: deletes", 2, 1, deletes=1, cuts=1),
-    Scene("two for one: stops", 2, 1, stops=2, losses=1),
-    Scene("two for one: other files", 2, 1, ends=1, cuts=1, prune_delays_s=(6.0, 4.0)),
-    Scene("three for two: ends", 3, 2, ends=1),
-    Scene("three for two: cut off", 3, 2, cuts=1, ends=1),
-    Scene("three for one: stops", 3, 1, stops=1, losses=1),
-    Scene("one: other file", 1, 1, losses=1, files=2, other=(1, 4.0), shows=frozenset({r.Rewrite})),
-    Scene("two for one: another file, longer", 2, 1, cuts=1, files=1, other=(1, 9.0)),
-    Scene("two for one: another file, shorter", 2, 1, cuts=1, files=2, losses=1, other=(1, 4.0)),
-    Scene("two for one: another file, crashes", 2, 1, crashes=1, files=2, other=(1, 4.0)),
-    Scene("three for two: another limit", 3, 2, files=2, cuts=1, other=(1, 6.0)),
-    Scene("three for two: another file, longer", 3, 2, files=1, cuts=1, other=(2, 12.0)),
-    Scene("three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=frozenset({a.NoticeChanged})),
+WALKS = (
+    SemaphoreWalk("one: lost answers, ends", 1, 1, losses=2, ends=1, shows=ALONE),
+    SemaphoreWalk("one: crashes, deletes", 1, 1, crashes=1, deletes=1, ends=1),
+    SemaphoreWalk("two for one: ends", 2, 1, ends=2, shows=frozenset({r.TakeSlot})),
+    SemaphoreWalk(
+        "two for one: altered sessions", 2, 1, alters=2, ends=1, shows=frozenset({o.SessionAltered})
+    ),
+    SemaphoreWalk("two for one: lost answers", 2, 1, losses=1, ends=1),
+    SemaphoreWalk("two for one: cut off", 2, 1, cuts=1, ends=1),
+    SemaphoreWalk("two for one: crashes", 2, 1, crashes=1, ends=1),
+    SemaphoreWalk("two for one: deletes", 2, 1, deletes=1, cuts=1),
+    SemaphoreWalk("two for one: stops", 2, 1, stops=2, losses=1),
+    SemaphoreWalk("two for one: other files", 2, 1, ends=1, cuts=1, prune_delays_s=(6.0, 4.0)),
+    SemaphoreWalk("three for two: ends", 3, 2, ends=1),
+    SemaphoreWalk("three for two: cut off", 3, 2, cuts=1, ends=1),
+    SemaphoreWalk("three for one: stops", 3, 1, stops=1, losses=1),
+    SemaphoreWalk("one: other file", 1, 1, losses=1, files=2, other=(1, 4.0), shows=frozenset({r.Rewrite})),
+    SemaphoreWalk("two for one: another file, longer", 2, 1, cuts=1, files=1, other=(1, 9.0)),
+    SemaphoreWalk("two for one: another file, shorter", 2, 1, cuts=1, files=2, losses=1, other=(1, 4.0)),
+    SemaphoreWalk("two for one: another file, crashes", 2, 1, crashes=1, files=2, other=(1, 4.0)),
+    SemaphoreWalk("three for two: another limit", 3, 2, files=2, cuts=1, other=(1, 6.0)),
+    SemaphoreWalk("three for two: another file, longer", 3, 2, files=1, cuts=1, other=(2, 12.0)),
+    SemaphoreWalk(
+        "three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=frozenset({a.NoticeChanged})
+    ),
 )
 
 
-def main() -> int:
-    """A table, and 1 when a promise is broken."""
-    words = sys.argv[1:]
-    for scene in SCENES:
-        if words and not any(word in scene.name for word in words):
-            continue
-        began = time.process_time()
-        walked = Crowd(scene).walk()
-        took_s = time.process_time() - began
-        end = "complete" if walked.complete else "NOT ALL"
-        print(
-            f"{scene.name:28} {walked.states:8} states {walked.steps:9} steps {took_s:6.1f} s  {end}",
-            flush=True,
-        )
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print_table(WALKS, lambda walk: explore(walk)[0])

@@ -67,6 +67,13 @@ class Naming:
         return since if since >= -oldest_s else -inf
 
 
+class OwnNames(Naming):
+    """The naming of a model that has few names for sessions, and uses them again."""
+
+    def session(self, name: str) -> str:
+        return name
+
+
 def key_of(election: Contender, now: float, *extra: Any) -> Key:
     """Equal for two elections (each at its own time) that no event can make differ."""
     naming = Naming(election, now)

@@ -3,16 +3,16 @@
 import pytest
 
 from tests.models.depth import ENOUGH, rounds
-from tests.models.two_holders_model import LONG, SCENES, Scene, explore
+from tests.models.two_holders_model import LONG, WALKS, RivalWalk, explore
 
 
-def test_names_of_scenes_are_unique() -> None:
-    names = [scene.name for scene in (*SCENES, *LONG)]
+def test_names_of_walks_are_unique() -> None:
+    names = [walk.name for walk in (*WALKS, *LONG)]
     assert len(names) == len(set(names))
 
 
 @rounds
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name.replace(" ", "-"))
-def test_no_order_of_events_lets_two_act_at_once(scene: Scene, enough: float) -> None:
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
+def test_no_order_of_events_lets_two_act_at_once(walk: RivalWalk, enough: float) -> None:
     """A failure tells the shortest way to the broken promise."""
-    assert explore(scene, enough).states >= ENOUGH
+    assert explore(walk, enough).states >= ENOUGH

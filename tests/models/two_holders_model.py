@@ -1,6 +1,6 @@
 """Two never hold: every order of events of one election, a small model of Consul, and a rival.
 
-Unlike ``explore`` Consul is no liar here: it is a key, sessions and a lock-delay, and it answers what
+Unlike in ``every_order`` Consul is no liar here: it is a key, sessions and a lock-delay, and it answers what
 is true when a request is applied. But a request may be applied late, after we gave up on it; its
 answer may come late or never; a session may end at any moment. The rival is no code of ours: it obeys
 only Consul, and takes the key at any moment Consul allows. Our process may be killed between any two
@@ -10,10 +10,7 @@ both act at once.
     python -m tests.models.two_holders_model            prints a table; names as arguments pick some
 """
 
-import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -26,29 +23,32 @@ from supervisor.core.contender import Contender
 from supervisor.core.creation import departing_contender, new_contender
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.step import step
-from tests.models.state_key import GRID_S, Key, Naming, part
+from tests.models.search import Link, Moves, Walked, print_table, search
+from tests.models.state_key import GRID_S, Key, OwnNames, part
 from tests.models.walks import HOOKS, RUN, election, hook
+from tests.models.words import line, short
 
 RIVAL = "rival"
 NAMES = ("s0", "s1", "s2", "s3", "s4")  # of our sessions; a name is used again when nothing knows it any more
-STATES_MAX = 400_000
 WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite)
 Write = r.Acquire | r.Release | r.DestroySession | r.Rewrite
 
 
-class BothAct(AssertionError):
-    """A promise was broken; the message tells the way there."""
-
-
 @dataclass(frozen=True)
-class Scene:
-    """``slow``: kinds of requests that may be applied late, and whose answers may be lost, so often
-    (``losses``). ``ends``: how often Consul ends a session by itself. ``crashes``, ``refusals``: how
-    often we are killed, and a record cannot be written. ``takes``: how often the rival takes the key; the
-    last time it keeps it. ``departs``: a restart finds that the file
-    has no such election any more. ``stop``: a stop may be asked for. ``files``: so often the file changes
-    and is read again, and then has another value and another room. ``alters``: so often a proxy changes
-    the request for a session, which Consul then makes without a lock-delay."""
+class RivalWalk:
+    """One part of the protocol that is put to the test beside a rival.
+
+    slow: kinds of requests that may be applied late, and whose answers may be lost.
+    losses: how often an answer is lost.
+    ends: how often Consul ends a session by itself.
+    crashes: how often our process is killed.
+    refusals: how often a record cannot be written.
+    stop: whether a stop may be asked for.
+    departs: whether a restart finds that the file has no such election any more.
+    files: how often the file changes and is read again, with another value and another room.
+    alters: how often a proxy changes the request for a session, so that Consul makes it without a lock-delay.
+    takes: how often the rival takes the key; the last time it keeps the key.
+    """
 
     name: str
     settings: ElectionSettings
@@ -62,8 +62,6 @@ class Scene:
     files: int = 0
     alters: int = 0
     takes: int = 1
-    steps_max: int | None = None
-    shows: frozenset[object] = frozenset()
 
     def file(self, changes: int) -> ElectionSettings:
         """The file after so many changes."""
@@ -117,7 +115,7 @@ class World:
 
     def key(self, settings: ElectionSettings) -> Key:
         """Equal for two worlds that no event can make differ."""
-        naming = _OwnNames(self.contender or new_contender(settings, spread=0.0, instance="i"), self.now)
+        naming = OwnNames(self.contender or new_contender(settings, spread=0.0, instance="i"), self.now)
         past = -self.lock_delay_s(settings) - GRID_S
         record = self.record
         recorded = (
@@ -154,101 +152,54 @@ class World:
         return o.KeyView(7, self.holder, value, 3, 7, 1)
 
 
-class _OwnNames(Naming):
-    """Sessions have few names here, which are used again."""
-
-    def session(self, name: str) -> str:
-        return name
+def explore(walk: RivalWalk, enough: float = inf) -> Walked:
+    """Search all states of the walk; ``enough``: see ``search``."""
+    return search(_BesideARival(walk), enough)
 
 
-@dataclass(slots=True)
-class Walked:
-    """What a walk saw."""
+class _BesideARival:
+    def __init__(self, walk: RivalWalk) -> None:
+        self.walk = walk
 
-    states: int = 0
-    steps: int = 0
-    kinds: set[object] = field(default_factory=set)
+    def begin(self) -> Moves[World]:
+        yield "begin", World(new_contender(self.walk.settings, spread=0.0, instance="i"))
 
+    def moves(self, world: World) -> Moves[World]:
+        """Every next state. What is not slow happens at once, before anything else may."""
+        at_once = self._at_once(world)
+        for told, moved in self._all_that_may_happen(world) if at_once is None else at_once:
+            yield told, _without_idle_writes(moved)
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """How a state was reached."""
+    def key(self, world: World) -> Key:
+        return world.key(self.walk.settings)
 
-    before: "Link | None"
-    told: str
-
-
-def explore(scene: Scene, enough: float = inf) -> Walked:
-    """Go to every state of the scene; raises BothAct with the way to the first broken promise.
-
-    ``enough``: with so many states found it ends, at the end of a step.
-    """
-    return _Explorer(scene).walk(enough)
-
-
-class _Explorer:
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self.walked = Walked()
-
-    def walk(self, enough: float) -> Walked:
-        first = World(new_contender(self.scene.settings, spread=0.0, instance="i"))
-        came: set[Key] = set()
-        frontier: list[tuple[World, Link | None]] = [(first, None)]
-        steps = 0
-        steps_max = inf if self.scene.steps_max is None else self.scene.steps_max
-        while frontier and len(came) < enough and steps <= steps_max:
-            found: list[tuple[World, Link | None]] = []
-            for world, link in frontier:
-                for told, moved in self._onward(world, link):
-                    moved = _without_idle_writes(moved)
-                    self.walked.steps += 1
-                    key = moved.key(self.scene.settings)
-                    if key not in came:
-                        came.add(key)
-                        self._judge(moved, Link(link, told))
-                        found.append((moved, Link(link, told)))
-            assert len(came) < STATES_MAX, f"{STATES_MAX} states: something grows without bound"
-            frontier, steps = found, steps + 1
-        self.walked.states = len(came)
-        return self.walked
-
-    def _judge(self, world: World, link: Link) -> None:
+    def judge(self, world: World, link: Link) -> None:
         both = world.holder == RIVAL and world.acts and world.now < world.acts_until
-        if both:
-            raise BothAct(f"both act at once\n{_way(link)}")
+        assert not both, "both act at once"
 
     # --- what may happen ---------------------------------------------------------------------------
 
-    def _onward(self, world: World, link: Link | None) -> Iterator[tuple[str, World]]:
-        """Every next state. What is not slow happens at once, before anything else may."""
-        try:
-            at_once = self._at_once(world)
-            yield from self._all_that_may_happen(world) if at_once is None else at_once
-        except AssertionError as broken:
-            raise BothAct(f"{broken}\n{_way(link)}") from broken
-
-    def _at_once(self, world: World) -> Iterator[tuple[str, World]] | None:
+    def _at_once(self, world: World) -> Moves[World] | None:
         for pending in world.pending:
             if isinstance(pending.request, r.WatchKey):
                 known = world.contender.lock.view if world.contender is not None else None
                 assert not isinstance(known, o.SlotsView)
                 wakes = pending.request.index == 0 or known is None or known.session != world.holder
-                if wakes and r.WatchKey not in self.scene.slow:
+                if wakes and r.WatchKey not in self.walk.slow:
                     return self._answers(world, pending, world.view)
-            elif type(pending.request) not in self.scene.slow:
+            elif type(pending.request) not in self.walk.slow:
                 return self._answered(world, pending)
         return None
 
-    def _answered(self, world: World, pending: Pending) -> Iterator[tuple[str, World]]:
+    def _answered(self, world: World, pending: Pending) -> Moves[World]:
         applied, answer = self._applied(world, pending.request)
         yield from self._answers(applied, pending, answer)
-        if isinstance(answer, o.Created) and world.alters < self.scene.alters:
+        if isinstance(answer, o.Created) and world.alters < self.walk.alters:
             altered = replace(applied, altered=applied.altered | {answer.session}, alters=world.alters + 1)
             for told, moved in self._answers(altered, pending, answer):
                 yield f"altered: {told}", moved
 
-    def _all_that_may_happen(self, world: World) -> Iterator[tuple[str, World]]:
+    def _all_that_may_happen(self, world: World) -> Moves[World]:
         yield from self._consul(world)
         yield from self._rival(world)
         if world.contender is None:
@@ -263,26 +214,26 @@ class _Explorer:
             else:
                 yield from self._turn(later, e.Tick())
 
-    def _consul(self, world: World) -> Iterator[tuple[str, World]]:
+    def _consul(self, world: World) -> Moves[World]:
         for write in world.late:
             applied, answer = self._applied(world, write)
             rest = tuple(other for other in world.late if other is not write)
-            yield f"late {_short(write)} is applied: {_short(answer)}", replace(applied, late=rest)
-        if world.ends < self.scene.ends:
+            yield f"late {short(write)} is applied: {answer}", replace(applied, late=rest)
+        if world.ends < self.walk.ends:
             for session in world.alive:
                 ended = self._without(world, session)
                 yield f"Consul ends {session}", replace(ended, ends=world.ends + 1)
 
-    def _rival(self, world: World) -> Iterator[tuple[str, World]]:
-        left = self.scene.takes - world.takes
+    def _rival(self, world: World) -> Moves[World]:
+        left = self.walk.takes - world.takes
         if not world.holder and world.now >= world.delay_until and left:
             yield "the rival takes the key", replace(world, holder=RIVAL, takes=world.takes + 1)
         if world.holder == RIVAL and left:
             yield "the rival releases the key", replace(world, holder="")
 
-    def _restart(self, world: World) -> Iterator[tuple[str, World]]:
+    def _restart(self, world: World) -> Moves[World]:
         """What a crash interrupted is killed before anything else begins."""
-        settings, record = self.scene.file(world.files), world.record
+        settings, record = self.walk.file(world.files), world.record
         in_time = world.now < world.acts_until
         quiet = replace(world, hook=None, run=None, acts_until=inf if in_time else world.acts_until)
         fresh = new_contender(
@@ -290,7 +241,7 @@ class _Explorer:
         )
         for told, moved in self._turn(replace(quiet, contender=fresh), e.Tick()):
             yield f"restart, {told}", moved
-        if self.scene.departs and record.step is not a.Step.NONE:
+        if self.walk.departs and record.step is not a.Step.NONE:
             assert world.recorded is not None
             leaving = departing_contender(
                 world.recorded, spread=0.0, instance="i", record=record, now=world.now
@@ -298,39 +249,39 @@ class _Explorer:
             for told, moved in self._turn(replace(quiet, contender=leaving), e.Tick()):
                 yield f"restart without it, {told}", moved
 
-    def _exchanges(self, world: World) -> Iterator[tuple[str, World]]:
+    def _exchanges(self, world: World) -> Moves[World]:
         for pending in world.pending:
             request = pending.request
-            if type(request) not in self.scene.slow or isinstance(request, r.WatchKey):
+            if type(request) not in self.walk.slow or isinstance(request, r.WatchKey):
                 continue
             if pending.answer is None:
                 applied, answer = self._applied(world, request)
                 done = replace(pending, answer=answer)
                 others = tuple(done if other is pending else other for other in applied.pending)
-                yield f"{_short(request)} is applied: {_short(answer)}", replace(applied, pending=others)
+                yield f"{short(request)} is applied: {answer}", replace(applied, pending=others)
             else:
                 yield from self._answers(world, pending, pending.answer)
-            if world.now >= request.at + request.timeout_s and world.losses < self.scene.losses:
+            if world.now >= request.at + request.timeout_s and world.losses < self.walk.losses:
                 yield from self._lost(world, pending)
 
-    def _lost(self, world: World, pending: Pending) -> Iterator[tuple[str, World]]:
+    def _lost(self, world: World, pending: Pending) -> Moves[World]:
         lost = replace(world, losses=world.losses + 1)
         if pending.answer is None and isinstance(pending.request, WRITES):
             lost = replace(lost, late=(*lost.late, pending.request))
         yield from self._answers(lost, pending, o.Unknown("lost"))
 
-    def _ours(self, world: World) -> Iterator[tuple[str, World]]:
+    def _ours(self, world: World) -> Moves[World]:
         if world.hook is not None:
             for ok in (True, False):
                 yield from self._turn(world, e.HookEnded(world.hook[0], ok))
         if world.run is not None:
             yield from self._turn(world, e.RunEnded(world.run[0]))
-        if self.scene.stop and not world.stopped:
+        if self.walk.stop and not world.stopped:
             yield from self._turn(replace(world, stopped=True), e.StopAsked())
-        if world.files < self.scene.files and world.contender is not None and not world.contender.winding_up:
+        if world.files < self.walk.files and world.contender is not None and not world.contender.winding_up:
             changed = replace(world, files=world.files + 1)
-            yield from self._turn(changed, e.SettingsChanged("n", self.scene.file(changed.files)))
-        if world.crashes < self.scene.crashes:
+            yield from self._turn(changed, e.SettingsChanged("n", self.walk.file(changed.files)))
+        if world.crashes < self.walk.crashes:
             yield "crash", self._crashed(world)
 
     def _bound(self, world: World) -> float:
@@ -338,7 +289,7 @@ class _Explorer:
         bounds = [inf]
         bounds += [child[1] for child in (world.hook, world.run) if child is not None]
         if world.contender is not None:
-            losable = world.losses < self.scene.losses
+            losable = world.losses < self.walk.losses
             bounds += [
                 p.request.at + p.request.timeout_s - (0.0 if losable else GRID_S)
                 for p in world.pending
@@ -348,14 +299,13 @@ class _Explorer:
 
     # --- our process -------------------------------------------------------------------------------
 
-    def _answers(self, world: World, pending: Pending, answer: o.Outcome) -> Iterator[tuple[str, World]]:
+    def _answers(self, world: World, pending: Pending, answer: o.Outcome) -> Moves[World]:
         others = tuple(other for other in world.pending if other is not pending)
         yield from self._turn(replace(world, pending=others), e.Answered(pending.request, answer))
 
-    def _turn(self, world: World, event: e.Event) -> Iterator[tuple[str, World]]:
+    def _turn(self, world: World, event: e.Event) -> Moves[World]:
         """As the driver does it; killed before each action, unless nothing of it would be missing."""
-        told = _short(event)
-        self.walked.kinds.add(type(event))
+        told = short(event)
         world = self._ended(world, event)
         assert world.contender is not None
         election, actions = step(world.contender, event, world.now)
@@ -363,17 +313,16 @@ class _Explorer:
         records: list[tuple[World, e.RecordWritten]] = []
         asked: a.WriteRecord | None = None
         for done, action in enumerate(actions):
-            self.walked.kinds.add(type(action))
             if isinstance(action, a.RoleChanged):
                 continue
-            if world.crashes < self.scene.crashes and not isinstance(action, a.PrepareWrite):
+            if world.crashes < self.walk.crashes and not isinstance(action, a.PrepareWrite):
                 cut = self._crashed(replace(world, contender=before.contender))
-                yield f"{told}, killed before action {done}: {_short(action)}", cut
+                yield f"{told}, killed before action {done}: {short(action)}", cut
             if isinstance(action, a.WriteRecord):
                 asked = action
             else:
                 world = self._act(world, action)
-        told = f"{told} -> {', '.join(map(_short, actions)) or '-'}"
+        told = line(event, actions)
         if election.role is a.Role.STOPPED and asked is None:
             world = replace(self._crashed(world), crashes=world.crashes, acts_until=world.now)
         if asked is None:
@@ -382,7 +331,7 @@ class _Explorer:
         assert isinstance(asked.settings, ElectionSettings)
         kept = replace(world, record=asked.record, recorded=asked.settings)
         records.append((kept, e.RecordWritten(asked)))
-        if world.refusals < self.scene.refusals:
+        if world.refusals < self.walk.refusals:
             refused = replace(world, refusals=world.refusals + 1)
             records.append((refused, e.RecordWritten(asked, "full")))
         for written, remembered in records:
@@ -429,7 +378,7 @@ class _Explorer:
             case e.HookEnded(started) if started.context.event == "acquire":
                 return replace(world, hook=None)
             case e.HookEnded(started):
-                last = started.hook.name == self.scene.settings.on_lose[-1].name
+                last = started.hook.name == self.walk.settings.on_lose[-1].name
                 ended = replace(world, hook=None)
                 return replace(ended, acts=False, owed="") if last else ended
             case e.RunEnded():
@@ -498,7 +447,7 @@ class _Explorer:
         world = replace(world, alive=world.alive - {session}, altered=world.altered - {session})
         if world.holder != session:
             return world
-        delay_s = self.scene.settings.session.lock_delay_s if guarded else 0.0
+        delay_s = self.walk.settings.session.lock_delay_s if guarded else 0.0
         return replace(world, holder="", delay_until=world.now + delay_s)
 
 
@@ -512,106 +461,49 @@ def _without_idle_writes(world: World) -> World:
     return replace(world, late=tuple(late.values())) if len(late) < len(world.late) else world
 
 
-# --- the way to a state, in words ------------------------------------------------------------------
+# --- walks -----------------------------------------------------------------------------------------
 
 
-def _way(link: Link | None) -> str:
-    lines = []
-    while link is not None:
-        lines.append(link.told)
-        link = link.before
-    return "\n".join(reversed(lines))
+POWERS = ("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "alters", "takes")
 
 
-def _short(value: object) -> str:
-    match value:
-        case e.Answered(request, outcome):
-            return f"{_short(request)} = {_short(outcome)}"
-        case o.KeyView(session=session):
-            return f"key of {session or 'nobody'}"
-        case e.HookEnded(started, ok=ok):
-            return f"{started.hook.name} ended {'well' if ok else 'badly'}"
-        case a.StartHook(hook):
-            return f"start {hook.name}"
-        case a.WriteRecord(record=record):
-            return f"record {record.step} {record.session}"
-        case e.RecordWritten(why_not=why_not):
-            return why_not or "recorded"
-        case a.RoleChanged(role=role):
-            return f"became {role}"
-        case r.Acquire(session=s) | r.Release(session=s) | r.DestroySession(session=s):
-            return f"{type(value).__name__} {s}"
-    return type(value).__name__
+def walk(name: str, *slow: type, **more: Any) -> RivalWalk:
+    powers = {power: more.pop(power) for power in POWERS if power in more}
+    return RivalWalk(name, election(**{**HOOKS, **more}), slow, **powers)
 
 
-# --- scenes ----------------------------------------------------------------------------------------
-
-
-def scene(name: str, *slow: type, shows: tuple[object, ...] = (), **more: Any) -> Scene:
-    powers = (
-        "losses",
-        "ends",
-        "crashes",
-        "refusals",
-        "stop",
-        "departs",
-        "files",
-        "alters",
-        "takes",
-        "steps_max",
-    )
-    given = {power: more.pop(power) for power in powers if power in more}
-    return Scene(name, election(**{**HOOKS, **more}), slow, shows=frozenset(shows), **given)
-
-
-SCENES = (
-    scene("sessions end", ends=2, stop=True),
-    scene("altered sessions", ends=1, crashes=1, alters=1),
-    scene("altered sessions, late acquire", r.Acquire, losses=1, ends=1, alters=1),
-    scene("late acquire", r.Acquire, losses=2, ends=1),
-    scene("late acquire, crash", r.Acquire, losses=1, crashes=1),
-    scene("late release and destroy", r.Release, r.DestroySession, losses=2, stop=True),
-    scene("late writes, crash", r.Acquire, r.Release, r.DestroySession, losses=1, crashes=1),
-    scene("slow reads", r.ReadKey, losses=2, ends=1),
-    scene("slow reads, crash", r.ReadKey, losses=1, crashes=1),
-    scene("silence", r.ReadKey, r.RenewSession, losses=2),
-    scene("crash", crashes=1, ends=1, stop=True),
-    scene("crash, full disk", crashes=1, refusals=2),
-    scene("crash, gone from the file", crashes=1, ends=1, departs=True),
-    scene("crash, run", crashes=1, ends=1, run=RUN),
-    scene("crash, two hooks", crashes=1, on_lose=(hook("one"), hook("two"))),
-    scene("crash, on_adopt", crashes=1, on_adopt="acquire"),
-    scene("another file", r.Rewrite, losses=2, ends=1, files=2, shows=(e.SettingsChanged, r.Rewrite)),
-    scene("another file, silence", r.ReadKey, losses=2, files=1),
-    scene("another file, crash", r.Rewrite, losses=1, crashes=1, files=2),
-    scene("another file, crash, full disk", crashes=1, refusals=2, files=1),
-    scene("another file, crash, gone from it", crashes=1, files=1, departs=True),
+WALKS = (
+    walk("sessions end", ends=2, stop=True),
+    walk("altered sessions", ends=1, crashes=1, alters=1),
+    walk("altered sessions, late acquire", r.Acquire, losses=1, ends=1, alters=1),
+    walk("late acquire", r.Acquire, losses=2, ends=1),
+    walk("late acquire, crash", r.Acquire, losses=1, crashes=1),
+    walk("late release and destroy", r.Release, r.DestroySession, losses=2, stop=True),
+    walk("late writes, crash", r.Acquire, r.Release, r.DestroySession, losses=1, crashes=1),
+    walk("slow reads", r.ReadKey, losses=2, ends=1),
+    walk("slow reads, crash", r.ReadKey, losses=1, crashes=1),
+    walk("silence", r.ReadKey, r.RenewSession, losses=2),
+    walk("crash", crashes=1, ends=1, stop=True),
+    walk("crash, full disk", crashes=1, refusals=2),
+    walk("crash, gone from the file", crashes=1, ends=1, departs=True),
+    walk("crash, run", crashes=1, ends=1, run=RUN),
+    walk("crash, two hooks", crashes=1, on_lose=(hook("one"), hook("two"))),
+    walk("crash, on_adopt", crashes=1, on_adopt="acquire"),
+    walk("another file", r.Rewrite, losses=2, ends=1, files=2),
+    walk("another file, silence", r.ReadKey, losses=2, files=1),
+    walk("another file, crash", r.Rewrite, losses=1, crashes=1, files=2),
+    walk("another file, crash, full disk", crashes=1, refusals=2, files=1),
+    walk("another file, crash, gone from it", crashes=1, files=1, departs=True),
 )
 LONG = (
-    scene("long: late writes", r.Acquire, r.Release, r.DestroySession, losses=2, ends=1, takes=2),
-    scene("long: writes, crash", r.Acquire, r.Release, r.DestroySession, losses=1, crashes=1, stop=True),
-    scene("long: reads, crash", r.ReadKey, losses=1, ends=1, crashes=1),
-    scene("long: silence", r.ReadKey, r.RenewSession, r.WatchKey, losses=3, ends=1),
-    scene("long: two crashes", crashes=2, ends=1, stop=True),
-    scene("long: crash, full disk", crashes=1, ends=1, refusals=2),
+    walk("long: late writes", r.Acquire, r.Release, r.DestroySession, losses=2, ends=1, takes=2),
+    walk("long: writes, crash", r.Acquire, r.Release, r.DestroySession, losses=1, crashes=1, stop=True),
+    walk("long: reads, crash", r.ReadKey, losses=1, ends=1, crashes=1),
+    walk("long: silence", r.ReadKey, r.RenewSession, r.WatchKey, losses=3, ends=1),
+    walk("long: two crashes", crashes=2, ends=1, stop=True),
+    walk("long: crash, full disk", crashes=1, ends=1, refusals=2),
 )
-
-
-def main() -> None:
-    """The table; names as arguments pick some."""
-    names = sys.argv[1:]
-    print(f"{'scene':28}{'states':>9}{'steps':>10}{'seconds':>9}", flush=True)
-    for one in (*SCENES, *LONG):
-        if names and one.name not in names:
-            continue
-        began_at = time.process_time()
-        try:
-            walked = explore(one)
-        except AssertionError as broken:
-            sys.exit(f"{one.name}: {broken}")
-        seconds = time.process_time() - began_at
-        print(f"{one.name:28}{walked.states:9}{walked.steps:10}{seconds:9.1f}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    print_table((*WALKS, *LONG), explore)

@@ -1,0 +1,32 @@
+"""Events, actions and outcomes in a few words, for the way to a broken promise."""
+
+from supervisor.core import actions as a
+from supervisor.core import events as e
+from supervisor.core import requests as r
+
+
+def line(event: object, begun: tuple[object, ...]) -> str:
+    """Return what has happened, and what follows from it."""
+    return f"{short(event)} -> {', '.join(map(short, begun)) or '-'}"
+
+
+def short(value: object) -> str:
+    """Return the event, action or request without what a reader can do without."""
+    match value:
+        case e.Answered(request, outcome):
+            return f"{short(request)} = {outcome}"
+        case e.HookEnded(started, ok=ok):
+            return f"{started.hook.name} ended {'well' if ok else 'badly'}"
+        case e.RecordWritten(why_not=why_not):
+            return why_not or "recorded"
+        case a.StartHook(hook, attempt):
+            return f"start {hook.name}#{attempt}"
+        case a.WriteRecord(record=record):
+            return f"record {record.step} {record.session}".rstrip()
+        case a.RoleChanged(role=role):
+            return f"became {role}"
+        case r.WatchKey(index=index, consistent=consistent):
+            return f"WatchKey({index}{', consistent' if consistent else ''})"
+        case r.Request():
+            return f"{type(value).__name__} {getattr(value, 'session', '')}".rstrip()
+    return type(value).__name__
