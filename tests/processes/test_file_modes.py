@@ -46,7 +46,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-class Node:
+class NodeFiles:
     """Files of a node as they should be; a test spoils one of them."""
 
     def __init__(self, folder: Path) -> None:
@@ -119,25 +119,25 @@ class Node:
 
 
 @pytest.fixture
-def node(folder: Path) -> Node:
-    return Node(folder)
+def node(folder: Path) -> NodeFiles:
+    return NodeFiles(folder)
 
 
 def as_what() -> str:
     return "root" if os.geteuid() == 0 else "this user"
 
 
-def test_files_as_they_should_be_are_not_warned_of(node: Node) -> None:
+def test_files_as_they_should_be_are_not_warned_of(node: NodeFiles) -> None:
     assert node.warnings() == []
     assert node.warnings(node.etc) == []
 
 
-def test_check_prints_what_there_is_to_say(node: Node) -> None:
+def test_check_prints_what_there_is_to_say(node: NodeFiles) -> None:
     node.config.chmod(0o666)
     assert node.checked(os.geteuid()) == node.warnings() != []
 
 
-Spoil = Callable[[Node], object]
+Spoil = Callable[[NodeFiles], object]
 SPOILT: dict[str, tuple[Spoil, str]] = {
     "configuration": (
         lambda node: node.config.chmod(0o666),
@@ -195,7 +195,7 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_each_that_is_open_to_others_is_warned_of_with_what_mends_it(node: Node, what: str) -> None:
+def test_each_that_is_open_to_others_is_warned_of_with_what_mends_it(node: NodeFiles, what: str) -> None:
     """And the command that is shown mends it."""
     spoil, expected = SPOILT[what]
     spoil(node)
@@ -206,7 +206,7 @@ def test_each_that_is_open_to_others_is_warned_of_with_what_mends_it(node: Node,
         assert node.warnings(node.etc) == []
 
 
-def test_check_does_not_ask_for_files_that_belong_to_another_machine(node: Node) -> None:
+def test_check_does_not_ask_for_files_that_belong_to_another_machine(node: NodeFiles) -> None:
     for file in (node.token, node.hook_key, node.cert, node.key):
         file.unlink()
     assert node.warnings(in_use=False) == []
@@ -214,7 +214,7 @@ def test_check_does_not_ask_for_files_that_belong_to_another_machine(node: Node)
 
 
 @as_root
-def test_a_group_that_may_write_is_warned_of_unless_it_is_the_owners_own(node: Node) -> None:
+def test_a_group_that_may_write_is_warned_of_unless_it_is_the_owners_own(node: NodeFiles) -> None:
     node.config.chmod(0o664)
     assert node.warnings() == []  # root's own
     os.chown(node.config, 0, NOBODY)
@@ -224,7 +224,7 @@ def test_a_group_that_may_write_is_warned_of_unless_it_is_the_owners_own(node: N
 
 
 @as_root
-def test_a_group_may_read_a_secret(node: Node) -> None:
+def test_a_group_may_read_a_secret(node: NodeFiles) -> None:
     """How a daemon that is not root gets it: root:GROUP, 0640."""
     os.chown(node.token, 0, NOBODY)
     node.token.chmod(0o640)
@@ -233,7 +233,7 @@ def test_a_group_may_read_a_secret(node: Node) -> None:
 
 @as_root
 @pytest.mark.parametrize("which", ["config", "etc", "program", "token", "state"])
-def test_an_owner_who_is_neither_root_nor_we_is_warned_of(node: Node, which: str) -> None:
+def test_an_owner_who_is_neither_root_nor_we_is_warned_of(node: NodeFiles, which: str) -> None:
     path: Path = getattr(node, which)
     os.chown(path, SOMEBODY, SOMEBODY)
     (warning,) = node.warnings(node.etc)
@@ -241,7 +241,7 @@ def test_an_owner_who_is_neither_root_nor_we_is_warned_of(node: Node, which: str
     assert f"its owner, user id {SOMEBODY}, can " in warning and warning.endswith(f": chown root {path}")
 
 
-def test_symlinks_are_followed_to_what_they_lead_to(node: Node) -> None:
+def test_symlinks_are_followed_to_what_they_lead_to(node: NodeFiles) -> None:
     """Both to the file, and to the folders on the way."""
     elsewhere = node.folder / "else where"
     elsewhere.mkdir()
@@ -255,7 +255,7 @@ def test_symlinks_are_followed_to_what_they_lead_to(node: Node) -> None:
     ]
 
 
-def test_a_folder_where_nobody_may_remove_what_is_anothers_is_no_danger(node: Node) -> None:
+def test_a_folder_where_nobody_may_remove_what_is_anothers_is_no_danger(node: NodeFiles) -> None:
     """As /tmp is; but not for a configuration: others may add files to it."""
     node.folder.chmod(0o1777)
     node.run.chmod(0o1777)
@@ -264,7 +264,7 @@ def test_a_folder_where_nobody_may_remove_what_is_anothers_is_no_danger(node: No
     assert len(node.warnings(node.etc)) == 1
 
 
-def test_a_token_in_the_file_itself_is_a_secret(node: Node) -> None:
+def test_a_token_in_the_file_itself_is_a_secret(node: NodeFiles) -> None:
     node.write(token=TOKEN)
     assert node.warnings() == [
         f"{node.config}: consul.token: everybody can read the token in it: chmod o= {node.config}"
@@ -275,7 +275,7 @@ def test_a_token_in_the_file_itself_is_a_secret(node: Node) -> None:
 
 @pytest.mark.long
 @as_root
-def test_an_ordinary_user_is_trusted_with_its_own_files_and_roots(node: Node) -> None:
+def test_an_ordinary_user_is_trusted_with_its_own_files_and_roots(node: NodeFiles) -> None:
     node.give_to(NOBODY)
     os.chown(node.config, 0, 0)
     assert node.checked(NOBODY) == []
@@ -287,7 +287,7 @@ def test_an_ordinary_user_is_trusted_with_its_own_files_and_roots(node: Node) ->
 
 
 @as_root
-def test_what_an_ordinary_user_may_not_look_at_is_passed_over(node: Node) -> None:
+def test_what_an_ordinary_user_may_not_look_at_is_passed_over(node: NodeFiles) -> None:
     """Whoever checks need not be whoever runs it."""
     node.key.chmod(0o644)
     locked = node.folder / "locked"
@@ -325,6 +325,6 @@ def test_the_start_says_the_same_in_the_log(tmp_path: Path, shared_agent: Agent)
 
 
 @as_root
-def test_what_does_not_answer_is_not_looked_at_and_state_dir_must_not_lie_there(node: Node) -> None:
+def test_what_does_not_answer_is_not_looked_at_and_state_dir_must_not_lie_there(node: NodeFiles) -> None:
     with hung(node.state):
         assert node.warnings() == [f"{node.state}: state_dir: {FAR_STATE}"]

@@ -23,7 +23,7 @@ STARTED_S = 60.0  # a JVM on a busy machine
 LOCKED = "is locked by another server"  # what a broker says while it waits for the lock on its file
 
 
-class Node:
+class BrokerNode:
     """One machine: its supervisor, and the broker while it leads."""
 
     def __init__(self, supervisor: Supervisor, address: Address, mark: str) -> None:
@@ -105,7 +105,7 @@ class Brokers:
         """Where clients look for a broker."""
         return [self.a.address, self.b.address]
 
-    def _node(self, name: str) -> Node:
+    def _node(self, name: str) -> BrokerNode:
         local = self._folder / name
         local.mkdir()
         shutil.chown(local, USER, USER)
@@ -125,7 +125,7 @@ class Brokers:
             replaced={"/srv/activemq/": f"{self.storage}/"},
             session={"ttl": "2s", "lock_delay": "15s"},
         )
-        return Node(supervisor, (HOSTS[name], self._ports["stomp"]), f"-Dactivemq.local={local}")
+        return BrokerNode(supervisor, (HOSTS[name], self._ports["stomp"]), f"-Dactivemq.local={local}")
 
     def led_by_a(self) -> None:
         """Return when a leads with a broker that takes clients, and b waits."""
@@ -134,7 +134,7 @@ class Brokers:
         self.b.supervisor.start()
         self.b.supervisor.wait_line("role", role="waiting")
 
-    def wait_started(self, node: Node) -> None:
+    def wait_started(self, node: BrokerNode) -> None:
         """Return when its broker takes clients."""
         until(lambda: node.said("Connector stomp started"), node.supervisor.log_tail(), STARTED_S)
 

@@ -26,7 +26,7 @@ class Connection(Protocol):
         """The end of it."""
 
 
-class Node(Protocol):
+class DatabaseNode(Protocol):
     """One machine of the database. ``address`` is its value in the election."""
 
     name: str
@@ -38,7 +38,7 @@ class Node(Protocol):
 
 
 C = TypeVar("C", bound=Connection)
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=DatabaseNode)
 T = TypeVar("T")
 
 
@@ -63,7 +63,7 @@ class Probe(Generic[C]):
     """Tries to write to one node, all the time, leader or not."""
 
     def __init__(
-        self, node: Node, connect: Callable[[], C], write: Callable[[C], object], pace_s: float
+        self, node: DatabaseNode, connect: Callable[[], C], write: Callable[[C], object], pace_s: float
     ) -> None:
         self.taken: list[Write] = []
         self._node = node
@@ -127,7 +127,7 @@ class Client(Generic[N, C]):
         self._node = None
         self._line.hang_up()
 
-    def by(self, node: Node) -> int:
+    def by(self, node: DatabaseNode) -> int:
         """How many this node has confirmed."""
         return sum(name == node.name for _, name, _ in list(self.confirmed))
 
@@ -136,7 +136,7 @@ class Client(Generic[N, C]):
         return [number for number, _, _ in list(self.confirmed)]
 
 
-class Scene(Generic[N, C]):
+class Database(Generic[N, C]):
     """The nodes, the client and the probes, which write while the ``with`` block lasts."""
 
     client: Client[N, C]

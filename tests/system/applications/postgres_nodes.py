@@ -128,7 +128,7 @@ def as_owner(*argv: str | Path, input: str = "") -> str:
     return done.stdout
 
 
-class Node:
+class PostgresNode:
     """One machine: its PostgreSQL, which the hooks start and stop, and its supervisor."""
 
     def __init__(self, stage: Stage, home: Path, port: int, ports: Sequence[int]) -> None:
@@ -196,7 +196,7 @@ class Node:
         """Whether it is up, and no standby."""
         return self.ask("SELECT pg_is_in_recovery()") == ["f"]
 
-    def sends_to(self, other: "Node") -> bool:
+    def sends_to(self, other: "PostgresNode") -> bool:
         """Whether the other node is a standby that has all that this primary has written."""
         name = f"application_name = '{other.address}'"
         return self.ask(f"SELECT state FROM pg_stat_replication WHERE {name}") == ["streaming"]
@@ -257,7 +257,7 @@ class Reaper:
         self._process.wait()
 
 
-class Scene(database.Scene[Node, Connection]):
+class PostgresDatabase(database.Database[PostgresNode, Connection]):
     """So many nodes; the first has the cluster, the others have nothing."""
 
     def __init__(self, stage: Stage, template: Path, home: Path, count: int) -> None:
@@ -267,7 +267,7 @@ class Scene(database.Scene[Node, Connection]):
         for name, port in zip("abc", ports, strict=False):
             (home / name).mkdir()
             shutil.chown(home / name, OWNER)
-            nodes.append(Node(stage, home / name, port, ports))
+            nodes.append(PostgresNode(stage, home / name, port, ports))
         as_owner("/usr/bin/cp", "-a", template / "data", nodes[0].data)
         super().__init__(stage.agent, KEY, nodes)
         self.client = Client(self.leader, lambda node: Connection(node.port), write, PACE_S)
@@ -285,7 +285,7 @@ class Scene(database.Scene[Node, Connection]):
         self._reaper.close()
         super().__exit__(kind, error, trace)
 
-    def led_by_first(self) -> Sequence[Node]:
+    def led_by_first(self) -> Sequence[PostgresNode]:
         """The nodes when the first leads, and the others have copied it, and commits are confirmed."""
         first, *others = self.nodes
         folder = first.supervisor.folder
@@ -301,22 +301,22 @@ class Scene(database.Scene[Node, Connection]):
             node.supervisor.wait_line("role", role="waiting")
         return self.nodes
 
-    def wait_sent(self, leader: Node, *others: Node) -> None:
+    def wait_sent(self, leader: PostgresNode, *others: PostgresNode) -> None:
         """Return when these are standbys that have all that the leader has."""
         for node in others:
             self.wait(lambda node=node: leader.sends_to(node), f"{node.name} streams")  # type: ignore[misc]
 
-    def lost(self, node: Node) -> list[int]:
+    def lost(self, node: PostgresNode) -> list[int]:
         """Confirmed numbers that this node does not have."""
         return sorted(set(self.client.numbers()) - set(map(int, node.ask("SELECT number FROM numbers"))))
 
-    def judge(self, former: Node, new: Node) -> None:
+    def judge(self, former: PostgresNode, new: PostgresNode) -> None:
         """And one is a primary."""
         super().judge(former, new)
         assert [node.name for node in self.nodes if node.is_primary()] == [new.name]
 
 
-def _probe(node: Node) -> Probe[Connection]:
+def _probe(node: PostgresNode) -> Probe[Connection]:
     """It needs no standby for what it writes."""
     return Probe(
         node,

@@ -53,7 +53,7 @@ class Connection:
         self._socket.close()
 
 
-class Node:
+class RedisNode:
     """One machine: its Redis, its supervisor."""
 
     def __init__(self, stage: Stage, name: str, port: int, ports: Sequence[int]) -> None:
@@ -83,7 +83,7 @@ class Node:
         lines = self.ask("INFO", section).splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
-    def follows(self, other: "Node") -> bool:
+    def follows(self, other: "RedisNode") -> bool:
         """Whether it is a replica of that node, and connected."""
         info = self.info()
         return info.get("master_port") == str(other.port) and info.get("master_link_status") == "up"
@@ -103,17 +103,17 @@ class Node:
         self.supervisor.start()
 
 
-class Scene(database.Scene[Node, Connection]):
+class RedisDatabase(database.Database[RedisNode, Connection]):
     """Three nodes."""
 
     def __init__(self, stage: Stage) -> None:
         ports = free_ports(3)
-        nodes = [Node(stage, name, port, ports) for name, port in zip("abc", ports, strict=True)]
+        nodes = [RedisNode(stage, name, port, ports) for name, port in zip("abc", ports, strict=True)]
         super().__init__(stage.agent, KEY, nodes)
         self.client = Client(self.leader, lambda node: Connection(node.port), write, PACE_S)
         self.probes = [_probe(node) for node in nodes]
 
-    def led_by_first(self) -> tuple[Node, Node, Node]:
+    def led_by_first(self) -> tuple[RedisNode, RedisNode, RedisNode]:
         """The nodes when the first is the primary, the others follow, and writes are confirmed."""
         a, b, c = self.nodes
         a.supervisor.start()
@@ -125,18 +125,18 @@ class Scene(database.Scene[Node, Connection]):
         self.wait_confirmed(a)
         return a, b, c
 
-    def wait_following(self, leader: Node, *others: Node) -> None:
+    def wait_following(self, leader: RedisNode, *others: RedisNode) -> None:
         """Return when these are connected replicas of the leader."""
         for node in others:
             self.wait(lambda node=node: node.follows(leader), f"{node.name} follows")  # type: ignore[misc]
 
-    def lost(self, node: Node) -> list[int]:
+    def lost(self, node: RedisNode) -> list[int]:
         """Confirmed numbers that this node does not have."""
         with closing(Connection(node.port)) as connection:
             return [n for n in self.client.numbers() if connection.ask("GET", f"number:{n}") != str(n)]
 
 
-def _probe(node: Node) -> Probe[Connection]:
+def _probe(node: RedisNode) -> Probe[Connection]:
     return Probe(
         node,
         lambda: Connection(node.port),

@@ -31,7 +31,7 @@ echo "end $NODE" >>"$JOURNAL"
 """
 
 
-class Node:
+class CronNode:
     """A machine that has the job, its crontab line and a supervisor."""
 
     def __init__(self, stage: Stage, name: str, journal: Path, line: str) -> None:
@@ -94,7 +94,7 @@ class Nightly:
     def __init__(self, stage: Stage, line: str) -> None:
         self._journal = stage.folder / "journal"
         stage.folder.mkdir(parents=True, exist_ok=True)
-        self.nodes = {name: Node(stage, name, self._journal, line) for name in ("a", "b", "c")}
+        self.nodes = {name: CronNode(stage, name, self._journal, line) for name in ("a", "b", "c")}
         self.up = set(self.nodes)  # those on which cron runs
 
     def start(self) -> str:

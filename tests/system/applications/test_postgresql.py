@@ -11,10 +11,10 @@ import pytest
 
 from tests.support.examples import warnings_in
 from tests.support.supervisor import command, until
-from tests.system.applications.postgres_nodes import Connection, Scene, make_home, make_template
+from tests.system.applications.postgres_nodes import Connection, PostgresDatabase, make_home, make_template
 from tests.system.applications.stage import Stage
 
-NodesOf = Callable[[int], Scene]
+NodesOf = Callable[[int], PostgresDatabase]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def scene_of(stage: Stage, home: Path, template: Path) -> Iterator[NodesOf]:
     with ExitStack() as stack:
         folder = make_home(Path(tempfile.mkdtemp(dir=home)))
         stack.callback(shutil.rmtree, folder)
-        yield lambda count: stack.enter_context(Scene(stage, template, folder, count))
+        yield lambda count: stack.enter_context(PostgresDatabase(stage, template, folder, count))
 
 
 def test_the_example_has_neither_fault_nor_warning() -> None:
@@ -178,7 +178,7 @@ def test_nobody_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of:
     scene.judge(a, new)
 
 
-def stop(scene: Scene) -> None:
+def stop(scene: PostgresDatabase) -> None:
     """All supervisors end well, and had nothing to complain about."""
     for node in scene.nodes:
         assert node.supervisor.stop() == 0

@@ -9,14 +9,14 @@ import pytest
 
 from tests.support.examples import warnings_in
 from tests.support.supervisor import command, until
-from tests.system.applications.redis_nodes import Scene
+from tests.system.applications.redis_nodes import RedisDatabase
 from tests.system.applications.stage import Stage
 
 
 @pytest.fixture
-def scene(stage: Stage) -> Iterator[Scene]:
+def scene(stage: Stage) -> Iterator[RedisDatabase]:
     """Three nodes whose supervisors do not run yet; the client and the probes try."""
-    with Scene(stage) as made:
+    with RedisDatabase(stage) as made:
         yield made
 
 
@@ -25,7 +25,7 @@ def test_the_example_has_neither_fault_nor_warning() -> None:
     assert checked.returncode == 0 and not warnings_in(checked.stdout + checked.stderr), checked
 
 
-def test_nobody_takes_writes_before_there_is_a_leader(scene: Scene) -> None:
+def test_nobody_takes_writes_before_there_is_a_leader(scene: RedisDatabase) -> None:
     for node in scene.nodes:
         until(lambda node=node: node.info(), f"{node.name} answers")  # type: ignore[misc]
         assert node.ask("SET", "a", "b").startswith("-READONLY")
@@ -33,7 +33,7 @@ def test_nobody_takes_writes_before_there_is_a_leader(scene: Scene) -> None:
         assert node.ask("SET", "a", "b").startswith("-NOREPLICAS")
 
 
-def test_a_machine_that_dies_is_replaced_and_follows_when_it_is_back(scene: Scene) -> None:
+def test_a_machine_that_dies_is_replaced_and_follows_when_it_is_back(scene: RedisDatabase) -> None:
     a, b, c = scene.led_by_first()
     a.die()
     died_at = time.monotonic()
@@ -49,7 +49,7 @@ def test_a_machine_that_dies_is_replaced_and_follows_when_it_is_back(scene: Scen
 
 
 @pytest.mark.parametrize("how", ["stop", "step-down"])
-def test_a_planned_hand_over_loses_nothing(scene: Scene, how: str) -> None:
+def test_a_planned_hand_over_loses_nothing(scene: RedisDatabase, how: str) -> None:
     a, b, c = scene.led_by_first()
     began_at = time.monotonic()
     if how == "stop":
@@ -73,7 +73,7 @@ def test_a_planned_hand_over_loses_nothing(scene: Scene, how: str) -> None:
         node.supervisor.assert_no_fault()
 
 
-def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: Scene) -> None:
+def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: RedisDatabase) -> None:
     a, b, c = scene.led_by_first()
     assert c.supervisor.stop() == 0
     assert c.ask("REPLICAOF", "127.0.0.1", "1") == "+OK"  # what c gets no more
@@ -90,7 +90,7 @@ def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: Sc
     scene.judge(a, b)
 
 
-def test_a_redis_that_is_started_anew_under_its_leader_is_no_primary_any_more(scene: Scene) -> None:
+def test_a_redis_that_is_started_anew_under_its_leader_is_no_primary_any_more(scene: RedisDatabase) -> None:
     """It may have lost what its disk did not have; the replicas have it, and one of them takes over."""
     a, b, c = scene.led_by_first()
     a.redis.kill()
@@ -103,7 +103,7 @@ def test_a_redis_that_is_started_anew_under_its_leader_is_no_primary_any_more(sc
     scene.judge(a, new)
 
 
-def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: Scene) -> None:
+def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: RedisDatabase) -> None:
     """It cannot be told to refuse writes, and would take them when it goes on."""
     a, b, c = scene.led_by_first()
     pid = int(a.info("server")["process_id"])
@@ -116,7 +116,9 @@ def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: Scene) 
     scene.wait(lambda: new.ask("SET", "a", "b").startswith("-NOREPLICAS"), "a primary alone refuses writes")
 
 
-def test_a_primary_whose_supervisor_has_died_is_told_by_the_next_to_refuse_writes(scene: Scene) -> None:
+def test_a_primary_whose_supervisor_has_died_is_told_by_the_next_to_refuse_writes(
+    scene: RedisDatabase,
+) -> None:
     a, b, c = scene.led_by_first()
     a.supervisor.kill()
     new = scene.wait_leader(but=a)

@@ -65,7 +65,7 @@ server.serve_forever()
 BROKEN = "#!/bin/sh\nexit 1\n"
 
 
-class Node:
+class AppNode:
     """A machine with the service, and a supervisor that restarts it when it is asked to."""
 
     def __init__(self, stage: Stage, name: str, replaced: Mapping[str, str]) -> None:
@@ -139,7 +139,7 @@ def _write(path: Path, program: str) -> None:
 class Services:
     """The five nodes, with their services up, and what went down and up since."""
 
-    def __init__(self, stage: Stage, nodes: dict[str, Node]) -> None:
+    def __init__(self, stage: Stage, nodes: dict[str, AppNode]) -> None:
         self._stage = stage
         self.nodes = nodes
         self._before = 0  # lines of the journal: of the first starts
@@ -187,7 +187,7 @@ def make(stage: Stage) -> Iterator[Callable[[Mapping[str, str]], Services]]:
 
         def made(replaced: Mapping[str, str]) -> Services:
             stage.folder.mkdir(parents=True, exist_ok=True)
-            nodes = {name: Node(stage, name, replaced) for name in NAMES}
+            nodes = {name: AppNode(stage, name, replaced) for name in NAMES}
             for node in nodes.values():
                 stack.callback(node.end)
             return Services(stage, nodes)

@@ -37,7 +37,7 @@ class Event(NamedTuple):
     got: bool
 
 
-class Node:
+class AddressNode:
     """A machine with the service, and its supervisor."""
 
     def __init__(self, machine: Machine, supervisor: Housed, watch: Path) -> None:
@@ -55,7 +55,7 @@ class Node:
         self.supervisor.wait_line("role", role="holding")
 
 
-class Scene:
+class VirtualAddress:
     """Consul, the nodes a and b, and a client that connects to the virtual address all the time."""
 
     def __init__(self, network: Network, folder: Path) -> None:
@@ -70,7 +70,7 @@ class Scene:
         self.client.run("sh", "-c", BELIEVES)
         self._start(self.client, "asking", *GREETER, "ask", VIRTUAL)
 
-    def two(self, replaced: Mapping[str, str] | None = None) -> tuple[Node, Node]:
+    def two(self, replaced: Mapping[str, str] | None = None) -> tuple[AddressNode, AddressNode]:
         """a leads, and the client reaches it; b waits."""
         a = self._node("a", "192.0.2.11", replaced or {})
         b = self._node("b", "192.0.2.12", replaced or {})
@@ -81,7 +81,7 @@ class Scene:
         self.reaches(a)
         return a, b
 
-    def reaches(self, node: Node) -> None:
+    def reaches(self, node: AddressNode) -> None:
         """Return when the client has been answered by this node some times from now on, by nobody else."""
         seen, name = len(self.answers()), node.machine.name
         until(lambda: len(self.answers()[seen:]) >= SOME, f"answers\n{node.supervisor.log_tail()}")
@@ -97,17 +97,17 @@ class Scene:
         times = [float(line.split()[0]) for line in self._log("asking").splitlines()]
         return max(later - at for at, later in zip(times, times[1:], strict=False))
 
-    def part(self, node: Node, *, parted: bool = True) -> None:
+    def part(self, node: AddressNode, *, parted: bool = True) -> None:
         """Nothing goes between this node and Consul; the client reaches both."""
         self._network.part(node.machine, self.consul, parted=parted)
 
-    def die(self, node: Node) -> None:
+    def die(self, node: AddressNode) -> None:
         """The power of its machine is off."""
         self._network.unplug(node.machine)
         node.machine.power_off()
         node.supervisor.wait()
 
-    def _node(self, name: str, address: str, replaced: Mapping[str, str]) -> Node:
+    def _node(self, name: str, address: str, replaced: Mapping[str, str]) -> AddressNode:
         machine = self._network.plug(name, address)
         self._start(machine, f"service-{name}", *GREETER, "serve", name)
         self._start(machine, f"watch-{name}", "ip", "-timestamp", "-tshort", "monitor", "address")
@@ -115,7 +115,7 @@ class Scene:
         config["consul"] = {"address": f"http://{CONSUL}:8500"}
         supervisor = Housed(machine, self._folder / name, config)
         self._exits.callback(supervisor.close)
-        return Node(machine, supervisor, self._place(f"watch-{name}"))
+        return AddressNode(machine, supervisor, self._place(f"watch-{name}"))
 
     def _start(self, machine: Machine, name: str, *argv: str) -> None:
         made = Program(name, machine.inside(*argv), self._folder / name)
@@ -141,16 +141,16 @@ def network() -> Iterator[Network]:
 
 
 @pytest.fixture
-def scene(network: Network, tmp_path: Path) -> Iterator[Scene]:
+def scene(network: Network, tmp_path: Path) -> Iterator[VirtualAddress]:
     """No node yet."""
-    made = Scene(network, tmp_path)
+    made = VirtualAddress(network, tmp_path)
     try:
         yield made
     finally:
         made.close()
 
 
-def assert_never_both(*nodes: Node) -> None:
+def assert_never_both(*nodes: AddressNode) -> None:
     """By the words of both kernels, one of the nodes at most had the address at any time."""
     having: set[str] = set()
     events = sorted(event for node in nodes for event in node.events())
@@ -165,7 +165,7 @@ def test_the_example_has_neither_fault_nor_warning() -> None:
     assert checked.returncode == 0 and not warnings_in(checked.stdout + checked.stderr), checked
 
 
-def test_a_stop_moves_the_address_and_the_client_knows_it(scene: Scene) -> None:
+def test_a_stop_moves_the_address_and_the_client_knows_it(scene: VirtualAddress) -> None:
     a, b = scene.two()
     assert a.supervisor.stop() == 0
     assert not a.machine.has(VIRTUAL)
@@ -177,14 +177,16 @@ def test_a_stop_moves_the_address_and_the_client_knows_it(scene: Scene) -> None:
     print(f"virtual IP (stop): no answer for {scene.gap_s():.1f} s")
 
 
-def test_the_address_of_a_machine_that_died_moves(scene: Scene) -> None:
+def test_the_address_of_a_machine_that_died_moves(scene: VirtualAddress) -> None:
     a, b = scene.two()
     scene.die(a)
     scene.reaches(b)
     print(f"virtual IP (crash): no answer for {scene.gap_s():.1f} s")
 
 
-def test_a_node_that_is_cut_from_consul_drops_the_address_before_the_other_takes_it(scene: Scene) -> None:
+def test_a_node_that_is_cut_from_consul_drops_the_address_before_the_other_takes_it(
+    scene: VirtualAddress,
+) -> None:
     """Clients still reach it: that it has lost the lead is for it alone to know."""
     a, b = scene.two()
     scene.part(a)
@@ -198,7 +200,7 @@ def test_a_node_that_is_cut_from_consul_drops_the_address_before_the_other_takes
     print(f"virtual IP (cut from Consul): no answer for {scene.gap_s():.1f} s")
 
 
-def test_an_address_that_still_answers_is_not_taken_a_second_time(scene: Scene) -> None:
+def test_an_address_that_still_answers_is_not_taken_a_second_time(scene: VirtualAddress) -> None:
     """The supervisor is dead and nobody starts it again, but its machine lives."""
     a, b = scene.two()
     a.supervisor.kill()
@@ -211,7 +213,7 @@ def test_an_address_that_still_answers_is_not_taken_a_second_time(scene: Scene) 
     assert [event.node for event in b.events()] == []
 
 
-def test_a_node_that_cannot_drop_the_address_is_cut_off(scene: Scene) -> None:
+def test_a_node_that_cannot_drop_the_address_is_cut_off(scene: VirtualAddress) -> None:
     """It looks for the address on an interface that is not there, so the address stays."""
     a, b = scene.two({f"drop-address, {VIRTUAL}/32, eth0": f"drop-address, {VIRTUAL}/32, eth9"})
     assert a.supervisor.stop() == 0

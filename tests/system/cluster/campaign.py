@@ -11,7 +11,7 @@ from tests.support.supervisor import FAULTS as FAULT_MARKS
 from tests.support.tenures import Record, Tenure
 from tests.system.cluster import election, judge
 from tests.system.cluster.cluster import CLIENTS, Cluster, boottime
-from tests.system.cluster.faults import KINDS, SERVER_KINDS, Fault, Scene, plan
+from tests.system.cluster.faults import KINDS, SERVER_KINDS, Fault, FaultTargets, plan
 from tests.system.cluster.report import HEADINGS, Row, Verdict, shown
 from tests.system.cluster.supervised import Supervised
 
@@ -58,7 +58,7 @@ class Campaign:
         holder = judge.holder(self._tenures())
         assert holder is not None, "the cluster is whole"
         on = holder.node if fault.at_holder else fault.node
-        scene = Scene(self.cluster, self._supervisors, self._figures, self._note)
+        scene = FaultTargets(self.cluster, self._supervisors, self._figures, self._note)
         began_at = boottime()
         survived = True
         try:
@@ -83,7 +83,7 @@ class Campaign:
             survived=survived,
         )
 
-    def _bound_s(self, fault: Fault, scene: Scene) -> float:
+    def _bound_s(self, fault: Fault, scene: FaultTargets) -> float:
         """The failover that `check` prints; where Consul elects itself, that and 2 x ttl more."""
         more_s = scene.elections_s + 2 * self._figures.ttl_s if fault.kind in SERVER_KINDS else 0.0
         return self._figures.failover_s + more_s

@@ -40,7 +40,7 @@ class Fault:
 
 
 @dataclass(slots=True)
-class Scene:
+class FaultTargets:
     """What a fault may lay hands on; ``note`` writes a line that the judge reads."""
 
     cluster: Cluster
@@ -62,56 +62,56 @@ def _endless(chance: random.Random) -> Iterator[Fault]:
             yield Fault(kind, at_holder, chance.choice(CLIENTS), long)
 
 
-def partition(scene: Scene, node: str, fault: Fault) -> None:
+def partition(scene: FaultTargets, node: str, fault: Fault) -> None:
     """All packets between a node and the others are dropped."""
     _cut(scene, node, fault, sent=True, received=True)
 
 
-def partition_out(scene: Scene, node: str, fault: Fault) -> None:
+def partition_out(scene: FaultTargets, node: str, fault: Fault) -> None:
     """What a node sends is dropped; it still hears."""
     _cut(scene, node, fault, sent=True, received=False)
 
 
-def partition_in(scene: Scene, node: str, fault: Fault) -> None:
+def partition_in(scene: FaultTargets, node: str, fault: Fault) -> None:
     """What is sent to a node is dropped; it is still heard."""
     _cut(scene, node, fault, sent=False, received=True)
 
 
-def _cut(scene: Scene, node: str, fault: Fault, *, sent: bool, received: bool) -> None:
+def _cut(scene: FaultTargets, node: str, fault: Fault, *, sent: bool, received: bool) -> None:
     scene.cluster.network.cut(node, sent=sent, received=received)
     scene.cluster.pass_time(fault.length_s)
     scene.cluster.network.heal(node)
 
 
-def loopback(scene: Scene, node: str, fault: Fault) -> None:
+def loopback(scene: FaultTargets, node: str, fault: Fault) -> None:
     """Packets between a supervisor and its agent are dropped, both ways."""
     scene.cluster.network.cut_loopback(node, HTTP_PORT)
     scene.cluster.pass_time(fault.length_s)
     scene.cluster.network.heal(node)
 
 
-def agent_kill(scene: Scene, node: str, fault: Fault) -> None:
+def agent_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
     """kill -9 of a client agent, which is started again."""
     scene.cluster.clients[node].kill()
     scene.cluster.pass_time(fault.length_s)
     scene.cluster.clients[node].start()
 
 
-def agent_leave(scene: Scene, node: str, fault: Fault) -> None:
+def agent_leave(scene: FaultTargets, node: str, fault: Fault) -> None:
     """SIGTERM of a client agent, which leaves the cluster, and is started again."""
     scene.cluster.clients[node].stop()
     scene.cluster.pass_time(AGENT_DOWN_S)
     scene.cluster.clients[node].start()
 
 
-def agent_freeze(scene: Scene, node: str, fault: Fault) -> None:
+def agent_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
     """SIGSTOP of a client agent for longer than the lease."""
     scene.cluster.clients[node].signal(signal.SIGSTOP)
     scene.cluster.pass_time(LONG_S)
     scene.cluster.clients[node].signal(signal.SIGCONT)
 
 
-def server_kill(scene: Scene, node: str, fault: Fault) -> None:
+def server_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
     """kill -9 of the leading server, which is started again once another leads (or at once)."""
     leading = scene.cluster.leading_server()
     began_at = scene.cluster.now()
@@ -128,7 +128,7 @@ def server_kill(scene: Scene, node: str, fault: Fault) -> None:
     _note_if_it_leads(scene, leading.name, restarted_at)
 
 
-def servers_restart(scene: Scene, node: str, fault: Fault) -> None:
+def servers_restart(scene: FaultTargets, node: str, fault: Fault) -> None:
     """SIGTERM and start of each server, one lock-delay apart."""
     for name, server in scene.cluster.servers.items():
         led = scene.cluster.leading_server().name == name
@@ -142,7 +142,7 @@ def servers_restart(scene: Scene, node: str, fault: Fault) -> None:
         _note_if_it_leads(scene, name, restarted_at)
 
 
-def _note_if_it_leads(scene: Scene, name: str, restarted_at: float) -> None:
+def _note_if_it_leads(scene: FaultTargets, name: str, restarted_at: float) -> None:
     """Wait until the delays that a restarted server found in its log are over."""
     server = scene.cluster.servers[name]
     scene.cluster.until(lambda: server.answers, f"{name} is back")
@@ -151,7 +151,7 @@ def _note_if_it_leads(scene: Scene, name: str, restarted_at: float) -> None:
     scene.cluster.pass_time(scene.figures.lock_delay_s)
 
 
-def supervisor_kill(scene: Scene, node: str, fault: Fault) -> None:
+def supervisor_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
     """kill -9 of a supervisor; a second later it is started again."""
     scene.supervisors[node].kill()
     scene.note(node, KILLED, None)
@@ -159,7 +159,7 @@ def supervisor_kill(scene: Scene, node: str, fault: Fault) -> None:
     scene.cluster.pass_time(scene.figures.failover_s if fault.long else BRIEF_S)
 
 
-def supervisor_kill_cut(scene: Scene, node: str, fault: Fault) -> None:
+def supervisor_kill_cut(scene: FaultTargets, node: str, fault: Fault) -> None:
     """kill -9 of a supervisor whose node has just been cut off: it comes back to a silent Consul."""
     scene.cluster.network.cut(node)
     scene.supervisors[node].kill()
@@ -168,14 +168,14 @@ def supervisor_kill_cut(scene: Scene, node: str, fault: Fault) -> None:
     scene.cluster.network.heal(node)
 
 
-def supervisor_freeze(scene: Scene, node: str, fault: Fault) -> None:
+def supervisor_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
     """SIGSTOP of a supervisor for as long as the lease allows."""
     scene.supervisors[node].signal(signal.SIGSTOP)
     scene.cluster.pass_time(scene.figures.freeze_s)
     scene.supervisors[node].signal(signal.SIGCONT)
 
 
-KINDS: dict[str, Callable[[Scene, str, Fault], None]] = {
+KINDS: dict[str, Callable[[FaultTargets, str, Fault], None]] = {
     "partition": partition,
     "partition-out": partition_out,
     "partition-in": partition_in,

@@ -14,7 +14,7 @@ from tests.support.background import Worker
 from tests.support.consul import HOST, Agent, free_ports
 from tests.support.supervisor import ROOT
 from tests.system.programs.application import server
-from tests.system.programs.haproxy import Node
+from tests.system.programs.haproxy import Backend
 
 PAUSE_S = 0.01
 CLIENT_TIMEOUT_S = 5.0
@@ -26,11 +26,11 @@ class BalancedScene(Scene):
     def __init__(self, agent: Agent, folder: Path, name: str) -> None:
         super().__init__(agent, folder, name)
         ports = free_ports(4)
-        self.nodes_of = {"a": Node("a", ports[0], ports[1]), "b": Node("b", ports[2], ports[3])}
+        self.nodes_of = {"a": Backend("a", ports[0], ports[1]), "b": Backend("b", ports[2], ports[3])}
         self._starting = ""
 
     @property
-    def places(self) -> Sequence[Node]:
+    def places(self) -> Sequence[Backend]:
         """Where they listen."""
         return tuple(self.nodes_of.values())
 

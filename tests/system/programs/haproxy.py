@@ -17,7 +17,7 @@ PROGRAM = "/usr/sbin/haproxy"
 EXAMPLE = ROOT / "examples" / "haproxy" / "haproxy.cfg"
 
 
-class Node(NamedTuple):
+class Backend(NamedTuple):
     """Where one node's application and supervisor listen."""
 
     name: str
@@ -25,7 +25,7 @@ class Node(NamedTuple):
     http_port: int
 
 
-def filled_in(example: str, port: int, nodes: Sequence[Node], item: str, admin: Path) -> str:
+def filled_in(example: str, port: int, nodes: Sequence[Backend], item: str, admin: Path) -> str:
     """The example as it stands, but for its places and the election's name; ``admin`` is to look into it."""
     text = example.replace("bind :8020", f"bind {HOST}:{port}").replace("/leader/namenode", f"/leader/{item}")
     # As another user it would lose the signal that it gets when the tests die.
@@ -41,7 +41,7 @@ def filled_in(example: str, port: int, nodes: Sequence[Node], item: str, admin: 
 class HAProxy:
     """Listens on ``port`` while the ``with`` block runs."""
 
-    def __init__(self, folder: Path, port: int, nodes: Sequence[Node], item: str) -> None:
+    def __init__(self, folder: Path, port: int, nodes: Sequence[Backend], item: str) -> None:
         folder.mkdir()
         self.port = port
         self._admin = folder / "admin.sock"

@@ -44,7 +44,7 @@ def promtool(*arguments: str, stdin: str = "") -> str:
     return ran.stdout + ran.stderr
 
 
-class Node(Supervisor):
+class ScrapedSupervisor(Supervisor):
     """One of several that contend for ``name``; its on_lose does what ``on_lose`` says."""
 
     def __init__(self, folder: Path, agent: Agent, name: str, on_lose: str = "true") -> None:
@@ -64,7 +64,7 @@ class Node(Supervisor):
 
 
 @contextmanager
-def running(*nodes: Node) -> Iterator[None]:
+def running(*nodes: ScrapedSupervisor) -> Iterator[None]:
     """Start them one after the other; the first holds."""
     try:
         nodes[0].start()
@@ -86,7 +86,7 @@ def running(*nodes: Node) -> Iterator[None]:
 def test_the_linter_has_nothing_to_say_about_a_real_scrape(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
-    node = Node(tmp_path / "a", shared_agent, unique)
+    node = ScrapedSupervisor(tmp_path / "a", shared_agent, unique)
     with running(node):
         assert promtool("check", "metrics", stdin=Reader(node).ask("/metrics").body) == ""
 
@@ -203,8 +203,8 @@ class Prometheus:
 def test_a_stuck_node_gets_somebody_up(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
     """One of two nodes holds, loses its session, and its on_lose fails: a real Prometheus says so, by
     the example's own rules; nothing else fires."""
-    first = Node(tmp_path / "a", shared_agent, unique, on_lose="false")
-    second = Node(tmp_path / "b", shared_agent, unique)
+    first = ScrapedSupervisor(tmp_path / "a", shared_agent, unique, on_lose="false")
+    second = ScrapedSupervisor(tmp_path / "b", shared_agent, unique)
     with (
         running(first, second),
         Prometheus(tmp_path / "prometheus", [first.target, second.target]) as prometheus,

@@ -37,7 +37,7 @@ BARE = contender(on_acquire=(), on_lose=())
 SLOTS = SemaphoreSettings("s", "p/.lock", b"me", SessionSettings("ours"), limit=3)
 
 
-class Scene:
+class MeteredNode:
     """A node whose world is the test: what it asks for is under way until the test says how it ended."""
 
     def __init__(self, *settings: ItemSettings) -> None:
@@ -122,7 +122,7 @@ class Scene:
         return found[0] if found else None
 
 
-def shown_roles(scene: Scene) -> list[str]:
+def shown_roles(scene: MeteredNode) -> list[str]:
     return [each.labels["role"] for each in scene.samples() if each.name == f"{P}role" and each.value == 1]
 
 
@@ -131,7 +131,7 @@ def shown_roles(scene: Scene) -> list[str]:
 
 def test_all_series_of_an_item_are_there_from_its_first_moment_with_0() -> None:
     check = CandidateCheck(hook("candidate_check"))
-    scene = Scene(contender(on_change=(hook("on_change[0]"),), candidate_check=check), SLOTS)
+    scene = MeteredNode(contender(on_change=(hook("on_change[0]"),), candidate_check=check), SLOTS)
     for name in ("holding", "lease_seconds", "leader_present", "stuck", "paused", "notice"):
         assert scene.value(name, name="n", kind="election") == 0, name
         assert scene.value(name, name="s", kind="semaphore") == 0, name
@@ -155,17 +155,17 @@ def test_there_are_as_many_series_as_the_page_says() -> None:
 
 
 def series(*items: ItemSettings) -> int:
-    return len(list(Scene(*items).samples()))
+    return len(list(MeteredNode(*items).samples()))
 
 
 def test_an_event_without_hooks_has_no_series() -> None:
-    scene = Scene(BARE)
+    scene = MeteredNode(BARE)
     assert scene.value("hook_failures_total", name="n") is None
     assert scene.value("hook_duration_seconds_count", name="n") is None
 
 
 def test_it_holds_from_the_end_of_on_acquire_to_the_end_of_its_lease() -> None:
-    scene = Scene(contender())
+    scene = MeteredNode(contender())
     scene.acquires()
     assert (scene.value("holding"), scene.value("leader_present")) == (0, 1)
     assert scene.value("lease_seconds") == scene.value("lease_room_seconds") == ROOM_S
@@ -179,7 +179,7 @@ def test_it_holds_from_the_end_of_on_acquire_to_the_end_of_its_lease() -> None:
 
 
 def test_an_observer_has_no_lease() -> None:
-    scene = Scene(contender(contend=False, on_acquire=(), on_lose=()))
+    scene = MeteredNode(contender(contend=False, on_acquire=(), on_lose=()))
     assert (scene.value("lease_room_seconds"), shown_roles(scene)) == (0, ["observer"])
     scene.answer(r.WatchKey, RIVAL)
     assert scene.value("leader_present") == 1
@@ -187,7 +187,7 @@ def test_an_observer_has_no_lease() -> None:
 
 @pytest.mark.parametrize("settings", [contender(), BARE], ids=["with hooks", "without"])
 def test_each_coming_and_going_of_the_lock_counts_once(settings: ItemSettings) -> None:
-    scene = Scene(settings)
+    scene = MeteredNode(settings)
     scene.acquires()
     if settings.on_acquire:
         assert scene.value("transitions_total", event="acquire") == 1
@@ -204,7 +204,7 @@ def test_each_coming_and_going_of_the_lock_counts_once(settings: ItemSettings) -
 
 
 def test_stuck_and_paused_are_told() -> None:
-    scene = Scene(contender())
+    scene = MeteredNode(contender())
     scene.happens(e.PauseAsked("n"))
     assert (scene.value("paused"), scene.value("stuck")) == (1, 0)
     scene.happens(e.ResumeAsked("n"))
@@ -219,7 +219,7 @@ def test_stuck_and_paused_are_told() -> None:
 
 
 def test_a_semaphore_tells_its_limits_and_its_holders() -> None:
-    scene = Scene(SLOTS, contender())
+    scene = MeteredNode(SLOTS, contender())
     assert (scene.value("limit"), scene.value("effective_limit"), scene.value("holders")) == (3, 3, 0)
     keys = (o.ContenderKey("x", "x", b"", 5, 1), o.ContenderKey("y", "", b"", 6, 1))
     lock = o.LockKey(4, 7, r.Roster(limit=2, holders=("x", "y")))
@@ -230,7 +230,7 @@ def test_a_semaphore_tells_its_limits_and_its_holders() -> None:
 
 
 def test_the_series_of_an_item_go_with_it_and_come_back_with_0() -> None:
-    scene = Scene(contender(), SLOTS)
+    scene = MeteredNode(contender(), SLOTS)
     scene.acquires()
     scene.hook_ends(ok=False)
     assert scene.value("hook_failures_total", name="n", event="acquire") == 1
@@ -246,7 +246,7 @@ def test_the_series_of_an_item_go_with_it_and_come_back_with_0() -> None:
 
 
 def test_attempts_are_timed_and_failures_counted() -> None:
-    scene = Scene(contender(on_acquire=(hook("up", retries=1),)))
+    scene = MeteredNode(contender(on_acquire=(hook("up", retries=1),)))
     scene.acquires()
     scene.now = 0.75
     scene.hook_ends(ok=False)
@@ -264,7 +264,7 @@ def test_attempts_are_timed_and_failures_counted() -> None:
 
 
 def test_a_hook_that_we_ended_has_not_failed_but_the_next_one_may() -> None:
-    scene = Scene(contender())
+    scene = MeteredNode(contender())
     scene.acquires()
     scene.loses()
     scene.hook_ends(ok=False)
@@ -282,7 +282,7 @@ def test_a_hook_that_we_ended_has_not_failed_but_the_next_one_may() -> None:
 
 
 def test_answers_are_timed_but_for_watches() -> None:
-    scene = Scene(contender())
+    scene = MeteredNode(contender())
     scene.now = 0.2
     scene.has_session()
     scene.now = 25.0
@@ -298,7 +298,7 @@ def test_answers_are_timed_but_for_watches() -> None:
 
 
 def test_silence_is_an_error_and_no_duration() -> None:
-    scene = Scene(contender())
+    scene = MeteredNode(contender())
     assert scene.value("consul_answered_timestamp_seconds") == 0
     scene.now = 3.0
     scene.answer(r.CreateSession, o.Unknown("no answer"))
@@ -311,7 +311,7 @@ def test_silence_is_an_error_and_no_duration() -> None:
 
 
 def test_a_refused_token_is_told_until_it_is_taken() -> None:
-    scene = Scene(contender())
+    scene = MeteredNode(contender())
     assert scene.value("token_refused") == 0
     scene.answer(r.CreateSession, o.Denied("Permission denied"))
     assert (scene.value("token_refused"), scene.value("healthy")) == (1, 0)
@@ -323,7 +323,7 @@ def test_a_refused_token_is_told_until_it_is_taken() -> None:
 
 
 def test_reads_renewals_and_writes_are_told_apart() -> None:
-    scene = Scene(contender())
+    scene = MeteredNode(contender())
     read, renew = r.ReadSlots("n", 0.0, 1.0, "p"), r.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
     scene.metrics.on_step(e.Answered(read, OURS), [])
     scene.metrics.on_step(e.Answered(r.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
@@ -342,7 +342,7 @@ def test_reads_renewals_and_writes_are_told_apart() -> None:
 
 
 def test_a_refused_reload_is_told_until_one_succeeds() -> None:
-    scene = Scene(BARE)
+    scene = MeteredNode(BARE)
     assert (scene.value("config_reload_success"), scene.value("config_loaded_timestamp_seconds")) == (1, WALL)
     scene.now = 5.0
     scene.metrics.reloaded(False)
@@ -353,20 +353,20 @@ def test_a_refused_reload_is_told_until_one_succeeds() -> None:
 
 
 def test_it_says_what_runs_and_on_what() -> None:
-    scene = Scene()
+    scene = MeteredNode()
     assert scene.value("build_info", version=__version__, python=platform.python_version()) == 1
 
 
 def test_two_daemons_of_one_process_share_nothing() -> None:
     names = {family.name for family in prometheus_client.REGISTRY.collect()}
-    one, other = Scene(contender()), Scene(contender())
+    one, other = MeteredNode(contender()), MeteredNode(contender())
     one.metrics.reloaded(False)
     assert other.value("config_reload_success") == 1
     assert {family.name for family in prometheus_client.REGISTRY.collect()} == names
 
 
 def test_who_asks_for_openmetrics_gets_it() -> None:
-    scene = Scene(contender(), SLOTS)
+    scene = MeteredNode(contender(), SLOTS)
     scene.acquires()
     scene.hook_ends()
     content_type, body = scene.scrape("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
@@ -382,7 +382,7 @@ def test_who_asks_for_openmetrics_gets_it() -> None:
 )
 def test_pieces_are_small_and_make_up_the_whole(accept: str) -> None:
     """However many items there are, the loop has its turn after some lines."""
-    scene = Scene(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(200)))
+    scene = MeteredNode(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(200)))
     encode, _ = choose_encoder(accept)
     whole = encode(scene.metrics)
     pieces = list(scene.metrics.text(accept)[1])
@@ -395,7 +395,7 @@ def test_pieces_are_small_and_make_up_the_whole(accept: str) -> None:
 
 def test_a_crowd_of_scrapes_leaves_the_loop_its_turns() -> None:
     """Between any two pieces, of whichever scrape, all else that is due has its turn."""
-    scene = Scene(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(50)))
+    scene = MeteredNode(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(50)))
     routes = Routes(scene.status, scene.metrics)
     scrape = HttpRequest("GET", "/metrics", (), b"", sized=True)
     pieces = len(list(scene.metrics.text()[1]))
