@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,15 @@ make_our_own()  # each worker imports this before it collects a test
 is_local("/")  # its table stays open from the first question on, which is no leak of a test's
 
 pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of this test that other users may enter, with a name short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="consul-supervisor-") as name:
+        made = Path(name)
+        made.chmod(0o755)
+        yield made
 
 
 @pytest.fixture

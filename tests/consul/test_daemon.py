@@ -5,16 +5,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.support.consul import Agent
-from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, until
+from tests.support.programs import BUGGY_DAEMON, run_program
+from tests.support.supervisor import COMMAND, PATIENCE_S, Supervisor, until
 
 BUG = 70
 ELECTIONS = 20
@@ -185,33 +186,40 @@ def test_a_disk_that_takes_for_ever_delays_neither_hooks_nor_the_end(
 
 def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_path: Path) -> None:
     """Half a daemon would hold a lock and hear nothing."""
-    program = textwrap.dedent("""
-        import asyncio, os, sys
-        from pathlib import Path
-        from supervisor.config import load
-        from supervisor.daemon.loop import Daemon, boottime
-        from supervisor.telemetry.log import Log
-
-        def boom():
-            raise ValueError("a bug of ours")
-
-        async def main():
-            config = load(Path(sys.argv[1]), {}, "here")
-            asyncio.get_running_loop().call_later(0.1, boom)
-            daemon = Daemon(config, "here", os.environ, Log("info", "json", boottime), load=lambda: None)
-            return await daemon.run()
-
-        sys.exit(asyncio.run(main()))
-    """)
     file = tmp_path / "c.yaml"
     places = f"state_dir: {tmp_path}/state\ncontrol_socket: {tmp_path}/control.sock\n"
     file.write_text(f"consul: {{address: 'http://127.0.0.1:1'}}\n{places}elections: {{app: {{}}}}\n")
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(file)],
-        check=False, capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S,
-    )  # fmt: skip
+    done = run_program(BUGGY_DAEMON.format(words="'a bug of ours'"), str(file))
     assert done.returncode == BUG
     assert '"event": "bug"' in done.stderr and "ValueError: a bug of ours" in done.stderr
+
+
+def write_file(folder: Path, consul: str, key: str, **hooks: str) -> Path:
+    """A file with one election, whose hooks are what the shell is given."""
+    lines = [
+        f"    {name}: [{{shell: {shell!r}, timeout: 2s, kill_after: 100ms}}]\n"
+        for name, shell in hooks.items()
+    ]
+    file = folder / "config.yaml"
+    file.write_text(f"""
+consul: {{{consul}}}
+state_dir: {folder}/state
+control_socket: {folder}/control.sock
+elections:
+  app:
+    key: {key}
+    session: {{ttl: 2s, lock_delay: 9s}}
+{"".join(lines)}""")
+    return file
+
+
+@contextmanager
+def runs(file: Path, stderr: int = subprocess.DEVNULL, **environ: str) -> Iterator[None]:
+    """A process with this file, which stops in order at the end."""
+    with subprocess.Popen([*COMMAND, "run", str(file)], stderr=stderr, env=os.environ | environ) as daemon:
+        yield
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(timeout=PATIENCE_S) == 0
 
 
 @pytest.mark.long
@@ -219,30 +227,16 @@ def test_a_log_that_nobody_reads_delays_neither_renewals_nor_on_lose(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
     """Far more than a pipe holds is written to it while this node leads; then it stops in order."""
-    config = tmp_path / "config.yaml"
-    config.write_text(
-        f"""
-consul: {{address: "{shared_agent.url}"}}
-state_dir: {tmp_path}/state
-control_socket: {tmp_path}/control.sock
-elections:
-  app:
-    key: {unique}
-    session: {{ttl: 2s, lock_delay: 7s}}
-    on_acquire: [{{shell: "seq -f '%0400.0f' 900; echo >{tmp_path}/acquired", kill_after: 100ms}}]
-    on_lose: [{{shell: "echo >{tmp_path}/lost", timeout: 1s, kill_after: 100ms}}]
-"""
-    )
+    chatter = f"seq -f %0400.0f 900; echo >{tmp_path}/acquired"
+    consul = f'address: "{shared_agent.url}"'
+    file = write_file(tmp_path, consul, unique, on_acquire=chatter, on_lose=f"echo >{tmp_path}/lost")
     reader, writer = os.pipe()
-    command = [sys.executable, "-m", "supervisor", "run", str(config)]
-    with subprocess.Popen(command, stderr=writer) as daemon:
+    with runs(file, stderr=writer):
         os.close(writer)
         until(lambda: (tmp_path / "acquired").exists(), "on_acquire is done")
         holder = shared_agent.kv_get(unique)
         time.sleep(5)  # longer than the session lives without renewals
         assert holder and shared_agent.kv_get(unique) == holder
-        daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(timeout=PATIENCE_S) == 0
     assert (tmp_path / "lost").exists()
     os.close(reader)
 
@@ -250,26 +244,12 @@ elections:
 def test_the_variable_that_holds_consuls_token_is_not_inherited_by_hooks(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
-    config, told = tmp_path / "config.yaml", tmp_path / "told"
-    config.write_text(
-        f"""
-consul: {{address: "{shared_agent.url}", token: "${{MY_TOKEN}}"}}
-state_dir: {tmp_path}/state
-control_socket: {tmp_path}/control.sock
-elections:
-  app:
-    key: {unique}
-    session: {{ttl: 2s, lock_delay: 7s}}
-    on_acquire: [{{shell: "env >{told}.new && mv {told}.new {told}", kill_after: 100ms}}]
-"""
-    )
-    # An agent without access control takes any token.
-    environ = {**os.environ, "MY_TOKEN": "7b0f0e2c-secret", "MY_OTHER": "x"}
-    command = [sys.executable, "-m", "supervisor", "run", str(config)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environ) as daemon:
+    """An agent without access control takes any token."""
+    told = tmp_path / "told"
+    consul = f'address: "{shared_agent.url}", token: "${{MY_TOKEN}}"'
+    file = write_file(tmp_path, consul, unique, on_acquire=f"env >{told}.new && mv {told}.new {told}")
+    with runs(file, MY_TOKEN="7b0f0e2c-secret", MY_OTHER="x"):
         until(told.exists, "on_acquire is done")
-        daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(timeout=PATIENCE_S) == 0
     assert "MY_OTHER=x" in told.read_text() and "secret" not in told.read_text()
 
 
@@ -278,29 +258,19 @@ def test_what_a_file_withheld_is_not_inherited_under_the_next_one(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
     """Neither by hooks of the file that is gone, nor what the new one withholds."""
-    config, told = tmp_path / "config.yaml", tmp_path / "told"
-    item = f"""
-state_dir: {tmp_path}/state
-control_socket: {tmp_path}/control.sock
-elections:
-  app:
-    key: {unique}
-    session: {{ttl: 2s, lock_delay: 7s}}
-    on_lose: [{{shell: "env >>{told}", timeout: 2s, kill_after: 100ms}}]
-"""
-    consul = f'consul: {{address: "{shared_agent.url}", token'
-    config.write_text(f'{consul}: "${{FIRST}}"}}{item}')
-    environ = {**os.environ, "FIRST": "7b0f0e2c-first", "SECOND": "7b0f0e2c-second", "OTHER": "x"}
-    command = [sys.executable, "-m", "supervisor", "run", str(config)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environ) as daemon:
+    told = tmp_path / "told"
+
+    def written(variable: str) -> Path:
+        consul = f'address: "{shared_agent.url}", token: "${{{variable}}}"'
+        return write_file(tmp_path, consul, unique, on_lose=f"env >>{told}")
+
+    with runs(written("FIRST"), FIRST="7b0f0e2c-first", SECOND="7b0f0e2c-second", OTHER="x"):
         until(lambda: is_held(shared_agent, unique), "it holds")
-        config.write_text(f'{consul}: "${{SECOND}}"}}{item}')
-        asked = [*command[:-2], "reload", "--socket", str(tmp_path / "control.sock")]
+        written("SECOND")
+        asked = [*COMMAND, "reload", "--socket", str(tmp_path / "control.sock")]
         subprocess.run(asked, check=True, capture_output=True, timeout=PATIENCE_S)
         (journal,) = (tmp_path / "state").glob("*.journal")
         until(lambda: b"SECOND" in journal.read_bytes(), "the record says so")
-        daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(timeout=PATIENCE_S) == 0
     assert "OTHER=x" in told.read_text() and "7b0f0e2c" not in told.read_text()
 
 

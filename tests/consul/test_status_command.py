@@ -1,10 +1,8 @@
 """``status`` and ``holds``, asked of a real daemon as operators and cron do, and of peers that are none."""
 
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -25,14 +23,6 @@ HEAVY = ("asyncio", "requests", "jsonschema", "yaml", "structlog", "email", "ssl
 def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     with Agent(tmp_path_factory.mktemp("status") / "consul") as running:
         yield running
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """With a name short enough for sockets."""
-    made = Path(tempfile.mkdtemp(prefix="status-"))
-    yield made
-    shutil.rmtree(made)
 
 
 class Daemon(Supervisor):

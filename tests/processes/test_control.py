@@ -4,11 +4,9 @@ import asyncio
 import grp
 import json
 import os
-import shutil
 import socket
 import stat
 import subprocess
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,15 +24,6 @@ DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
 NOBODY = 65534
 GROUP = "daemon"  # of every Linux, and not root's
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder of this test that others may enter, with a name short enough for sockets."""
-    made = Path(tempfile.mkdtemp(prefix="control-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
 
 
 class Standin:

@@ -3,11 +3,9 @@ that mends it, by ``check`` and at the start; and what is in order is not."""
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,15 +33,6 @@ os.setuid(uid)
 sys.exit(main())
 """
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away and is somebody else")
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """One that another user may enter; pytest's own lies where only its user may."""
-    made = Path(tempfile.mkdtemp(prefix="precautions-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
 
 
 class NodeFiles:

@@ -6,7 +6,6 @@ outlives its test: leaving the ``with`` block kills it, and PDEATHSIG does when 
 """
 
 import base64
-import contextlib
 import itertools
 import json
 import os
@@ -19,7 +18,7 @@ from typing import Any, Self
 
 import psutil
 
-from tests.support.supervisor import until
+from tests.support.supervisor import kill_all, until
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = (
@@ -98,9 +97,7 @@ class Browser:
         assert self._process is not None
         main = psutil.Process(self._process.pid)
         family = [*main.children(recursive=True), main]  # all of them write into the profile
-        for process in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        kill_all(family)
         _, left = psutil.wait_procs(family, ANSWER_S)
         assert not left, f"Chromium did not end: {left}"
         self._process.wait()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.support.supervisor import PATIENCE_S
+from tests.support.supervisor import PATIENCE_S, kill_all
 
 MARK = "---this command is over---"
 # In this order; what differs from run to run, and nothing else.
@@ -75,11 +75,7 @@ class Shell:
         started = psutil.Process(self._bash.pid).children(recursive=True)
         with self._bash:
             self._bash.kill()
-        for process in started:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
+        kill_all(started)
         psutil.wait_procs(started, timeout=PATIENCE_S)
 
 

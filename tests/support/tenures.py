@@ -197,6 +197,19 @@ def most_at_once(found: Sequence[Tenure]) -> int:
     return max((len(acting) for _, acting in crowds(found)), default=0)
 
 
+def most_between(journal: Iterable[tuple[str, str]], begin: str, end: str) -> int:
+    """Count how many nodes were between these two at once at most. ``journal``: what each node did."""
+    most, under_way = 0, set[str]()
+    for what, node in journal:
+        if what == begin:
+            assert node not in under_way, f"{node} begins twice: {journal}"
+            under_way.add(node)
+        elif what == end:
+            under_way.discard(node)
+        most = max(most, len(under_way))
+    return most
+
+
 def overlaps(found: Sequence[Tenure]) -> list[tuple[Tenure, Tenure]]:
     """Find every two that acted at once, of tenures in the order of their begins."""
     return [(first, second) for first, second in combinations(found, 2) if first.acts_at(second.begin)]

@@ -1,15 +1,12 @@
 """The agents that tests stand on do what their docstrings say."""
 
-import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.support.consul import Agent, Client
+from tests.support.programs import run_program
 
 
 def test_a_started_agent_answers_reads_and_writes_at_once(agent: Agent) -> None:
@@ -108,22 +105,15 @@ def test_an_agent_never_takes_another_for_itself(tmp_path: Path, agent: Agent) -
 @pytest.mark.long
 def test_an_agent_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     """Pytest may be killed; no agent may be left then."""
-    program = textwrap.dedent("""
+    program = """
         import os, pathlib, signal, sys
         from tests.support.consul import Agent
         agent = Agent(pathlib.Path(sys.argv[1]))
         agent.start()
         print(agent.pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
-    """)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        check=False,
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
+    """
+    ran = run_program(program, str(tmp_path))
     assert ran.stdout, ran.stderr
     try:
         psutil.Process(int(ran.stdout)).wait(10)

@@ -7,7 +7,6 @@ judgements of ``judge`` must hold. What a test breaks on purpose it says with ``
 import signal
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +15,15 @@ import psutil
 from tests.consul.elections import judges
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
-from tests.support.supervisor import PATIENCE_S, Supervisor, assert_none_left, name_of, processes_of, until
+from tests.support.supervisor import (
+    PATIENCE_S,
+    Supervisor,
+    assert_none_left,
+    kill_all,
+    name_of,
+    processes_of,
+    until,
+)
 from tests.support.tenures import (
     KILLED,
     SCRIPT,
@@ -311,9 +318,7 @@ class Scene:
         """Leave nothing, whatever happened."""
         for node in self.nodes.values():
             node.close()
-        for process in self.processes():
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        kill_all(self.processes())
         if self._proxy is not None:
             self._proxy.__exit__(None, None, None)
 

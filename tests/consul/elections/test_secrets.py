@@ -13,9 +13,6 @@ import shutil
 import signal
 import socket
 import stat
-import subprocess
-import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +25,8 @@ from supervisor.config import ConfigError, load
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.support.guarded import Guarded, write
-from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT, Supervisor, command, name_of, until
+from tests.support.programs import BUGGY_DAEMON, run_program
+from tests.support.supervisor import ENVIRON, PATIENCE_S, Supervisor, command, name_of, until
 
 HEADER, QUERY, PATH, BODY = "m4rk-header-9a51", "m4rk-query-77d0", "m4rk-path-51aa", "m4rk-body-0c2e"
 SIGNING = "whsec_" + base64.b64encode(b"m4rk-signing-of-this-test").decode()
@@ -338,28 +336,6 @@ def test_a_bad_token_of_the_environment_is_not_shown(tmp_path: Path) -> None:
 
 def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
     """Not even of one that complains about the settings themselves."""
-    program = textwrap.dedent("""
-        import asyncio, os, sys
-        from pathlib import Path
-        from supervisor.config import load
-        from supervisor.daemon.loop import Daemon, boottime
-        from supervisor.telemetry.log import Log
-
-        async def main():
-            def read():
-                return load(Path(sys.argv[1]), {}, "here")
-
-            config = read()
-
-            def boom():
-                raise ValueError(f"cannot use {config} {daemon.__dict__}")
-
-            daemon = Daemon(config, "here", os.environ, Log("debug", "json", boottime), load=lambda: None)
-            asyncio.get_running_loop().call_later(0.3, boom)
-            return await daemon.run()
-
-        sys.exit(asyncio.run(main()))
-    """)
     signing = tmp_path / "hook.key"
     signing.write_text(SIGNING)
     hook = {
@@ -377,10 +353,8 @@ def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
     }
     file = tmp_path / "c.yaml"
     file.write_text(yaml.safe_dump(config))
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(file)],
-        check=False, capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S,
-    )  # fmt: skip
+    words = "f'cannot use {config} {daemon.__dict__}'"
+    done = run_program(BUGGY_DAEMON.format(words=words), str(file))
     assert done.returncode == BUG and "ValueError: cannot use Config(" in done.stderr
     assert not secret_in(done.stderr, (MARK, PATH, QUERY, HEADER, BODY, SIGNING, HOOK_ENV)), done.stderr
 

@@ -8,14 +8,14 @@ append to ``journal``, as ``WHAT NODE``, one write a line, so its order is the o
 import os
 import signal
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import yaml
 
 from tests.support.consul import Agent
-from tests.support.supervisor import Supervisor, assert_none_left, processes_of, until
+from tests.support.supervisor import Supervisor, assert_none_left, kill_all, processes_of, until
+from tests.support.tenures import most_between
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -101,16 +101,7 @@ class Fleet:
 
     def most_at_once(self, begin: str, end: str) -> int:
         """How many were between these two at once at most."""
-        under_way: set[str] = set()
-        most = 0
-        for what, node in self.journal():
-            if what == begin:
-                assert node not in under_way, f"{node} begins twice: {self.journal()}"
-                under_way.add(node)
-            elif what == end:
-                under_way.discard(node)
-            most = max(most, len(under_way))
-        return most
+        return most_between(self.journal(), begin, end)
 
     def in_line(self, prefix: str) -> int:
         """How many contend below this prefix, holders among them."""
@@ -138,9 +129,7 @@ class Fleet:
         """Leave nothing, whatever happened."""
         for node in self.nodes.values():
             node.close()
-        for process in self.processes():
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        kill_all(self.processes())
 
     def account(self) -> str:
         """All that is known, for the text of a failure."""

@@ -2,12 +2,11 @@
 
 import http.client
 import json
-import socket
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tests.support.supervisor import PATIENCE_S, Supervisor
+from tests.support.unix_connection import UnixConnection
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Reader:
 
     def ask_socket(self, target: str, method: str = "GET") -> Told:
         """On the control socket."""
-        return told(UnixConnection(self._node.folder / "control.sock"), target, method)
+        return told(UnixConnection(self._node.folder / "control.sock", PATIENCE_S), target, method)
 
     def status(self) -> dict[str, Any]:
         """All of /v1/status."""
@@ -56,20 +55,6 @@ class Reader:
         """One item of it."""
         (found,) = [item for item in self.status()["items"] if item["name"] == name]
         return dict(found)
-
-
-class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=PATIENCE_S)
-        self._path = path
-
-    def connect(self) -> None:
-        """To the socket."""
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE_S)
-        self.sock.connect(str(self._path))
 
 
 def told(connection: http.client.HTTPConnection, target: str, method: str) -> Told:

@@ -1,6 +1,6 @@
 """The judges are judged: each is shown what it must never let pass."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,20 +27,6 @@ from tests.models.simulation.scenario import DURATION_S, scenario_of
 from tests.models.simulation.simulation import Simulation
 
 SEED = 3  # its election has on_acquire and on_lose
-
-
-@pytest.fixture
-def simulation(tmp_path: Path) -> Iterator[Simulation]:
-    """Nothing goes wrong in it."""
-    calm = Simulation(SEED, tmp_path, replace(scenario_of(SEED), faults=()))
-    yield calm
-    for machine in calm.machines:
-        machine.power_off()
-
-
-@pytest.fixture
-def machine(simulation: Simulation) -> Machine:
-    return simulation.machines[0]
 
 
 def hook(machine: Machine, event: str, session: str, token: int = 7) -> StartHook:

@@ -1,6 +1,5 @@
 """The judges of semaphores are judged, and so is the witness on whose word they go."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,20 +22,6 @@ from tests.models.simulation.simulation import Simulation
 from tests.models.simulation.slot_judges import LimitKept, PrunesLate, TokensOfSlots
 
 SEED = 6  # its semaphore has three slots for four nodes, on_acquire and on_lose
-
-
-@pytest.fixture
-def simulation(tmp_path: Path) -> Iterator[Simulation]:
-    """Nothing goes wrong in it."""
-    calm = Simulation(SEED, tmp_path, replace(scenario_of(SEED), faults=()))
-    yield calm
-    for machine in calm.machines:
-        machine.power_off()
-
-
-@pytest.fixture
-def machine(simulation: Simulation) -> Machine:
-    return simulation.machines[0]
 
 
 class Witnessed:

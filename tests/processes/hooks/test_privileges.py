@@ -5,8 +5,6 @@ import grp
 import os
 import pwd
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from supervisor.hooks.privileges import Privileges, PrivilegesRefused
 from tests.processes.hooks.trial import shell, trial
+from tests.support.programs import run_program
 
 # Another user than we are, also where somebody runs these tests as nobody.
 NOBODY = next(each for each in map(pwd.getpwnam, ("nobody", "daemon")) if each.pw_uid != os.geteuid())
@@ -112,10 +111,7 @@ def test_without_root_another_user_is_refused_before_anything_runs() -> None:
         "except PrivilegesRefused as refused:\n"
         "    print(refused)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
-    ran = subprocess.run(
-        [sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment
-    )
+    ran = run_program(program)
     assert ran.stdout == "()\nonly root may run a hook as another user or group: user id 0, group id 0\n", (
         ran.stderr
     )

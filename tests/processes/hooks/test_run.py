@@ -1,11 +1,7 @@
 """The run child: it lives while this node leads, and never longer than this process."""
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 
 import pytest
@@ -14,6 +10,7 @@ from supervisor.core.events import RunEnded
 from supervisor.core.settings import Command
 from tests.processes.hooks.trial import alive, shell, trial
 from tests.support.patience import PATIENCE_S
+from tests.support.programs import run_program
 
 
 @pytest.mark.parametrize(
@@ -75,7 +72,7 @@ def test_stop_run_ends_it_with_kill_after_stop_timeout() -> None:
 
 def test_a_run_child_dies_with_the_process_that_started_it() -> None:
     """A killed supervisor must not leave behind what only a leader may run."""
-    program = textwrap.dedent("""
+    ran = run_program("""
         import asyncio, os, signal
         from tests.processes.hooks.trial import trial
 
@@ -87,10 +84,6 @@ def test_a_run_child_dies_with_the_process_that_started_it() -> None:
 
         asyncio.run(main())
     """)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment
-    )
     assert ran.returncode == -signal.SIGKILL, ran.stderr
     pid = int(ran.stdout)
     give_up_at = time.monotonic() + PATIENCE_S

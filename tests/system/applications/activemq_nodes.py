@@ -1,9 +1,7 @@
 """Two nodes of the ActiveMQ example on one machine: two loopback addresses, one folder as their storage."""
 
-import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +10,7 @@ from typing import Self
 import psutil
 
 from tests.support.consul import free_ports
-from tests.support.supervisor import Supervisor, processes_of, until
+from tests.support.supervisor import Supervisor, kill_all, processes_of, until
 from tests.system.applications.stage import EXAMPLES, Stage
 from tests.system.applications.stomp import Address
 
@@ -51,7 +49,7 @@ class BrokerNode:
 
     def die(self) -> None:
         """KILL to all at once: the machine is gone."""
-        kill(self._all())
+        kill_all(self._all())
         self.supervisor.wait()
         until(lambda: not self.brokers(), "the broker is gone")
 
@@ -97,7 +95,7 @@ class Brokers:
             shutil.chown(path, USER, USER)
 
     def _end(self) -> None:
-        kill(processes_of(str(self._folder)))
+        kill_all(processes_of(str(self._folder)))
         until(lambda: not processes_of(str(self._folder)), "nothing runs in the folder")
 
     @property
@@ -137,10 +135,3 @@ class Brokers:
     def wait_started(self, node: BrokerNode) -> None:
         """Return when its broker takes clients."""
         until(lambda: node.said("Connector stomp started"), node.supervisor.log_tail(), STARTED_S)
-
-
-def kill(processes: Iterable[psutil.Process]) -> None:
-    """The broker may be gone already: the kernel ends it with its supervisor."""
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()

@@ -5,7 +5,6 @@ the host's own network is never touched, and even after a kill -9 of the test no
 root and iproute2.
 """
 
-import contextlib
 import os
 import re
 import subprocess
@@ -17,7 +16,7 @@ from typing import Self
 
 import psutil
 
-from tests.support.supervisor import Supervisor, until
+from tests.support.supervisor import Supervisor, kill_all, until
 
 MASK = 24
 
@@ -70,9 +69,7 @@ class Machine:
 
         def left() -> list[psutil.Process]:
             found = self.processes()
-            for process in found:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
+            kill_all(found)
             return found
 
         until(lambda: not left(), f"nothing runs on {self.name}")

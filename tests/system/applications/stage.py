@@ -8,16 +8,15 @@ for a minute. Nothing outlives the ``with`` block.
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import psutil
 import yaml
 
 from tests.support.consul import Agent
-from tests.support.supervisor import PATIENCE_S, ROOT, TAIL_CHARS, Supervisor, processes_of
+from tests.support.supervisor import PATIENCE_S, ROOT, TAIL_CHARS, Supervisor, kill_all, processes_of
 
 EXAMPLES = ROOT / "examples"
 SESSION = {"ttl": "2s", "lock_delay": "12s"}
@@ -126,6 +125,4 @@ def configuration(example: Path, replaced: Mapping[str, str], session: Mapping[s
 def end_all(folder: Path) -> None:
     """KILL whatever process speaks of this folder, until none does."""
     while left := processes_of(str(folder)):
-        for process in left:
-            with suppress(psutil.NoSuchProcess):  # it has just ended by itself
-                process.kill()
+        kill_all(left)

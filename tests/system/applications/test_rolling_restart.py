@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.consul import HOST, free_ports
 from tests.support.supervisor import until
+from tests.support.tenures import most_between
 from tests.system.applications.stage import EXAMPLES, Stage, end_all
 
 FOLDER = EXAMPLES / "rolling-restart"
@@ -162,15 +163,7 @@ class Services:
         return [node for what, node in self.journal() if what == "down"]
 
     def most_down_at_once(self) -> int:
-        down: set[str] = set()
-        most = 0
-        for what, node in self.journal():
-            if what == "down":
-                down.add(node)
-            else:
-                down.discard(node)
-            most = max(most, len(down))
-        return most
+        return most_between(self.journal(), "down", "up")
 
     def in_line(self) -> int:
         """How many have a slot or wait for one."""

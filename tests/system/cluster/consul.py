@@ -6,12 +6,12 @@ The test speaks to it over a unix socket, which no fault of the network reaches;
 
 import http.client
 import json
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.support.consul import BINARY
+from tests.support.unix_connection import UnixConnection
 from tests.system.cluster.network import Network
 from tests.system.cluster.process import Process
 
@@ -55,7 +55,7 @@ class ConsulNode(Process):
 
     def ask(self, path: str) -> Any:
         """The decoded answer of a GET; None for 404, and OSError for silence and every failure."""
-        connection = _UnixConnection(self._socket)
+        connection = UnixConnection(self._socket, CALL_S)
         try:
             connection.request("GET", f"/v1{path}", headers={"Host": "consul"})
             response = connection.getresponse()
@@ -99,18 +99,3 @@ class ConsulNode(Process):
             return str(self.ask("/status/leader")).partition(":")[0]
         except OSError:
             return ""
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("consul", timeout=CALL_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        try:
-            self.sock.connect(str(self._path))
-        except OSError:
-            self.sock.close()
-            raise

@@ -1,0 +1,42 @@
+"""Programs in Python that a test runs in a process of their own."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+from tests.support.supervisor import PATIENCE_S, ROOT
+
+# A daemon that runs the file of its first argument and meets a bug: an exception with the text {words}.
+BUGGY_DAEMON = """
+    import asyncio, os, sys
+    from pathlib import Path
+    from supervisor.config import load
+    from supervisor.daemon.loop import Daemon, boottime
+    from supervisor.telemetry.log import Log
+
+    async def main():
+        def boom():
+            raise ValueError({words})
+
+        config = load(Path(sys.argv[1]), {{}}, "here")
+        daemon = Daemon(config, "here", os.environ, Log("debug", "json", boottime), load=lambda: None)
+        asyncio.get_running_loop().call_later(0.3, boom)
+        return await daemon.run()
+
+    sys.exit(asyncio.run(main()))
+"""
+
+
+def run_program(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the program, which may be indented, and return how it ended and what it wrote."""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environ,
+        timeout=PATIENCE_S,
+    )
