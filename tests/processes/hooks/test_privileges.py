@@ -5,6 +5,7 @@ import grp
 import os
 import pwd
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -130,48 +131,35 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return hang
 
 
-def with_user(name: str) -> ElectionSettings:
+def run_as(name: str, then: Callable[[], None] = lambda: None) -> tuple[bool, str]:
+    """Look up the users of an on_lose, do what comes ``then``, and run on_lose as the user of this name."""
     hook = Hook("down", shell("true", user=name), timeout_s=5.0)
-    return ElectionSettings("n", "k", b"", SessionSettings("n"), on_lose=(hook,))
+    settings = ElectionSettings("n", "k", b"", SessionSettings("n"), on_lose=(hook,))
+
+    async def main() -> tuple[bool, str]:
+        async with trial() as one:
+            one.hooks.preload_users(settings)
+            then()
+            return await one.run(hook.call)
+
+    return asyncio.run(main())
 
 
 def test_users_are_looked_up_when_they_are_learnt_and_not_when_on_lose_is_due(directory: Path) -> None:
     """The directory may not answer in the very outage that ends a lease."""
     user = NOBODY if IS_ROOT else pwd.getpwuid(os.geteuid())  # only root may run a hook as another
-    settings = with_user(user.pw_name)
-
-    async def main() -> tuple[bool, str]:
-        async with trial() as one:
-            one.hooks.preload_users(settings)
-            directory.touch()
-            return await one.run(settings.on_lose[0].call)
-
-    ok, detail = asyncio.run(main())
+    ok, detail = run_as(user.pw_name, directory.touch)
     assert ok, detail
 
 
 def test_a_directory_of_users_that_hangs_fails_the_hook_and_stops_nothing_for_long(directory: Path) -> None:
     directory.touch()
-    settings = with_user(NOBODY.pw_name)
-
-    async def main() -> tuple[bool, str]:
-        async with trial() as one:
-            one.hooks.preload_users(settings)
-            return await one.run(settings.on_lose[0].call)
-
-    ok, detail = asyncio.run(main())
+    ok, detail = run_as(NOBODY.pw_name)
     assert not ok and f"did not answer for '{NOBODY.pw_name}' within 1 s" in detail
 
 
 def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
-    settings = with_user("nobody-such")
-
-    async def main() -> tuple[bool, str]:
-        async with trial() as one:
-            one.hooks.preload_users(settings)
-            return await one.run(settings.on_lose[0].call)
-
-    assert asyncio.run(main()) == (False, "cannot start: unknown user 'nobody-such'")
+    assert run_as("nobody-such") == (False, "cannot start: unknown user 'nobody-such'")
 
 
 def test_a_look_up_that_cannot_be_made_while_users_are_learnt_harms_nothing(
@@ -180,11 +168,4 @@ def test_a_look_up_that_cannot_be_made_while_users_are_learnt_harms_nothing(
     """An error of the system would end the daemon, although no hook is due: without getent, or without a
     process to be had, it is told when the hook is to run."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    settings = with_user(NOBODY.pw_name)
-
-    async def main() -> tuple[bool, str]:
-        async with trial() as one:
-            one.hooks.preload_users(settings)
-            return await one.run(settings.on_lose[0].call)
-
-    assert asyncio.run(main()) == (False, "cannot start: No such file or directory: getent")
+    assert run_as(NOBODY.pw_name) == (False, "cannot start: No such file or directory: getent")
