@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from bench.contender import EQUAL_TERMS, stamping_hooks, write_config
 from bench.figures import Figure
-from bench.lab import Lab, Scene, shared_library, wait_until
+from bench.lab import Lab, Rig, shared_library, wait_until
 from tests.support.consul import Agent
 
 KEY = "bench/calls/leader"
@@ -65,15 +65,15 @@ def _counted(lab: Lab, what: str) -> dict[str, list[int]]:
     environ = {}
     if what == "allocations":
         environ = {"LD_PRELOAD": str(shared_library(lab.folder, "allocations")), "PYTHONMALLOC": "malloc"}
-    with lab.scene() as scene:
-        agent = scene.agent()
+    with lab.rig() as rig:
+        agent = rig.agent()
         for node in NODES:
-            _start(scene, agent, node, what, environ)
+            _start(rig, agent, node, what, environ)
         for turn in range(lab.samples(HAND_OVERS, HAND_OVERS_QUICK)):
             time.sleep(SETTLE_S)
-            _hand_over(scene, agent, NODES[turn % 2])
+            _hand_over(rig, agent, NODES[turn % 2])
         time.sleep(AT_REST_QUICK_S if lab.quick else AT_REST_S)
-        traces = [_trace(scene, node) for node in NODES]
+        traces = [_trace(rig, node) for node in NODES]
     found: dict[str, list[int]] = {}
     for stretch in HAND_OVER_LIMITS:
         found[stretch] = [count for trace in traces for count in _stretches(trace, stretch)[1:]]
@@ -82,37 +82,37 @@ def _counted(lab: Lab, what: str) -> dict[str, list[int]]:
     return found
 
 
-def _start(scene: Scene, agent: Agent, node: str, what: str, environ: Mapping[str, str]) -> None:
+def _start(rig: Rig, agent: Agent, node: str, what: str, environ: Mapping[str, str]) -> None:
     """Start a supervisor that counts, and wait for its session."""
     session = {**EQUAL_TERMS, "name": KEY}
-    item = {"key": KEY, "session": session, **stamping_hooks(scene, node)}
-    path = write_config(scene, agent.url, node, {NAME: item})
+    item = {"key": KEY, "session": session, **stamping_hooks(rig, node)}
+    path = write_config(rig, agent.url, node, {NAME: item})
     argv = [
         sys.executable,
         "-m",
         "bench.counted",
-        str(scene.folder / f"{node}.trace"),
+        str(rig.folder / f"{node}.trace"),
         what,
         "run",
         str(path),
     ]
     before = len(agent.sessions())
-    scene.contender(node, argv, environ).start()
+    rig.contender(node, argv, environ).start()
     wait_until(lambda: len(agent.sessions()) == before + 1, f"a session of {node}")
     if not before:
-        scene.stamps.wait(0, lambda stamp: stamp.who == node)
+        rig.stamps.wait(0, lambda stamp: stamp.who == node)
 
 
-def _hand_over(scene: Scene, agent: Agent, node: str) -> None:
+def _hand_over(rig: Rig, agent: Agent, node: str) -> None:
     """Let this node, which holds, step down, and wait until both take part again."""
-    mark = scene.stamps.mark()
-    scene.step_down(node, NAME, STEP_DOWN_S)
-    scene.stamps.wait(mark, lambda stamp: stamp.who != node and stamp.what == "acquire")
+    mark = rig.stamps.mark()
+    rig.step_down(node, NAME, STEP_DOWN_S)
+    rig.stamps.wait(mark, lambda stamp: stamp.who != node and stamp.what == "acquire")
     wait_until(lambda: len(agent.sessions()) == len(NODES), "both sessions")
 
 
-def _trace(scene: Scene, node: str) -> list[Marker]:
-    lines = (scene.folder / f"{node}.trace").read_text().splitlines()
+def _trace(rig: Rig, node: str) -> list[Marker]:
+    lines = (rig.folder / f"{node}.trace").read_text().splitlines()
     return [Marker(*json.loads(line)) for line in lines]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tests.support.consul import BINARY
 
 if TYPE_CHECKING:
-    from bench.lab import Scene
+    from bench.lab import Rig
 
 COMMAND = (sys.executable, "-m", "supervisor")
 STOP_S = 20.0
@@ -91,22 +91,22 @@ class Contender:
             raise RuntimeError(f"{self.name} ended with {code}")
 
 
-Maker = Callable[["Scene", str, str, str], Contender]
-"""Makes a contender for FOLDER/.lock from (scene, address of Consul, folder of the key, name)."""
+Maker = Callable[["Rig", str, str, str], Contender]
+"""Makes a contender for FOLDER/.lock from (rig, address of Consul, folder of the key, name)."""
 
 
-def consul_supervisor(scene: "Scene", url: str, folder: str, name: str) -> Contender:
+def consul_supervisor(rig: "Rig", url: str, folder: str, name: str) -> Contender:
     """Return a supervisor of one election, with the session of `consul lock`."""
     election = {
         "key": f"{folder}/.lock",
         "session": {**EQUAL_TERMS, "name": folder},
-        **stamping_hooks(scene, name),
+        **stamping_hooks(rig, name),
     }
-    return supervisor_of(scene, url, name, {"bench": election})
+    return supervisor_of(rig, url, name, {"bench": election})
 
 
 def supervisor_of(
-    scene: "Scene",
+    rig: "Rig",
     url: str,
     name: str,
     items: Mapping[str, Any],
@@ -114,12 +114,12 @@ def supervisor_of(
     port: int | None = None,
 ) -> Contender:
     """Return a supervisor of these elections or semaphores, else with its defaults. ``port``: of HTTP."""
-    path = write_config(scene, url, name, items, kind, port)
-    return scene.contender(name, [*COMMAND, "run", str(path)])
+    path = write_config(rig, url, name, items, kind, port)
+    return rig.contender(name, [*COMMAND, "run", str(path)])
 
 
 def write_config(
-    scene: "Scene",
+    rig: "Rig",
     url: str,
     name: str,
     items: Mapping[str, Any],
@@ -131,7 +131,7 @@ def write_config(
 
     ``places``: its folder of records and its control socket. None: its environment names them.
     """
-    path = scene.folder / f"{name}.yaml"
+    path = rig.folder / f"{name}.yaml"
     config: dict[str, Any] = {"consul": {"address": url}, **(places or {}), kind: items}
     if port is not None:
         config["http"] = {"listen": f"127.0.0.1:{port}"}
@@ -139,25 +139,25 @@ def write_config(
     return path
 
 
-def stamping_hooks(scene: "Scene", name: str) -> dict[str, Any]:
+def stamping_hooks(rig: "Rig", name: str) -> dict[str, Any]:
     """Return on_acquire and on_lose as stamps.
 
     on_lose lasts 20 ms, because a shorter one would end during the work of its start and measure that work.
     """
     return {
-        "on_acquire": [{"exec": scene.stamping(name, "acquire")}],
-        "on_lose": [{"exec": scene.stamping(name, "lose", "rest")}],
+        "on_acquire": [{"exec": rig.stamping(name, "acquire")}],
+        "on_lose": [{"exec": rig.stamping(name, "lose", "rest")}],
     }
 
 
-def consul_lock(scene: "Scene", url: str, folder: str, name: str) -> Contender:
+def consul_lock(rig: "Rig", url: str, folder: str, name: str) -> Contender:
     """Return a `consul lock` that runs its child without a shell."""
-    child = scene.stamping(name, "child", "wait")
-    return scene.contender(name, [str(BINARY), "lock", f"-http-addr={url}", "-shell=false", folder, *child])
+    child = rig.stamping(name, "child", "wait")
+    return rig.contender(name, [str(BINARY), "lock", f"-http-addr={url}", "-shell=false", folder, *child])
 
 
-def floor(scene: "Scene", url: str, folder: str, name: str) -> Contender:
+def floor(rig: "Rig", url: str, folder: str, name: str) -> Contender:
     """Return the least program that can take the lock."""
-    child = scene.stamping(name, "child", "wait")
+    child = rig.stamping(name, "child", "wait")
     argv = [sys.executable, "-I", "-S", str(Path(__file__).with_name("floor.py")), url, folder, *child]
-    return scene.contender(name, argv)
+    return rig.contender(name, argv)

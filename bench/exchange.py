@@ -18,8 +18,8 @@ TIMEOUT_S = 5.0
 def measure(lab: Lab) -> list[Figure]:
     """Measure over a connection that is kept alive, and over a new connection each time."""
     lab.say("exchange")
-    with lab.scene() as scene:
-        url = scene.agent().url
+    with lab.rig() as rig:
+        url = rig.agent().url
         count = lab.samples(COUNT, COUNT_QUICK)
         return [
             Figure(ROW, "CPU, kept connection", asyncio.run(_cpu_us(url, count, fresh=False)), "µs"),

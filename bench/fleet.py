@@ -11,7 +11,7 @@ import time
 from bench.agent_log import LOGGED, most_within, requests
 from bench.contender import stamping_hooks, supervisor_of
 from bench.figures import Figure
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from tests.support.consul import Agent
 
 COUNT = 20
@@ -46,14 +46,14 @@ def _times(lab: Lab, *, one_process: bool) -> tuple[list[float], float]:
     """
     lab.say(f"{ROW}: {COUNT} of {'one' if one_process else 'many'}")
     after_s, window_s = (AFTER_QUICK_S, WINDOW_QUICK_S) if lab.quick else (AFTER_S, WINDOW_S)
-    with lab.scene() as scene:
-        agent = scene.agent(config=LOGGED)
+    with lab.rig() as rig:
+        agent = rig.agent(config=LOGGED)
         if one_process:
-            elections = {f"e{number}": _election(scene, number) for number in range(COUNT)}
-            supervisor_of(scene, agent.url, "one", elections).start()
+            elections = {f"e{number}": _election(rig, number) for number in range(COUNT)}
+            supervisor_of(rig, agent.url, "one", elections).start()
         else:
-            _start_many(scene, agent)
-        wait_until(lambda: len(scene.stamps.since(0)) == 2 * COUNT, "all elections won")
+            _start_many(rig, agent)
+        wait_until(lambda: len(rig.stamps.since(0)) == 2 * COUNT, "all elections won")
         time.sleep(after_s)
         begin = time.time()
         time.sleep(window_s)
@@ -61,18 +61,18 @@ def _times(lab: Lab, *, one_process: bool) -> tuple[list[float], float]:
     return [each.done_at for each in requests(log) if begin <= each.done_at <= begin + window_s], window_s
 
 
-def _start_many(scene: Scene, agent: Agent) -> None:
+def _start_many(rig: Rig, agent: Agent) -> None:
     """Start all supervisors, and release the answers to their sessions at one instant.
 
     A supervisor whose request timed out just before gets its session a little later.
     """
-    proxy = scene.proxy(agent)
+    proxy = rig.proxy(agent)
     held = proxy.hold("request", "PUT", "/v1/session/create")
     for number in range(COUNT):
-        supervisor_of(scene, proxy.url, f"s{number}", {"bench": _election(scene, number)}).start()
+        supervisor_of(rig, proxy.url, f"s{number}", {"bench": _election(rig, number)}).start()
     held.wait_caught(2 * COUNT)
     held.release()
 
 
-def _election(scene: Scene, number: int) -> dict[str, object]:
-    return {"key": f"bench/fleet/{number}", **stamping_hooks(scene, f"e{number}")}
+def _election(rig: Rig, number: int) -> dict[str, object]:
+    return {"key": f"bench/fleet/{number}", **stamping_hooks(rig, f"e{number}")}

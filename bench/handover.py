@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from bench.contender import Contender, Maker, consul_lock, consul_supervisor, floor
 from bench.figures import Figure, median_and_p95, p95
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from tests.support.consul import Agent
 
 LIMITS = {2: 0.85, 5: 1.0}  # times `consul lock`, medians and p95 of one run, by candidates for a key
@@ -54,14 +54,14 @@ def measure(lab: Lab) -> list[Figure]:
 def hand_overs(lab: Lab, *, persistent: bool, candidates: int) -> dict[str, list[float]]:
     """Return the milliseconds of each hand-over, by kind."""
     rounds = lab.samples(ROUNDS, ROUNDS_QUICK)
-    with lab.scene() as scene:
-        agent = scene.agent(persistent=persistent)
-        sides = [_side(scene, agent, *kind, candidates) for kind in KINDS]
+    with lab.rig() as rig:
+        agent = rig.agent(persistent=persistent)
+        sides = [_side(rig, agent, *kind, candidates) for kind in KINDS]
         for turn in range(rounds):
             _all_wait(agent, sides)
             time.sleep(SETTLE_S)
             for position in range(len(sides)):
-                _hand_over(scene, sides[(turn + position) % len(sides)])
+                _hand_over(rig, sides[(turn + position) % len(sides)])
                 time.sleep(BREATH_S)
             for side in sides:
                 assert side.left is not None
@@ -69,14 +69,14 @@ def hand_overs(lab: Lab, *, persistent: bool, candidates: int) -> dict[str, list
         return {side.kind: side.samples_ms for side in sides}
 
 
-def _side(scene: Scene, agent: Agent, kind: str, folder: str, maker: Maker, candidates: int) -> Side:
+def _side(rig: Rig, agent: Agent, kind: str, folder: str, maker: Maker, candidates: int) -> Side:
     short = folder.rpartition("/")[2]
     names = (f"{short}-{number}" for number in range(candidates))
-    contenders = [maker(scene, agent.url, folder, name) for name in names]
+    contenders = [maker(rig, agent.url, folder, name) for name in names]
     first = contenders[0]
-    mark = scene.stamps.mark()
+    mark = rig.stamps.mark()
     first.start()
-    scene.stamps.wait(mark, lambda stamp: stamp.who == first.name)
+    rig.stamps.wait(mark, lambda stamp: stamp.who == first.name)
     for contender in contenders[1:]:
         contender.start()
     return Side(kind, folder, contenders, first)
@@ -90,12 +90,12 @@ def _all_wait(agent: Agent, sides: list[Side]) -> None:
     wait_until(all_have_sessions, "a session for each contender")
 
 
-def _hand_over(scene: Scene, side: Side) -> None:
+def _hand_over(rig: Rig, side: Side) -> None:
     old = side.holder
-    mark = scene.stamps.mark()
+    mark = rig.stamps.mark()
     old.terminate()
-    begin = scene.stamps.wait(mark, lambda stamp: stamp.who != old.name and stamp.edge == "begin")
-    end = scene.stamps.wait(mark, lambda stamp: stamp.who == old.name and stamp.edge == "end")
+    begin = rig.stamps.wait(mark, lambda stamp: stamp.who != old.name and stamp.edge == "begin")
+    end = rig.stamps.wait(mark, lambda stamp: stamp.who == old.name and stamp.edge == "end")
     side.samples_ms.append((begin.at_ns - end.at_ns) / 1e6)
     old.wait_gone()
     side.left = old

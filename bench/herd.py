@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.contender import stamping_hooks, write_config
 from bench.figures import Figure, median_and_p95
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from bench.writes import CONFIG, at_rest
 from tests.support.consul import Agent
 
@@ -67,43 +67,43 @@ class End:
 def measure(lab: Lab) -> list[Figure]:
     """Measure a herd and a lone contender on one agent."""
     lab.say(f"herd: {WAITING} wait for one key")
-    with lab.scene() as scene:
-        agent = scene.agent(config=CONFIG)
-        lone, herd = _side(scene, agent, "lone", 1), _side(scene, agent, "herd", WAITING)
+    with lab.rig() as rig:
+        agent = rig.agent(config=CONFIG)
+        lone, herd = _side(rig, agent, "lone", 1), _side(rig, agent, "herd", WAITING)
         sides = [lone, herd]
         for _ in range(WARM_UP):
-            _hand_over(scene, agent, herd, sides)
+            _hand_over(rig, agent, herd, sides)
         first, herd.times_ms, herd.writes = herd.writes[0], [], []
         for turn in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
             for side in sides if turn % 2 else reversed(sides):
-                _hand_over(scene, agent, side, sides)
-        ends = [_end(scene, agent, herd, sides) for _ in range(lab.samples(ENDS, ENDS_QUICK))]
+                _hand_over(rig, agent, side, sides)
+        ends = [_end(rig, agent, herd, sides) for _ in range(lab.samples(ENDS, ENDS_QUICK))]
     return _figures(lone, herd, first, ends)
 
 
-def _side(scene: Scene, agent: Agent, name: str, waiting: int) -> Side:
+def _side(rig: Rig, agent: Agent, name: str, waiting: int) -> Side:
     """Start a holder and ``waiting`` other contenders for one key."""
     side = Side(f"bench/{name}", [f"{name}-{number}" for number in range(1 + waiting)])
     for begin in range(0, len(side.contenders), A_PROCESS):
         who = side.contenders[begin : begin + A_PROCESS]
-        _crowd(scene, agent, side.key, who)
+        _crowd(rig, agent, side.key, who)
         count = begin + len(who)
         wait_until(lambda count=count: _sessions(agent, side.key) == count, f"{count} sessions")  # type: ignore[misc]
-    side.holder = scene.stamps.wait(0, lambda stamp: stamp.who in side.contenders).who
+    side.holder = rig.stamps.wait(0, lambda stamp: stamp.who in side.contenders).who
     return side
 
 
-def _crowd(scene: Scene, agent: Agent, key: str, names: Sequence[str]) -> None:
+def _crowd(rig: Rig, agent: Agent, key: str, names: Sequence[str]) -> None:
     """Start one process of these contenders."""
     paths = []
     for who in names:
         election = {"key": key, "session": {**TERMS, "name": key}, "accept_overlap": True}
-        control_socket = Path(scene.control_socket(who))
+        control_socket = Path(rig.control_socket(who))
         control_socket.parent.mkdir()
         places = {"state_dir": str(control_socket.parent), "control_socket": str(control_socket)}
-        items = {NAME: {**election, **stamping_hooks(scene, who)}}
-        paths.append(str(write_config(scene, agent.url, who, items, places=places)))
-    scene.contender(f"crowd-{names[0]}", [sys.executable, "-m", "bench.crowd", *paths]).start()
+        items = {NAME: {**election, **stamping_hooks(rig, who)}}
+        paths.append(str(write_config(rig, agent.url, who, items, places=places)))
+    rig.contender(f"crowd-{names[0]}", [sys.executable, "-m", "bench.crowd", *paths]).start()
 
 
 def _sessions(agent: Agent, key: str) -> int:
@@ -118,27 +118,27 @@ def _rest(agent: Agent, sides: list[Side]) -> int:
     return at_rest(agent)
 
 
-def _hand_over(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> None:
+def _hand_over(rig: Rig, agent: Agent, side: Side, sides: list[Side]) -> None:
     """Let the holder step down, and count. It contends again after the counting."""
     before = _rest(agent, sides)
-    name, mark = side.holder, scene.stamps.mark()
-    scene.step_down(name, NAME, REST_S)
-    end = scene.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
-    begin = scene.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
+    name, mark = side.holder, rig.stamps.mark()
+    rig.step_down(name, NAME, REST_S)
+    end = rig.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
+    begin = rig.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
     side.times_ms.append((begin.at_ns - end.at_ns) / 1e6)
     side.writes.append(at_rest(agent) - before)
     side.holder = begin.who
 
 
-def _end(scene: Scene, agent: Agent, side: Side, sides: list[Side]) -> End:
+def _end(rig: Rig, agent: Agent, side: Side, sides: list[Side]) -> End:
     """Destroy the holder's session. The next holder may be the same contender with a new session."""
     _rest(agent, sides)
     entry = agent.kv_get(side.key)
     assert entry is not None and entry["Session"]
-    warned, mark = agent.log.count(WARNING), scene.stamps.mark()
+    warned, mark = agent.log.count(WARNING), rig.stamps.mark()
     destroyed_ns = time.monotonic_ns()
     agent.session_destroy(entry["Session"])
-    begin = scene.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
+    begin = rig.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
     side.holder = begin.who
     _rest(agent, sides)
     late_ms = (begin.at_ns - destroyed_ns) / 1e6 - LOCK_DELAY_S * 1000

@@ -24,8 +24,8 @@ SESSION = Record(Step.SESSION, SETTINGS.key, "8c2a4a2e-6c1e-4a41-9a3e-0d6f3d0c9a
 def measure(lab: Lab) -> list[Figure]:
     """Measure the time of each write, in which the loop does nothing else."""
     lab.say("journal")
-    with lab.scene() as scene:
-        journal = Journal(str(Path(scene.folder) / "state"), ConsulSettings("http://127.0.0.1:8500"))
+    with lab.rig() as rig:
+        journal = Journal(str(Path(rig.folder) / "state"), ConsulSettings("http://127.0.0.1:8500"))
         won, lost = [], []
         for number in range(lab.samples(COUNT, COUNT_QUICK)):
             tenure = replace(SESSION, step=Step.TENURE, token=number, contact=float(number))

@@ -65,15 +65,15 @@ class Lab:
         """Print progress on standard error, because standard output is for the table."""
         print(f"bench: {text}", file=sys.stderr, flush=True)
 
-    def scene(self) -> "Scene":
-        """Return a new scene with a folder of its own, for one measurement."""
+    def rig(self) -> "Rig":
+        """Return a new rig with a folder of its own, for one measurement."""
         self._count += 1
         folder = self.folder / str(self._count)
         folder.mkdir()
-        return Scene(folder, self.stamp, self.ask)
+        return Rig(folder, self.stamp, self.ask)
 
 
-class Scene:
+class Rig:
     """The processes of one measurement. Leaving its ``with`` ends them, the youngest first."""
 
     def __init__(self, folder: Path, stamp: Path, ask: Path) -> None:

@@ -24,7 +24,7 @@ from bench.contender import (
     supervisor_of,
 )
 from bench.figures import Figure
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from supervisor.config import load
 from supervisor.core.jitter import JITTER_MAX
 from supervisor.core.lease import lease_of
@@ -57,21 +57,21 @@ def measure(lab: Lab) -> list[Figure]:
 def _rates(lab: Lab) -> tuple[dict[tuple[str, str], Rate], float]:
     """Return the rates by kind and role, and the rate by lease for a holder of the first kind."""
     makers: dict[str, Maker] = {OURS: consul_supervisor, DEFAULTS: _with_defaults, THEIRS: consul_lock}
-    with lab.scene() as scene:
-        agent = scene.agent()
+    with lab.rig() as rig:
+        agent = rig.agent()
         counted: dict[tuple[str, str], Proxy] = {}
         for number, (kind, maker) in enumerate(makers.items()):
             folder = f"bench/load/{number}"
-            counted[kind, HOLDER] = _started(scene, agent, maker, folder, f"holder-{number}")
-            scene.stamps.wait(0, lambda stamp, who=f"holder-{number}": stamp.who == who)  # type: ignore[misc]
-            counted[kind, WAITER] = _started(scene, agent, maker, folder, f"waiter-{number}")
+            counted[kind, HOLDER] = _started(rig, agent, maker, folder, f"holder-{number}")
+            rig.stamps.wait(0, lambda stamp, who=f"holder-{number}": stamp.who == who)  # type: ignore[misc]
+            counted[kind, WAITER] = _started(rig, agent, maker, folder, f"waiter-{number}")
         wait_until(lambda: len(agent.sessions()) == len(counted), "a session for each contender")
         time.sleep(SETTLE_S)
         window_s = WINDOW_QUICK_S if lab.quick else WINDOW_S
         before = {who: len(proxy.exchanges) for who, proxy in counted.items()}
         time.sleep(window_s)
         rates = {who: _rate(proxy.exchanges[before[who] :], window_s) for who, proxy in counted.items()}
-        return rates, _by_lease(scene.folder / "holder-0.yaml")
+        return rates, _by_lease(rig.folder / "holder-0.yaml")
 
 
 def _by_lease(path: Path) -> float:
@@ -100,12 +100,12 @@ def _figures(rates: dict[tuple[str, str], Rate], by_lease: float) -> list[Figure
     return [*figures, Figure(ROW, f"{OURS} / what its lease says, {HOLDER}", within, "×", LIMIT)]
 
 
-def _started(scene: Scene, agent: Agent, maker: Maker, folder: str, name: str) -> Proxy:
-    proxy = scene.proxy(agent)
-    maker(scene, proxy.url, folder, name).start()
+def _started(rig: Rig, agent: Agent, maker: Maker, folder: str, name: str) -> Proxy:
+    proxy = rig.proxy(agent)
+    maker(rig, proxy.url, folder, name).start()
     return proxy
 
 
-def _with_defaults(scene: Scene, url: str, folder: str, name: str) -> Contender:
-    election = {"key": f"{folder}/.lock", **stamping_hooks(scene, name)}
-    return supervisor_of(scene, url, name, {"bench": election})
+def _with_defaults(rig: Rig, url: str, folder: str, name: str) -> Contender:
+    election = {"key": f"{folder}/.lock", **stamping_hooks(rig, name)}
+    return supervisor_of(rig, url, name, {"bench": election})

@@ -14,7 +14,7 @@ from typing import Any
 from bench.agent_log import LOGGED, late_ms, renewals
 from bench.contender import COMMAND, EQUAL_TERMS, Contender, consul_lock, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
-from bench.lab import ROOT, Lab, Scene, wait_until
+from bench.lab import ROOT, Lab, Rig, wait_until
 from supervisor.core.jitter import TICK_S
 from tests.support.consul import Agent
 
@@ -42,13 +42,13 @@ def measure(lab: Lab) -> list[Figure]:
 
 def _ours(lab: Lab) -> list[Figure]:
     lab.say(ROW)
-    with lab.scene() as scene:
-        agent = scene.agent(config={**LOGGED, "addresses": {"http": "127.0.0.1 ::1"}})
-        holder = supervisor_of(scene, agent.url, "holder", _elections(scene, "holder"))
+    with lab.rig() as rig:
+        agent = rig.agent(config={**LOGGED, "addresses": {"http": "127.0.0.1 ::1"}})
+        holder = supervisor_of(rig, agent.url, "holder", _elections(rig, "holder"))
         began_ns = time.monotonic_ns()
         holder.start()
-        wait_until(lambda: _begun(scene) == ELECTIONS, f"{ELECTIONS} elections won")
-        won_s = (max(stamp.at_ns for stamp in scene.stamps.since(0)) - began_ns) / 1e9
+        wait_until(lambda: _begun(rig) == ELECTIONS, f"{ELECTIONS} elections won")
+        won_s = (max(stamp.at_ns for stamp in rig.stamps.since(0)) - began_ns) / 1e9
         time.sleep(SETTLE_S)
         idle_percent, (began_at, _) = _idle(holder, lab)
         memory_mb = _memory_mb(holder)
@@ -56,13 +56,13 @@ def _ours(lab: Lab) -> list[Figure]:
         sessions = {entry["Session"] for entry in agent.kv_list(FOLDER)}
         # Another address, as on another machine, because Consul limits the connections of each address.
         other = f"http://[::1]:{agent.port}"
-        waiter = supervisor_of(scene, other, "waiter", _elections(scene, "waiter"))
+        waiter = supervisor_of(rig, other, "waiter", _elections(rig, "waiter"))
         waiter.start()
         wait_until(lambda: len(agent.sessions()) == 2 * ELECTIONS, "both take part in all")
         time.sleep(SETTLE_S)
         waits_percent, (_, ended_at) = _idle(waiter, lab)
         late = late_ms(renewals(agent.log, sessions), [(began_at, ended_at)], tick_s=TICK_S)
-        taken = [_handed_over(scene, number) for number in range(lab.samples(HANDED_OVER, HANDED_OVER_QUICK))]
+        taken = [_handed_over(rig, number) for number in range(lab.samples(HANDED_OVER, HANDED_OVER_QUICK))]
         stopping_at = time.monotonic()
         holder.terminate()
         holder.wait_gone()
@@ -80,20 +80,20 @@ def _ours(lab: Lab) -> list[Figure]:
     ]
 
 
-def _elections(scene: Scene, who: str) -> dict[str, Any]:
+def _elections(rig: Rig, who: str) -> dict[str, Any]:
     """Return the elections, with the default keys in a folder of their own."""
     return {
         f"app-{number:04}": {
             "key": f"{FOLDER}app-{number:04}/leader",
             "session": TERMS,
-            **stamping_hooks(scene, f"{who}-{number:04}"),
+            **stamping_hooks(rig, f"{who}-{number:04}"),
         }
         for number in range(ELECTIONS)
     }
 
 
-def _begun(scene: Scene) -> int:
-    return sum(stamp.edge == "begin" for stamp in scene.stamps.since(0))
+def _begun(rig: Rig) -> int:
+    return sum(stamp.edge == "begin" for stamp in rig.stamps.since(0))
 
 
 def _idle(process: Contender, lab: Lab) -> tuple[float, tuple[float, float]]:
@@ -104,15 +104,15 @@ def _idle(process: Contender, lab: Lab) -> tuple[float, tuple[float, float]]:
     return 100 * (process.cpu_s - cpu_began_s) / (ended_at - began_at), (began_at, ended_at)
 
 
-def _handed_over(scene: Scene, number: int) -> float:
+def _handed_over(rig: Rig, number: int) -> float:
     """Hand one election over. Return the milliseconds from the end of on_lose to the next on_acquire."""
-    mark = scene.stamps.mark()
-    argv = [*COMMAND, "step-down", f"app-{number:04}", "--socket", scene.control_socket("holder")]
+    mark = rig.stamps.mark()
+    argv = [*COMMAND, "step-down", f"app-{number:04}", "--socket", rig.control_socket("holder")]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"step-down ended with {done.returncode}: {done.stderr}")
-    begin = scene.stamps.wait(mark, lambda stamp: stamp.who == f"waiter-{number:04}")
-    end = scene.stamps.wait(mark, lambda stamp: stamp.who == f"holder-{number:04}" and stamp.edge == "end")
+    begin = rig.stamps.wait(mark, lambda stamp: stamp.who == f"waiter-{number:04}")
+    end = rig.stamps.wait(mark, lambda stamp: stamp.who == f"holder-{number:04}" and stamp.edge == "end")
     time.sleep(BREATH_S)
     return (begin.at_ns - end.at_ns) / 1e6
 
@@ -121,16 +121,16 @@ def _theirs(lab: Lab) -> list[Figure]:
     count = lab.samples(PROCESSES, PROCESSES_QUICK)
     row = f"{ELECTIONS} `consul lock` processes, reckoned from {count}"
     lab.say(row)
-    with lab.scene() as scene:
-        agent: Agent = scene.agent(config={"limits": {"http_max_conns_per_client": 2000}})
+    with lab.rig() as rig:
+        agent: Agent = rig.agent(config={"limits": {"http_max_conns_per_client": 2000}})
         began_ns = time.monotonic_ns()
         holders = [
-            consul_lock(scene, agent.url, f"{FOLDER}{number}", f"lock-{number}") for number in range(count)
+            consul_lock(rig, agent.url, f"{FOLDER}{number}", f"lock-{number}") for number in range(count)
         ]
         for holder in holders:
             holder.start()
-        wait_until(lambda: _begun(scene) == count, f"{count} locks taken")
-        won_s = (max(stamp.at_ns for stamp in scene.stamps.since(0)) - began_ns) / 1e9
+        wait_until(lambda: _begun(rig) == count, f"{count} locks taken")
+        won_s = (max(stamp.at_ns for stamp in rig.stamps.since(0)) - began_ns) / 1e9
         time.sleep(SETTLE_S)
         began, cpu_began_s = time.monotonic(), sum(holder.cpu_s for holder in holders)
         time.sleep(IDLE_QUICK_S if lab.quick else IDLE_S)

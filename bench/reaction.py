@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.contender import stamping_hooks, supervisor_of
 from bench.figures import Figure
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from tests.support.consul import Agent
 
 LIMIT_MS = 50.0
@@ -55,16 +55,16 @@ def _figures(row: str, what: str, samples: list[float], limit_ms: float) -> list
 
 def _rounds(lab: Lab, lock_delay_s: int) -> Lateness:
     late = Lateness()
-    with lab.scene() as scene:
-        agent = scene.agent()
+    with lab.rig() as rig:
+        agent = rig.agent()
         for name in NAMES:
-            election = {**_election(lock_delay_s), **stamping_hooks(scene, name)}
-            supervisor_of(scene, agent.url, name, {"bench": election}).start()
-        holder = scene.stamps.wait(0, lambda stamp: stamp.what == "acquire").who
+            election = {**_election(lock_delay_s), **stamping_hooks(rig, name)}
+            supervisor_of(rig, agent.url, name, {"bench": election}).start()
+        holder = rig.stamps.wait(0, lambda stamp: stamp.what == "acquire").who
         for _ in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
             wait_until(lambda: len(agent.sessions()) == len(NAMES), "a session for each supervisor")
             time.sleep(SETTLE_S)
-            holder = _round(scene, agent, lock_delay_s, holder, late)
+            holder = _round(rig, agent, lock_delay_s, holder, late)
     return late
 
 
@@ -77,16 +77,16 @@ def _election(lock_delay_s: int) -> dict[str, Any]:
     }
 
 
-def _round(scene: Scene, agent: Agent, lock_delay_s: int, holder: str, late: Lateness) -> str:
+def _round(rig: Rig, agent: Agent, lock_delay_s: int, holder: str, late: Lateness) -> str:
     """Cause one loss, and return the next holder, which may be the former one with a new session."""
     entry = agent.kv_get(KEY)
     assert entry is not None and entry["Session"]
-    mark = scene.stamps.mark()
+    mark = rig.stamps.mark()
     destroyed_ns = time.monotonic_ns()
     agent.session_destroy(entry["Session"])
     seen_ns = _seen_ns(agent, entry["ModifyIndex"], entry["Session"])
-    lost = scene.stamps.wait(mark, lambda stamp: stamp.who == holder and stamp.what == "lose")
-    acquired = scene.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
+    lost = rig.stamps.wait(mark, lambda stamp: stamp.who == holder and stamp.what == "lose")
+    acquired = rig.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
     over_ns = destroyed_ns + lock_delay_s * 1_000_000_000
     late.lost.append((lost.at_ns - destroyed_ns) / 1e6)
     late.acquired.append((acquired.at_ns - over_ns) / 1e6)

@@ -16,7 +16,7 @@ from typing import Any
 from bench.agent_log import LOGGED, Window, late_ms, renewals
 from bench.contender import COMMAND, stamping_hooks, supervisor_of, write_config
 from bench.figures import Figure, median_and_p95
-from bench.lab import ROOT, Lab, Scene, wait_until
+from bench.lab import ROOT, Lab, Rig, wait_until
 from tests.support.consul import Agent, free_ports
 
 ELECTIONS = 100
@@ -57,26 +57,26 @@ def measure(lab: Lab) -> list[Figure]:
     """Reload with another changed election each time."""
     lab.say(ROW)
     reloads = Reloads()
-    with lab.scene() as scene:
-        agent = scene.agent(config=CONFIG)
+    with lab.rig() as rig:
+        agent = rig.agent(config=CONFIG)
         (port,) = free_ports(1)
-        elections = {f"e{number}": _election(scene, number) for number in range(ELECTIONS)}
-        supervisor_of(scene, agent.url, NAME, elections, port=port).start()
-        wait_until(lambda: len(scene.stamps.since(0)) == 2 * ELECTIONS, f"{ELECTIONS} elections won")
+        elections = {f"e{number}": _election(rig, number) for number in range(ELECTIONS)}
+        supervisor_of(rig, agent.url, NAME, elections, port=port).start()
+        wait_until(lambda: len(rig.stamps.since(0)) == 2 * ELECTIONS, f"{ELECTIONS} elections won")
         held = _held(agent)
         time.sleep(QUIET_S)
         for number in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
             elections[f"e{number}"]["on_lose"][0]["timeout"] = "4s"
-            write_config(scene, agent.url, NAME, elections, port=port)
-            _reload(scene, port, f"e{number}", reloads)
+            write_config(rig, agent.url, NAME, elections, port=port)
+            _reload(rig, port, f"e{number}", reloads)
         lost = sum(held[key] != holder for key, holder in _held(agent).items())
-        lost += sum(stamp.what == "lose" for stamp in scene.stamps.since(0))
+        lost += sum(stamp.what == "lose" for stamp in rig.stamps.since(0))
         times = renewals(agent.log, {session for session, _ in held.values()})
     return _figures(reloads, times, lost)
 
 
-def _election(scene: Scene, number: int) -> dict[str, Any]:
-    return {"key": f"{KEYS}{number}", "session": {"ttl": f"{TTL_S}s"}, **stamping_hooks(scene, NAME)}
+def _election(rig: Rig, number: int) -> dict[str, Any]:
+    return {"key": f"{KEYS}{number}", "session": {"ttl": f"{TTL_S}s"}, **stamping_hooks(rig, NAME)}
 
 
 def _held(agent: Agent) -> Held:
@@ -85,11 +85,11 @@ def _held(agent: Agent) -> Held:
     return held
 
 
-def _reload(scene: Scene, port: int, changed: str, reloads: Reloads) -> None:
-    with scene.asker(port, "/leader/e0", A_SECOND) as asker:
+def _reload(rig: Rig, port: int, changed: str, reloads: Reloads) -> None:
+    with rig.asker(port, "/leader/e0", A_SECOND) as asker:
         time.sleep(SETTLE_S)
         began_at, began = time.time(), time.monotonic()
-        argv = [*COMMAND, "reload", "--socket", scene.control_socket(NAME)]
+        argv = [*COMMAND, "reload", "--socket", rig.control_socket(NAME)]
         done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         reloads.took_ms.append((time.monotonic() - began) * 1e3)
         time.sleep(SETTLE_S)

@@ -30,21 +30,21 @@ def measure(lab: Lab) -> list[Figure]:
 def _process(lab: Lab, count: int) -> list[Figure]:
     lab.say(f"resources, elections: {count}")
     row = f"resources, {count} {'election' if count == 1 else 'elections'}"
-    with lab.scene() as scene:
-        agent = scene.agent()
+    with lab.rig() as rig:
+        agent = rig.agent()
         elections = {
             f"e{number}": {
                 "key": f"bench/resources/{number}",
                 "session": {"ttl": TTL},
-                **stamping_hooks(scene, "many"),
+                **stamping_hooks(rig, "many"),
             }
             for number in range(count)
         }
-        supervisor = supervisor_of(scene, agent.url, "many", elections)
+        supervisor = supervisor_of(rig, agent.url, "many", elections)
         began_ns = time.monotonic_ns()
         supervisor.start()
         threads = 0
-        while (won := scene.stamps.since(0)) == [] or sum(s.edge == "begin" for s in won) < count:
+        while (won := rig.stamps.since(0)) == [] or sum(s.edge == "begin" for s in won) < count:
             threads = max(threads, _threads(supervisor))
             if time.monotonic_ns() - began_ns > PATIENCE_S * 1e9:
                 raise TimeoutError(f"not won within {PATIENCE_S:g} s: {count} elections")

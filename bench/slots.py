@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from bench.contender import EQUAL_TERMS, Contender, Maker, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from bench.writes import CONFIG, at_rest, written
 from tests.support.consul import BINARY, Agent
 
@@ -28,17 +28,17 @@ ROUNDS, ROUNDS_QUICK = 20, 5
 OURS, THEIRS = "consul-supervisor", "consul lock -n"
 
 
-def _semaphore(scene: Scene, url: str, prefix: str, name: str) -> Contender:
+def _semaphore(rig: Rig, url: str, prefix: str, name: str) -> Contender:
     """Return a supervisor of one semaphore, with the session of `consul lock`."""
     session = {**EQUAL_TERMS, "name": prefix}
-    semaphore = {"prefix": prefix, "limit": SLOTS, "session": session, **stamping_hooks(scene, name)}
-    return supervisor_of(scene, url, name, {"bench": semaphore}, kind="semaphores")
+    semaphore = {"prefix": prefix, "limit": SLOTS, "session": session, **stamping_hooks(rig, name)}
+    return supervisor_of(rig, url, name, {"bench": semaphore}, kind="semaphores")
 
 
-def _consul_lock_n(scene: Scene, url: str, prefix: str, name: str) -> Contender:
-    child = scene.stamping(name, "child", "wait")
+def _consul_lock_n(rig: Rig, url: str, prefix: str, name: str) -> Contender:
+    child = rig.stamping(name, "child", "wait")
     options = [f"-http-addr={url}", f"-n={SLOTS}", "-shell=false"]
-    return scene.contender(name, [str(BINARY), "lock", *options, prefix, *child])
+    return rig.contender(name, [str(BINARY), "lock", *options, prefix, *child])
 
 
 KINDS: tuple[tuple[str, str, Maker], ...] = (
@@ -62,39 +62,39 @@ class Side:
 def measure(lab: Lab) -> list[Figure]:
     """Measure both kinds, in turn, on one agent."""
     lab.say(f"slots: {WAITING} contenders of each kind wait")
-    with lab.scene() as scene:
-        agent = scene.agent(config=CONFIG)
-        sides = [_side(scene, agent, *kind) for kind in KINDS]
+    with lab.rig() as rig:
+        agent = rig.agent(config=CONFIG)
+        sides = [_side(rig, agent, *kind) for kind in KINDS]
         for turn in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
             for side in sides if turn % 2 else reversed(sides):
-                _free_a_slot(scene, agent, side)
+                _free_a_slot(rig, agent, side)
     ours, theirs = sides
     return [*_figures(ours, WRITES_LIMIT, TIME_LIMIT_MS), *_figures(theirs)]
 
 
-def _side(scene: Scene, agent: Agent, kind: str, prefix: str, maker: Maker) -> Side:
+def _side(rig: Rig, agent: Agent, kind: str, prefix: str, maker: Maker) -> Side:
     """Start all contenders of one kind, so that all slots are taken and the other contenders wait."""
     short = prefix.rpartition("/")[2]
     names = [f"{short}-{number}" for number in range(SLOTS + WAITING)]
-    contenders = {name: maker(scene, agent.url, prefix, name) for name in names}
-    mark = scene.stamps.mark()
+    contenders = {name: maker(rig, agent.url, prefix, name) for name in names}
+    mark = rig.stamps.mark()
     for contender in contenders.values():
         contender.start()
     side = Side(kind, prefix, contenders, [])
     _all_in_line(agent, side)
-    side.holders = [stamp.who for stamp in scene.stamps.since(mark) if stamp.edge == "begin"]
+    side.holders = [stamp.who for stamp in rig.stamps.since(mark) if stamp.edge == "begin"]
     return side
 
 
-def _free_a_slot(scene: Scene, agent: Agent, side: Side) -> None:
+def _free_a_slot(rig: Rig, agent: Agent, side: Side) -> None:
     """Stop the holder that has held for longest, and note the contender that gets its slot."""
     at_rest(agent)
     assert len(side.holders) == SLOTS, f"not {SLOTS} hold: {side.holders}"
     name = side.holders.pop(0)
-    old, mark, before = side.contenders[name], scene.stamps.mark(), written(agent)
+    old, mark, before = side.contenders[name], rig.stamps.mark(), written(agent)
     old.terminate()
-    end = scene.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
-    begin = scene.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
+    end = rig.stamps.wait(mark, lambda stamp: stamp.who == name and stamp.edge == "end")
+    begin = rig.stamps.wait(mark, lambda stamp: stamp.who != name and stamp.edge == "begin")
     old.wait_gone()
     side.times_ms.append((begin.at_ns - end.at_ns) / 1e6)
     side.writes.append(at_rest(agent) - before)

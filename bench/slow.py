@@ -19,7 +19,7 @@ from typing import Any
 from bench.agent_log import LOGGED, Window, late_ms, renewals
 from bench.contender import COMMAND, stamping_hooks, supervisor_of
 from bench.figures import Figure, p95
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from bench.troubles import Trouble, Troubles
 from tests.support.consul import Agent
 
@@ -56,13 +56,13 @@ class Spells:
 def measure(lab: Lab) -> list[Figure]:
     """Measure every trouble, with a quiet spell before each."""
     lab.say(ROW)
-    with lab.scene() as scene, ExitStack() as exits:
-        agent = scene.agent(config=LOGGED)
+    with lab.rig() as rig, ExitStack() as exits:
+        agent = rig.agent(config=LOGGED)
         spell_s = SPELL_QUICK_S if lab.quick else SPELL_S
-        troubles = Troubles(scene, agent, exits, spell_s)
+        troubles = Troubles(rig, agent, exits, spell_s)
         if not troubles.own_disk:
             lab.say("cannot fill a disk: only root may mount one of its own")
-        stage = Stage(scene, agent, troubles, spell_s)
+        stage = Stage(rig, agent, troubles, spell_s)
         spells: dict[Trouble, Spells] = {QUIET: Spells()}
         for _ in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
             for trouble in stage.troubles:
@@ -75,8 +75,8 @@ def measure(lab: Lab) -> list[Figure]:
 class Stage:
     """Both supervisors, of which the one with the troubles has won all elections."""
 
-    def __init__(self, scene: Scene, agent: Agent, troubles: Troubles, spell_s: float) -> None:
-        self._scene = scene
+    def __init__(self, rig: Rig, agent: Agent, troubles: Troubles, spell_s: float) -> None:
+        self._rig = rig
         self._agent = agent
         self._spell_s = spell_s
         self.troubles = tuple(troubles.all())
@@ -85,24 +85,24 @@ class Stage:
             "state_dir": str(troubles.state_dir),
             "elections": {**self._handed(TROUBLED), **self._others(), **troubles.observers},
         }
-        path = scene.folder / f"{TROUBLED}.yaml"
+        path = rig.folder / f"{TROUBLED}.yaml"
         path.write_text(json.dumps(config))
-        contender = scene.contender(TROUBLED, troubles.started([*COMMAND, "run", str(path)]))
+        contender = rig.contender(TROUBLED, troubles.started([*COMMAND, "run", str(path)]))
         contender.start()
         troubles.pid = contender.pid
-        wait_until(lambda: len(scene.stamps.since(0)) == 2 * (OTHERS + HANDED), "all elections won")
-        supervisor_of(scene, agent.url, FREE, self._handed(FREE)).start()
+        wait_until(lambda: len(rig.stamps.since(0)) == 2 * (OTHERS + HANDED), "all elections won")
+        supervisor_of(rig, agent.url, FREE, self._handed(FREE)).start()
         self._all_in_line()
 
     def _handed(self, who: str) -> dict[str, Any]:
         return {
-            f"handed{n}": {"key": f"{KEYS}{n}", **SESSION, **stamping_hooks(self._scene, f"{who}-{n}")}
+            f"handed{n}": {"key": f"{KEYS}{n}", **SESSION, **stamping_hooks(self._rig, f"{who}-{n}")}
             for n in range(HANDED)
         }
 
     def _others(self) -> dict[str, Any]:
         return {
-            f"other{n}": {"key": f"{OTHER_KEYS}{n}", **SESSION, **stamping_hooks(self._scene, "others")}
+            f"other{n}": {"key": f"{OTHER_KEYS}{n}", **SESSION, **stamping_hooks(self._rig, "others")}
             for n in range(OTHERS)
         }
 
@@ -133,12 +133,12 @@ class Stage:
 
     def _hand_over(self, old: str, number: int) -> float:
         """Hand one election over, and return the milliseconds."""
-        mark = self._scene.stamps.mark()
-        self._scene.step_down(old, f"handed{number}", REST_S)
-        end = self._scene.stamps.wait(
+        mark = self._rig.stamps.mark()
+        self._rig.step_down(old, f"handed{number}", REST_S)
+        end = self._rig.stamps.wait(
             mark, lambda stamp: stamp.who == f"{old}-{number}" and stamp.edge == "end"
         )
-        begin = self._scene.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
+        begin = self._rig.stamps.wait(mark, lambda stamp: stamp.what == "acquire")
         return (begin.at_ns - end.at_ns) / 1e6
 
     def _all_in_line(self) -> None:

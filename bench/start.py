@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.contender import COMMAND, Contender, consul_lock, consul_supervisor
 from bench.figures import Figure, median_and_p95
-from bench.lab import AS_INSTALLED, ROOT, Lab, Scene
+from bench.lab import AS_INSTALLED, ROOT, Lab, Rig
 
 ELECTIONS = 100
 HELP_MS, CHECK_MS, RUN_MS = 150.0, 400.0, 600.0
@@ -42,16 +42,16 @@ Sample = Callable[[], float]
 def measure(lab: Lab) -> list[Figure]:
     """Measure all kinds in turn."""
     lab.say("start")
-    with lab.scene() as scene:
-        url = scene.agent().url
-        ours = consul_supervisor(scene, url, "bench/ours", "ours")
-        theirs = consul_lock(scene, url, "bench/theirs", "theirs")
-        file = _file(scene)
+    with lab.rig() as rig:
+        url = rig.agent().url
+        ours = consul_supervisor(rig, url, "bench/ours", "ours")
+        theirs = consul_lock(rig, url, "bench/theirs", "theirs")
+        file = _file(rig)
         kinds: tuple[tuple[str, Sample, float | None], ...] = (
             ("--help", lambda: _command_ms("--help"), HELP_MS),
             (f"check of {ELECTIONS} elections", lambda: _command_ms("check", str(file)), CHECK_MS),
-            ("run → on_acquire", lambda: _begun_ms(scene, ours), RUN_MS),
-            ("consul lock → child", lambda: _begun_ms(scene, theirs), None),
+            ("run → on_acquire", lambda: _begun_ms(rig, ours), RUN_MS),
+            ("consul lock → child", lambda: _begun_ms(rig, theirs), None),
         )
         rounds = WARM_UPS + lab.samples(ROUNDS, ROUNDS_QUICK)
         series = list(zip(*[[sample() for _, sample, _ in kinds] for _ in range(rounds)], strict=True))
@@ -62,9 +62,9 @@ def measure(lab: Lab) -> list[Figure]:
     ]
 
 
-def _file(scene: Scene) -> Path:
+def _file(rig: Rig) -> Path:
     """Write the file of many elections as an operator would, and return its path."""
-    path = scene.folder / "many.yaml"
+    path = rig.folder / "many.yaml"
     path.write_text("elections:\n" + "".join(ELECTION.format(number=number) for number in range(ELECTIONS)))
     return path
 
@@ -80,11 +80,11 @@ def _command_ms(*arguments: str) -> float:
     return took_ms
 
 
-def _begun_ms(scene: Scene, contender: Contender) -> float:
-    mark = scene.stamps.mark()
+def _begun_ms(rig: Rig, contender: Contender) -> float:
+    mark = rig.stamps.mark()
     began_ns = time.monotonic_ns()
     contender.start()
-    begin = scene.stamps.wait(mark, lambda stamp: stamp.edge == "begin")
+    begin = rig.stamps.wait(mark, lambda stamp: stamp.edge == "begin")
     contender.terminate()
     contender.wait_gone()
     time.sleep(BREATH_S)

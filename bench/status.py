@@ -18,7 +18,7 @@ from bench.agent_log import LOGGED, Window, late_ms, renewals
 from bench.asker import Asked
 from bench.contender import Contender, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95, p95
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from tests.support.consul import HOST, Agent, free_ports
 
 LIMIT = 1.3  # times the quiet rounds
@@ -55,18 +55,18 @@ def measure(lab: Lab) -> list[Figure]:
     """Measure quiet and loaded rounds in turn, on one agent with the same two supervisors."""
     lab.say(ROW)
     quiet, loaded = Side(), Side()
-    with lab.scene() as scene:
-        agent = scene.agent(config=LOGGED)
+    with lab.rig() as rig:
+        agent = rig.agent(config=LOGGED)
         (port,) = free_ports(1)
-        supervisor = _supervisors(scene, agent, port)
+        supervisor = _supervisors(rig, agent, port)
         for turn in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
             for side in (quiet, loaded) if turn % 2 else (loaded, quiet):
                 with ExitStack() as clients:
                     if side is loaded:
                         _connect_idle(clients, port)
-                        asker = clients.enter_context(scene.asker(port, "/v1/status", A_SECOND))
+                        asker = clients.enter_context(rig.asker(port, "/v1/status", A_SECOND))
                     time.sleep(SETTLE_S)
-                    _round(lab, scene, agent, supervisor, side)
+                    _round(lab, rig, agent, supervisor, side)
                     if side is loaded:
                         side.asked.append(asker.finish())
         sessions = {entry["Session"] for entry in agent.kv_list(OTHER_KEYS)}
@@ -76,18 +76,18 @@ def measure(lab: Lab) -> list[Figure]:
     return _figures(quiet, loaded)
 
 
-def _supervisors(scene: Scene, agent: Agent, port: int) -> Contender:
+def _supervisors(rig: Rig, agent: Agent, port: int) -> Contender:
     """Start both supervisors, and return the one with the clients, which has won all elections."""
     session = {"session": {"ttl": f"{TTL_S}s"}}
-    shared = {name: {"key": KEY, **session, **stamping_hooks(scene, name)} for name in (LOADED, OTHER)}
+    shared = {name: {"key": KEY, **session, **stamping_hooks(rig, name)} for name in (LOADED, OTHER)}
     others = {
-        f"other{number}": {"key": f"{OTHER_KEYS}{number}", **session, **stamping_hooks(scene, "others")}
+        f"other{number}": {"key": f"{OTHER_KEYS}{number}", **session, **stamping_hooks(rig, "others")}
         for number in range(OTHERS)
     }
-    first = supervisor_of(scene, agent.url, LOADED, {"shared": shared[LOADED], **others}, port=port)
+    first = supervisor_of(rig, agent.url, LOADED, {"shared": shared[LOADED], **others}, port=port)
     first.start()
-    wait_until(lambda: len(scene.stamps.since(0)) == 2 * (OTHERS + 1), "all elections won")
-    supervisor_of(scene, agent.url, OTHER, {"shared": shared[OTHER]}).start()
+    wait_until(lambda: len(rig.stamps.since(0)) == 2 * (OTHERS + 1), "all elections won")
+    supervisor_of(rig, agent.url, OTHER, {"shared": shared[OTHER]}).start()
     _both_in_line(agent)
     return first
 
@@ -103,25 +103,25 @@ def _connect_idle(clients: ExitStack, port: int) -> None:
         clients.enter_context(socket.create_connection((HOST, port)))
 
 
-def _round(lab: Lab, scene: Scene, agent: Agent, supervisor: Contender, side: Side) -> None:
+def _round(lab: Lab, rig: Rig, agent: Agent, supervisor: Contender, side: Side) -> None:
     """Hand over and back for as long as a round lasts."""
     began_at, cpu_s = time.time(), supervisor.cpu_s
     end_at = began_at + (ROUND_QUICK_S if lab.quick else ROUND_S)
     while time.time() < end_at:
         for old in (LOADED, OTHER):
-            side.handed_ms.append(_hand_over(scene, old))
+            side.handed_ms.append(_hand_over(rig, old))
             time.sleep(REST_S)
             _both_in_line(agent)
     side.windows.append((began_at, time.time()))
     side.cpu_s += supervisor.cpu_s - cpu_s
 
 
-def _hand_over(scene: Scene, old: str) -> float:
+def _hand_over(rig: Rig, old: str) -> float:
     """Hand the election over, and return the milliseconds."""
-    mark = scene.stamps.mark()
-    scene.step_down(old, "shared", REST_S)
-    end = scene.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")
-    begin = scene.stamps.wait(mark, lambda stamp: stamp.who != old and stamp.edge == "begin")
+    mark = rig.stamps.mark()
+    rig.step_down(old, "shared", REST_S)
+    end = rig.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")
+    begin = rig.stamps.wait(mark, lambda stamp: stamp.who != old and stamp.edge == "begin")
     return (begin.at_ns - end.at_ns) / 1e6
 
 

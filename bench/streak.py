@@ -10,7 +10,7 @@ import time
 
 from bench.contender import consul_supervisor
 from bench.figures import Figure, median_and_p95
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 
 HAND_OVERS, HAND_OVERS_QUICK = 500, 20
 STALLED_MS = 100.0  # because a second attempt of any kind takes 500 ms or more
@@ -24,26 +24,26 @@ def measure(lab: Lab) -> list[Figure]:
     count = lab.samples(HAND_OVERS, HAND_OVERS_QUICK)
     row = f"{count} hand-overs in a row"
     lab.say(row)
-    with lab.scene() as scene:
-        agent = scene.agent()
+    with lab.rig() as rig:
+        agent = rig.agent()
         names = ("one", "two")
         for name in names:
-            consul_supervisor(scene, agent.url, "bench/streak", name).start()
-            wait_until(lambda: any(stamp.edge == "begin" for stamp in scene.stamps.since(0)), "a holder")
+            consul_supervisor(rig, agent.url, "bench/streak", name).start()
+            wait_until(lambda: any(stamp.edge == "begin" for stamp in rig.stamps.since(0)), "a holder")
         taken_ms: list[float] = []
         for number in range(count):
             time.sleep(SETTLE_S)
             wait_until(lambda: len(agent.sessions()) == len(names), "both contend")
-            taken_ms.append(_handed_over(scene, names[number % 2], names[(number + 1) % 2]))
+            taken_ms.append(_handed_over(rig, names[number % 2], names[(number + 1) % 2]))
     return [
         *median_and_p95(row, "end of on_lose → on_acquire", taken_ms, "ms"),
         Figure(row, "end of on_lose → on_acquire, worst", max(taken_ms), "ms", STALLED_MS),
     ]
 
 
-def _handed_over(scene: Scene, old: str, new: str) -> float:
-    mark = scene.stamps.mark()
-    scene.step_down(old, ITEM, REST_S)
-    begin = scene.stamps.wait(mark, lambda stamp: stamp.who == new and stamp.edge == "begin")
-    end = scene.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")
+def _handed_over(rig: Rig, old: str, new: str) -> float:
+    mark = rig.stamps.mark()
+    rig.step_down(old, ITEM, REST_S)
+    begin = rig.stamps.wait(mark, lambda stamp: stamp.who == new and stamp.edge == "begin")
+    end = rig.stamps.wait(mark, lambda stamp: stamp.who == old and stamp.edge == "end")
     return (begin.at_ns - end.at_ns) / 1e6

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from bench.agent_log import LOGGED, expiries
 from bench.contender import Contender, Maker, consul_lock, consul_supervisor
 from bench.figures import Figure, median_and_p95
-from bench.lab import Lab, Scene, wait_until
+from bench.lab import Lab, Rig, wait_until
 from tests.support.consul import Agent
 
 LIMIT_MS = 10.0
@@ -72,25 +72,25 @@ def _figures(lab: Lab, how: str, lose: Lose, rounds: int) -> list[Figure]:
 
 def _round(lab: Lab, lose: Lose) -> list[tuple[str, float]]:
     """Return for each pair its kind, and by how many milliseconds its next leader was late."""
-    with lab.scene() as scene:
-        agent = scene.agent(config=LOGGED)
+    with lab.rig() as rig:
+        agent = rig.agent(config=LOGGED)
         count = lab.samples(PAIRS, PAIRS_QUICK)
-        pairs = [_pair(scene, agent, kind, number) for number in range(count) for kind in KINDS]
+        pairs = [_pair(rig, agent, kind, number) for number in range(count) for kind in KINDS]
         wait_until(lambda: len(agent.sessions()) == 2 * len(pairs), "a session for each contender")
         time.sleep(SETTLE_S)
-        mark = scene.stamps.mark()
+        mark = rig.stamps.mark()
         ended_ns = lose(agent, pairs)
         time.sleep(LOCK_DELAY_S)
-        return [(pair.kind, _late_ms(scene, mark, pair, ended_ns[pair.session])) for pair in pairs]
+        return [(pair.kind, _late_ms(rig, mark, pair, ended_ns[pair.session])) for pair in pairs]
 
 
-def _pair(scene: Scene, agent: Agent, side: tuple[str, str, Maker], number: int) -> Pair:
+def _pair(rig: Rig, agent: Agent, side: tuple[str, str, Maker], number: int) -> Pair:
     kind, folder, maker = side
     folder = f"{folder}/{number}"
     name = folder.replace("/", "-")
-    holder, waiter = (maker(scene, agent.url, folder, f"{name}-{which}") for which in ("holder", "waiter"))
+    holder, waiter = (maker(rig, agent.url, folder, f"{name}-{which}") for which in ("holder", "waiter"))
     holder.start()
-    scene.stamps.wait(0, lambda stamp: stamp.who == holder.name)
+    rig.stamps.wait(0, lambda stamp: stamp.who == holder.name)
     waiter.start()
     entry = agent.kv_get(f"{folder}/.lock")
     assert entry is not None and entry["Session"]
@@ -116,9 +116,9 @@ def _let_expire(agent: Agent, pairs: list[Pair]) -> dict[str, int]:
     return {session: int(at * 1e9) + to_monotonic_ns for session, at in expiries(agent.log).items()}
 
 
-def _late_ms(scene: Scene, mark: int, pair: Pair, ended_ns: int) -> float:
+def _late_ms(rig: Rig, mark: int, pair: Pair, ended_ns: int) -> float:
     names = (pair.holder.name, pair.waiter.name)
-    begun = scene.stamps.wait(
+    begun = rig.stamps.wait(
         mark, lambda stamp: stamp.who in names and stamp.what in ACTS and stamp.edge == "begin"
     )
     return (begun.at_ns - ended_ns) / 1e6 - LOCK_DELAY_S * 1e3

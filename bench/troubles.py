@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.lab import Scene
+from bench.lab import Rig
 from tests.support.consul import HOST, Agent
 
 BESIDE = 4  # hooks that block or hang at the same time
@@ -62,17 +62,17 @@ class Troubles:
     """The troubles of one supervisor, whose file must have ``observers`` and ``state_dir``, and whose command
     line must be that of ``started``."""
 
-    def __init__(self, scene: Scene, agent: Agent, exits: ExitStack, flood_s: float) -> None:
+    def __init__(self, rig: Rig, agent: Agent, exits: ExitStack, flood_s: float) -> None:
         """Prepare the troubles. ``flood_s``: how long a flood of lines lasts."""
         self._agent = agent
         self._session = agent.session_create(TTL="3600s")
         self._touched_at = -TIMEOUT_S
         self._deaf = exits.enter_context(socket.create_server((HOST, 0), backlog=1024))
-        self._pipe = Pipe(scene.folder / "log.fifo")
+        self._pipe = Pipe(rig.folder / "log.fifo")
         exits.callback(self._pipe.close)
         self._flood_s = flood_s
         self.pid = 0  # of the supervisor, set by the caller that starts it
-        self.state_dir = scene.folder / "disk"
+        self.state_dir = rig.folder / "disk"
         self.state_dir.mkdir()
         self.own_disk = subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True).returncode == 0
         for name in self.observers:

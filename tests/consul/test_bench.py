@@ -47,7 +47,7 @@ def asked(lab: Lab, answer: HttpAnswer) -> tuple[Asked, list[HttpRequest]]:
     async def run() -> Asked:
         server = HttpServer(handle)
         port = await server.listen(HOST, 0)
-        with lab.scene() as scene, scene.asker(port, "/page", CLIENTS) as asker:
+        with lab.rig() as rig, rig.asker(port, "/page", CLIENTS) as asker:
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     while len(seen) <= CLIENTS and not (seen and not server.clients):
