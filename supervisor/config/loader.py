@@ -48,10 +48,7 @@ def load(
     withheld = secret_variables(read.data)
     valid = _validated(read, variables, document, report)
     full = apply_defaults(valid, defaults, values)
-    elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
-    items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
-    for settings in items:
-        cross_checks.check_item(settings, report)
+    items = _items(full, report)
     if asked is None:  # for a query a key may have been left out
         _check_keys(read.data, report, defaults)
     cross_checks.check_ambiguous(read.ambiguous, report)
@@ -74,6 +71,15 @@ def load(
         http=http_settings,
         places=report.places,
     )
+
+
+def _items(full: Mapping[str, Any], report: Report) -> tuple[ItemSettings, ...]:
+    """Build the settings of each item, and report what contradicts itself in one."""
+    elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
+    items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
+    for settings in items:
+        cross_checks.check_item(settings, report)
+    return items
 
 
 def _validated(
