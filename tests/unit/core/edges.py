@@ -1,4 +1,4 @@
-"""Which edges of the core's state machines are taken while something else is looked at."""
+"""The edges of the core's state machines that are taken while other code runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,11 +1,11 @@
-"""A play: one election, told what happens; each line is checked against what it does then.
+"""A play: one election, and a script in which each line gives it an event and checks the actions that follow.
 
-    play.on(0.1, CREATE, e.Created("s"))          # the answer to the request of that kind
+    play.on(0.1, CREATE, o.Created("s"))          # the answer to the newest request of that kind
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
 
-Times are seconds from the start. The figures of ``contender``: ttl 9, so it renews every 4.5 s
-while it waits and every 3 s while it holds; interval and exchange 3 s, so news is fresh for 6 s;
-lock-delay 30, margin 1.5, on_lose 5: belief ends 23.5 s after the last news.
+Times are seconds from the start. The figures of ``contender``: the TTL is 9, so a waiter renews every 4.5 s
+and a holder every 3 s. Interval and exchange are 3 s, so news is fresh for 6 s. The lock-delay is 30, the
+margin 1.5 and on_lose 5, so belief ends 23.5 s after the last contact.
 """
 
 from typing import Any
@@ -49,9 +49,17 @@ def contender(
 
 
 class Play:
-    """An election on the stage. ``log``: every action ever begun, with its time, but what is only
-    made ready (``prepared``), what was to be kept (``records``, unless ``disk_full``), and the renewal that
-    shows a new session, which is answered at once (unless ``verifies`` is False)."""
+    """One election, and all that it has begun.
+
+    log: every action ever begun, with its time, except those of the two fields below and the renewal that
+        verifies a new session.
+    prepared: the writes that were only prepared.
+    records: the records that were written.
+    disk_full: no record can be written.
+    refused: how many records could not be written.
+    verifies: the renewal that verifies a new session is answered at once.
+    under_way: the requests without an answer.
+    """
 
     def __init__(
         self,
@@ -72,29 +80,35 @@ class Play:
         self.prepared: list[req.Request] = []
         self.now = 0.0
 
-    # --- what happens -------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------
 
     def does(self, now: float, *line: Any) -> None:
-        """``line``: a kind of request and its outcome (or nothing: time passes), then what is done."""
+        """Give an event, and check the actions that follow.
+
+        line: a kind of request and its outcome, or nothing for a tick; then the expected actions in words.
+        """
         *happens, expected = line
         event = e.Answered(self.pending(happens[0]), happens[1]) if happens else e.Tick()
         self._expect(self.happens(now, event), expected)
 
     def on(self, now: float, kind: type[req.Request], outcome: o.Outcome) -> list[a.Action]:
-        """The answer to the newest request of this kind."""
+        """Answer the newest request of this kind, and return the actions that follow."""
         return self.happens(now, e.Answered(self.pending(kind), outcome))
 
     def ends(self, now: float, expected: str, *, ok: bool = True, began: bool = True) -> None:
-        """The hook of the tenure that runs comes to its end; not ``began``: it could not be started."""
+        """End the hook of the tenure that runs.
+
+        began: False: the hook could not be started.
+        """
         started = self.last(a.StartHook)
         self._expect(self.happens(now, e.HookEnded(started, ok and began, began=began)), expected)
 
     def hears(self, now: float, event: e.Event, expected: str) -> None:
-        """Any event, and what is done."""
+        """Give any event, and check the actions that follow."""
         self._expect(self.happens(now, event), expected)
 
     def happens(self, now: float, event: e.Event) -> list[a.Action]:
-        """Any event; gives what is begun."""
+        """Give any event, and return the actions that follow."""
         assert now >= self.now, "time runs backwards"
         self.now = now
         begun = self._verified(event, self._turn(event, now), now)
@@ -107,7 +121,7 @@ class Play:
         return done
 
     def _verified(self, event: e.Event, begun: list[a.Action], now: float) -> list[a.Action]:
-        """A session that was just made is as it was asked for."""
+        """Answer the renewal of a session that was just created: the session is as requested."""
         created = isinstance(event, e.Answered) and isinstance(event.outcome, o.Created)
         shows = [action for action in begun if isinstance(action, req.RenewSession)]
         if not created or not shows or not self.verifies:
@@ -116,7 +130,7 @@ class Play:
         return rest + self._turn(e.Answered(shows[0], o.SessionAlive()), now)
 
     def _turn(self, event: e.Event, now: float) -> list[a.Action]:
-        """What is to be kept is kept at once, as the driver does it, and is not part of the lines."""
+        """Take one step, and write each record at once, as the driver does."""
         self.contender, begun = step(self.contender, event, now)
         done: list[a.Action] = [action for action in begun if not isinstance(action, a.WriteRecord)]
         for write in begun:
@@ -129,7 +143,10 @@ class Play:
         return done
 
     def passes(self, until: float, *, silent: bool = False) -> None:
-        """Time goes by, turn by turn; a Consul to which nothing happens answers at once, or never."""
+        """Let time go by, step by step.
+
+        silent: Consul answers no request, except by a time-out. False: it answers each request at once.
+        """
         while True:
             ends = [
                 r.at + r.timeout_s if silent else r.at for r in self.under_way if not isinstance(r, req.Watch)
@@ -161,19 +178,19 @@ class Play:
             case _:
                 return o.Done()
 
-    # --- what is seen --------------------------------------------------------------------------
+    # --- what has begun ------------------------------------------------------------------------
 
     def pending(self, kind: type[req.Request]) -> req.Request:
-        """The newest request of this kind."""
+        """Return the newest request of this kind."""
         request: req.Request = self.last(kind)
         return request
 
     def last(self, kind: type[Any]) -> Any:
-        """The newest action of this kind."""
+        """Return the newest action of this kind."""
         return next(action for _, action in reversed(self.log) if isinstance(action, kind))
 
     def times(self, kind: type[Any]) -> list[float]:
-        """When actions of this kind were begun."""
+        """Return when actions of this kind were begun."""
         return [now for now, action in self.log if isinstance(action, kind)]
 
     @property
@@ -186,7 +203,7 @@ class Play:
 
     @staticmethod
     def says(actions: list[a.Action]) -> str:
-        """What was begun, in words."""
+        """Return these actions in words."""
         return ", ".join(map(text, actions))
 
     @staticmethod
@@ -200,7 +217,7 @@ def _roster(roster: req.Roster) -> str:
 
 
 def text(action: a.Action) -> str:
-    """An action in a few words."""
+    """Return an action in a few words."""
     match action:
         case (
             req.WatchKey(index=index, consistent=consistent)
@@ -253,7 +270,7 @@ def text(action: a.Action) -> str:
 
 
 def waiting(**more: Any) -> Play:
-    """Started at 0; the session is there at 0.1, and the watch of index 0 waits for its answer."""
+    """Play until the session exists at 0.1; the watch of index 0 waits for its answer."""
     play = Play(contender(**more))
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, CREATE, o.Created("s"), "")
@@ -261,7 +278,7 @@ def waiting(**more: Any) -> Play:
 
 
 def behind(**more: Any) -> Play:
-    """The rival holds; its lock-delay is 15 s."""
+    """Play until the contender waits behind a rival with a lock-delay of 15 s."""
     play = waiting(**more)
     play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
     play.does(0.3, INFO, o.SessionInfo(15.0), "")
@@ -269,7 +286,7 @@ def behind(**more: Any) -> Play:
 
 
 def acquiring(**more: Any) -> Play:
-    """Won by the acquire that was sent at 0.2: the contact. The first hook, if any, runs since 0.3."""
+    """Play until an acquire has won that was sent at 0.2, the contact; the first hook runs since 0.3."""
     play = waiting(**more)
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.on(0.3, ACQUIRE, WON)
@@ -277,7 +294,7 @@ def acquiring(**more: Any) -> Play:
 
 
 def holding(**more: Any) -> Play:
-    """Holder since 1.0 at the latest, its watch consistent; the contact is still 0.2."""
+    """Play until the node holds at 1.0 with a consistent watch; the contact is still 0.2."""
     play = acquiring(**more)
     if play.role == "acquiring":
         play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))

@@ -1,7 +1,7 @@
-"""Semaphores told to the core step by step: the settings, the views, and the states that tests begin in.
+"""Plays of semaphores: the settings, the views, and the states that tests begin in.
 
-The settings are those of ``play``, with 3 slots below ``p`` and a prune delay of 30 s; session ``s`` is
-ours. ``o1``, ``o2`` ... are others; a view names who is alive, and who has a slot.
+The settings are those of ``play``, with 3 slots below ``p`` and a prune delay of 30 s. Session ``s`` is ours,
+and ``o1``, ``o2`` and so on are other contenders. A view names the living contenders and the holders.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ def semaphore(*, limit: int = 3, **more: Any) -> SemaphoreSettings:
 
 
 def key(name: str, *, alive: bool = True, delay_s: float | None = 30.0) -> o.ContenderKey:
-    """In line since the index that its name ends with; ours since 50."""
+    """Return a contender key that is in line since the index that its name ends with; ours is since 50."""
     index = int(name[1:]) if name[1:] else 50
     return o.ContenderKey(name, name if alive else "", b"me", index, 1, delay_s)
 
@@ -45,7 +45,7 @@ OURS = view("s", at=lock("s", limit=3, index=61), index=61)
 
 
 def waiting(**more: Any) -> Play:
-    """Started at 0; the session is there at 0.1, and the watch of index 0 waits for its answer."""
+    """Play until the session exists at 0.1; the watch of index 0 waits for its answer."""
     play = Play(semaphore(**more))
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, CREATE, o.Created("s"), "")
@@ -53,7 +53,7 @@ def waiting(**more: Any) -> Play:
 
 
 def in_line(shown: o.SlotsView, **more: Any) -> Play:
-    """In line since 0.3, behind all that the view shows."""
+    """Play until the contender stands in line since 0.3, behind all contenders of the view."""
     play = waiting(**more)
     assert "enroll s" in Play.says(play.on(0.2, WATCH, shown))
     play.on(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
@@ -61,12 +61,12 @@ def in_line(shown: o.SlotsView, **more: Any) -> Play:
 
 
 def full(**more: Any) -> Play:
-    """Three others have the slots."""
+    """Play until the contender stands in line behind three holders."""
     return in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3")), **more)
 
 
 def holding(**more: Any) -> Play:
-    """Alone with a slot since 0.3; on_acquire is done at 1, the watch says so."""
+    """Play until the contender is the only holder since 0.3; on_acquire has ended at 1."""
     play = waiting(**more)
     play.does(0.2, WATCH, EMPTY, "enroll s as 3: s, watch 5")
     play.on(0.3, ENROLL, SEATED)

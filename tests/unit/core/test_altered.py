@@ -1,4 +1,4 @@
-"""A session that Consul has otherwise than it was asked for is never used for a tenure."""
+"""A session that differs in Consul from the request for it is never used for a tenure."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,7 +33,7 @@ ASKED = SessionSettings("ours", 9.0, 30.0, node_checks=("one", "two"), service_c
 
 
 def unverified(**more: Any) -> Play:
-    """The session is there since 0.1, the key is free, and nobody has looked at the session yet."""
+    """Play until the session exists and the key is free; the session is not yet verified."""
     play = Play(contender(**more))
     play.verifies = False
     play.does(0.0, "create, watch 0 consistently")
@@ -42,7 +42,7 @@ def unverified(**more: Any) -> Play:
     return play
 
 
-# --- what differs ----------------------------------------------------------------------------------
+# --- differences -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -70,21 +70,21 @@ def test_each_difference_is_named(has: dict[str, Any], said: str) -> None:
     assert differences(ASKED, replace(ASKED, **has)) == said
 
 
-def test_a_lock_delay_beyond_what_consul_applies_is_that_which_it_applies() -> None:
+def test_a_lock_delay_above_consuls_maximum_is_compared_as_the_maximum() -> None:
     asked, longest = replace(ASKED, lock_delay_s=90.0), replace(ASKED, lock_delay_s=60.0)
     assert differences(asked, asked) == differences(asked, longest) == differences(longest, asked) == ""
     assert differences(asked, replace(ASKED, lock_delay_s=59.0)) == "lock-delay 59 s instead of 60 s"
 
 
-# --- before a try ----------------------------------------------------------------------------------
+# --- before an attempt -----------------------------------------------------------------------------
 
 
-def test_nothing_is_tried_before_the_session_was_looked_at() -> None:
+def test_an_attempt_waits_until_the_session_is_verified() -> None:
     play = unverified()
     play.does(0.2, RENEW, o.SessionAlive(), "acquire s")
 
 
-def test_a_session_that_nobody_could_look_at_is_asked_about_again() -> None:
+def test_a_verification_without_an_answer_is_repeated() -> None:
     play = unverified()
     play.does(0.2, RENEW, SILENCE, "")
     play.does(0.7, "renew s")
@@ -102,7 +102,7 @@ def test_an_altered_session_is_destroyed_and_the_next_one_comes_after_a_pause() 
     assert play.times(CREATE)[1:] == [pytest.approx(0.2 + ALTERED_RETRY_S)]
 
 
-def test_after_a_session_as_it_was_asked_for_nothing_is_reported_any_more() -> None:
+def test_an_unaltered_session_ends_the_report_of_an_altered_one() -> None:
     play = unverified()
     play.on(0.2, RENEW, ALTERED)
     play.on(0.3, DESTROY, o.Done())
@@ -112,20 +112,20 @@ def test_after_a_session_as_it_was_asked_for_nothing_is_reported_any_more() -> N
 
 
 def test_an_altered_session_that_is_shown_as_the_holder_begins_no_tenure() -> None:
-    """Somebody else has locked the key with it."""
+    """Another program may have locked the key with this session, whose lock-delay guards no lease."""
     play = unverified()
     play.does(0.3, WATCH, replace(OURS, session="s"), "destroy s, watch 7")
     assert not play.times(a.StartHook)
 
 
-def test_the_look_at_a_session_is_its_first_renewal_and_the_next_comes_as_ever() -> None:
+def test_the_verification_of_a_session_does_not_move_the_next_renewal() -> None:
     play = unverified()
     play.does(0.2, RENEW, o.SessionAlive(), "acquire s")
     play.on(0.3, ACQUIRE, o.LostRace())
     assert play.contender.session.renew.due_at == pytest.approx(0.1 + 4.5)
 
 
-def test_a_semaphore_does_not_stand_in_line_with_an_altered_session() -> None:
+def test_a_contender_for_a_slot_does_not_join_the_line_with_an_altered_session() -> None:
     settings = SemaphoreSettings(
         "n", "p/.lock", b"{}", SessionSettings("ours", 9.0, 30.0, "delete"), on_lose=(DOWN,)
     )
@@ -141,14 +141,14 @@ def test_a_semaphore_does_not_stand_in_line_with_an_altered_session() -> None:
 # --- in a tenure -----------------------------------------------------------------------------------
 
 
-def test_a_holder_whose_session_is_shown_as_altered_gives_up_in_order() -> None:
-    """The lease counts on its lock-delay; the lock goes only after on_lose."""
+def test_a_holder_whose_session_was_altered_runs_on_lose_before_the_release() -> None:
+    """The lease counts on the session's lock-delay, so an altered session ends the tenure."""
     play = holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.does(3.4, RENEW, ALTERED, "start down#1: session-altered, losing")
     play.on(3.5, READ, OURS)
-    assert not play.times(r.Release), "on_lose comes to its end before"
+    assert not play.times(r.Release), "the release waits for the end of on_lose"
     play.ends(4.0, "release s, waiting")
 
 

@@ -1,4 +1,4 @@
-"""Where many wait for one key few try, and one that is left alone tries, too."""
+"""When a key becomes free few of many waiters try for it at once, and a lone waiter tries as well."""
 
 import random
 from dataclasses import replace
@@ -30,29 +30,29 @@ GUARD_S = 15.002  # the lock-delay of ``behind``'s rival, and Consul's slack
 
 
 def held(low: float, high: float = 1.0) -> o.KeyView:
-    """By the rival, since an index at which a play draws a number between these."""
+    """Return a view of the rival's key, at an index whose hash is in this range."""
     index = next(index for index in count(10) if low <= backoff.hash_to_unit(0.0, index) < high)
     return replace(RIVAL, index=index, modify_index=index)
 
 
 def freed(play: Play) -> o.KeyView:
-    """By whoever holds it in this play."""
+    """Return the view of this play's key after its holder has released it."""
     view = play.contender.lock.view
     assert isinstance(view, o.KeyView)
     return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
 
 
-def less_eager(play: Play, attempt_probability: float) -> Contender:
-    """Return the contender as it is after lost races."""
+def with_attempt_probability(play: Play, attempt_probability: float) -> Contender:
+    """Return the play's contender with this attempt probability, as lost races leave it."""
     key = play.contender.lock
     assert isinstance(key, ElectionLock)
     return replace(play.contender, lock=replace(key, attempt_probability=attempt_probability))
 
 
 def one_of_many(attempt_probability: float, low: float, high: float = 1.0) -> Play:
-    """Play a contender that has lost races, behind a rival; the next number drawn is between these."""
+    """Play a contender with this attempt probability behind a rival; the next hash is in this range."""
     play = behind()
-    play.contender = less_eager(play, attempt_probability)
+    play.contender = with_attempt_probability(play, attempt_probability)
     rival = held(low, high)
     play.does(0.5, WATCH, rival, f"watch {rival.index}")
     return play
@@ -60,7 +60,7 @@ def one_of_many(attempt_probability: float, low: float, high: float = 1.0) -> Pl
 
 def attempt_probability(play: Play) -> float:
     key = play.contender.lock
-    return float(getattr(key, "attempt_probability"))  # noqa: B009  # of an election's lock alone
+    return float(getattr(key, "attempt_probability"))  # noqa: B009  # only an election's lock has it
 
 
 def watched(view: o.KeyView) -> str:
@@ -72,7 +72,7 @@ def watched_by_us(view: o.KeyView) -> str:
 
 
 def wait_s(play: Play) -> float:
-    """How long after it has looked this one leaves the free key to others."""
+    """Return how much of the contender's back-off is left."""
     key = play.contender.lock
     return float(getattr(key, "backoff_s")) - (play.now - key.free_since)  # noqa: B009
 
@@ -81,10 +81,10 @@ def lag_s(play: Play) -> float:
     return float(play.last(WATCH).lag_s)
 
 
-# --- who tries when ------------------------------------------------------------------------------------
+# --- when a contender tries ----------------------------------------------------------------------------
 
 
-def test_who_never_lost_a_race_tries_at_once_whatever_it_draws() -> None:
+def test_a_contender_that_never_lost_a_race_tries_at_once() -> None:
     play = behind()
     play.does(0.5, WATCH, held(0.99), watched(held(0.99)))
     assert lag_s(play) == 0.0
@@ -92,13 +92,13 @@ def test_who_never_lost_a_race_tries_at_once_whatever_it_draws() -> None:
     play.does(1.0, WATCH, free, watched_by_us(free))
 
 
-def test_who_draws_less_than_its_eagerness_tries_at_once() -> None:
+def test_a_contender_whose_hash_is_below_its_attempt_probability_tries_at_once() -> None:
     play = one_of_many(0.25, 0.2, 0.25)
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
 
 
-def test_who_draws_more_leaves_the_key_to_others_for_some_milliseconds() -> None:
+def test_a_contender_whose_hash_is_above_its_attempt_probability_backs_off_for_milliseconds() -> None:
     play = one_of_many(0.25, 0.45, 0.55)
     free, lagged_s = freed(play), lag_s(play)
     play.does(1.0, WATCH, free, watched(free))
@@ -107,7 +107,7 @@ def test_who_draws_more_leaves_the_key_to_others_for_some_milliseconds() -> None
     play.does(play.deadline, "acquire s")
 
 
-def test_what_another_has_taken_meanwhile_is_not_tried_for() -> None:
+def test_a_key_that_a_rival_takes_during_the_back_off_is_not_tried_for() -> None:
     play = one_of_many(0.25, 0.45, 0.55)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
@@ -116,7 +116,7 @@ def test_what_another_has_taken_meanwhile_is_not_tried_for() -> None:
     assert play.times(ACQUIRE) == []
 
 
-def test_each_time_that_the_key_is_free_is_drawn_anew() -> None:
+def test_the_hash_is_another_each_time_that_the_key_is_free() -> None:
     play, late = one_of_many(1.0, 0.0), held(0.45, 0.55)
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
@@ -128,10 +128,10 @@ def test_each_time_that_the_key_is_free_is_drawn_anew() -> None:
     assert 2.0 < play.deadline < 2.02
 
 
-def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
-    """Its session comes when the key has been free for a while, and all that wait have tried."""
+def test_a_contender_whose_session_comes_late_does_not_back_off() -> None:
+    """When the session comes, the key has been free for longer than any back-off."""
     play, rival = Play(contender()), held(0.9)
-    play.contender = less_eager(play, backoff.ATTEMPT_PROBABILITY_MIN)
+    play.contender = with_attempt_probability(play, backoff.ATTEMPT_PROBABILITY_MIN)
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, rival, f"{watched(rival)}, info rival")
     play.does(0.15, INFO, o.SessionInfo(15.0), "")
@@ -140,34 +140,34 @@ def test_who_may_try_only_later_is_not_in_step_with_others() -> None:
     play.does(0.4, CREATE, o.Created("s"), "acquire s")
 
 
-def test_who_leaves_it_to_others_looks_a_little_later_but_before_its_turn() -> None:
-    """So late that those before it have done, and so early that the watch can tell that they have."""
+def test_a_contender_that_will_back_off_delays_its_watch_by_less_than_its_back_off() -> None:
+    """Contenders with a shorter back-off try first, and the next watch still shows in time that one holds."""
     assert lag_s(one_of_many(0.25, 0.0, 0.25)) == 0.0
     assert 0.0 < lag_s(one_of_many(0.25, 0.45, 0.55)) < 0.01
     assert lag_s(one_of_many(backoff.ATTEMPT_PROBABILITY_MIN, 0.9)) == LAG_S_MAX
 
 
-def test_who_has_seen_it_free_looks_at_once_whether_it_was_taken() -> None:
+def test_a_contender_that_backs_off_watches_the_free_key_without_delay() -> None:
     play = one_of_many(0.25, 0.45, 0.55)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
     assert lag_s(play) == 0.0
 
 
-def test_a_holder_looks_at_once() -> None:
+def test_a_holder_watches_its_key_without_delay() -> None:
     play = one_of_many(0.25, 0.0, 0.25)
     play.does(1.0, WATCH, freed(play), watched_by_us(freed(play)))
     play.does(1.01, ACQUIRE, WON, "start up#1: acquired, acquiring")
-    for index in range(7, 40):  # whatever it draws
+    for index in range(7, 40):  # with every hash
         ours = replace(OURS, index=index, modify_index=index, lock_index=0)
         play.on(1.1 + index / 100, WATCH, ours)
         assert lag_s(play) == 0.0
 
 
-# --- what is learned -----------------------------------------------------------------------------------
+# --- how the attempt probability changes ---------------------------------------------------------------
 
 
-def test_a_lost_race_lessens_the_eagerness() -> None:
+def test_a_lost_race_decreases_the_attempt_probability() -> None:
     play = behind()
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
@@ -177,7 +177,7 @@ def test_a_lost_race_lessens_the_eagerness() -> None:
     assert attempt_probability(play) == 0.25
 
 
-def test_so_does_another_that_was_first_while_this_one_waited() -> None:
+def test_a_rival_that_is_first_during_the_back_off_decreases_the_attempt_probability() -> None:
     play = one_of_many(0.25, 0.45, 0.55)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
@@ -185,7 +185,7 @@ def test_so_does_another_that_was_first_while_this_one_waited() -> None:
     assert attempt_probability(play) == 0.0625
 
 
-def test_the_same_winner_counts_once_whatever_it_writes() -> None:
+def test_a_rival_that_rewrites_its_value_decreases_the_attempt_probability_once() -> None:
     play = one_of_many(0.25, 0.5)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
@@ -195,17 +195,17 @@ def test_the_same_winner_counts_once_whatever_it_writes() -> None:
     assert attempt_probability(play) == 0.0625
 
 
-def test_a_holder_that_nobody_saw_give_it_up_teaches_nothing() -> None:
+def test_a_release_that_was_not_seen_keeps_the_attempt_probability() -> None:
     play = one_of_many(0.25, 0.5)
     play.does(1.0, WATCH, OTHER, f"{watched(OTHER)}, info other")
     assert attempt_probability(play) == 0.25
 
 
-def test_eagerness_has_a_least() -> None:
+def test_the_attempt_probability_has_a_minimum() -> None:
     assert backoff.decrease(backoff.ATTEMPT_PROBABILITY_MIN) == backoff.ATTEMPT_PROBABILITY_MIN
 
 
-def test_a_try_that_the_lock_delay_refuses_is_no_lost_race() -> None:
+def test_an_attempt_that_the_lock_delay_refuses_is_no_lost_race() -> None:
     play = behind()
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
@@ -214,7 +214,7 @@ def test_a_try_that_the_lock_delay_refuses_is_no_lost_race() -> None:
 
 
 @pytest.mark.parametrize(("ok", "after"), [(True, 1.0), (False, 0.0625)], ids=["held", "failed"])
-def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) -> None:
+def test_a_tenure_resets_the_attempt_probability_unless_on_acquire_failed(ok: bool, after: float) -> None:
     play = one_of_many(0.25, 0.0, 0.25)
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
@@ -229,7 +229,7 @@ def test_who_has_held_is_eager_again_unless_it_failed(ok: bool, after: float) ->
 # --- while a lock-delay may last -------------------------------------------------------------------------
 
 
-def test_the_key_may_be_guarded_so_who_waits_for_long_tries_once_and_is_refused() -> None:
+def test_a_contender_with_the_lowest_attempt_probability_tries_when_its_back_off_ends() -> None:
     play = one_of_many(backoff.ATTEMPT_PROBABILITY_MIN, 0.9)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
@@ -238,7 +238,7 @@ def test_the_key_may_be_guarded_so_who_waits_for_long_tries_once_and_is_refused(
     play.does(play.deadline, "acquire s")
 
 
-def test_who_would_try_soon_does_so_and_then_in_its_turn_after_the_lock_delay() -> None:
+def test_after_a_refusal_the_next_attempt_waits_for_lock_delay_and_back_off() -> None:
     play = one_of_many(0.25, 0.45, 0.55)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
@@ -250,8 +250,8 @@ def test_who_would_try_soon_does_so_and_then_in_its_turn_after_the_lock_delay() 
     play.does(turn_at + GUARD_S + 0.001, "read")
 
 
-def test_a_read_does_not_tell_since_when_the_key_is_free() -> None:
-    """It may have been asked for long before: the lock-delay is counted from its answer."""
+def test_a_key_that_a_read_shows_free_counts_as_free_since_the_answer() -> None:
+    """The read may have been sent long before its answer, so the lock-delay counts from the answer."""
     play = behind()
     play.contender = replace(play.contender, lock=play.contender.lock.read_by(1.0))
     play.does(1.0, "read")
@@ -259,42 +259,45 @@ def test_a_read_does_not_tell_since_when_the_key_is_free() -> None:
     assert play.contender.lock.free_since == 1.5
 
 
-# --- of any number few -------------------------------------------------------------------------------------
+# --- many contenders ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("many", [5, 50, 200, 1000])
-def test_of_any_number_few_try_after_some_hand_overs(many: int) -> None:
-    """Whoever waits for less than a hand-over takes has tried by the time that it hears of another."""
+def test_after_some_hand_overs_few_of_many_contenders_try(many: int) -> None:
+    """A contender with a back-off shorter than a hand-over tries before it can learn of the winner."""
     dice = random.Random(many)
     spreads = [dice.random() for _ in range(many)]
-    eager = [1.0] * many
+    probability = [1.0] * many
     tried = []
     for index in range(40):
         waits = [
-            backoff.backoff_s(eager[who], backoff.hash_to_unit(spreads[who], index)) for who in range(many)
+            backoff.backoff_s(probability[each], backoff.hash_to_unit(spreads[each], index))
+            for each in range(many)
         ]
         first = min(waits)
         tried.append(sum(wait < first + backoff.FIRST_BACKOFF_S for wait in waits))
-        won = dice.choice([who for who in range(many) if waits[who] == first])
+        won = dice.choice([each for each in range(many) if waits[each] == first])
         lost = [
-            who for who in range(many) if eager[who] < 1.0 or waits[who] < first + backoff.FIRST_BACKOFF_S
+            each
+            for each in range(many)
+            if probability[each] < 1.0 or waits[each] < first + backoff.FIRST_BACKOFF_S
         ]
-        for who in lost:
-            eager[who] = backoff.decrease(eager[who])
-        eager[won] = 1.0
+        for each in lost:
+            probability[each] = backoff.decrease(probability[each])
+        probability[won] = 1.0
     assert tried[0] == many
     assert sum(tried[20:]) / 20 < 3 + many / 100
 
 
-def test_what_a_contender_draws_is_spread_evenly_over_herds_and_over_occasions() -> None:
+def test_hashes_are_spread_evenly_over_contenders_and_over_indexes() -> None:
     dice = random.Random(1)
-    herds = [backoff.hash_to_unit(dice.random(), 12) for _ in range(4000)]
-    times = [backoff.hash_to_unit(0.3, index) for index in range(4000)]
-    for drawn in (herds, times):
+    of_spreads = [backoff.hash_to_unit(dice.random(), 12) for _ in range(4000)]
+    of_indexes = [backoff.hash_to_unit(0.3, index) for index in range(4000)]
+    for hashes in (of_spreads, of_indexes):
         for tenth in range(10):
-            assert 300 < sum(tenth / 10 <= each < (tenth + 1) / 10 for each in drawn) < 500
+            assert 300 < sum(tenth / 10 <= each < (tenth + 1) / 10 for each in hashes) < 500
 
 
-def test_the_longest_wait_is_that_of_the_least_eager() -> None:
+def test_the_longest_back_off_is_that_of_the_lowest_attempt_probability() -> None:
     assert backoff.backoff_s(backoff.ATTEMPT_PROBABILITY_MIN, 1.0) == pytest.approx(backoff.BACKOFF_MAX_S)
     assert backoff.BACKOFF_MAX_S < 0.1 < 1.2 * backoff.BACKOFF_MAX_S

@@ -1,4 +1,4 @@
-"""What must not grow, spin or be mistaken over a long life."""
+"""Delays, retries and deadlines that stay bounded over a long life of a contender."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from tests.unit.core.play import (
 )
 
 
-def test_after_our_own_loss_our_own_lock_delay_counts_and_not_a_former_holders() -> None:
+def test_after_a_loss_the_lock_delay_of_this_nodes_session_counts() -> None:
     play = behind()  # the rival's is 15 s, ours is 30 s
     play.does(1.0, WATCH, o.KeyView(10, "", b"", 3, 10, 2), "acquire s, watch 10")
     play.on(1.1, ACQUIRE, WON)
@@ -45,7 +45,7 @@ def test_after_our_own_loss_our_own_lock_delay_counts_and_not_a_former_holders()
     assert play.contender.lock.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
 
 
-def test_any_number_of_losses_of_our_own_making_delays_the_next_try_by_no_more_than_the_most() -> None:
+def test_the_delay_after_losses_by_this_nodes_own_fault_has_a_maximum() -> None:
     play = Play(contender(on_lose=()))
     play.contender = replace(play.contender, own_losses=5000)
     play.happens(0.0, e.Tick())
@@ -56,7 +56,7 @@ def test_any_number_of_losses_of_our_own_making_delays_the_next_try_by_no_more_t
     assert play.contender.rejoin_at == pytest.approx(0.4 + REJOIN_DELAY_MAX_S)
 
 
-def test_a_retry_of_on_change_is_no_deadline_while_stopping() -> None:
+def test_a_waiting_retry_of_on_change_sets_no_deadline_during_a_stop() -> None:
     play = Play(contender(on_change=(hook("told", retries=9),)))
     play.happens(0.0, e.Tick())
     play.on(0.1, CREATE, o.Created("s"))
@@ -64,7 +64,9 @@ def test_a_retry_of_on_change_is_no_deadline_while_stopping() -> None:
     play.on(0.3, ACQUIRE, WON)
     play.ends(0.4, "holding")
     play.happens(0.5, e.HookEnded(_told(play), ok=True))
-    play.happens(0.5, e.HookEnded(_told(play), ok=False))  # of the newest state: it is to be retried
+    play.happens(
+        0.5, e.HookEnded(_told(play), ok=False)
+    )  # the hook ran for the newest state, so a retry waits
     play.happens(0.6, e.StopAsked())
     for second in range(1, 4):
         play.happens(0.6 + second, e.Tick())

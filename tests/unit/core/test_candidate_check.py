@@ -1,4 +1,4 @@
-"""candidate_check: unfit until it rises, a holder steps down when it falls, and it delays nothing."""
+"""candidate_check: a node contends once its check has risen, and a holder steps down when it has fallen."""
 
 from supervisor.core import actions as a
 from supervisor.core import candidate_check as healths
@@ -26,7 +26,7 @@ CHECK = CandidateCheck(hook("check", 3.0, kill_after_s=1.0), interval_s=5.0, ris
 
 
 def checked() -> Play:
-    """Its session is there, the key is free, and the first check runs since 0.0."""
+    """Play until the session exists and the key is free; the first check runs since 0.0."""
     play = Play(contender(candidate_check=CHECK))
     play.does(0.0, "create, watch 0 consistently, start check#1: scheduled, ineligible")
     play.on(0.1, CREATE, o.Created("s"))
@@ -35,7 +35,7 @@ def checked() -> Play:
 
 
 def result(play: Play, now: float, expected: str, *, ok: bool) -> None:
-    """The check that runs comes to its end."""
+    """End the check that runs."""
     started = next(
         x for _, x in reversed(play.log) if isinstance(x, a.StartHook) and x.context.event == "check"
     )
@@ -43,7 +43,7 @@ def result(play: Play, now: float, expected: str, *, ok: bool) -> None:
 
 
 def leading() -> Play:
-    """Two checks have succeeded; on_acquire has ended at 5.4."""
+    """Play until the node holds: two checks have succeeded, and on_acquire has ended at 5.4."""
     play = checked()
     result(play, 0.3, "", ok=True)
     play.passes(5.0)
@@ -59,15 +59,15 @@ def test_a_free_key_is_not_taken_before_the_check_has_risen() -> None:
     assert play.times(ACQUIRE) == [5.2]
 
 
-def test_a_check_that_another_file_adds_begins_at_once() -> None:
-    """Or a node that was adopted with it would be unfit for ever once it has lost."""
+def test_a_check_that_a_reload_adds_begins_at_once() -> None:
+    """Without a run of the check an adopted holder would be unfit for ever once it has lost."""
     bare, with_check = healths.new_health(contender()), contender(candidate_check=CHECK)
     health, begun = healths.advance(healths.new_health(with_check).after(bare), with_check, None, "i", 7.0)
     assert [type(action) for action in begun] == [a.StartHook] and health.due_at == 12.0
     assert healths.new_health(contender()).after(health).deadline == NEVER
 
 
-def test_a_check_is_told_who_leads_by_what_was_seen_last() -> None:
+def test_a_check_gets_the_leader_that_was_observed_last() -> None:
     play = checked()
     result(play, 0.3, "", ok=True)
     play.on(0.4, WATCH, RIVAL)
@@ -76,7 +76,7 @@ def test_a_check_is_told_who_leads_by_what_was_seen_last() -> None:
     assert (first.leader, second.leader) == (None, b"them")
 
 
-def test_a_failure_begins_the_count_anew() -> None:
+def test_a_failure_restarts_the_count_of_successes() -> None:
     play = checked()
     result(play, 0.3, "", ok=True)
     for start, ok in ((5.0, False), (10.0, True), (15.0, False)):
@@ -103,7 +103,7 @@ def test_a_holder_steps_down_after_fall_failures_in_a_row() -> None:
     result(play, 20.1, "start down#1: unhealthy, losing", ok=False)
 
 
-def test_a_success_forgives_the_failures_before_it() -> None:
+def test_a_success_restarts_the_count_of_failures() -> None:
     play = leading()
     for start, ok in ((10.0, False), (15.0, False), (20.0, True), (25.0, False), (30.0, False)):
         play.passes(start)
@@ -111,7 +111,7 @@ def test_a_success_forgives_the_failures_before_it() -> None:
     assert play.role == "holding"
 
 
-def test_after_an_unhealthy_loss_it_rejoins_with_delay_and_only_when_it_is_fit() -> None:
+def test_after_an_unhealthy_loss_the_node_is_ineligible_and_creates_a_session_after_a_delay() -> None:
     play = leading()
     for start in (10.0, 15.0, 20.0):
         play.passes(start)
@@ -125,7 +125,7 @@ def test_after_an_unhealthy_loss_it_rejoins_with_delay_and_only_when_it_is_fit()
     assert len([now for now in play.times(CREATE) if now > 20.0]) == 1
 
 
-def test_an_adopted_holder_stays_although_its_check_has_not_risen_yet() -> None:
+def test_an_adopted_holder_goes_on_before_its_check_has_risen() -> None:
     record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
     play = Play(contender(candidate_check=CHECK), record=record)
     play.happens(0.0, e.Tick())

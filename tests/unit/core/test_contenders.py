@@ -1,4 +1,4 @@
-"""All elections of a process: each event reaches its own, and the earliest deadline is known."""
+"""All contenders of a process: each event reaches the right one, and the earliest deadline is known."""
 
 from dataclasses import replace
 from math import inf
@@ -29,7 +29,7 @@ def test_every_election_begins_with_the_first_tick() -> None:
     assert names_of(both.step(e.Tick(), 0.0)) == ["one", "one", "two", "two"]
 
 
-def test_an_answer_reaches_the_election_that_asked() -> None:
+def test_an_answer_reaches_the_election_that_sent_the_request() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     create = next(r for r in begun if isinstance(r, req.CreateSession) and r.item == "two")
@@ -54,14 +54,14 @@ def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
 
 
 def has_session(both: Contenders, create: req.CreateSession, at: float) -> None:
-    """The session is there, and is as it was asked for."""
+    """Answer that the session was created, and that it is as requested."""
     for action in both.step(e.Answered(create, o.Created(f"s-{create.item}")), at):
         if isinstance(action, req.RenewSession):
             both.step(e.Answered(action, o.SessionAlive()), at)
 
 
-def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
-    """One waits to renew, the other is behind by a second."""
+def test_a_tick_reaches_the_elections_whose_deadline_has_come() -> None:
+    """The sessions are created one second apart, and so are their renewals."""
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     for create, at in zip([r for r in begun if isinstance(r, req.CreateSession)], (0.0, 1.0), strict=True):
@@ -73,7 +73,7 @@ def test_a_tick_is_for_those_whose_deadline_has_come() -> None:
     assert both.deadline() == inf
 
 
-def test_a_late_tick_is_for_all_that_it_missed_each_once() -> None:
+def test_a_late_tick_reaches_each_election_once() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     for create in [r for r in begun if isinstance(r, req.CreateSession)]:
@@ -94,7 +94,7 @@ def test_a_deadline_that_moved_away_and_back_is_met() -> None:
     assert one.deadline() == 2.1
 
 
-def test_a_stop_is_for_all_and_the_node_has_stopped_when_all_have() -> None:
+def test_a_stop_reaches_all_elections_and_is_complete_when_all_have_stopped() -> None:
     both = node("one", "two")
     begun = both.step(e.Tick(), 0.0)
     assert both.step(e.StopAsked(), 1.0) == []
@@ -105,7 +105,7 @@ def test_a_stop_is_for_all_and_the_node_has_stopped_when_all_have() -> None:
     assert both.stopped and both.deadline() == inf
 
 
-def test_the_deadlines_that_are_kept_do_not_grow_with_the_events() -> None:
+def test_the_list_of_deadlines_does_not_grow_with_the_events() -> None:
     """An agent may be away for months; each failed watch moves the deadline there and back."""
     observer = node("observer", contend=False, on_acquire=(), on_lose=())
     waiter = node("waiter", ttl_s=86400.0)
@@ -135,8 +135,8 @@ def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
     assert retries == [1.5, 1.75]
 
 
-def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
-    """Another key under the same name: the old one is released first."""
+def test_a_successor_begins_when_its_predecessor_has_wound_up() -> None:
+    """The key of this name has changed, so the former key is released first."""
     record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
     before = departing_contender(contender(), spread=0.0, instance="i", record=record, now=1.0)
     after = new_contender(contender(), spread=0.5, instance="i")
@@ -156,7 +156,7 @@ def test_a_successor_begins_when_the_one_before_has_wound_up() -> None:
 
 
 def wound_up(node: Contenders, begun: list[a.Action], now: float) -> None:
-    """All that is begun is answered well until nothing is left; at most a hundred turns."""
+    """Answer everything that is begun with success until nothing is left, for at most 100 rounds."""
     under_way = [action for action in begun if isinstance(action, req.Request | a.StartHook)]
     for _ in range(100):
         if not under_way:
@@ -174,7 +174,7 @@ def wound_up(node: Contenders, begun: list[a.Action], now: float) -> None:
 
 
 def two_keys(*, paused: bool) -> Contenders:
-    """Elections n and m of one key depart; "new" has that key, and n has another."""
+    """Return elections n and m of one key, which depart; "new" takes over the key, and n gets another one."""
     record = a.Record(a.Step.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
     before = [
         departing_contender(replace(contender(), name=name), spread=0.0, instance="i", record=record, now=1.0)
@@ -187,7 +187,7 @@ def two_keys(*, paused: bool) -> Contenders:
     return Contenders(before, after)
 
 
-def test_a_renamed_election_begins_when_all_that_have_its_key_have_wound_up() -> None:
+def test_a_renamed_election_begins_when_all_elections_of_its_key_have_wound_up() -> None:
     node = two_keys(paused=False)
     assert node.waiting_for("new") == {"n", "m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
@@ -197,7 +197,7 @@ def test_a_renamed_election_begins_when_all_that_have_its_key_have_wound_up() ->
     assert node.by_name["new"].session.stage is Stage.CREATING
 
 
-def test_a_pause_while_it_departs_is_its_successors() -> None:
+def test_a_successor_inherits_a_pause_of_its_departing_predecessor() -> None:
     node = two_keys(paused=False)
     node.step(e.PauseAsked("n"), 1.0)
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
@@ -206,7 +206,7 @@ def test_a_pause_while_it_departs_is_its_successors() -> None:
 
 
 def started(node: Contenders, name: str) -> a.StartHook:
-    """The on_lose of this election, which has just begun."""
+    """Return the start of this election's on_lose, which has just begun."""
     node.step(e.Tick(), 1.0)
     tenure = node.by_name[name].tenure
     assert tenure is not None and tenure.hooks.running is not None
@@ -214,7 +214,7 @@ def started(node: Contenders, name: str) -> a.StartHook:
 
 
 def kept(node: Contenders, begun: list[a.Action], now: float) -> list[a.Action]:
-    """What is begun, with every record written at once."""
+    """Write every record at once, and return all that is begun."""
     more = [
         action
         for write in begun

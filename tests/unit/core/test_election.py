@@ -1,4 +1,4 @@
-"""How a node that waits comes to hold the lock: news of the key, tries, refusals, the beginning."""
+"""How a waiter comes to hold the lock: news of the key, attempts, refusals, and the first hook."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ def test_the_token_is_the_modify_index_and_the_contact_the_send_time_of_the_acqu
 NOTICE = "notice: the key belongs to another program and is left alone"
 
 
-def test_another_program_s_key_is_left_alone_until_it_is_gone() -> None:
+def test_a_key_of_another_program_is_left_alone_until_it_is_gone() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, CREATE, o.Created("s"), "")
@@ -69,10 +69,10 @@ def test_another_program_s_key_is_left_alone_until_it_is_gone() -> None:
     play.does(5.0, WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
     assert not play.contender.lock.is_free
     play.does(6.0, WATCH, ABSENT_LATER, "acquire s, watch 14, no notice")
-    assert play.contender.lock.free_since == 6.0, "all who wait begin to wait their turn now"
+    assert play.contender.lock.free_since == 6.0, "the back-off of every waiter begins now"
 
 
-def test_a_free_key_that_becomes_another_program_s_before_the_session_is_made_is_left_alone() -> None:
+def test_a_free_key_that_another_program_takes_before_the_session_exists_is_left_alone() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
@@ -80,7 +80,7 @@ def test_a_free_key_that_becomes_another_program_s_before_the_session_is_made_is
     play.does(0.3, CREATE, o.Created("s"), "")
 
 
-def test_a_read_that_shows_another_program_s_data_ends_the_tries() -> None:
+def test_a_read_that_shows_data_of_another_program_ends_the_attempts() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
@@ -88,14 +88,14 @@ def test_a_read_that_shows_another_program_s_data_ends_the_tries() -> None:
     play.does(1.2, READ, FOREIGN, NOTICE)
 
 
-def test_a_key_that_another_holds_is_a_lock_whatever_its_flags_are() -> None:
+def test_a_key_that_a_rival_holds_is_a_lock_with_any_flags() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, replace(FOREIGN, session="rival"), "watch 12, info rival")
 
 
-def test_a_holder_whose_key_gets_another_program_s_flags_goes_on() -> None:
-    """A plain PUT over the key changes what it says and not whose it is."""
+def test_a_holder_goes_on_when_a_put_changes_the_flags_of_its_key() -> None:
+    """A plain PUT changes the value and the flags of a key, and not its holder."""
     play = holding()
     play.does(3.0, WATCH, o.KeyView(9, "s", b"put", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
     assert play.role == "holding" and not play.contender.last_notice
@@ -108,7 +108,7 @@ def test_news_of_a_free_key_waits_for_the_session() -> None:
     play.does(1.0, CREATE, o.Created("s"), "acquire s")
 
 
-def test_news_older_than_a_second_is_asked_for_again_before_a_try() -> None:
+def test_news_older_than_a_second_is_read_again_before_an_attempt() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
@@ -116,7 +116,7 @@ def test_news_older_than_a_second_is_asked_for_again_before_a_try() -> None:
     play.does(1.2, READ, FREE, "acquire s")
 
 
-def test_a_read_is_as_old_as_its_question() -> None:
+def test_the_age_of_a_read_counts_from_its_request() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, FREE, "watch 5")
@@ -124,7 +124,7 @@ def test_a_read_is_as_old_as_its_question() -> None:
     play.does(2.2, READ, FREE, "read")
 
 
-def test_nothing_is_tried_while_another_holds() -> None:
+def test_a_waiter_does_not_try_while_a_rival_holds() -> None:
     play = behind()
     play.passes(60.0)
     assert play.times(ACQUIRE) == play.times(READ) == []
@@ -139,8 +139,8 @@ def refused_at_10(play: Play) -> None:
     play.does(10.01, ACQUIRE, o.LockDelayed(), "")
 
 
-def test_after_a_lock_delay_the_next_try_comes_just_when_it_ends() -> None:
-    """The delay is that of the former holder's session, and runs from when the key was seen free."""
+def test_the_next_attempt_comes_as_soon_as_the_lock_delay_ends() -> None:
+    """The lock-delay is that of the former holder's session, and runs from when the key was seen free."""
     play = behind()
     refused_at_10(play)
     play.passes(24.9)
@@ -151,7 +151,7 @@ def test_after_a_lock_delay_the_next_try_comes_just_when_it_ends() -> None:
     assert play.times(ACQUIRE) == [10.0, 25.002]
 
 
-def test_then_it_is_tried_each_second() -> None:
+def test_after_the_lock_delay_the_attempt_is_repeated_once_a_second() -> None:
     play = behind(ttl_s=None)
     refused_at_10(play)
     play.passes(25.0)
@@ -164,7 +164,7 @@ def test_then_it_is_tried_each_second() -> None:
 
 
 @pytest.mark.parametrize("info", [o.SessionInfo(None), SILENCE], ids=["none", "silence"])
-def test_a_lock_delay_that_nobody_knows_is_taken_for_ours(info: o.Outcome) -> None:
+def test_an_unknown_lock_delay_is_taken_to_be_our_own(info: o.Outcome) -> None:
     play = waiting()
     play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
     play.does(0.3, INFO, info, "")
@@ -175,7 +175,7 @@ def test_a_lock_delay_that_nobody_knows_is_taken_for_ours(info: o.Outcome) -> No
     play.does(30.602, "read")
 
 
-def test_the_holders_lock_delay_is_asked_for_once() -> None:
+def test_the_lock_delay_of_a_holder_is_requested_once() -> None:
     play = behind()
     play.does(1.0, WATCH, o.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
     play.does(2.0, WATCH, o.KeyView(11, "other", b"other", 3, 11, 4), "watch 11, info other")
@@ -183,7 +183,7 @@ def test_the_holders_lock_delay_is_asked_for_once() -> None:
     play.does(2.6, "info other")
 
 
-def test_after_a_race_the_key_is_read() -> None:
+def test_a_lost_race_is_followed_by_a_read_of_the_key() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(0.3, ACQUIRE, o.LostRace(), "read")
@@ -191,15 +191,15 @@ def test_after_a_race_the_key_is_read() -> None:
     play.does(0.5, WATCH, RIVAL, "watch 9")
 
 
-def test_a_race_that_is_over_again_is_followed_by_a_try() -> None:
+def test_a_key_that_is_free_again_after_a_lost_race_is_tried_for() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(0.3, ACQUIRE, o.LostRace(), "read")
     play.does(0.4, READ, FREE_AGAIN, "acquire s")
 
 
-def test_an_answer_that_the_watch_has_overtaken_is_asked_for_anew() -> None:
-    """Believed, it would hide the free key until the watch's wait is over."""
+def test_a_read_that_the_watch_has_overtaken_is_repeated() -> None:
+    """If the older answer were believed, it would hide the free key until the watch's wait is over."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(0.3, ACQUIRE, o.LostRace(), "read")
@@ -211,7 +211,7 @@ def test_an_answer_that_the_watch_has_overtaken_is_asked_for_anew() -> None:
 
 
 @pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
-def test_an_acquire_without_an_answer_is_cleared_up_by_a_read(outcome: o.Outcome) -> None:
+def test_an_acquire_without_an_answer_is_followed_by_a_read(outcome: o.Outcome) -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(3.2, ACQUIRE, outcome, "")
@@ -219,8 +219,8 @@ def test_an_acquire_without_an_answer_is_cleared_up_by_a_read(outcome: o.Outcome
     play.does(3.8, READ, FREE, "acquire s")
 
 
-def test_an_acquire_that_is_applied_after_we_gave_up_begins_the_tenure() -> None:
-    """The token is what the read shows, the contact when it was asked for."""
+def test_an_acquire_applied_after_its_deadline_begins_the_tenure() -> None:
+    """The token is the one that the read shows, and the contact is when the read was sent."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(3.2, ACQUIRE, SILENCE, "")
@@ -235,7 +235,7 @@ UNWELCOME = ("paused", "unfit")
 
 
 def unwelcome(play: Play, why: str) -> None:
-    """Since the acquire was sent this node has been paused, or its check has failed too often."""
+    """Pause the node, or let its check fail, after the acquire was sent."""
     if why == "paused":
         play.hears(0.25, e.PauseAsked("n"), "paused")
     else:
@@ -243,7 +243,7 @@ def unwelcome(play: Play, why: str) -> None:
 
 
 @pytest.mark.parametrize("why", UNWELCOME)
-def test_what_is_won_after_all_by_a_node_that_may_not_is_given_back(why: str) -> None:
+def test_a_lock_won_by_a_node_that_may_no_longer_hold_is_released(why: str) -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     unwelcome(play, why)
@@ -253,7 +253,7 @@ def test_what_is_won_after_all_by_a_node_that_may_not_is_given_back(why: str) ->
 
 
 @pytest.mark.parametrize("why", UNWELCOME)
-def test_so_is_what_a_late_acquire_wins(why: str) -> None:
+def test_a_lock_won_late_by_a_node_that_may_no_longer_hold_is_released(why: str) -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     unwelcome(play, why)
@@ -262,8 +262,8 @@ def test_so_is_what_a_late_acquire_wins(why: str) -> None:
     assert not play.times(a.StartHook)
 
 
-def test_a_watch_that_shows_us_is_confirmed_by_a_read() -> None:
-    """An answer that need not be consistent begins nothing."""
+def test_a_watch_that_shows_our_session_is_confirmed_by_a_read() -> None:
+    """An answer that need not be consistent begins no tenure."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(3.2, ACQUIRE, SILENCE, "")
@@ -272,7 +272,7 @@ def test_a_watch_that_shows_us_is_confirmed_by_a_read() -> None:
 
 
 def test_an_answer_older_than_the_room_begins_no_belief() -> None:
-    """A frozen agent may answer a question of long ago: it is asked anew, in a while."""
+    """A frozen agent may answer an old request late, so the contender reads again after a while."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(0.3, ACQUIRE, o.LockDelayed(), "")
@@ -284,7 +284,7 @@ def test_an_answer_older_than_the_room_begins_no_belief() -> None:
     assert play.role == "waiting"
 
 
-def test_a_win_that_comes_after_the_read_that_told_of_it_changes_nothing() -> None:
+def test_a_win_reported_after_a_read_has_shown_it_changes_nothing() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(0.3, WATCH, OURS, "read, watch 7")
@@ -336,8 +336,8 @@ def test_a_watch_without_an_answer_begins_anew() -> None:
     play.does(2.1, "watch 0 consistently")
 
 
-def test_an_index_that_fell_is_not_believed_but_asked_anew() -> None:
-    """A server that lags behind, or one whose state was restored: the consistent answer decides."""
+def test_an_index_that_fell_is_followed_by_a_consistent_watch() -> None:
+    """The server lags behind, or its state was restored, so a consistent answer must decide."""
     play = behind()
     play.does(1.0, WATCH, o.KeyView(4, "", b"", 3, 4, 0), "watch 0 consistently")
     assert play.times(ACQUIRE) == []
@@ -362,12 +362,12 @@ def test_an_observer_has_no_session_and_stops_at_once() -> None:
     play.hears(1.0, e.StopAsked(), "stopped, finished")
 
 
-def test_stopped_before_it_began_it_asks_for_nothing() -> None:
+def test_a_contender_stopped_before_it_began_sends_nothing() -> None:
     play = Play(contender())
     play.hears(0.0, e.StopAsked(), "stopped, finished")
 
 
-def test_stopped_it_takes_no_notice_of_anything() -> None:
+def test_a_stopped_contender_ignores_every_event() -> None:
     play = behind()
     play.happens(1.0, e.StopAsked())
     play.passes(2.0)

@@ -1,4 +1,4 @@
-"""How a holder learns that it holds no more: what is a loss, why, and when a rival may hold."""
+"""How a holder learns that it has lost the lock: which news is a loss, why, and when a rival may hold."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_the_renewal_waits_for_no_read_and_the_read_for_no_renewal() -> None:
 # --- silence ------------------------------------------------------------------------------------------
 
 
-def test_belief_ends_one_room_after_the_last_contact_and_nothing_sooner() -> None:
+def test_belief_ends_one_room_after_the_last_contact_and_not_sooner() -> None:
     play = holding()
     play.passes(CONTACT + ROOM_S - 0.01, silent=True)
     assert play.role == "holding"
@@ -78,7 +78,7 @@ def test_belief_ends_one_room_after_the_last_contact_and_nothing_sooner() -> Non
     assert lose_context(play).rival_at == pytest.approx(CONTACT + 30.0)
 
 
-def test_a_contact_counts_from_when_it_was_asked_for() -> None:
+def test_a_contact_counts_from_when_the_read_was_sent() -> None:
     play = holding()
     play.does(3.2, "read")
     play.on(5.9, READ, OURS)
@@ -88,7 +88,7 @@ def test_a_contact_counts_from_when_it_was_asked_for() -> None:
     assert play.role == "losing"
 
 
-def test_renewals_keep_the_session_and_no_belief() -> None:
+def test_renewals_keep_the_session_and_do_not_extend_belief() -> None:
     play = holding()
     while play.deadline < CONTACT + ROOM_S:
         play.happens(play.deadline, e.Tick())
@@ -100,14 +100,14 @@ def test_renewals_keep_the_session_and_no_belief() -> None:
     assert lose_context(play).reason == "lease-expired"
 
 
-def test_belief_ends_before_the_answer_that_comes_too_late_is_looked_at() -> None:
+def test_belief_ends_before_an_answer_that_comes_too_late_is_considered() -> None:
     play = holding()
     play.does(3.2, "read")
     assert play.on(CONTACT + ROOM_S, READ, OURS)[0] == play.last(a.StartHook)
     assert lose_context(play).reason == "lease-expired"
 
 
-def test_a_watch_that_need_not_be_consistent_is_no_contact() -> None:
+def test_a_watch_that_is_not_consistent_is_no_contact() -> None:
     play = acquiring(on_acquire=())
     play.does(2.0, WATCH, OURS, "watch 7 consistently")
     play.passes(CONTACT + ROOM_S, silent=True)
@@ -123,8 +123,8 @@ def test_a_consistent_watch_is_a_contact() -> None:
     assert play.role == "losing"
 
 
-def test_an_answer_to_an_older_question_takes_no_contact_back() -> None:
-    """The watch was armed at 1.0, the read asked at 3.2."""
+def test_an_answer_to_an_older_request_does_not_move_the_contact_back() -> None:
+    """The watch was sent at 1.0, and the read at 3.2."""
     play = holding()
     play.does(3.2, "read")
     play.on(3.3, READ, OURS)
@@ -141,7 +141,7 @@ def test_after_the_silence_the_lock_is_released_and_tried_for_again() -> None:
     assert play.times(DESTROY) and play.last(ACQUIRE).at > 24.0
 
 
-def test_without_a_ttl_silence_ends_belief_too() -> None:
+def test_without_a_ttl_silence_ends_belief_one_room_after_the_contact() -> None:
     play = holding(ttl_s=None)
     play.passes(CONTACT + ROOM_S, silent=True)
     assert play.role == "losing"
@@ -150,30 +150,30 @@ def test_without_a_ttl_silence_ends_belief_too() -> None:
 # --- Consul says that the key is not ours -------------------------------------------------------------
 
 
-def test_a_blank_key_waits_a_moment_for_the_reason() -> None:
-    """It is gone in any case; whether its session died decides what the hook is told."""
+def test_on_lose_waits_a_moment_for_the_reason_of_the_loss() -> None:
+    """The key is lost in any case, and the state of its session decides which reason the hook gets."""
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
     play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
     assert lose_context(play).rival_at == 2.0
 
 
-def test_a_session_that_was_destroyed_still_guards_the_lock() -> None:
+def test_the_lock_delay_of_a_destroyed_session_guards_the_lock() -> None:
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
     play.does(2.1, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == CONTACT + 30.0
 
 
-def test_the_reason_is_waited_for_a_quarter_of_a_second_at_most() -> None:
+def test_on_lose_waits_a_quarter_of_a_second_for_the_reason_at_most() -> None:
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
     assert play.deadline == 2.25
     play.does(2.25, "start down#1: lock-gone, losing")
 
 
-def test_a_renewal_under_way_when_the_key_was_lost_tells_no_reason() -> None:
-    """It was asked before; the next one is waited for."""
+def test_a_renewal_sent_before_the_loss_gives_no_reason() -> None:
+    """The renewal was sent before the loss, so on_lose waits for the next one."""
     play = holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
@@ -182,46 +182,46 @@ def test_a_renewal_under_way_when_the_key_was_lost_tells_no_reason() -> None:
     play.does(3.55, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
 
 
-def reasons_told(play: Play) -> list[tuple[str, str]]:
-    """Each role that log and status were told since it held, with its reason."""
+def reported_reasons(play: Play) -> list[tuple[str, str]]:
+    """Return each role that log and status got since the node held, with its reason."""
     became = [action for _, action in play.log if isinstance(action, a.RoleChanged)]
     told = [(str(action.role), str(action.reason)) for action in became]
     return told[told.index(("holding", "acquired")) + 1 :]
 
 
-def test_log_and_status_are_told_one_reason_for_a_loss() -> None:
-    """The role changes at once; the reason is told when it is known."""
+def test_log_and_status_report_one_reason_for_a_loss() -> None:
+    """The role changes at once, and it is reported when its reason is known."""
     play = holding()
     play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
-    assert (play.role, reasons_told(play)) == ("losing", [])
+    assert (play.role, reported_reasons(play)) == ("losing", [])
     play.on(2.1, RENEW, o.SessionGone())
-    assert reasons_told(play) == [("losing", "session-invalidated")]
+    assert reported_reasons(play) == [("losing", "session-invalidated")]
 
 
-def test_a_reason_that_becomes_known_before_on_lose_begins_is_told_once_more() -> None:
-    """The run child takes its time to end."""
+def test_a_reason_learned_before_on_lose_begins_is_reported_again() -> None:
+    """The run child takes its time to end, so on_lose begins later."""
     play = holding(run=RUN)
     play.on(2.0, WATCH, RELEASED)
     play.hears(2.3, e.Tick(), "losing")
     play.does(2.4, RENEW, o.SessionGone(), "losing")
-    assert reasons_told(play) == [("losing", "lock-gone"), ("losing", "session-invalidated")]
+    assert reported_reasons(play) == [("losing", "lock-gone"), ("losing", "session-invalidated")]
 
 
 @pytest.mark.parametrize("hooks", [{"on_acquire": (), "on_lose": ()}, {"on_lose": ()}], ids=["none", "up"])
-def test_a_loss_without_a_hook_to_run_has_its_reason(hooks: dict[str, tuple[()]]) -> None:
+def test_a_loss_without_a_hook_reports_its_reason(hooks: dict[str, tuple[()]]) -> None:
     play = holding(**hooks)
     play.passes(LOCK_DELAY_S, silent=True)
-    assert reasons_told(play) == [("losing", "lease-expired"), ("waiting", "")]
+    assert reported_reasons(play) == [("losing", "lease-expired"), ("waiting", "")]
 
 
-def test_a_deleted_key() -> None:
+def test_a_deleted_key_is_a_loss_and_a_rival_may_hold_at_once() -> None:
     play = holding()
     play.does(2.0, WATCH, DELETED, "renew s, watch 9 consistently")
     play.does(2.1, RENEW, o.SessionAlive(), "start down#1: key-deleted, losing")
     assert lose_context(play).rival_at == 2.0
 
 
-def test_a_rival_on_the_key() -> None:
+def test_a_rival_on_the_key_is_a_loss_and_on_lose_gets_its_value() -> None:
     play = holding()
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
     play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
@@ -229,7 +229,7 @@ def test_a_rival_on_the_key() -> None:
     assert (context.rival_at, context.leader, context.previous_leader) == (2.0, b"them", b"me")
 
 
-def test_a_rival_on_the_key_holds_though_our_session_died() -> None:
+def test_a_rival_on_the_key_holds_at_once_although_our_session_has_ended() -> None:
     play = holding()
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
     play.does(2.1, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
@@ -243,15 +243,15 @@ def test_a_rival_on_the_key_holds_though_our_session_died() -> None:
         pytest.param(o.KeyView(9, "s", b"me", 3, 9, 3), id="LockIndex grew"),
     ],
 )
-def test_ours_again_is_not_ours_still(view: o.KeyView) -> None:
-    """Somebody else may have held it in between."""
+def test_a_key_that_was_acquired_again_in_between_is_a_loss(view: o.KeyView) -> None:
+    """A rival may have held the key in between."""
     play = holding()
     play.on(2.0, WATCH, view)
     assert play.role == "losing"
 
 
 def test_a_plain_put_over_the_key_is_no_loss() -> None:
-    """It sets LockIndex to 0; a tenure goes on with its token."""
+    """A plain PUT sets LockIndex to 0, and the tenure goes on with its token."""
     play = holding()
     play.does(2.0, WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
     play.does(3.2, "read")
@@ -259,8 +259,8 @@ def test_a_plain_put_over_the_key_is_no_loss() -> None:
     assert play.role == "holding"
 
 
-def test_an_answer_overtaken_by_that_of_a_plain_put_is_no_loss() -> None:
-    """It is older, for its ModifyIndex is; that its LockIndex is larger tells nothing."""
+def test_a_read_overtaken_by_the_watch_of_a_plain_put_is_no_loss() -> None:
+    """The ModifyIndex decides which answer is older, and the larger LockIndex does not."""
     play = holding()
     play.does(3.2, "read")
     play.does(3.25, WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
@@ -268,7 +268,7 @@ def test_an_answer_overtaken_by_that_of_a_plain_put_is_no_loss() -> None:
     assert play.role == "holding"
 
 
-def test_nor_is_one_of_the_watch_that_a_read_has_overtaken() -> None:
+def test_a_watch_overtaken_by_the_read_of_a_plain_put_is_no_loss() -> None:
     play = holding()
     play.does(3.2, "read")
     play.does(3.25, READ, o.KeyView(9, "s", b"them", 3, 9, 0), "")
@@ -276,7 +276,7 @@ def test_nor_is_one_of_the_watch_that_a_read_has_overtaken() -> None:
     assert play.role == "holding"
 
 
-def test_a_question_from_before_the_tenure_cannot_contradict_it() -> None:
+def test_a_read_sent_before_the_tenure_cannot_contradict_it() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(4.6, "renew s")
@@ -291,8 +291,8 @@ def test_a_question_from_before_the_tenure_cannot_contradict_it() -> None:
 # --- the session dies -----------------------------------------------------------------------------------
 
 
-def test_a_holder_called_dead_asks_for_the_key_before_it_believes_it() -> None:
-    """A server that has just restarted may say 404 of a living session; a consistent read knows."""
+def test_a_holder_whose_session_is_reported_dead_reads_the_key_before_it_gives_up() -> None:
+    """A server that has just restarted may answer 404 for a living session, so a consistent read decides."""
     play = holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
@@ -320,7 +320,7 @@ def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
     play.does(5.5, DESTROY, o.Done(), "create")
 
 
-def test_what_is_not_said_of_the_session_is_no_loss() -> None:
+def test_a_renewal_without_a_usable_answer_is_no_loss() -> None:
     play = holding()
     for outcome in (SILENCE, FORBIDDEN):
         play.passes(play.now + 2.0)
@@ -330,11 +330,11 @@ def test_what_is_not_said_of_the_session_is_no_loss() -> None:
     assert play.role == "holding"
 
 
-# --- back-off --------------------------------------------------------------------------------------------
+# --- the delay after a loss ------------------------------------------------------------------------------
 
 
 def next_create(play: Play, lost_at: float) -> float:
-    """How long after the loss the node contends again; then it holds, and on_acquire runs."""
+    """Play until on_acquire runs again, and return the time from the loss to the next session."""
     play.passes(lost_at + 1.0)
     while play.contender.lock.view != RELEASED:
         play.on(play.now, WATCH, RELEASED)
@@ -348,7 +348,7 @@ def fail_to_acquire(play: Play) -> float:
     return next_create(play, play.now)
 
 
-def test_after_a_failed_on_acquire_it_waits_longer_each_time_up_to_five_minutes() -> None:
+def test_each_failed_on_acquire_doubles_the_delay_up_to_five_minutes() -> None:
     play = acquiring(on_lose=())
     delays = [fail_to_acquire(play) for _ in range(7)]
     assert delays == pytest.approx([10, 20, 40, 80, 160, 300, 300], abs=0.1)
@@ -361,7 +361,7 @@ def exit_of_run(play: Play, after_s: float) -> float:
     return next_create(play, play.now)
 
 
-def test_ten_minutes_of_holding_make_the_next_loss_the_first_again() -> None:
+def test_ten_minutes_of_holding_reset_the_delay_after_a_loss() -> None:
     play = acquiring(on_lose=(), run=RUN)
     delays = [
         fail_to_acquire(play),

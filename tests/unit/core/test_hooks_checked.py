@@ -1,4 +1,4 @@
-"""Hooks that cannot start on this machine: such a node takes over nothing, and a holder goes on leading."""
+"""A node whose hooks cannot start takes over nothing, and such a holder goes on leading."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def checked(*faults: a.Fault) -> e.HooksChecked:
 
 
 def unchecked(settings: ItemSettings | None = None, record: a.Record = a.EMPTY_RECORD) -> Play:
-    """As the daemon begins an item: nobody has looked at its hooks yet."""
+    """Play an item as the daemon begins it: its hooks have not been checked yet."""
     play = Play(settings or contender())
     wanted = Wanted(settings or contender(), spread=0.0, unchecked=True)
     play.contender = contender_of(wanted, instance="i", now=0.0, record=record)
@@ -49,7 +49,7 @@ def beside_a_free_key() -> Play:
     return play
 
 
-def test_a_free_key_is_taken_once_it_is_known_that_all_hooks_can_start() -> None:
+def test_a_free_key_is_taken_once_all_hooks_are_known_to_start() -> None:
     play = beside_a_free_key()
     play.hears(0.3, checked(), "acquire s")
     assert play.role == "waiting"
@@ -65,13 +65,13 @@ def test_a_node_whose_hook_cannot_start_is_ineligible_until_all_can() -> None:
     play.does(20.1, READ, FREE, "acquire s")
 
 
-def test_the_same_fault_is_told_once() -> None:
+def test_a_fault_of_a_hook_is_reported_once() -> None:
     play = beside_a_free_key()
     play.hears(0.3, checked(MISSING), "ineligible, cannot start down")
     play.hears(0.4, checked(MISSING), "")
 
 
-def test_what_was_won_before_the_fault_was_found_is_given_back_without_a_hook() -> None:
+def test_a_lock_won_before_a_fault_was_found_is_released_without_a_hook() -> None:
     play = beside_a_free_key()
     play.hears(0.3, checked(), "acquire s")
     play.hears(0.35, checked(MISSING), "ineligible, cannot start down")
@@ -79,7 +79,7 @@ def test_what_was_won_before_the_fault_was_found_is_given_back_without_a_hook() 
     assert play.contender.tenure is None
 
 
-def test_a_holder_goes_on_leading_and_says_so() -> None:
+def test_a_holder_whose_hook_cannot_start_goes_on_leading_and_reports_the_fault() -> None:
     play = holding()
     play.hears(2.0, checked(MISSING), "cannot start down as holder")
     play.passes(60.0)
@@ -98,7 +98,7 @@ def test_after_its_tenure_a_node_with_a_fault_does_not_contend() -> None:
     assert play.role == "ineligible" and len(play.times(ACQUIRE)) == 1
 
 
-def test_an_adopted_holder_waits_for_no_look() -> None:
+def test_an_adoption_does_not_wait_for_the_check_of_the_hooks() -> None:
     left = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
     play = unchecked(record=left)
     play.happens(0.0, e.Tick())
@@ -109,7 +109,7 @@ def test_an_adopted_holder_waits_for_no_look() -> None:
     assert play.role == "holding"
 
 
-def test_an_observer_is_not_concerned() -> None:
+def test_an_observer_ignores_faults_of_hooks() -> None:
     play = unchecked(contender(contend=False, on_acquire=(), on_lose=()))
     assert play.contender.faults == ()
     play.happens(0.0, e.Tick())
@@ -117,14 +117,14 @@ def test_an_observer_is_not_concerned() -> None:
     assert play.role == "observer"
 
 
-def test_who_waits_in_line_for_a_slot_leaves_it() -> None:
-    """A node that could not give a slot back would keep the others waiting."""
+def test_a_waiter_whose_hook_cannot_start_leaves_the_line() -> None:
+    """A waiter that may not take a slot would keep the waiters behind it waiting."""
     play = full()
     play.happens(1.0, checked(MISSING))
     assert play.times(r.LeaveSemaphore) == [1.0] and play.role == "ineligible"
 
 
-def test_a_semaphore_takes_no_slot_before_its_hooks_are_known_to_start() -> None:
+def test_a_slot_is_taken_once_all_hooks_are_known_to_start() -> None:
     play = unchecked(semaphore())
     play.happens(0.0, e.Tick())
     play.on(0.1, CREATE, o.Created("s"))
@@ -133,7 +133,7 @@ def test_a_semaphore_takes_no_slot_before_its_hooks_are_known_to_start() -> None
     assert play.times(r.TakeSlot) + play.times(r.JoinSemaphore)
 
 
-def test_hooks_of_another_file_are_looked_at_before_they_are_relied_on() -> None:
+def test_changed_hooks_are_checked_before_the_next_attempt() -> None:
     play = beside_a_free_key()
     play.happens(0.25, e.HooksChecked("n", (MISSING,)))
     settings = replace(play.contender.settings, on_lose=())
@@ -142,14 +142,14 @@ def test_hooks_of_another_file_are_looked_at_before_they_are_relied_on() -> None
     play.hears(0.4, checked(), "acquire s, all can start")
 
 
-def test_a_holder_that_another_file_changes_goes_on() -> None:
+def test_a_holder_with_changed_hooks_goes_on_before_they_are_checked() -> None:
     play = holding()
     settings = replace(play.contender.settings, on_acquire=())
     play.happens(2.0, e.SettingsChanged("n", settings, unchecked=True))
     assert play.role == "holding" and play.contender.settings == settings
 
 
-def test_what_is_found_of_an_item_that_begins_later_is_kept_for_it() -> None:
+def test_a_fault_found_before_a_successor_begins_is_kept_for_it() -> None:
     settings = contender(on_lose=())
     left = a.Record(a.Step.SESSION, "k", "old")
     before = departing_contender(contender(), spread=0.5, instance="i", record=left, now=0.0)
@@ -160,7 +160,7 @@ def test_what_is_found_of_an_item_that_begins_later_is_kept_for_it() -> None:
     assert node.by_name["n"].departing
 
 
-def test_a_file_that_is_read_again_has_its_changed_items_looked_at() -> None:
+def test_a_reload_has_the_hooks_of_changed_items_checked() -> None:
     begun = contender_of(Wanted(contender(), spread=0.0), instance="i", now=0.0)
     node = Contenders([begun])
     node.step(e.Tick(), 0.0)

@@ -1,4 +1,4 @@
-"""Contenders that began at the same instant ask at different ones, and none asks later than promised."""
+"""Contenders that began at the same instant send requests at different ones, and none later than promised."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -60,7 +60,7 @@ def holder(spread: float, ttl_s: float | None = 9.0, read_offset: float | None =
 
 
 def nearest_s(ours: list[float], others: list[float]) -> list[float]:
-    """How far each of ours is from the nearest of the others'."""
+    """Return how far each of our times is from the nearest of the others."""
     return [min(abs(at - other) for other in others) for at in ours]
 
 
@@ -84,41 +84,43 @@ def test_no_interval_is_longer_than_promised_nor_much_shorter(spread: float) -> 
             assert after - before == pytest.approx(every_s * (1 - JITTER_MAX * spread))
 
 
-def test_without_a_ttl_the_renewals_are_spread_all_the_same() -> None:
+def test_renewals_are_spread_without_a_ttl() -> None:
     first, second, *_ = holder(0.5, ttl_s=None).times(RENEW)
     assert first == pytest.approx(CREATED_AT + 7.5)
     assert second - first == pytest.approx(9.5)
 
 
 @pytest.mark.parametrize(("kind", "begin"), [(RENEW, waiter), (RENEW, holder), (READ, holder)])
-def test_two_that_began_together_move_apart(kind: type[r.Request], begin: Callable[[float], Play]) -> None:
-    """From the first on, and go on moving: they do not settle at any distance."""
+def test_two_contenders_that_began_together_move_apart(
+    kind: type[r.Request], begin: Callable[[float], Play]
+) -> None:
+    """Their requests differ from the first one on, and do not settle at any distance."""
     ours, theirs = (begin(spread).times(kind) for spread in (0.25, 0.75))
     assert nearest_s(ours[:2], theirs)[0] > 0.5
     apart_s = nearest_s(ours, theirs)
     assert max(apart_s) - min(apart_s) > 1.0
 
 
-def test_those_of_one_spread_stay_in_step() -> None:
-    """So it is the spread that moves them, and a run can be made again."""
+def test_two_contenders_of_one_spread_stay_in_step() -> None:
+    """Only the spread moves requests, so a run can be repeated."""
     assert holder(0.25).log == holder(0.25).log
 
 
-@pytest.mark.parametrize(("ttl_s", "beat_s"), [(9.0, 0.15), (60.0, 0.25)])
-def test_one_of_many_renews_on_the_beat_of_its_process(ttl_s: float, beat_s: float) -> None:
-    """No later than it would alone, and so little earlier that it costs next to nothing."""
+@pytest.mark.parametrize(("ttl_s", "tick_s"), [(9.0, 0.15), (60.0, 0.25)])
+def test_one_of_many_contenders_renews_at_the_ticks_of_its_process(ttl_s: float, tick_s: float) -> None:
+    """Such a renewal is no later than that of a lone contender, and hardly ever an additional one."""
     alone, many = holder(0.3, ttl_s), holder(0.3, ttl_s, read_offset=0.5)
     for play in (alone, many):
         assert all(after - before <= ttl_s / 3 + 1e-9 for before, after in pairwise(play.times(RENEW)))
     for at in many.times(RENEW):
-        assert at / beat_s == pytest.approx(round(at / beat_s))
-        assert 0 <= at + 0.7 * beat_s - align_to_tick(at + 0.7 * beat_s, ttl_s / 3) < beat_s
+        assert at / tick_s == pytest.approx(round(at / tick_s))
+        assert 0 <= at + 0.7 * tick_s - align_to_tick(at + 0.7 * tick_s, ttl_s / 3) < tick_s
     assert len(many.times(RENEW)) <= 1.06 * len(alone.times(RENEW)) + 1
 
 
 @pytest.mark.parametrize("read_offset", [0.0, 0.3, 0.999])
-def test_those_of_one_offset_read_at_the_same_instants(read_offset: float) -> None:
-    """However they began: one question then serves them all, and none waits longer than promised."""
+def test_contenders_of_one_read_offset_read_at_the_same_instants(read_offset: float) -> None:
+    """One request then serves all of them, and no contender waits longer than promised."""
     plays = [began(spread) for spread in (0.1, 0.8)]
     for number, play in enumerate(plays):
         play.contender = replace(play.contender, read_offset=read_offset)

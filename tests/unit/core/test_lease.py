@@ -105,8 +105,8 @@ def test_the_figures_are_those_of_the_table(row: Row) -> None:
     assert lease.failover_s == (None if row.ttl_s is None else 2 * row.ttl_s + row.lock_delay_s)
 
 
-def test_without_overlap_what_must_happen_fits_between_contact_and_rival() -> None:
-    """Belief, the whole of losing and the margin end exactly when a rival may hold."""
+def test_without_overlap_belief_and_loss_fit_between_contact_and_rival() -> None:
+    """Belief, the lose time and the margin end exactly when a rival may hold."""
     for row in TABLE:
         lease = lease_of(election(row))
         if not row.accept_overlap:
@@ -118,11 +118,11 @@ def test_without_overlap_what_must_happen_fits_between_contact_and_rival() -> No
     [
         (10.0, 45.0, 20 - 10 / 3 - 3 - 1),
         (2.0, 45.0, 4 - 2 / 3 - 1 - 1),
-        (30.0, 30.0, 28.5 / 3),  # the room ends it: 28.5 - 2 x 9.5
+        (30.0, 30.0, 28.5 / 3),  # bounded by the room: 28.5 - 2 x 9.5
         (None, 30.0, 28.5 / 3),
     ],
 )
-def test_a_node_that_is_cut_off_alone_has_its_sessions_ttl_at_most(
+def test_a_node_that_is_cut_off_leads_for_its_sessions_ttl_at_most(
     ttl_s: float | None, lock_delay_s: float, cut_off_s: float
 ) -> None:
     settings = ElectionSettings(
@@ -153,10 +153,10 @@ def test_the_terms_of_lose_time_are_named_in_their_order() -> None:
         on_lose_failure=(hook("off", 1.0),),
     )
     assert lose_terms(settings) == (
-        ("on_acquire kill_after", 3.0),  # only one of them runs
+        ("on_acquire kill_after", 3.0),  # the longest, because only one hook runs
         ("run stop_timeout", 4.0),
         ("stop", 6.5),
-        ("tell", 2.0),  # a webhook is dropped at once, retries take what is left
+        ("tell", 2.0),  # a webhook is dropped at once, and retries use the time that is left
         ("off", 2.0),
     )
 
@@ -180,7 +180,7 @@ def test_the_terms_of_lose_time_are_named_in_their_order() -> None:
         (0, False, 1.0, 19),  # 1: 18.42
     ],
 )
-def test_the_lock_delay_that_would_do_is_the_smallest(
+def test_the_suggested_lock_delay_is_the_smallest_sufficient_one(
     hooks: int, run: bool, ttl_s: float | None, enough_s: int | None
 ) -> None:
     row = Row(30.0, hooks, run, 0, 0, 0, 0, 0, ttl_s=ttl_s)

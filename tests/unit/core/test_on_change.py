@@ -1,4 +1,4 @@
-"""The lane of on_change: what it tells of, in which order, and that it delays nothing."""
+"""The lane of on_change: which changes it reports, in which order, and that it delays nothing."""
 
 from math import inf
 
@@ -42,7 +42,7 @@ def told(play: Play) -> tuple[str, bytes | None, bytes | None]:
     return (context.reason.value, context.leader, context.previous_leader)
 
 
-def test_the_state_found_at_start_is_told_of_once() -> None:
+def test_on_change_reports_the_state_at_the_start_once() -> None:
     play = observer()
     play.does(0.1, WATCH, RIVAL, "watch 9, start told#1: initial")
     assert told(play) == ("initial", b"them", None)
@@ -51,14 +51,14 @@ def test_the_state_found_at_start_is_told_of_once() -> None:
 
 
 @pytest.mark.parametrize("view", [FREE, o.KeyView(6)], ids=["free", "absent"])
-def test_at_start_nobody_may_lead(view: o.KeyView) -> None:
-    """Whatever value the key still has."""
+def test_a_free_key_at_the_start_has_no_leader(view: o.KeyView) -> None:
+    """A free key may still have the value of its last holder."""
     play = observer()
     play.on(0.1, WATCH, view)
     assert told(play) == ("initial", None, None)
 
 
-def test_another_leader_and_another_value_are_told_of() -> None:
+def test_on_change_reports_another_leader_and_another_value() -> None:
     play = observer()
     play.on(0.1, WATCH, RIVAL)
     play.ends(0.2, "")
@@ -69,7 +69,7 @@ def test_another_leader_and_another_value_are_told_of() -> None:
     assert told(play) == ("leader-changed", b"other", b"new")
 
 
-def test_the_previous_leader_is_remembered_while_nobody_leads() -> None:
+def test_the_previous_leader_is_kept_while_nobody_leads() -> None:
     play = observer()
     play.on(0.1, WATCH, OTHER)
     play.ends(0.2, "")
@@ -80,7 +80,7 @@ def test_the_previous_leader_is_remembered_while_nobody_leads() -> None:
     assert told(play) == ("leader-changed", b"them", b"other")
 
 
-def test_the_newest_state_waits_and_those_between_are_passed_over() -> None:
+def test_states_between_two_runs_of_on_change_are_skipped() -> None:
     play = observer()
     play.on(0.1, WATCH, RIVAL)
     play.does(0.2, WATCH, RIVAL_PUT, "watch 10")
@@ -89,7 +89,7 @@ def test_the_newest_state_waits_and_those_between_are_passed_over() -> None:
     assert told(play) == ("leader-changed", b"other", b"them")
 
 
-def test_a_leader_that_is_back_before_the_hook_ended_is_no_news() -> None:
+def test_a_leader_that_returns_before_the_hook_ends_is_no_change() -> None:
     play = observer()
     play.on(0.1, WATCH, RIVAL)
     play.does(0.2, WATCH, BLANK, "watch 12")
@@ -97,7 +97,7 @@ def test_a_leader_that_is_back_before_the_hook_ended_is_no_news() -> None:
     play.ends(0.4, "")
 
 
-def test_all_hooks_run_and_a_failed_one_is_tried_again() -> None:
+def test_all_hooks_of_on_change_run_and_a_failed_one_is_retried() -> None:
     play = observer(on_change=(hook("one", retries=1), hook("two")))
     play.on(0.1, WATCH, RIVAL)
     play.ends(0.2, "", ok=False)
@@ -106,7 +106,7 @@ def test_all_hooks_run_and_a_failed_one_is_tried_again() -> None:
     play.ends(1.4, "")
 
 
-def test_old_news_is_not_tried_again_when_there_is_newer() -> None:
+def test_a_failed_on_change_is_not_retried_once_there_is_a_newer_change() -> None:
     play = observer(on_change=(hook("one", retries=1),))
     play.on(0.1, WATCH, RIVAL)
     play.does(0.2, WATCH, OTHER, "watch 11")
@@ -131,7 +131,7 @@ def test_silence_is_no_change() -> None:
     play.does(0.9, WATCH, RIVAL, "watch 9")
 
 
-def test_our_own_win_is_a_change_that_delays_nothing() -> None:
+def test_a_win_of_this_node_is_a_change_that_delays_nothing() -> None:
     play = waiting(on_change=TOLD)
     play.does(0.2, WATCH, FREE, "acquire s, watch 5, start told#1: initial")
     play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
@@ -140,7 +140,7 @@ def test_our_own_win_is_a_change_that_delays_nothing() -> None:
     play.hears(0.5, e.StopAsked(), "kill up, losing")
 
 
-def test_a_stop_ends_what_runs_after_on_lose_and_begins_nothing_more() -> None:
+def test_a_stop_kills_a_running_on_change_and_begins_no_other() -> None:
     play = observer()
     play.on(0.1, WATCH, RIVAL)
     play.does(0.2, WATCH, OTHER, "watch 11")
@@ -150,7 +150,7 @@ def test_a_stop_ends_what_runs_after_on_lose_and_begins_nothing_more() -> None:
     assert play.deadline == inf
 
 
-def test_a_holder_is_told_of_a_value_that_somebody_put() -> None:
+def test_on_change_reports_a_value_that_another_program_put() -> None:
     play = waiting(on_change=TOLD, on_acquire=(), on_lose=())
     play.on(0.2, WATCH, FREE)
     play.ends(0.25, "")

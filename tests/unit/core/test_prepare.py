@@ -1,4 +1,4 @@
-"""The write that a hand-over waits for is made ready while there is nothing else to do."""
+"""The write that a hand-over waits for is prepared while there is nothing else to do."""
 
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -6,7 +6,7 @@ from supervisor.core import requests as r
 from tests.unit.core.play import ACQUIRE, FREE, RIVAL, WATCH, WON, behind, waiting
 
 
-def test_each_watch_of_a_contender_makes_the_acquire_ready_that_it_may_call_for() -> None:
+def test_each_watch_of_a_contender_prepares_the_next_acquire() -> None:
     play = waiting()
     (ready,) = play.prepared  # as soon as there is a session
     assert isinstance(ready, r.Acquire) and ready.session == "s"
@@ -16,7 +16,7 @@ def test_each_watch_of_a_contender_makes_the_acquire_ready_that_it_may_call_for(
     assert len(play.prepared) == 3
 
 
-def test_a_refused_acquire_is_made_ready_for_the_next_try() -> None:
+def test_a_refused_acquire_is_prepared_for_the_next_attempt() -> None:
     play = behind()
     play.does(1.0, WATCH, o.KeyView(10), "acquire s, watch 10")
     play.prepared.clear()
@@ -24,7 +24,7 @@ def test_a_refused_acquire_is_made_ready_for_the_next_try() -> None:
     assert len(play.prepared) == 1
 
 
-def test_what_was_made_ready_is_what_is_sent() -> None:
+def test_the_acquire_that_is_sent_is_the_prepared_one() -> None:
     play = behind()
     play.does(1.0, WATCH, o.KeyView(10), "acquire s, watch 10")
     sent, ready = play.last(r.Acquire), play.prepared[0]
@@ -32,7 +32,7 @@ def test_what_was_made_ready_is_what_is_sent() -> None:
     assert (sent.session, sent.key, sent.value) == (ready.session, ready.key, ready.value)
 
 
-def test_nothing_is_made_ready_without_a_session() -> None:
+def test_no_acquire_is_prepared_without_a_session() -> None:
     play = waiting()
     play.prepared.clear()
     play.on(0.2, r.WatchKey, RIVAL)
@@ -44,7 +44,7 @@ def test_nothing_is_made_ready_without_a_session() -> None:
     assert play.prepared == []
 
 
-def test_on_lose_makes_the_release_ready_with_the_value_that_stands_in_the_key() -> None:
+def test_on_lose_prepares_the_release_with_the_value_in_the_key() -> None:
     play = waiting()
     play.on(0.2, r.WatchKey, FREE)
     play.on(0.3, r.Acquire, WON)

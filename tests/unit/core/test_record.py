@@ -1,4 +1,4 @@
-"""Records: what waits for one, what does not, and what a process that starts makes of one."""
+"""Records: which actions wait for one, which do not, and how a process starts from one."""
 
 from math import inf
 from typing import Any
@@ -39,12 +39,12 @@ from tests.unit.core.play import (
 
 
 def left(step: Step, **more: Any) -> Record:
-    """What a process that crashed at 0 has left; its contact was then."""
+    """Return the record that a process left when it crashed at 0, the time of its last contact."""
     return Record(step, "k", "s", 7, 3, 2, 0.0, leader=b"me", **more)
 
 
 def started(step: Step, at: float = 2.0, **more: Any) -> Play:
-    """A process that has started with this record, its first turn taken."""
+    """Play a process that has started with this record and has taken its first step."""
     record_fields = {name: more.pop(name) for name in ("reason", "foreign", "paused") if name in more}
     play = Play(contender(**more), record=left(step, **record_fields), now=at)
     play.happens(at, e.Tick())
@@ -55,10 +55,10 @@ def steps(play: Play) -> list[str]:
     return [str(record.step) for record in play.records]
 
 
-# --- what waits for a record -----------------------------------------------------------------------
+# --- actions that wait for a record ----------------------------------------------------------------
 
 
-def test_each_step_is_on_record_in_its_turn() -> None:
+def test_the_steps_of_a_tenure_are_recorded_in_their_order() -> None:
     play = holding()
     play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
@@ -70,48 +70,48 @@ def test_each_step_is_on_record_in_its_turn() -> None:
 
 
 def of_a_loss(event: e.Event, now: float) -> list[type[a.Action]]:
-    """The record and the hook, in the order in which the turn has them."""
+    """Return the kinds of the record and the hook that a loss begins, in their order."""
     _, actions = step(holding().contender, event, now)
     return [type(action) for action in actions if isinstance(action, a.WriteRecord | a.StartHook)]
 
 
-def test_a_loss_that_consul_guards_is_on_record_before_on_lose_begins() -> None:
-    """A process that starts after a crash would adopt the tenure with the application down."""
+def test_a_loss_that_the_lock_delay_guards_is_recorded_before_on_lose_begins() -> None:
+    """Otherwise a process that starts after a crash would adopt a tenure whose application is down."""
     assert of_a_loss(e.StopAsked(), 1.0) == [a.WriteRecord, a.StartHook]
 
 
-def test_no_record_delays_on_lose_where_a_rival_may_soon_hold() -> None:
+def test_on_lose_does_not_wait_for_a_record_when_a_rival_may_soon_hold() -> None:
     assert of_a_loss(e.Tick(), holding().contender.deadline + 60.0) == [a.StartHook, a.WriteRecord]
 
 
-def test_a_loss_is_on_record_while_on_acquire_is_being_killed() -> None:
+def test_a_loss_is_recorded_while_on_acquire_is_being_killed() -> None:
     play = acquiring()
     play.hears(0.5, e.StopAsked(), "kill up, losing")
     assert steps(play)[-1] == "losing"
 
 
-def test_recover_means_nothing_to_who_is_not_stuck() -> None:
+def test_recover_does_nothing_to_a_holder_that_is_not_stuck() -> None:
     play = holding()
     play.hears(2.0, e.RecoverAsked("n"), "")
     assert play.role == "holding"
 
 
-def test_who_is_paused_does_not_try() -> None:
+def test_a_paused_contender_does_not_try() -> None:
     play = waiting()
     play.hears(0.15, e.PauseAsked("n"), "paused")
     play.does(0.2, WATCH, FREE, "watch 5")
     play.hears(0.3, e.ResumeAsked("n"), "acquire s, waiting")
 
 
-def test_the_newest_contact_is_on_record() -> None:
-    """A process that starts while Consul is silent believes no longer than this one would have."""
+def test_the_newest_contact_is_recorded() -> None:
+    """A process that starts while Consul is silent must believe no longer than the process before it."""
     play = holding()
     play.passes(10.0)
     assert play.contender.tenure is not None
     assert play.records[-1].contact == play.contender.tenure.contact > 5.0
 
 
-def test_a_session_that_is_not_on_record_does_not_try() -> None:
+def test_a_session_that_is_not_recorded_does_not_try() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.disk_full = True
@@ -124,7 +124,7 @@ def test_a_session_that_is_not_on_record_does_not_try() -> None:
     assert len(play.times(ACQUIRE)) == 1
 
 
-def test_a_record_that_is_refused_is_tried_again_each_second() -> None:
+def test_a_record_that_cannot_be_written_is_retried_each_second() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.disk_full = True
@@ -134,27 +134,27 @@ def test_a_record_that_is_refused_is_tried_again_each_second() -> None:
     assert 3 <= play.refused - before <= 4
 
 
-def test_a_tenure_that_is_not_on_record_is_given_back_without_a_hook() -> None:
+def test_a_tenure_that_cannot_be_recorded_is_released_without_a_hook() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.disk_full = True
     play.does(0.3, ACQUIRE, WON, "release s")
     assert not play.times(a.StartHook)
-    assert play.contender.record_keeper.deadline == inf  # what is on record is the truth again
+    assert play.contender.record_keeper.deadline == inf  # the last record is true again, so no write is due
     play.disk_full = False
     play.on(0.4, RELEASE, o.Done())
     play.on(1.0, DESTROY, o.Done()) if play.times(DESTROY) else play.passes(1.0)
     assert not [now for now in play.times(CREATE) if now > 0.0]
 
 
-def test_on_lose_waits_for_no_record() -> None:
+def test_on_lose_runs_although_no_record_can_be_written() -> None:
     play = holding()
     play.disk_full = True
     play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
 
 
-def test_the_release_waits_for_the_record_that_nothing_is_left_to_do() -> None:
-    """Or a release that is applied late could meet a process that has adopted the tenure."""
+def test_the_release_waits_until_the_end_of_the_tenure_is_recorded() -> None:
+    """Otherwise a release that is applied late could end a tenure that the next process has adopted."""
     play = holding(run=RUN)
     play.disk_full = True
     play.happens(2.0, e.RunEnded(play.last(a.StartRun)))
@@ -165,7 +165,7 @@ def test_the_release_waits_for_the_record_that_nothing_is_left_to_do() -> None:
     assert len(play.times(RELEASE)) == 1
 
 
-def test_a_stop_without_room_for_a_record_leaves_the_lock_to_its_ttl() -> None:
+def test_a_stop_that_cannot_be_recorded_leaves_the_lock_to_its_ttl() -> None:
     play = holding()
     play.disk_full = True
     play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
@@ -173,7 +173,7 @@ def test_a_stop_without_room_for_a_record_leaves_the_lock_to_its_ttl() -> None:
     assert play.role == "stopped" and not play.times(RELEASE) and not play.times(DESTROY)
 
 
-def test_what_the_last_try_left_behind_stays_on_record() -> None:
+def test_a_session_whose_destroy_has_no_answer_stays_on_record() -> None:
     play = waiting()
     play.hears(0.5, e.StopAsked(), "destroy s")
     play.does(3.5, DESTROY, SILENCE, "stopped, finished")
@@ -183,7 +183,7 @@ def test_what_the_last_try_left_behind_stays_on_record() -> None:
 # --- adoption --------------------------------------------------------------------------------------
 
 
-def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
+def test_a_holder_is_adopted_without_a_hook_once_consul_confirms_session_and_key() -> None:
     play = started(Step.HOLDING)
     assert play.role == "acquiring" and steps(play) == ["holding"]
     play.does(2.1, RENEW, o.SessionAlive(), "")
@@ -191,8 +191,8 @@ def test_a_holder_is_adopted_without_a_hook_when_consul_has_said_both() -> None:
     assert not play.times(a.StartHook)
 
 
-def test_what_could_not_be_started_for_an_adopted_tenure_calls_for_on_lose() -> None:
-    """The process before has run on_acquire."""
+def test_an_adopted_tenure_whose_run_child_cannot_start_calls_for_on_lose() -> None:
+    """The process before has run on_acquire, so the application may be up."""
     play = started(Step.HOLDING, run=RUN)
     play.does(2.1, RENEW, o.SessionAlive(), "")
     play.does(2.2, READ, OURS, "start run, holding")
@@ -203,7 +203,7 @@ def test_what_could_not_be_started_for_an_adopted_tenure_calls_for_on_lose() -> 
 
 
 def restarted(step: Step, settings: ElectionSettings) -> Play:
-    """A process that has started at 2 with other settings than those on record."""
+    """Play a process that has started at 2 with other settings than the recorded ones."""
     play = Play(settings, record=left(step), now=2.0, recorded=contender())
     play.happens(2.0, e.Tick())
     return play
@@ -212,7 +212,7 @@ def restarted(step: Step, settings: ElectionSettings) -> Play:
 OTHER = contender(on_acquire=(hook("other up"),), on_lose=(hook("other down", 1.0),), run=RUN)
 
 
-def test_until_it_is_adopted_a_tenure_is_lost_by_the_settings_on_record() -> None:
+def test_a_tenure_lost_before_its_adoption_uses_the_recorded_settings() -> None:
     play = restarted(Step.HOLDING, OTHER)
     assert play.contender.lease.room_s == ROOM_S
     play.does(2.1, READ, ABSENT, "start down#1: crashed, losing")
@@ -220,12 +220,12 @@ def test_until_it_is_adopted_a_tenure_is_lost_by_the_settings_on_record() -> Non
     assert play.contender.settings == OTHER
 
 
-def test_an_on_lose_that_a_crash_interrupted_is_that_of_the_record() -> None:
+def test_an_on_lose_that_a_crash_interrupted_uses_the_recorded_settings() -> None:
     play = restarted(Step.LOSING, OTHER)
     assert play.last(a.StartHook).hook.name == "down"
 
 
-def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_record() -> None:
+def test_an_adopted_tenure_takes_and_records_the_settings_of_the_file() -> None:
     play = restarted(Step.HOLDING, OTHER)
     play.does(2.1, RENEW, o.SessionAlive(), "")
     before = len(play.records)
@@ -236,7 +236,7 @@ def test_once_adopted_it_goes_on_by_the_settings_of_the_file_and_they_go_on_reco
     assert play.last(a.StartHook).hook.name == "other down"
 
 
-def test_the_file_is_on_record_before_anything_of_it_begins() -> None:
+def test_new_settings_are_recorded_before_a_hook_of_theirs_begins() -> None:
     play = restarted(Step.TENURE, OTHER)
     play.happens(2.1, e.Answered(play.last(RENEW), o.SessionAlive()))
     election, begun = step(play.contender, e.Answered(play.last(READ), OURS), 2.2)
@@ -247,7 +247,7 @@ def test_the_file_is_on_record_before_anything_of_it_begins() -> None:
     assert "start other up#1: adopted" in told
 
 
-def test_a_file_that_cannot_be_recorded_waits_for_the_end_of_the_tenure() -> None:
+def test_settings_that_cannot_be_recorded_wait_for_the_end_of_the_tenure() -> None:
     play = restarted(Step.HOLDING, OTHER)
     play.does(2.1, RENEW, o.SessionAlive(), "")
     play.disk_full = True
@@ -258,8 +258,8 @@ def test_a_file_that_cannot_be_recorded_waits_for_the_end_of_the_tenure() -> Non
     assert play.last(a.StartHook).hook.name == "down"
 
 
-def test_a_file_that_leaves_less_room_counts_only_on_news_that_is_fresh_by_it() -> None:
-    """Else the tenure would be lost by the file before it was adopted by it."""
+def test_settings_with_less_room_apply_only_on_a_contact_that_is_recent_enough() -> None:
+    """Otherwise the smaller room would end the tenure before the new settings adopt it."""
     strict = contender(ttl_s=60.0, lock_delay_s=60.0, on_lose=(hook("long down", 54.0),))
     loose = contender(ttl_s=60.0, lock_delay_s=60.0)
     play = Play(strict, record=left(Step.HOLDING), now=2.0, recorded=loose)
@@ -269,7 +269,7 @@ def test_a_file_that_leaves_less_room_counts_only_on_news_that_is_fresh_by_it() 
     assert play.contender.settings == loose and play.role == "holding"
 
 
-def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
+def test_a_failed_check_that_the_file_has_dropped_ends_no_tenure() -> None:
     check = CandidateCheck(hook("check"))
     play = Play(contender(), record=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
     checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
@@ -279,7 +279,7 @@ def test_a_check_that_the_file_has_no_more_ends_nothing() -> None:
     assert play.contender.health.fit and play.contender.health.idle
 
 
-def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another() -> None:
+def test_a_changed_check_does_not_begin_while_the_former_one_runs() -> None:
     check, other = CandidateCheck(hook("check")), CandidateCheck(hook("check"), interval_s=9.0)
     changed = contender(candidate_check=other)
     play = Play(changed, record=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
@@ -292,7 +292,7 @@ def test_a_check_that_is_under_way_is_not_begun_twice_when_the_file_has_another(
     assert len(play.times(a.StartHook)) == 2
 
 
-# --- an election that the file has no more ----------------------------------------------------------
+# --- an election that the file has dropped ----------------------------------------------------------
 
 
 def departing(step: Step) -> Play:
@@ -302,7 +302,7 @@ def departing(step: Step) -> Play:
     return play
 
 
-def test_while_the_process_goes_on_a_destroy_is_repeated_until_it_is_answered() -> None:
+def test_a_process_that_goes_on_repeats_release_and_destroy_until_consul_answers() -> None:
     play = departing(Step.SESSION)
     play.passes(30.0, silent=True)
     assert len(play.times(RELEASE)) > 5 and play.role != "stopped"
@@ -310,7 +310,7 @@ def test_while_the_process_goes_on_a_destroy_is_repeated_until_it_is_answered() 
     assert play.role == "stopped" and play.times(DESTROY)
 
 
-def test_at_the_end_of_the_process_one_try_is_enough() -> None:
+def test_a_process_that_stops_does_not_repeat_release_and_destroy() -> None:
     play = departing(Step.SESSION)
     play.passes(30.0, silent=True)
     play.happens(30.0, e.StopAsked())
@@ -318,8 +318,8 @@ def test_at_the_end_of_the_process_one_try_is_enough() -> None:
     assert play.role == "stopped" and play.records[-1].session == "s"
 
 
-def test_a_session_that_nobody_can_end_is_over_when_its_ttl_and_lock_delay_are() -> None:
-    """A token without the right to release: whatever comes next under this name does not wait for it."""
+def test_a_session_that_cannot_be_released_is_over_after_its_ttl_and_lock_delay() -> None:
+    """A token may lack the right to release, and a successor of this name must not wait for ever."""
     play = departing(Step.SESSION)
     over_at = 2.0 + 2 * 9.0 + LOCK_DELAY_S
     while play.now < over_at - 1:
@@ -330,8 +330,8 @@ def test_a_session_that_nobody_can_end_is_over_when_its_ttl_and_lock_delay_are()
     assert play.role == "stopped"
 
 
-def test_an_end_that_is_not_on_record_is_none() -> None:
-    """Whoever begins next would write over it."""
+def test_a_departing_election_ends_once_its_end_is_recorded() -> None:
+    """A successor that began before would overwrite the record."""
     play = departing(Step.SESSION)
     play.on(2.1, RELEASE, o.Done())
     play.happens(2.4, e.Tick())
@@ -343,7 +343,7 @@ def test_an_end_that_is_not_on_record_is_none() -> None:
     assert play.role == "stopped"
 
 
-def test_stuck_it_keeps_the_lock_until_recover_or_the_end_of_the_process() -> None:
+def test_a_departing_election_that_is_stuck_keeps_the_lock_until_recover() -> None:
     play = departing(Step.STUCK)
     play.passes(30.0)
     assert play.role == "stuck" and len(play.times(RENEW)) > 5 and not play.times(RELEASE)
@@ -359,7 +359,7 @@ def test_a_renewal_or_a_read_alone_does_not_adopt() -> None:
     assert play.role == "acquiring"
 
 
-def test_the_run_child_is_started_again() -> None:
+def test_an_adoption_starts_the_run_child_again() -> None:
     play = started(Step.HOLDING, run=RUN)
     play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "start run, holding")
@@ -367,7 +367,9 @@ def test_the_run_child_is_started_again() -> None:
 
 
 @pytest.mark.parametrize(("step", "on_adopt"), [(Step.TENURE, "none"), (Step.HOLDING, "acquire")])
-def test_on_acquire_begins_again_when_it_had_not_finished_or_is_asked_for(step: Step, on_adopt: str) -> None:
+def test_an_adoption_runs_on_acquire_if_it_was_unfinished_or_on_adopt_says_so(
+    step: Step, on_adopt: str
+) -> None:
     play = started(step, on_adopt=on_adopt)
     play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "start up#1: adopted")
@@ -378,14 +380,14 @@ def test_on_acquire_begins_again_when_it_had_not_finished_or_is_asked_for(step: 
 @pytest.mark.parametrize(
     "view", [RIVAL, FREE, o.KeyView(9, "s", b"me", 8, 9, 1), o.KeyView(9, "s", b"me", 3, 9, 3)]
 )
-def test_a_key_that_is_not_ours_as_it_was_means_on_lose(view: o.KeyView) -> None:
+def test_a_key_that_changed_hands_after_the_crash_means_on_lose(view: o.KeyView) -> None:
     play = started(Step.HOLDING)
     play.on(2.1, RENEW, o.SessionAlive())
     play.on(2.2, READ, view)
     assert play.says([play.last(a.StartHook)]) == "start down#1: crashed"
 
 
-def test_silence_is_ridden_out_to_the_end_of_the_room_of_the_contact_on_record() -> None:
+def test_silence_after_a_start_ends_belief_one_room_after_the_recorded_contact() -> None:
     play = started(Step.HOLDING)
     play.passes(23.4, silent=True)
     assert play.role == "acquiring"
@@ -399,15 +401,15 @@ def test_a_record_whose_room_is_over_means_on_lose_at_once() -> None:
     assert play.times(a.StartHook) == [23.5]
 
 
-def test_on_lose_that_was_interrupted_begins_again_with_its_reason() -> None:
+def test_an_interrupted_on_lose_begins_again_with_its_reason() -> None:
     play = started(Step.LOSING, reason=a.Reason.UNHEALTHY)
     assert play.says([play.last(a.StartHook)]) == "start down#1: unhealthy"
     assert play.last(a.StartHook).context.transition == "s-lose"
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
 
 
-def test_a_session_without_a_tenure_is_released_and_destroyed() -> None:
-    """Its acquire may have been applied."""
+def test_a_recorded_session_without_a_tenure_is_released_and_destroyed() -> None:
+    """The session's acquire may have been applied."""
     play = started(Step.SESSION)
     assert play.times(RELEASE) == [2.0] and not play.times(CREATE)
     play.on(2.1, RELEASE, o.Done())
@@ -415,7 +417,7 @@ def test_a_session_without_a_tenure_is_released_and_destroyed() -> None:
     assert play.times(DESTROY)
 
 
-def test_stuck_stays_stuck_and_keeps_the_session_alive() -> None:
+def test_a_stuck_tenure_stays_stuck_over_a_restart_and_keeps_its_session_alive() -> None:
     play = started(Step.STUCK)
     assert play.role == "stuck" and play.times(RENEW) == [2.0] and not play.times(a.StartHook)
     play.hears(3.0, e.RecoverAsked("n"), "release s, waiting")
@@ -442,7 +444,7 @@ def test_a_pause_outlives_the_process() -> None:
     play.hears(3.0, e.ResumeAsked("n"), "create, waiting")
 
 
-def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
+def test_an_election_that_the_file_has_dropped_is_wound_up_and_finished() -> None:
     play = Play(contender())
     play.contender = departing_contender(
         contender(), spread=0.0, instance="i", record=left(Step.HOLDING), now=2.0
@@ -455,31 +457,31 @@ def test_what_is_gone_from_the_file_is_wound_up_and_no_more() -> None:
     play.does(2.5, DESTROY, o.Done(), "stopped, finished")
 
 
-# --- a loop that stood still -----------------------------------------------------------------------
+# --- a stalled event loop --------------------------------------------------------------------------
 
 
-def test_after_a_standstill_no_further_hook_begins_before_consul_has_confirmed_the_lock() -> None:
-    """The second hook would have had news young enough but for the standstill."""
+def test_after_a_stall_no_further_hook_begins_before_consul_confirms_the_lock() -> None:
+    """Without the stall the news would be fresh enough for the second hook."""
     play = acquiring(on_acquire=(hook("one"), hook("two")))
     play.happens(2.0, e.Stalled(1.5))
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "")
     play.does(2.2, READ, OURS, "start two#1: acquired")
 
 
-def test_after_a_standstill_the_lease_is_looked_at_first() -> None:
+def test_after_a_stall_the_lease_is_checked_first() -> None:
     play = holding()
     play.happens(24.0, e.Stalled(20.0))
     assert play.says([play.last(a.StartHook)]) == "start down#1: lease-expired"
 
 
-def test_after_a_standstill_a_holder_asks_at_once() -> None:
+def test_after_a_stall_a_holder_reads_and_renews_at_once() -> None:
     play = holding()
     before = play.times(READ)
     play.happens(5.0, e.Stalled(3.0))
     assert play.times(READ) == [*before, 5.0] and play.times(RENEW)[-1] == 5.0
 
 
-def test_a_standstill_in_on_acquire_holds_the_next_hook_back() -> None:
+def test_a_stall_during_on_acquire_holds_the_run_child_back() -> None:
     play = acquiring(on_acquire=(contender().on_acquire[0],) * 1, run=RUN)
     play.happens(3.0, e.Stalled(2.0))
     play.hears(3.1, e.HookEnded(play.last(a.StartHook), ok=True), "")

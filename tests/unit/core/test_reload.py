@@ -1,4 +1,4 @@
-"""Another file while the process runs: what goes on by it, from when on, and what begins anew."""
+"""A reload: which items go on with the new settings, from when on, and which items begin anew."""
 
 from dataclasses import replace
 from typing import Any
@@ -39,7 +39,7 @@ NEW_DOWN = hook("new down", 2.0)
 
 
 def holder(**more: Any) -> Play:
-    """It holds since 0.1, and has heard so at 2.0."""
+    """Play until the node has held since 0.1 and the time is 2.0."""
     play = Play(contender(**more))
     play.happens(0.0, e.Tick())
     play.on(0.0, CREATE, o.Created("s"))
@@ -55,10 +55,10 @@ def changed(play: Play, **more: Any) -> e.SettingsChanged:
     return e.SettingsChanged("n", replace(play.contender.settings, **more))
 
 
-# --- what goes on ------------------------------------------------------------------------------
+# --- settings that a running item takes over ---------------------------------------------------
 
 
-def test_a_holder_follows_as_soon_as_the_record_says_so() -> None:
+def test_a_holder_applies_new_settings_once_they_are_recorded() -> None:
     play = holder()
     before = len(play.records)
     play.happens(4.0, changed(play, on_lose=(NEW_DOWN,)))
@@ -66,7 +66,7 @@ def test_a_holder_follows_as_soon_as_the_record_says_so() -> None:
     assert "start new down#1" in Play.says(play.happens(5.0, e.StopAsked()))
 
 
-def test_what_cannot_be_recorded_is_not_in_force_and_is_tried_again() -> None:
+def test_new_settings_wait_until_a_retry_has_recorded_them() -> None:
     play = holder()
     play.disk_full = True
     play.happens(4.0, changed(play, on_lose=(NEW_DOWN,)))
@@ -76,8 +76,8 @@ def test_what_cannot_be_recorded_is_not_in_force_and_is_tried_again() -> None:
     assert play.contender.settings.on_lose == (NEW_DOWN,) and play.contender.next_settings is None
 
 
-def test_a_smaller_room_counts_from_the_next_contact() -> None:
-    """By the smaller room alone, belief would end at once."""
+def test_settings_with_a_smaller_room_apply_at_the_next_contact() -> None:
+    """With the smaller room, belief would end at once."""
     play = holder()
     play.passes(10.0)
     assert play.contender.tenure is not None
@@ -88,7 +88,7 @@ def test_a_smaller_room_counts_from_the_next_contact() -> None:
     assert play.contender.role is a.Role.HOLDING and play.contender.settings.on_lose == (long,)
 
 
-def test_a_loss_that_has_begun_ends_by_what_it_began_with() -> None:
+def test_a_loss_under_way_ends_with_the_settings_that_it_began_with() -> None:
     play = holder()
     assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 5.0)))
     play.happens(3.5, changed(play, on_lose=(NEW_DOWN, NEW_DOWN)))
@@ -97,7 +97,7 @@ def test_a_loss_that_has_begun_ends_by_what_it_began_with() -> None:
     assert play.contender.settings.on_lose == (NEW_DOWN, NEW_DOWN)
 
 
-def test_on_acquire_under_way_ends_by_what_it_began_with() -> None:
+def test_an_on_acquire_under_way_ends_with_the_settings_that_it_began_with() -> None:
     play = Play(contender(on_acquire=(hook("one"), hook("two"))))
     play.happens(0.0, e.Tick())
     play.on(0.0, CREATE, o.Created("s"))
@@ -110,8 +110,8 @@ def test_on_acquire_under_way_ends_by_what_it_began_with() -> None:
     assert play.contender.settings.on_acquire == ()
 
 
-def test_on_change_under_way_ends_by_what_it_began_with() -> None:
-    """A list that got shorter is no place to look up the rest of it."""
+def test_an_on_change_under_way_ends_with_the_settings_that_it_began_with() -> None:
+    """The rest of the hooks must not be looked up in a list that has become shorter."""
     play = Play(contender(contend=False, on_acquire=(), on_lose=(), on_change=(hook("a"), hook("b"))))
     play.happens(0.0, e.Tick())
     play.on(0.1, WATCH, RIVAL)
@@ -123,7 +123,7 @@ def test_on_change_under_way_ends_by_what_it_began_with() -> None:
     assert play.contender.change.context is None
 
 
-def test_the_file_before_is_back_before_the_new_one_was_in_force() -> None:
+def test_former_settings_may_return_before_the_new_ones_were_in_force() -> None:
     play = holder()
     old = play.contender.settings
     play.disk_full = True
@@ -134,7 +134,7 @@ def test_the_file_before_is_back_before_the_new_one_was_in_force() -> None:
     assert play.contender.settings == old and play.contender.next_settings is None
 
 
-def test_a_check_at_other_times_has_found_what_it_has_found() -> None:
+def test_a_check_keeps_its_result_when_only_its_times_change() -> None:
     check = CandidateCheck(hook("check"), 5.0)
     play = Play(contender(candidate_check=check))
     for now in (0.0, 5.0):
@@ -144,10 +144,10 @@ def test_a_check_at_other_times_has_found_what_it_has_found() -> None:
     play.happens(6.0, changed(play, candidate_check=replace(check, interval_s=1.0, rise=3)))
     assert play.contender.health.fit
     play.happens(6.1, changed(play, candidate_check=CandidateCheck(replace(RUN_CHECK), 5.0)))
-    assert not play.contender.health.fit, "another check has found nothing yet"
+    assert not play.contender.health.fit, "another check has no result yet"
 
 
-def test_a_check_under_way_counts_for_no_other_check() -> None:
+def test_a_running_check_does_not_count_for_the_check_that_replaces_it() -> None:
     check = CandidateCheck(hook("check"), 5.0, rise=1, fall=1)
     play = Play(contender(candidate_check=check))
     play.happens(0.0, e.Tick())
@@ -176,7 +176,7 @@ def test_a_holder_writes_its_new_value_once() -> None:
 
 
 @pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN, o.LockDelayed(), o.LostRace(), o.SessionGone()])
-def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: o.Outcome) -> None:
+def test_a_value_whose_write_failed_is_written_later_without_a_loss(outcome: o.Outcome) -> None:
     play = holder()
     play.happens(4.0, changed(play, value=b"new"))
     play.on(4.1, REWRITE, outcome)
@@ -186,7 +186,7 @@ def test_a_value_that_was_not_written_is_written_later_and_is_no_loss(outcome: o
     assert len(play.times(REWRITE)) == 2
 
 
-def test_where_the_session_is_said_not_to_hold_a_read_tells() -> None:
+def test_a_refused_rewrite_is_followed_by_a_read_that_shows_the_loss() -> None:
     play = holder()
     play.passes(3.9)
     play.happens(4.0, changed(play, value=b"new"))
@@ -195,7 +195,7 @@ def test_where_the_session_is_said_not_to_hold_a_read_tells() -> None:
     assert play.role == "losing"
 
 
-def test_a_put_of_somebody_else_is_not_fought_over() -> None:
+def test_a_holder_does_not_overwrite_a_value_that_another_program_put() -> None:
     play = holder()
     play.on(4.0, WATCH, replace(OURS, index=50, value=b"put over", lock_index=0, modify_index=50))
     play.passes(20.0)
@@ -212,7 +212,7 @@ def test_a_waiter_tries_with_the_new_value() -> None:
     assert play.last(ACQUIRE).value == b"new"
 
 
-def test_a_win_by_the_old_value_is_followed_by_the_new_one() -> None:
+def test_a_win_with_the_old_value_is_followed_by_a_write_of_the_new_one() -> None:
     play = Play(contender())
     play.happens(0.0, e.Tick())
     play.on(0.0, CREATE, o.Created("s"))
@@ -221,7 +221,7 @@ def test_a_win_by_the_old_value_is_followed_by_the_new_one() -> None:
     assert "rewrite s" in Play.says(play.on(0.1, ACQUIRE, WON))
 
 
-def test_who_stands_in_line_for_a_slot_keeps_its_place_under_the_new_value() -> None:
+def test_a_waiter_for_a_slot_keeps_its_place_in_line_with_a_new_value() -> None:
     play = in_line(view("o1", "o2", at=lock("o1", limit=1)), limit=1)
     play.on(0.4, WATCH_SLOTS, view("o1", "o2", "s", at=lock("o1", limit=1)))
     play.happens(1.0, changed(play, value=b"new"))
@@ -229,7 +229,7 @@ def test_who_stands_in_line_for_a_slot_keeps_its_place_under_the_new_value() -> 
     assert (rewrite.key, rewrite.value, rewrite.of_slot) == ("p/s", b"new", True)
 
 
-def test_after_a_crash_the_value_is_written_if_it_never_was() -> None:
+def test_after_a_crash_a_value_that_was_never_written_is_written() -> None:
     held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"old")
     play = Play(contender(), record=held, now=2.0)
     play.happens(2.0, e.Tick())
@@ -237,8 +237,8 @@ def test_after_a_crash_the_value_is_written_if_it_never_was() -> None:
     assert "rewrite s" in Play.says(play.on(2.2, READ, replace(OURS, value=b"old")))
 
 
-def test_the_former_value_is_back_before_the_new_one_was_answered_for() -> None:
-    """It may have been written all the same."""
+def test_a_value_that_returns_before_its_rewrite_was_answered_is_written_again() -> None:
+    """The write that had no answer may have been applied."""
     play = holder()
     play.happens(4.0, changed(play, value=b"new"))
     play.on(4.1, REWRITE, SILENCE)
@@ -248,7 +248,7 @@ def test_the_former_value_is_back_before_the_new_one_was_answered_for() -> None:
     assert len(play.times(REWRITE)) == 2
 
 
-def test_the_former_value_is_back_after_a_crash_that_came_before_the_answer() -> None:
+def test_a_value_that_returns_after_a_crash_during_the_rewrite_is_written_again() -> None:
     held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
     play = Play(contender(), record=held, now=2.0, recorded=replace(contender(), value=b"new"))
     play.happens(2.0, e.Tick())
@@ -258,7 +258,7 @@ def test_the_former_value_is_back_after_a_crash_that_came_before_the_answer() ->
     assert play.last(REWRITE).value == b"me"
 
 
-def test_a_value_that_was_never_changed_is_not_written_after_a_crash() -> None:
+def test_an_unchanged_value_is_not_written_after_a_crash() -> None:
     held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
     play = Play(contender(), record=held, now=2.0, recorded=contender())
     play.happens(2.0, e.Tick())
@@ -272,7 +272,7 @@ def test_a_value_that_was_never_changed_is_not_written_after_a_crash() -> None:
 
 
 def resting(**more: Any) -> Play:
-    """It has stepped down for 60 s, at 5.0; the destroy is done at 5.3."""
+    """Play until the node rests: it stepped down for 60 s, and on_lose ended at 5.0."""
     play = holder(**more)
     assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 60.0)))
     play.ends(5.0, "release s, resting")
@@ -282,7 +282,7 @@ def resting(**more: Any) -> Play:
     return play
 
 
-def test_who_steps_down_rests_after_the_release() -> None:
+def test_a_holder_that_steps_down_rests_after_the_release() -> None:
     play = resting()
     play.passes(64.9)
     assert (play.contender.session.id, play.role) == ("", "resting")
@@ -304,7 +304,7 @@ def test_the_rest_is_over_on_time_while_the_release_has_no_answer() -> None:
     play.hears(7.0, e.Tick(), "waiting")
 
 
-def test_a_resume_while_the_release_is_under_way_lets_it_end() -> None:
+def test_a_resume_lets_a_release_under_way_end() -> None:
     play = holder()
     play.happens(3.0, e.StepDownAsked("n", 60.0))
     play.ends(5.0, "release s, resting")
@@ -314,7 +314,7 @@ def test_a_resume_while_the_release_is_under_way_lets_it_end() -> None:
     assert play.times(r.DestroySession) and play.times(r.CreateSession)[-1] > 5.0
 
 
-def test_a_resume_while_it_steps_down_leaves_no_rest() -> None:
+def test_a_resume_during_a_step_down_leaves_no_rest() -> None:
     play = holder()
     play.happens(3.0, e.StepDownAsked("n", 60.0))
     play.happens(4.0, e.ResumeAsked("n"))
@@ -324,8 +324,8 @@ def test_a_resume_while_it_steps_down_leaves_no_rest() -> None:
     assert play.role == "acquiring"
 
 
-def test_the_rest_that_a_resume_has_ended_does_not_follow_the_next_tenure() -> None:
-    """It ends by another reason than a step-down, which knows no rest."""
+def test_a_rest_that_a_resume_has_ended_does_not_follow_the_next_tenure() -> None:
+    """The next tenure may end for another reason, and only a step-down is followed by a rest."""
     play = resting()
     play.happens(7.0, e.ResumeAsked("n"))
     play.passes(20.0)
@@ -333,7 +333,7 @@ def test_the_rest_that_a_resume_has_ended_does_not_follow_the_next_tenure() -> N
 
 
 def test_a_resume_ends_pause_and_rest() -> None:
-    """This is the order of a drain: pause, step down, resume."""
+    """A drain has this order: pause, step down, resume."""
     play = holder()
     play.happens(2.9, e.PauseAsked("n"))
     play.happens(3.0, e.StepDownAsked("n", 60.0))
@@ -352,7 +352,7 @@ def test_a_pause_hides_the_rest_and_does_not_end_it() -> None:
     assert play.role == "waiting"
 
 
-def test_a_resume_is_no_short_cut_past_the_delay_after_a_loss_of_its_own_making() -> None:
+def test_a_resume_does_not_shorten_the_delay_after_the_exit_of_the_run_child() -> None:
     play = holder(run=RUN, rejoin_delay_s=30.0)
     play.happens(3.0, e.RunEnded(play.last(a.StartRun)))
     play.ends(5.0, "release s, waiting")
@@ -363,13 +363,13 @@ def test_a_resume_is_no_short_cut_past_the_delay_after_a_loss_of_its_own_making(
     assert play.contender.session.id == ""
 
 
-def test_one_that_is_not_fit_is_not_called_resting() -> None:
+def test_an_unfit_node_that_rests_is_ineligible() -> None:
     play = resting()
     play.contender = replace(play.contender, health=replace(play.contender.health, fit=False))
     play.hears(7.0, e.Tick(), "ineligible")
 
 
-def test_who_does_not_hold_does_not_step_down() -> None:
+def test_a_step_down_does_nothing_to_a_waiter() -> None:
     play = Play(contender())
     play.happens(0.0, e.Tick())
     play.on(0.0, CREATE, o.Created("s"))
@@ -378,8 +378,8 @@ def test_who_does_not_hold_does_not_step_down() -> None:
     assert play.contender == before
 
 
-def test_what_a_waiter_follows_goes_on_record_with_its_session() -> None:
-    """A process that starts winds its session up by that."""
+def test_new_settings_of_a_waiter_are_recorded_with_its_session() -> None:
+    """After a crash the next process winds the session up with these settings."""
     play = Play(contender())
     play.happens(0.0, e.Tick())
     play.on(0.0, CREATE, o.Created("s"))
@@ -421,15 +421,18 @@ def node(*settings: ItemSettings) -> Contenders:
         ({"contend": False, "on_acquire": (), "on_lose": ()}, ReloadEffect.RESTARTS),
     ],
 )
-def test_which_change_keeps_leadership(change: dict[str, Any], effect: ReloadEffect) -> None:
+def test_a_reload_keeps_leadership_unless_lock_session_or_run_changes(
+    change: dict[str, Any], effect: ReloadEffect
+) -> None:
     play = holder()
     wanted = {"n": replace(play.contender.settings, **change)}
     assert plan_reload({"n": play.contender}, {}, wanted) == {"n": effect}
 
 
-def test_nobody_with_a_contender_key_may_count_on_more_than_others_read_in_it() -> None:
-    """Nor who stands in line, or may: it could have a slot before it has written the longer delay, and
-    whoever takes a slot after it writes what the contender keys say."""
+def test_a_longer_prune_delay_restarts_an_item_that_may_have_a_contender_key() -> None:
+    """Waiters read in a contender key how long they wait before they prune its slot. A contender in line may
+    get a slot before the longer delay is written, so it restarts as well.
+    """
     begins, enrolls, waits, held = waiting(), waiting(), full(), holding()
     enrolls.on(0.2, WATCH_SLOTS, EMPTY)
     longer, shorter = semaphore(prune_delay_s=60.0), semaphore(prune_delay_s=20.0)
@@ -440,7 +443,7 @@ def test_nobody_with_a_contender_key_may_count_on_more_than_others_read_in_it() 
     assert plan_reload({"n": begins.contender}, {}, {"n": longer}) == {"n": ReloadEffect.CHANGES}
 
 
-def test_what_did_not_change_is_not_touched() -> None:
+def test_a_reload_does_not_touch_an_unchanged_item() -> None:
     both = node(named("one"), named("two"))
     before = both.by_name["one"]
     both.step(loaded(named("one"), named("two", value=b"new")), 1.0)
@@ -448,7 +451,7 @@ def test_what_did_not_change_is_not_touched() -> None:
     assert both.by_name["two"].settings.value == b"new"
 
 
-def test_what_the_file_has_no_more_ends_and_is_gone() -> None:
+def test_an_item_that_the_file_has_dropped_ends_and_is_gone() -> None:
     both = node(named("one", contend=False, on_acquire=(), on_lose=()), named("two"))
     done = both.step(loaded(named("two")), 1.0)
     assert a.Finished("one", clean=True) in done
@@ -456,8 +459,8 @@ def test_what_the_file_has_no_more_ends_and_is_gone() -> None:
     assert both.by_name["two"].role is a.Role.WAITING
 
 
-def test_what_is_in_the_way_ends_first() -> None:
-    """Another name, the same key: it is the same application. A holder's on_lose must end before."""
+def test_a_renamed_item_begins_when_the_former_one_has_ended() -> None:
+    """Two names of one key mean one application, so the former holder's on_lose must end before."""
     one = holder().contender
     made = Contenders([one])
     begun = made.step(loaded(replace(one.settings, name="m")), 3.0)
@@ -479,7 +482,7 @@ def test_what_is_in_the_way_ends_first() -> None:
     assert list(made.by_name) == ["m"] and not made.waiting
 
 
-def test_a_paused_item_is_paused_under_another_key_too() -> None:
+def test_a_paused_item_stays_paused_under_another_key() -> None:
     made = node(named("one"))
     made.step(e.PauseAsked("one"), 1.0)
     made.step(loaded(named("one", key="other")), 2.0)
@@ -487,7 +490,7 @@ def test_a_paused_item_is_paused_under_another_key_too() -> None:
     assert all(contender.paused for contender in waiting.values())
 
 
-def test_who_waits_for_its_first_session_cannot_change_what_others_were_told_either() -> None:
+def test_a_change_of_key_role_or_session_restarts_an_item_without_a_session() -> None:
     begins, session = new_contender(contender(), spread=0.0, instance="i"), SessionSettings("other")
     for change in ({"key": "x"}, {"contend": False, "on_acquire": (), "on_lose": ()}, {"session": session}):
         wanted = replace(begins.settings, **change)
@@ -496,7 +499,7 @@ def test_who_waits_for_its_first_session_cannot_change_what_others_were_told_eit
 
 
 def ended(made: Contenders, begun: list[a.Action], now: float) -> None:
-    """All goes well until nothing is begun any more at that time."""
+    """Answer everything that is begun with success, until nothing more begins at that time."""
     todo = list(begun)
     while todo:
         action, more = todo.pop(0), list[a.Action]()
@@ -512,7 +515,7 @@ def ended(made: Contenders, begun: list[a.Action], now: float) -> None:
 
 @pytest.mark.parametrize("resumed", [True, False])
 @pytest.mark.parametrize("stepping", [True, False])
-def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: bool, resumed: bool) -> None:
+def test_a_rest_after_a_step_down_continues_under_another_session(stepping: bool, resumed: bool) -> None:
     """The file changes while on_lose runs, or when all has ended."""
     made = Contenders([holder().contender])
     settings = made.by_name["n"].settings
@@ -533,7 +536,7 @@ def test_who_rests_after_a_step_down_rests_under_another_session_too(stepping: b
     assert [*roles, made.by_name["n"].role] == [a.Role.RESTING, a.Role.WAITING]
 
 
-def test_the_delay_after_a_loss_of_its_own_making_goes_on_under_another_session() -> None:
+def test_the_delay_after_the_exit_of_the_run_child_continues_under_another_session() -> None:
     play = holder(run=RUN, rejoin_delay_s=60.0)
     made, settings = Contenders([play.contender]), play.contender.settings
     ended(made, made.step(e.RunEnded(play.last(a.StartRun)), 3.0), 4.0)
@@ -546,7 +549,7 @@ def test_the_delay_after_a_loss_of_its_own_making_goes_on_under_another_session(
 
 
 def test_a_successor_that_replaces_another_keeps_its_rest() -> None:
-    """It waits for another item to end, whose key it was to have; the item that rested has ended."""
+    """The item that rested has ended, and its successor waits for another item that has its new key."""
     settings = contender()
     other = replace(holder().contender, settings=replace(settings, name="other", key="x"))
     made = Contenders([resting().contender, other])
@@ -558,7 +561,7 @@ def test_a_successor_that_replaces_another_keeps_its_rest() -> None:
     assert made.by_name["n"].role is a.Role.RESTING
 
 
-def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:
+def test_a_successor_that_waits_is_replaced_by_the_next_reload() -> None:
     made = Contenders([holder().contender])
     settings = made.by_name["n"].settings
     made.step(loaded(replace(settings, key="x")), 3.0)
@@ -568,7 +571,7 @@ def test_a_successor_that_waits_is_replaced_by_the_next_file() -> None:
     assert not made.waiting and made.by_name["n"].departing
 
 
-def test_a_file_is_compared_with_the_one_before_it_be_that_in_force_or_not() -> None:
+def test_a_reload_is_compared_with_the_last_file_even_before_it_is_in_force() -> None:
     play = holder()
     in_force = play.contender.settings
     play.disk_full = True
@@ -578,7 +581,7 @@ def test_a_file_is_compared_with_the_one_before_it_be_that_in_force_or_not() -> 
     assert plan_reload({"n": play.contender}, {}, {"n": in_force}) == {"n": ReloadEffect.CHANGES}
 
 
-def test_what_comes_back_while_it_is_wound_up_begins_anew_after_that() -> None:
+def test_an_item_that_returns_while_it_is_wound_up_begins_anew_afterwards() -> None:
     made = Contenders([holder().contender])
     settings = made.by_name["n"].settings
     begun = made.step(loaded(), 3.0)
@@ -591,7 +594,7 @@ def test_what_comes_back_while_it_is_wound_up_begins_anew_after_that() -> None:
     assert not made.waiting and not made.by_name["n"].departing
 
 
-def test_nothing_begins_after_a_stop() -> None:
+def test_no_successor_begins_after_a_stop() -> None:
     made = Contenders([holder().contender])
     begun = made.step(loaded(replace(made.by_name["n"].settings, name="m")), 3.0)
     begun += made.step(e.StopAsked(), 3.1)
@@ -600,7 +603,7 @@ def test_nothing_begins_after_a_stop() -> None:
     assert list(made.by_name) == ["n"] and made.stopped
 
 
-def test_a_stop_ends_what_departs_too() -> None:
+def test_a_stop_applies_to_departing_items() -> None:
     made = Contenders([holder().contender])
     made.step(loaded(), 3.0)
     made.step(e.StopAsked(), 3.1)
@@ -610,8 +613,8 @@ def test_a_stop_ends_what_departs_too() -> None:
 # --- slots -------------------------------------------------------------------------------------
 
 
-def test_a_slot_that_is_none_by_a_smaller_limit_is_not_tried_for() -> None:
-    """The file changes between the news of a free slot and our turn in line."""
+def test_a_free_slot_beyond_a_smaller_limit_is_not_tried_for() -> None:
+    """The file changes after the free slot was seen, and before the waiter tries."""
     play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2")))
     play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2")))
     play.happens(0.45, changed(play, limit=2))
@@ -622,8 +625,8 @@ def test_a_slot_that_is_none_by_a_smaller_limit_is_not_tried_for() -> None:
     assert play.times(r.TakeSlot)
 
 
-def test_the_slot_of_one_that_vanished_is_waited_for_by_a_longer_prune_delay() -> None:
-    """The file changes just before its time is over by the former one."""
+def test_a_longer_prune_delay_applies_to_a_holder_that_has_vanished() -> None:
+    """The file changes just before the former prune delay is over."""
     play = full()
     vanished = view("o2", "o3", "s", at=lock("o1", "o2", "o3"), index=70)
     play.on(1.0, WATCH_SLOTS, vanished)
@@ -636,7 +639,7 @@ def test_the_slot_of_one_that_vanished_is_waited_for_by_a_longer_prune_delay() -
     assert play.times(r.TakeSlot)
 
 
-def test_a_smaller_room_by_what_the_record_says_counts_from_the_next_contact() -> None:
+def test_settings_with_a_smaller_room_by_the_shared_record_apply_at_the_next_contact() -> None:
     play = holding()
     short = view("s", at=lock("s", index=61, delay_s=16.0), index=62)
     play.on(2.0, WATCH_SLOTS, short)
@@ -649,8 +652,8 @@ def test_a_smaller_room_by_what_the_record_says_counts_from_the_next_contact() -
     assert play.role == "holding" and play.contender.settings.on_lose == (long,)
 
 
-def test_a_waiter_that_follows_counts_on_what_its_own_record_will_say() -> None:
-    """The delay that somebody else has left in ``.lock`` is not that of the slot that it takes."""
+def test_a_waiter_with_new_settings_counts_on_the_prune_delay_that_it_will_write() -> None:
+    """The prune delay that another program has left in ``.lock`` is not that of the waiter's slot."""
     play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3", delay_s=4.0)))
     play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3", delay_s=4.0)))
     play.on(1.1, WATCH_SLOTS, view("s", at=lock(index=70, delay_s=4.0), index=70))

@@ -1,4 +1,4 @@
-"""A session of Consul from its creation to its end, and what is sent again when nobody answers."""
+"""A session of Consul from its creation to its end, and which requests are repeated without an answer."""
 
 import pytest
 
@@ -39,7 +39,7 @@ from tests.unit.core.play import (
         (o.Ineligible("Check 'x' is in critical state"), 1.1, "ineligible"),
     ],
 )
-def test_a_session_that_was_not_created_is_asked_for_again(
+def test_a_session_that_was_not_created_is_requested_again(
     outcome: o.Outcome, again_at: float, role: str
 ) -> None:
     play = Play(contender())
@@ -50,7 +50,7 @@ def test_a_session_that_was_not_created_is_asked_for_again(
     play.does(play.deadline, "create")
 
 
-def test_eligible_again_when_a_session_is_created() -> None:
+def test_a_node_is_eligible_again_when_a_session_is_created() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, CREATE, o.Ineligible("Check 'x' is in critical state"), "ineligible")
@@ -58,7 +58,7 @@ def test_eligible_again_when_a_session_is_created() -> None:
     play.does(1.2, CREATE, o.Created("s"), "waiting")
 
 
-def test_a_session_that_a_check_ends_over_and_over_is_created_once_a_second() -> None:
+def test_a_session_that_a_check_keeps_ending_is_created_once_a_second() -> None:
     play = behind()
     play.does(4.6, "renew s")
     play.does(4.7, RENEW, o.SessionGone(), "destroy s")
@@ -82,7 +82,7 @@ def test_a_holder_renews_three_times_in_a_ttl() -> None:
     assert play.times(RENEW) == pytest.approx([3.3, 6.3, 9.3])
 
 
-def test_without_a_ttl_a_renewal_still_asks_whether_the_session_lives() -> None:
+def test_without_a_ttl_a_renewal_still_checks_that_the_session_lives() -> None:
     play = behind(ttl_s=None)
     play.passes(25.0)
     assert play.times(RENEW) == pytest.approx([10.1, 20.1])
@@ -96,8 +96,8 @@ def test_a_failed_renewal_is_repeated_soon(outcome: o.Outcome) -> None:
     play.does(8.1, "renew s")
 
 
-def test_the_first_renewal_after_silence_asks_for_the_key_too() -> None:
-    """The watch may hang at an agent that has forgotten it."""
+def test_the_first_renewal_after_silence_is_followed_by_a_read() -> None:
+    """The watch may hang at an agent that has lost it."""
     play = behind()
     play.does(4.6, "renew s")
     play.does(7.6, RENEW, SILENCE, "")
@@ -109,7 +109,7 @@ def test_the_first_renewal_after_silence_asks_for_the_key_too() -> None:
 
 
 def stopped_holder() -> Play:
-    """on_lose is done; the release is under way, for good."""
+    """Play until a stopped holder has run on_lose and has sent the release."""
     play = holding()
     play.happens(2.0, e.StopAsked())
     play.ends(2.5, "release s, waiting")
@@ -117,7 +117,7 @@ def stopped_holder() -> Play:
 
 
 def test_a_released_session_is_destroyed_a_little_later() -> None:
-    """Who waits learns meanwhile that it was a release, and none of Consul's work is in its way."""
+    """Waiters learn meanwhile that it was a release, and the destroy does not delay their attempts."""
     play = stopped_holder()
     play.does(2.6, RELEASE, o.Done(), "")
     play.does(2.85, "destroy s")
@@ -125,14 +125,14 @@ def test_a_released_session_is_destroyed_a_little_later() -> None:
 
 
 @pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
-def test_at_the_end_of_the_process_one_try_of_each_write_must_do(outcome: o.Outcome) -> None:
+def test_a_process_that_stops_sends_release_and_destroy_once(outcome: o.Outcome) -> None:
     play = stopped_holder()
     play.does(5.5, RELEASE, outcome, "destroy s")
     play.does(8.5, DESTROY, outcome, "stopped, finished")
     assert len(play.times(RELEASE)) == len(play.times(DESTROY)) == 1
 
 
-def test_while_the_process_lives_each_write_is_repeated_until_it_is_answered() -> None:
+def test_a_process_that_goes_on_repeats_each_write_until_consul_answers() -> None:
     play = acquiring()
     play.ends(1.0, "start down#1: acquire-failed, losing", ok=False)
     play.ends(4.0, "release s, waiting")
@@ -154,8 +154,8 @@ def test_a_session_that_never_tried_is_destroyed_without_a_release() -> None:
     assert play.times(RELEASE) == []
 
 
-def test_a_session_that_tried_in_vain_is_released_too() -> None:
-    """The acquire that got no answer may yet be applied."""
+def test_a_session_whose_acquire_had_no_answer_is_released() -> None:
+    """The acquire may yet be applied."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.hears(1.0, e.StopAsked(), "")
@@ -164,7 +164,7 @@ def test_a_session_that_tried_in_vain_is_released_too() -> None:
     play.does(3.55, "destroy s")
 
 
-def test_a_lock_that_is_won_after_the_stop_is_given_back() -> None:
+def test_a_lock_that_is_won_after_the_stop_is_released() -> None:
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.happens(1.0, e.StopAsked())
@@ -181,15 +181,15 @@ def test_a_session_that_is_created_after_the_stop_is_destroyed() -> None:
 
 
 def test_a_create_without_an_answer_ends_with_the_stop() -> None:
-    """Its session, if there is one, is left to its TTL."""
+    """A session that was created all the same is left to its TTL."""
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.happens(1.0, e.StopAsked())
     play.does(3.0, CREATE, SILENCE, "stopped, finished")
 
 
-def test_a_lock_won_by_a_session_that_was_called_dead_is_given_back() -> None:
-    """Whether it was dead or not: its life ends in order, and no tenure begins with it."""
+def test_a_lock_won_by_a_session_that_was_reported_dead_is_released() -> None:
+    """The session may be alive, so its life ends in order, and no tenure begins with it."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(4.6, "renew s")
@@ -198,8 +198,8 @@ def test_a_lock_won_by_a_session_that_was_called_dead_is_given_back() -> None:
     assert play.role == "waiting"
 
 
-def test_the_value_that_the_key_had_is_what_a_release_leaves() -> None:
-    """A plain PUT over our key is somebody's wish, not ours to undo."""
+def test_a_release_leaves_the_value_that_the_key_has() -> None:
+    """Another program has put its value over ours, and a release must not undo that."""
     play = holding(on_lose=(), on_acquire=())
     play.on(2.0, WATCH, o.KeyView(8, "s", b"theirs", 3, 8, 0))
     play.happens(3.0, e.StopAsked())

@@ -1,4 +1,4 @@
-"""Semaphores: what a holder takes for a loss, and what it counts on."""
+"""Semaphores: which observations are a loss for a holder, and which prune delay its lease counts on."""
 
 from dataclasses import replace
 
@@ -29,14 +29,14 @@ from tests.unit.core.slot_play import (
 
 
 def loses(play: Play) -> str:
-    """The reason that on_lose is given, once it has waited for a better one."""
+    """Return the reason that on_lose gets after its wait for one, and the seconds until a rival may hold."""
     play.passes(play.now + 0.3)
     context = play.last(a.StartHook).context
     assert context.event == "lose", play.log[-5:]
     return f"{context.reason} {context.rival_at - play.now:.0f}"
 
 
-def test_a_slot_taken_from_us_is_a_loss_and_a_rival_may_be_there() -> None:
+def test_a_slot_that_was_removed_is_a_loss_and_a_rival_may_hold_at_once() -> None:
     play = holding()
     play.on(2.0, WATCH, view("o1", "s", at=lock("o1", index=70), index=70))
     assert loses(play) == "slot-removed 0"
@@ -60,7 +60,7 @@ def test_a_record_that_the_list_does_not_show_is_no_loss_while_a_read_shows_it()
     assert play.role == "holding"
 
 
-def test_a_slot_taken_from_us_has_no_guard_though_our_session_ends_too() -> None:
+def test_a_slot_that_was_removed_is_not_guarded_although_the_session_has_ended() -> None:
     play = holding()
     play.on(2.0, WATCH, view("o1", at=lock("o1", index=70), index=70))
     play.on(2.1, RENEW, o.SessionGone())
@@ -68,8 +68,8 @@ def test_a_slot_taken_from_us_has_no_guard_though_our_session_ends_too() -> None
     assert (context.reason, context.rival_at) == ("session-invalidated", 2.0)
 
 
-def test_a_holder_whose_session_has_ended_asks_for_it_once() -> None:
-    """The others are kept out by the prune delay; what is lost is not asked for again and again."""
+def test_a_holder_whose_session_has_ended_does_not_read_again() -> None:
+    """The prune delay keeps rivals out, and a slot that is lost needs no further read."""
     play = holding()
     gone = o.SlotsView(70, lock("s", index=61))
     play.on(2.0, WATCH, gone)
@@ -82,7 +82,7 @@ def test_a_holder_whose_session_has_ended_asks_for_it_once() -> None:
     assert len(play.times(READ)) == asked
 
 
-def test_a_holder_whose_key_was_deleted_asks_once_whether_its_session_lives() -> None:
+def test_a_holder_whose_contender_key_was_deleted_checks_its_session_once() -> None:
     play = holding()
     gone = o.SlotsView(70, lock("s", index=61))
     play.on(2.0, WATCH, gone)
@@ -94,7 +94,7 @@ def test_a_holder_whose_key_was_deleted_asks_once_whether_its_session_lives() ->
     assert len(play.times(RENEW)) == asked
 
 
-def test_a_contender_key_that_was_made_anew_is_not_that_of_our_tenure() -> None:
+def test_a_contender_key_that_was_created_again_is_a_loss() -> None:
     play = holding()
     again = replace(key("s"), create_index=69)
     play.on(2.0, WATCH, o.SlotsView(70, lock("s", index=61), (again,)))
@@ -110,7 +110,7 @@ def test_a_contender_key_that_was_deleted_is_a_loss_that_the_prune_delay_guards(
     assert loses(play) == "key-deleted 28"
 
 
-def test_a_list_that_hides_us_is_no_loss_and_no_contact() -> None:
+def test_a_list_that_hides_the_holders_key_is_no_loss_and_no_contact() -> None:
     play = holding()
     before = play.contender.tenure
     play.on(2.0, WATCH, o.SlotsView(70, lock("s", index=61)))
@@ -121,7 +121,7 @@ def test_a_list_that_hides_us_is_no_loss_and_no_contact() -> None:
     assert play.last(a.StartHook).context.reason == "lease-expired"
 
 
-def test_a_record_that_became_garbage_is_no_contact() -> None:
+def test_an_unreadable_record_is_no_contact() -> None:
     play = holding()
     garbage = o.SlotsView(70, o.LockKey(9, 70, None, "it is no JSON"), (key("s"),))
     told = Play.says(play.on(2.0, WATCH, garbage))
@@ -137,8 +137,8 @@ def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
     assert play.contender.lease.lock_delay_s == 20.0
 
 
-def test_a_short_prune_delay_that_was_left_there_shortens_nobodys_lease() -> None:
-    """Our own step writes ours; before it nobody waits for us."""
+def test_a_prune_delay_from_before_the_tenure_does_not_shorten_the_lease() -> None:
+    """The write that takes the slot brings the holder's own prune delay, and no rival waits before it."""
     play = in_line(view("o1", at=lock(delay_s=0.001)))
     play.happens(0.6, e.Tick())
     assert play.last(TAKE).roster.prune_delay_s == 30.0
@@ -146,7 +146,7 @@ def test_a_short_prune_delay_that_was_left_there_shortens_nobodys_lease() -> Non
     assert play.contender.lease.lock_delay_s == 30.0
 
 
-def test_a_hold_that_is_found_out_too_late_is_asked_for_again_in_a_while() -> None:
+def test_a_slot_shown_by_an_answer_older_than_the_room_begins_no_tenure() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
     play.on(1.1, TAKE, SILENCE)
@@ -156,7 +156,7 @@ def test_a_hold_that_is_found_out_too_late_is_asked_for_again_in_a_while() -> No
     assert play.last(READ).at == asked and play.contender.tenure is None
 
 
-def test_when_all_is_deleted_who_has_seen_holders_stands_in_line_and_waits() -> None:
+def test_after_all_keys_are_deleted_a_waiter_that_saw_holders_waits_the_prune_delay() -> None:
     play = full()
     says = Play.says(play.on(1.0, WATCH, o.SlotsView(70)))
     assert "ask p/.lock" in says and "enroll s" in says and "enroll s as" not in says
@@ -165,15 +165,15 @@ def test_when_all_is_deleted_who_has_seen_holders_stands_in_line_and_waits() -> 
     assert play.contender.lock.try_at == pytest.approx(31.0)
 
 
-def test_when_all_is_deleted_who_holds_alone_has_lost() -> None:
+def test_after_all_keys_are_deleted_a_lone_holder_has_lost() -> None:
     play = holding()
     assert "ask p/.lock" in Play.says(play.on(2.0, WATCH, o.SlotsView(70)))
     play.on(2.1, ASK, GONE)
     play.does(2.2, READ, o.SlotsView(70), "renew s")
 
 
-def test_an_answer_that_a_read_has_overtaken_is_no_news() -> None:
-    """Whoever looks at it later may know more by then."""
+def test_a_watch_that_a_read_has_overtaken_is_no_news() -> None:
+    """A waiter that delays its watch may know more when it looks at the answer."""
     play = in_line(view("o1", "o2", "o3", "o4", at=lock("o1", limit=1)), limit=1)
     play.on(0.4, WATCH, view("o1", "o2", "o3", "o4", "s", at=lock("o1", limit=1)))
     assert play.last(WATCH).lag_s > 0
@@ -186,14 +186,14 @@ def test_an_answer_that_a_read_has_overtaken_is_no_news() -> None:
     assert play.last(WATCH).consistent
 
 
-def test_a_record_goes_on_only_while_others_wait_as_long_as_we_count_on() -> None:
+def test_a_tenure_is_adopted_only_if_waiters_wait_as_long_as_its_lease_counts_on() -> None:
     held = a.Record(a.Step.HOLDING, "p/.lock", "s")
     assert is_adoptable(held, semaphore(), semaphore(limit=1))
     assert is_adoptable(held, semaphore(), semaphore(prune_delay_s=20.0))
     assert not is_adoptable(held, semaphore(), semaphore(prune_delay_s=40.0)), "our body says 30 s"
 
 
-def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
+def test_an_adopted_holder_counts_on_the_prune_delay_of_the_shared_record() -> None:
     held = a.Record(a.Step.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
     old, new = semaphore(), semaphore(on_adopt="acquire")
     play = Play(new, record=held, now=2.0, recorded=old)
@@ -204,8 +204,8 @@ def test_once_adopted_it_counts_on_no_more_than_the_record_says() -> None:
     assert play.contender.settings == new and play.contender.lease.lock_delay_s == 20.0
 
 
-def test_a_holder_s_read_names_its_session_and_no_other_s_does() -> None:
-    """By that it is told what it needs to know where all below the prefix is too much to be read."""
+def test_only_the_read_of_a_holder_names_its_session() -> None:
+    """Such an answer shows what a holder needs where the list below the prefix is too long to be read."""
     play = holding()
     play.happens(1.5, e.Stalled(5.0))
     assert play.last(READ).session == "s"
@@ -214,7 +214,7 @@ def test_a_holder_s_read_names_its_session_and_no_other_s_does() -> None:
     assert waits.last(READ).session == ""
 
 
-def test_a_holder_that_is_shown_its_own_keys_alone_goes_on() -> None:
+def test_a_holder_that_sees_only_its_own_keys_goes_on() -> None:
     play = in_line(view("o1", "o2", at=lock("o1", "o2")))
     play.on(0.4, WATCH, view("o1", "o2", "s", at=lock("o1", "o2", "s", index=61), index=61))
     play.happens(1.5, e.Stalled(5.0))

@@ -1,4 +1,4 @@
-"""Semaphores: out of the record, out of line, and then the session."""
+"""Semaphores: a contender leaves the record and the line, and then ends its session."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from tests.unit.core.slot_play import LEAVE, READ, TAKE, TAKEN, WATCH, full, hol
 
 
 def left(play: Play) -> str:
-    """What follows a stop, once on_lose is done."""
+    """Stop a holder, end its on_lose, and return the actions that follow."""
     play.happens(play.now, e.StopAsked())
     return Play.says(play.happens(play.now + 0.1, e.HookEnded(play.last(a.StartHook), ok=True)))
 
 
-def test_leaving_takes_us_out_of_the_record_and_out_of_line_then_ends_the_session() -> None:
+def test_a_holder_that_stops_leaves_record_and_line_before_its_session_ends() -> None:
     play = holding()
     assert left(play).startswith("leave s as 3: ")
     assert play.last(LEAVE).index == 61 and play.last(LEAVE).roster.holders == ()
@@ -24,7 +24,7 @@ def test_leaving_takes_us_out_of_the_record_and_out_of_line_then_ends_the_sessio
     play.does(1.9, DESTROY, o.Done(), "stopped, finished")
 
 
-def test_a_leave_that_meets_another_write_is_read_and_tried_again_even_at_a_stop() -> None:
+def test_a_leave_that_lost_a_race_is_repeated_after_a_read_even_at_a_stop() -> None:
     play = holding()
     left(play)
     assert "read" in Play.says(play.on(1.5, LEAVE, o.LostRace()))
@@ -32,18 +32,18 @@ def test_a_leave_that_meets_another_write_is_read_and_tried_again_even_at_a_stop
     assert "leave s as 3: o1" in told and play.last(LEAVE).index == 80
 
 
-def test_at_a_stop_a_silent_consul_is_asked_once() -> None:
+def test_a_stop_sends_one_leave_without_the_record_to_a_silent_consul() -> None:
     play = holding()
     left(play)
     play.on(1.5, LEAVE, o.LostRace())
     told = Play.says(play.on(4.6, READ, SILENCE))
     assert "leave s" in told
-    assert play.last(LEAVE).roster is None, "the record is not as it was known: such a write would be in vain"
+    assert play.last(LEAVE).roster is None, "a write of the record would fail, because the record has changed"
     play.passes(20.0, silent=True)
     assert play.role == "stopped"
 
 
-def test_who_waits_leaves_the_line_when_it_stops() -> None:
+def test_a_waiter_that_stops_leaves_the_line() -> None:
     play = full()
     play.happens(1.0, e.StopAsked())
     assert play.last(LEAVE).roster is None
@@ -52,7 +52,7 @@ def test_who_waits_leaves_the_line_when_it_stops() -> None:
     play.does(1.5, DESTROY, o.Done(), "stopped, finished")
 
 
-def test_who_is_paused_is_in_nobodys_way() -> None:
+def test_a_waiter_that_is_paused_leaves_the_line() -> None:
     play = full()
     assert "leave s" in Play.says(play.happens(1.0, e.PauseAsked("n")))
     play.on(1.1, LEAVE, o.Done())
@@ -64,14 +64,14 @@ def test_who_is_paused_is_in_nobodys_way() -> None:
 
 
 @pytest.mark.parametrize("asked", [e.PauseAsked("n"), e.StopAsked()])
-def test_a_slot_that_is_taken_when_nobody_wants_it_any_more_is_given_back(asked: e.Event) -> None:
+def test_a_slot_that_is_won_after_a_pause_or_a_stop_is_given_back(asked: e.Event) -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
     play.happens(1.05, asked)
     assert "leave s as 3: o1 o2" in Play.says(play.on(1.1, TAKE, TAKEN))
 
 
-def test_whether_a_try_without_an_answer_has_taken_a_slot_is_found_out_before_leaving() -> None:
+def test_a_paused_waiter_reads_whether_its_last_attempt_won_before_it_leaves() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
     play.happens(1.05, e.PauseAsked("n"))
@@ -80,7 +80,7 @@ def test_whether_a_try_without_an_answer_has_taken_a_slot_is_found_out_before_le
     assert "leave s as 3: o1 o2" in Play.says(play.on(4.1, READ, shown))
 
 
-def test_a_slot_that_a_late_write_brings_to_one_that_is_paused_is_given_back() -> None:
+def test_a_slot_that_a_late_write_takes_for_a_paused_contender_is_given_back() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
     play.on(4.0, TAKE, SILENCE)

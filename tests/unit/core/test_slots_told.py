@@ -1,4 +1,4 @@
-"""What on_change is told of slots: never that nobody holds because an answer shows less than there is."""
+"""Semaphores: on_change never reports that nobody holds because an answer shows less than there is."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,19 +16,19 @@ THERE = o.KeyView(5, "", b"{}", 3, 5, 0)  # no newer than the list that does not
 
 
 def observer(**more: Any) -> Play:
-    """Begun at 0; the first list is awaited."""
+    """Play an observer that began at 0 and awaits its first list."""
     play = Play(semaphore(contend=False, on_acquire=(), on_lose=(), on_change=(TOLD,), **more))
     play.does(0.0, "watch 0 consistently")
     return play
 
 
 def told(play: Play) -> list[tuple[str, ...]]:
-    """The holders that on_change was told of, once each."""
+    """Return the holders that each run of on_change got."""
     starts = [action for _, action in play.log if isinstance(action, a.StartHook)]
     return [tuple(each.session for each in start.context.holders) for start in starts]
 
 
-def test_an_empty_list_is_told_of_once_a_read_of_the_record_says_so_too() -> None:
+def test_an_empty_list_is_reported_once_a_read_confirms_that_the_record_is_gone() -> None:
     play = observer()
     play.does(0.1, WATCH, EMPTY, "watch 5, ask p/.lock")
     assert "start told#1: initial" in Play.says(play.on(0.2, ASK, GONE) + play.on(0.3, READ, EMPTY))
@@ -37,7 +37,7 @@ def test_an_empty_list_is_told_of_once_a_read_of_the_record_says_so_too() -> Non
     play.does(0.5, WATCH, replace(EMPTY, index=6), "watch 6")
 
 
-def test_a_list_that_hides_the_record_is_told_of_never_and_said() -> None:
+def test_a_list_that_hides_the_record_sets_a_notice_and_is_never_reported() -> None:
     play = observer()
     play.on(0.1, WATCH, EMPTY)
     play.on(0.2, ASK, THERE)
@@ -49,7 +49,7 @@ def test_a_list_that_hides_the_record_is_told_of_never_and_said() -> None:
     assert told(play) == [("o1",)] and not play.contender.last_notice
 
 
-def test_who_may_not_read_the_record_asks_on_and_tells_nothing() -> None:
+def test_an_observer_that_may_not_read_the_record_repeats_the_read_and_reports_nothing() -> None:
     play = observer()
     play.on(0.1, WATCH, EMPTY)
     for second in range(1, 10):
@@ -58,7 +58,7 @@ def test_who_may_not_read_the_record_asks_on_and_tells_nothing() -> None:
     assert not told(play) and len(play.times(ASK)) == 9
 
 
-def test_a_list_older_than_the_record_is_asked_for_anew() -> None:
+def test_a_list_older_than_the_record_is_read_again() -> None:
     play = observer()
     play.on(0.1, WATCH, EMPTY)
     assert "read" in Play.says(play.on(0.2, ASK, replace(THERE, create_index=6, modify_index=6)))
@@ -79,7 +79,7 @@ def test_a_holder_that_the_list_hides_has_not_left() -> None:
     assert told(play) == [("o1", "o2")] and "o2" in play.contender.last_notice
 
 
-def test_a_holder_that_has_vanished_is_told_of_once_a_read_says_so() -> None:
+def test_a_vanished_holder_is_reported_once_a_read_confirms_it() -> None:
     play = observer()
     both = view("o1", "o2", at=lock("o1", "o2"))
     play.on(0.1, WATCH, both)
@@ -92,7 +92,7 @@ def test_a_holder_that_has_vanished_is_told_of_once_a_read_says_so() -> None:
 
 
 @pytest.mark.parametrize("paused", [False, True])
-def test_who_contends_tells_no_sooner(paused: bool) -> None:
+def test_a_contender_reports_no_sooner_than_an_observer(paused: bool) -> None:
     play = Play(semaphore(on_change=(TOLD,)), record=replace(a.EMPTY_RECORD, paused=paused))
     play.happens(0.0, e.Tick())
     if not paused:
@@ -106,7 +106,7 @@ def test_who_contends_tells_no_sooner(paused: bool) -> None:
     assert told(play) == [()]
 
 
-def test_who_tells_nobody_does_not_ask_for_what_its_try_will_say() -> None:
+def test_a_contender_without_on_change_does_not_read_the_record_alone() -> None:
     play = Play(semaphore())
     play.happens(0.0, e.Tick())
     play.on(0.05, CREATE, o.Created("s"))
@@ -114,12 +114,12 @@ def test_who_tells_nobody_does_not_ask_for_what_its_try_will_say() -> None:
     assert not play.times(ASK)
 
 
-# --- lists of which Consul says that it left something out -----------------------------------------
+# --- lists that Consul has filtered ----------------------------------------------------------------
 
 FILTERED = replace(EMPTY, filtered=True)
 
 
-def test_a_filtered_list_without_the_record_is_never_told_of_as_empty() -> None:
+def test_a_filtered_list_without_the_record_is_never_reported_as_empty() -> None:
     play = observer()
     assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("watch 5, ask p/.lock, notice: Consul leaves")
     play.on(0.2, ASK, FORBIDDEN)
@@ -128,8 +128,8 @@ def test_a_filtered_list_without_the_record_is_never_told_of_as_empty() -> None:
     assert told(play) == [("o1",)] and not play.contender.last_notice
 
 
-def test_what_was_left_out_may_be_of_no_concern() -> None:
-    """A read of the record decides, and a list with all holders is all that matters."""
+def test_a_filtered_list_that_hides_no_holder_is_reported() -> None:
+    """A read of the record decides, and a list with all holders is enough."""
     play = observer()
     play.on(0.1, WATCH, FILTERED)
     play.on(0.2, ASK, GONE)
@@ -140,7 +140,7 @@ def test_what_was_left_out_may_be_of_no_concern() -> None:
     assert told(play) == [("o1",)] and not play.contender.last_notice
 
 
-def test_who_contends_makes_no_record_beside_one_that_may_be_hidden() -> None:
+def test_a_contender_creates_no_record_beside_one_that_may_be_hidden() -> None:
     play = Play(semaphore())
     play.happens(0.0, e.Tick())
     play.on(0.05, CREATE, o.Created("s"))

@@ -1,4 +1,4 @@
-"""Semaphores: whose slots are free when, and what is nobody's record."""
+"""Semaphores: when the slot of a vanished holder is free, and which records are left alone."""
 
 import pytest
 
@@ -22,12 +22,12 @@ from tests.unit.core.slot_play import (
     waiting,
 )
 
-HIS = view("o1", "o2", "s", at=lock("o1", "o2", "o3"))
+WITHOUT_O3 = view("o1", "o2", "s", at=lock("o1", "o2", "o3"))
 
 
-def test_the_slot_of_one_that_vanished_is_free_after_the_prune_delay() -> None:
+def test_the_slot_of_a_vanished_holder_is_free_after_the_prune_delay() -> None:
     play = full()
-    assert "ask p/o3" in Play.says(play.on(1.0, WATCH, HIS))
+    assert "ask p/o3" in Play.says(play.on(1.0, WATCH, WITHOUT_O3))
     play.on(1.1, ASK, GONE)
     for _ in range(1000):
         if play.times(TAKE):
@@ -35,20 +35,20 @@ def test_the_slot_of_one_that_vanished_is_free_after_the_prune_delay() -> None:
         play.happens(max(play.now, play.deadline), e.Tick())
         for request in [r for r in play.under_way if not isinstance(r, req.Watch | TAKE)]:
             play.happens(
-                play.now, e.Answered(request, o.SessionAlive() if isinstance(request, RENEW) else HIS)
+                play.now, e.Answered(request, o.SessionAlive() if isinstance(request, RENEW) else WITHOUT_O3)
             )
     assert play.times(TAKE)[0] == pytest.approx(31.0, abs=0.01)
     assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), 30.0)
 
 
-def test_what_was_only_hidden_is_asked_for_again_when_something_changes() -> None:
-    """It may have gone between the read that showed it and the next list that does not."""
+def test_a_holder_that_was_only_hidden_is_read_again_when_something_changes() -> None:
+    """The holder may have gone between the read that showed it and the next list that does not."""
     play = full()
-    play.on(1.0, WATCH, HIS)
+    play.on(1.0, WATCH, WITHOUT_O3)
     play.on(1.1, ASK, o.KeyView(50, "o3", b"me", 3, 3, 1))
     assert "does not show o3" in play.contender.lock.notice
     asked = len(play.times(ASK))
-    play.on(1.2, READ, HIS)
+    play.on(1.2, READ, WITHOUT_O3)
     assert len(play.times(ASK)) == asked
     changed = view("o1", "o2", "s", at=lock("o1", "o2", "o3"), index=70)
     assert "ask p/o3" in Play.says(play.on(5.0, WATCH, changed))
@@ -57,19 +57,19 @@ def test_what_was_only_hidden_is_asked_for_again_when_something_changes() -> Non
     assert play.contender.lock.try_at == pytest.approx(35.0)
 
 
-def test_who_comes_when_one_has_vanished_waits_as_long() -> None:
-    """To stand in line was possible at once; a slot is not."""
+def test_a_newcomer_waits_the_prune_delay_of_a_holder_that_has_vanished() -> None:
+    """The newcomer joins the line at once, and a slot is free only later."""
     play = waiting()
     play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
     play.on(0.2, ASK, GONE)
     play.on(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
-    play.on(0.3, WATCH, HIS)
+    play.on(0.3, WATCH, WITHOUT_O3)
     play.passes(29.0)
     assert not play.times(TAKE)
     assert play.contender.lock.try_at == pytest.approx(30.2)
 
 
-def test_who_comes_into_line_behind_one_that_vanished_waits_as_long() -> None:
+def test_a_newcomer_takes_the_slot_of_a_vanished_holder_after_the_prune_delay() -> None:
     play = waiting()
     play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", "o3")))
     play.on(0.25, ASK, GONE)
@@ -80,13 +80,13 @@ def test_who_comes_into_line_behind_one_that_vanished_waits_as_long() -> None:
         play.happens(max(play.now, play.deadline), e.Tick())
         for request in [r for r in play.under_way if not isinstance(r, req.Watch | TAKE)]:
             play.happens(
-                play.now, e.Answered(request, o.SessionAlive() if isinstance(request, RENEW) else HIS)
+                play.now, e.Answered(request, o.SessionAlive() if isinstance(request, RENEW) else WITHOUT_O3)
             )
     assert play.times(TAKE)[0] == pytest.approx(30.2, abs=0.01)
 
 
-def test_the_slot_of_the_first_that_vanished_is_not_that_of_the_second() -> None:
-    """o2 goes at 1, o3 at 11; o4 gets the slot of o2 at 31, and that of o3 is free at 41."""
+def test_each_vanished_holder_has_a_prune_delay_of_its_own() -> None:
+    """o2 vanishes at 1 and o3 at 11; o4 gets the slot of o2 at 31, and that of o3 is free at 41."""
     play = full()
     line = ("o1", "o3", "o4", "s")
     play.on(1.0, WATCH, view(*line, at=lock("o1", "o2", "o3")))
@@ -101,7 +101,7 @@ def test_the_slot_of_the_first_that_vanished_is_not_that_of_the_second() -> None
 
 
 @pytest.mark.parametrize("longest", ["file", "record", "body"])
-def test_the_longest_prune_delay_counts(longest: str) -> None:
+def test_the_longest_prune_delay_of_file_record_and_body_counts(longest: str) -> None:
     play = full(prune_delay_s=40.0 if longest == "file" else 20.0)
     at = lock("o1", "o2", "o3", delay_s=40.0 if longest == "record" else 20.0)
     of_o1 = key("o1", delay_s=40.0 if longest == "body" else 20.0)
@@ -111,7 +111,7 @@ def test_the_longest_prune_delay_counts(longest: str) -> None:
     assert ours.try_at == pytest.approx(41.0)
 
 
-def test_what_the_body_of_one_that_vanished_asked_for_is_remembered() -> None:
+def test_the_prune_delay_in_the_body_of_a_vanished_holder_is_kept() -> None:
     at = lock("o1", "o2", "o3", delay_s=20.0)
     keys = [key(name, delay_s=20.0) for name in ("o1", "o2")]
     play = in_line(o.SlotsView(60, at, (*keys, key("o3", delay_s=40.0))), prune_delay_s=20.0)
@@ -120,8 +120,8 @@ def test_what_the_body_of_one_that_vanished_asked_for_is_remembered() -> None:
     assert play.contender.lock.try_at == pytest.approx(41.0)
 
 
-def test_a_contender_key_without_its_session_is_as_good_as_gone() -> None:
-    """As that of a session of behavior release is left behind."""
+def test_a_contender_key_without_a_session_counts_as_vanished() -> None:
+    """A session of behavior release leaves such a key behind."""
     play = full()
     keys = (key("o1"), key("o2"), key("o3", alive=False), key("s"))
     play.on(1.0, WATCH, o.SlotsView(60, lock("o1", "o2", "o3"), keys))
@@ -129,8 +129,8 @@ def test_a_contender_key_without_its_session_is_as_good_as_gone() -> None:
     assert play.contender.lock.try_at == pytest.approx(31.0)
 
 
-def test_whoever_vanished_stays_in_the_record_when_another_slot_is_taken() -> None:
-    """o2 vanished at 1, and at 2 o3 leaves: its slot is free, that of o2 is not."""
+def test_a_vanished_holder_stays_in_the_record_when_another_slot_is_taken() -> None:
+    """o2 vanished at 1, and o3 left at 2, so the slot of o3 is free and that of o2 is not."""
     play = full()
     play.on(1.0, WATCH, view("o1", "o3", "s", at=lock("o1", "o2", "o3")))
     play.on(1.0, ASK, GONE)
@@ -139,8 +139,10 @@ def test_whoever_vanished_stays_in_the_record_when_another_slot_is_taken() -> No
 
 
 @pytest.mark.parametrize(("of_o1", "record_s", "written_s"), [(40.0, 20.0, 40.0), (20.0, 40.0, 30.0)])
-def test_our_write_says_how_long_others_are_to_wait(of_o1: float, record_s: float, written_s: float) -> None:
-    """The longest that a holder asks for; what the record says of one that has left is over."""
+def test_a_new_holder_writes_the_longest_prune_delay_of_all_holders(
+    of_o1: float, record_s: float, written_s: float
+) -> None:
+    """A longer delay in the record counts no more once the holder that wrote it has left."""
     play = full()
     at = lock("o1", "o2", delay_s=record_s)
     keys = (key("o1", delay_s=of_o1), key("o2", delay_s=20.0), key("s"))
@@ -148,31 +150,31 @@ def test_our_write_says_how_long_others_are_to_wait(of_o1: float, record_s: floa
     assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), written_s)
 
 
-def test_our_write_goes_on_to_say_how_long_others_wait_for_one_that_vanished() -> None:
-    """Its body is gone, and with it what it asked for; the record still says so."""
+def test_a_new_holder_keeps_the_recorded_prune_delay_of_a_vanished_holder() -> None:
+    """The body of the vanished holder is gone, and only the record still has its prune delay."""
     play = full()
     play.on(1.0, WATCH, view("o2", "s", at=lock("o1", "o2", delay_s=40.0)))
     assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), 40.0)
 
 
-def test_what_a_single_read_does_not_confirm_is_never_pruned() -> None:
-    """The list may be cut by an ACL: a denied contender looks dead."""
+def test_a_holder_that_a_single_read_still_shows_is_never_pruned() -> None:
+    """An ACL may cut the list, so that a contender whose key is denied looks vanished."""
     play = full()
-    play.on(1.0, WATCH, HIS)
+    play.on(1.0, WATCH, WITHOUT_O3)
     told = Play.says(play.on(1.1, ASK, o.KeyView(60, "o3", b"", 3, 3, 1)))
     assert "notice: the list below the prefix does not show o3" in told
     assert play.contender.lock.try_at == -float("inf") or not play.contender.may_try
 
 
-def test_nor_is_what_is_denied() -> None:
+def test_a_holder_whose_key_may_not_be_read_is_never_pruned() -> None:
     play = full()
-    play.on(1.0, WATCH, HIS)
+    play.on(1.0, WATCH, WITHOUT_O3)
     play.on(1.1, ASK, o.Denied("Permission denied"))
     assert not play.contender.may_try
     assert "ask p/o3" in Play.says(play.happens(1.7, e.Tick()))
 
 
-def test_a_record_that_was_deleted_beside_contenders_is_as_good_as_full_for_the_prune_delay() -> None:
+def test_after_the_record_was_deleted_no_slot_is_free_for_the_prune_delay() -> None:
     play = full()
     gone = view("o1", "o2", "o3", "s", at=None)
     assert f"ask p/{LOCK}" in Play.says(play.on(1.0, WATCH, gone))
@@ -181,7 +183,9 @@ def test_a_record_that_was_deleted_beside_contenders_is_as_good_as_full_for_the_
 
 
 @pytest.mark.parametrize(("seen", "opens_at"), [(True, 31.0), (False, 50.0)])
-def test_a_record_that_may_have_been_there_meanwhile_is_waited_for_anew(seen: bool, opens_at: float) -> None:
+def test_a_record_that_may_have_returned_meanwhile_restarts_the_prune_delay(
+    seen: bool, opens_at: float
+) -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "o3", "s", at=None, index=70))
     play.on(1.0, ASK, GONE)
@@ -193,7 +197,7 @@ def test_a_record_that_may_have_been_there_meanwhile_is_waited_for_anew(seen: bo
 
 
 @pytest.mark.parametrize("kind", ["garbage", "lock"])
-def test_a_record_of_somebody_else_is_left_alone(kind: str) -> None:
+def test_a_record_of_another_program_is_left_alone(kind: str) -> None:
     play = waiting()
     shown = o.SlotsView(60, o.LockKey(9, 60, None, f"it is {kind}"))
     told = Play.says(play.on(0.2, WATCH, shown))
@@ -206,7 +210,7 @@ def test_a_record_of_somebody_else_is_left_alone(kind: str) -> None:
 
 
 class Name(str):
-    """A session that counts how often it is compared with another."""
+    """A session that counts how often it is compared."""
 
     __slots__ = ()
     compared = 0
@@ -219,7 +223,7 @@ class Name(str):
 
 
 def comparisons(count: int) -> int:
-    """What two answers cost: one that names so many holders without their keys, one about a single key."""
+    """Return how many comparisons two answers cost: a record of N holders without keys, and one key."""
     play, names = full(), tuple(Name(f"o{number}") for number in range(count))
     Name.compared = 0
     play.on(1.0, WATCH, view("s", at=lock(*names), index=70))
@@ -227,6 +231,6 @@ def comparisons(count: int) -> int:
     return Name.compared
 
 
-def test_ten_times_as_many_that_vanished_cost_ten_times_as_much() -> None:
-    """A site that has lost its power leaves as many as a semaphore may have."""
+def test_the_cost_of_vanished_holders_grows_in_proportion_to_their_number() -> None:
+    """A site that has lost its power leaves as many vanished holders as a semaphore may have."""
     assert comparisons(2000) < 15 * comparisons(200)

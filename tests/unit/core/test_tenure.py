@@ -1,4 +1,4 @@
-"""The hooks of one tenure: their order, their retries, and what is left when they fail."""
+"""The hooks of one tenure: their order, their retries, and how the tenure ends when they fail."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_hooks_run_one_after_the_other_then_the_run_child_starts() -> None:
     play.ends(2.0, "start run, holding")
 
 
-def test_without_hooks_the_win_is_all() -> None:
+def test_without_hooks_a_winner_holds_at_once() -> None:
     play = acquiring(on_acquire=(), on_lose=())
     assert play.role == "holding"
 
@@ -46,7 +46,7 @@ def test_on_acquire_stops_at_the_first_hook_that_fails() -> None:
     play.ends(2.0, "release s, waiting")
 
 
-def test_a_hook_that_fails_is_tried_again_after_a_delay_that_doubles() -> None:
+def test_a_failed_hook_is_retried_after_a_delay_that_doubles() -> None:
     play = acquiring(on_acquire=(hook("up", retries=2),))
     play.ends(1.0, "", ok=False)
     play.does(2.0, "start up#2: acquired")
@@ -62,8 +62,8 @@ def test_with_acquire_failure_keep_a_failed_hook_ends_only_the_list() -> None:
 
 
 @pytest.mark.parametrize("begins", ["hook", "retry", "run"])
-def test_nothing_begins_on_old_news(begins: str) -> None:
-    """News is old after one interval and one exchange; then the next answer is waited for."""
+def test_no_hook_and_no_run_child_begins_on_old_news(begins: str) -> None:
+    """News is old after one interval and one exchange, and the next answer is then waited for."""
     hooks = {"hook": TWO_UP, "retry": (hook("up", retries=1),), "run": (hook("up"),)}[begins]
     then = {"hook": "start up 2#1: acquired", "retry": "start up#2: acquired", "run": "start run, holding"}
     play = acquiring(on_acquire=hooks, run=RUN)
@@ -77,14 +77,14 @@ def test_nothing_begins_on_old_news(begins: str) -> None:
     play.does(7.3, READ, OURS, then[begins])
 
 
-def test_a_hook_that_began_ends_in_on_lose_even_if_it_failed_at_once() -> None:
+def test_a_hook_that_began_calls_for_on_lose_even_if_it_failed_at_once() -> None:
     play = acquiring()
     play.hears(0.4, e.StopAsked(), "kill up, losing")
     play.ends(0.5, "start down#1: shutdown", ok=False)
 
 
 def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
-    """It was won on news too old to begin with, and lost before any came."""
+    """The tenure was won on news too old to begin a hook with, and lost before newer news came."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     play.does(7.0, ACQUIRE, WON, "renew s, read, acquiring")
@@ -95,7 +95,7 @@ def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
 # --- what cannot be started -----------------------------------------------------------------------------
 
 
-def test_a_tenure_whose_on_acquire_could_not_be_started_is_given_back_without_on_lose() -> None:
+def test_a_tenure_whose_on_acquire_could_not_be_started_is_released_without_on_lose() -> None:
     play = acquiring()
     play.ends(1.0, "losing, release s, waiting", began=False)
     assert play.records[-1].step is a.Step.SESSION
@@ -127,14 +127,14 @@ def test_a_loss_while_on_acquire_cannot_be_started_needs_no_on_lose() -> None:
     play.ends(0.5, "release s, waiting", began=False)
 
 
-def test_a_run_child_that_could_not_be_started_calls_for_on_lose_only_behind_an_on_acquire() -> None:
+def test_a_run_child_that_could_not_be_started_calls_for_on_lose_only_after_an_on_acquire() -> None:
     play = holding(run=RUN)
     play.hears(2.0, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
     alone = acquiring(on_acquire=(), run=RUN)
     alone.hears(2.0, e.RunEnded(alone.last(a.StartRun), began=False), "losing, release s, waiting")
 
 
-def test_on_acquire_and_run_begin_on_fresh_news_only_and_on_lose_whenever_it_can() -> None:
+def test_on_lose_may_begin_at_any_time_and_other_hooks_only_on_fresh_news() -> None:
     play = acquiring(run=RUN)
     assert play.last(a.StartHook).begin_by == 0.2 + 6.0
     play.ends(1.0, "start run, holding")
@@ -182,7 +182,7 @@ def test_the_reason_of_the_first_loss_stays() -> None:
     play.ends(2.3, "start down 2#1: shutdown")
 
 
-def test_on_lose_is_told_since_when_a_rival_may_hold() -> None:
+def test_on_lose_gets_the_time_from_which_a_rival_may_hold() -> None:
     play = holding(on_lose=TWO_DOWN)
     play.happens(2.0, e.StopAsked())
     assert play.last(a.StartHook).context.rival_at == pytest.approx(1.0 * 0.2 + 30.0)
@@ -195,9 +195,10 @@ def test_on_lose_is_told_since_when_a_rival_may_hold() -> None:
 
 
 @pytest.mark.parametrize(("failed_at", "again"), [(20.1, True), (20.3, False)])
-def test_a_retry_must_leave_time_for_all_that_is_still_to_run(failed_at: float, again: bool) -> None:
-    """A rival may hold at 30.2; 4 s of the last resort, 2 of the next hook and 3 of the retry
-    itself leave 21.2, and a retry begins one second after the failure."""
+def test_a_retry_of_on_lose_leaves_time_for_all_hooks_that_follow(failed_at: float, again: bool) -> None:
+    """A rival may hold at 30.2. The last resort takes 4 s, the next hook 2 s and the retry itself 3 s, so the
+    retry must begin by 21.2, and it begins one second after the failure.
+    """
     hooks = (hook("down 1", 3.0, retries=1), hook("down 2", 2.0))
     play = holding(on_acquire=(), on_lose=hooks, on_lose_failure=(hook("off", 4.0),))
     play.passes(20.0, silent=True)
@@ -206,7 +207,7 @@ def test_a_retry_must_leave_time_for_all_that_is_still_to_run(failed_at: float, 
     assert play.last(a.StartHook).attempt == 1 + again
 
 
-def test_no_retry_beside_a_rival() -> None:
+def test_on_lose_is_not_retried_beside_a_rival() -> None:
     play = holding(on_lose=(hook("down", retries=3),))
     play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
     play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
@@ -250,16 +251,16 @@ def test_a_failed_last_resort_is_stuck() -> None:
     play.ends(2.2, "stopped, finished, not clean", ok=False)
 
 
-def test_the_last_resort_has_no_part_in_a_loss_that_went_well() -> None:
+def test_the_last_resort_does_not_run_after_a_successful_on_lose() -> None:
     play = holding(on_lose_failure=(hook("off"),))
     play.happens(2.0, e.StopAsked())
     play.ends(2.1, "release s, waiting")
 
 
-# --- what hooks are told ------------------------------------------------------------------------------
+# --- the context of hooks -----------------------------------------------------------------------------
 
 
-def test_a_transition_is_the_same_over_its_hooks_and_attempts_and_no_other() -> None:
+def test_all_hooks_and_attempts_of_one_transition_have_its_name() -> None:
     play = acquiring(on_acquire=(hook("up", retries=1),), on_lose=TWO_DOWN)
     play.ends(0.4, "", ok=False)
     play.does(1.4, "start up#2: acquired")

@@ -1,4 +1,6 @@
-"""While Consul takes no more requests, what can wait is asked for less and less often, and nothing else."""
+"""While Consul's rate limits refuse requests, a waiter sends requests less and less often, and a holder does
+not wait.
+"""
 
 import pytest
 
@@ -28,11 +30,11 @@ from tests.unit.core.play import (
 )
 
 FULL = o.Throttled("429 rate limit exceeded")
-RETRY_S = 0.5  # of spread 0; the pause of a throttle is half of what it says
+RETRY_S = 0.5  # at spread 0, where a throttle pauses for half of its figure
 
 
 def gaps(play: Play, kind: type[r.Request], times: int, outcome: o.Outcome = FULL) -> list[float]:
-    """From each answer of this kind to the next request, all of them answered so, others not at all."""
+    """Answer each request of this kind so, and return how long after its answer the next one is sent."""
     found = []
     for _ in range(times):
         answered_at = play.now
@@ -44,7 +46,7 @@ def gaps(play: Play, kind: type[r.Request], times: int, outcome: o.Outcome = FUL
     return found
 
 
-def test_each_refusal_doubles_the_pause_up_to_a_bound() -> None:
+def test_each_refusal_doubles_the_pause_up_to_a_maximum() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     waits = gaps(play, CREATE, 7)
@@ -52,7 +54,7 @@ def test_each_refusal_doubles_the_pause_up_to_a_bound() -> None:
     assert max(waits) < THROTTLED_S_MAX
 
 
-def test_without_a_ttl_a_refusal_is_waited_out_as_long_as_silence_is_and_longer() -> None:
+def test_without_a_ttl_a_refused_create_waits_at_least_as_long_as_an_unanswered_one() -> None:
     play = Play(contender(ttl_s=None))
     play.does(0.0, "create, watch 0 consistently")
     assert gaps(play, CREATE, 1, SILENCE) == pytest.approx([CREATE_WITHOUT_TTL_RETRY_S])
@@ -61,14 +63,14 @@ def test_without_a_ttl_a_refusal_is_waited_out_as_long_as_silence_is_and_longer(
     assert min(waits) == pytest.approx(CREATE_WITHOUT_TTL_RETRY_S) and max(waits) > THROTTLED_S_MAX
 
 
-def test_a_refused_question_of_one_that_waits_counts() -> None:
+def test_a_refused_read_of_a_waiter_raises_the_level_of_reads() -> None:
     play = waiting()
     play.on(0.2, WATCH, FULL)
     assert play.contender.throttle.reads == 1 and play.contender.retry_s == RETRY_S + 0.5
 
 
-def test_an_answer_ends_it_for_its_kind_alone() -> None:
-    """Consul counts reads and writes apart: reads that it answers do not hurry tries that it refuses."""
+def test_an_answered_read_does_not_reset_the_level_of_writes() -> None:
+    """Consul counts reads and writes apart, so answered reads must not hurry refused attempts."""
     play = waiting()
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
     for level in (1, 2, 3):
@@ -83,7 +85,7 @@ def test_an_answer_ends_it_for_its_kind_alone() -> None:
     assert play.contender.throttle.writes == 0
 
 
-def test_silence_is_no_answer_that_ends_it() -> None:
+def test_silence_does_not_reset_a_level() -> None:
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, CREATE, FULL)
@@ -91,8 +93,8 @@ def test_silence_is_no_answer_that_ends_it() -> None:
     assert play.contender.throttle.writes == 1
 
 
-def test_a_holder_goes_on_reading_and_renewing_at_its_pace() -> None:
-    """Each that is refused is asked again as soon as after any other failure."""
+def test_a_holder_that_is_refused_goes_on_reading_and_renewing_at_its_pace() -> None:
+    """A refused request of a holder is repeated as soon as after any other failure."""
     play = holding()
     for kind in (READ, RENEW):
         while kind not in map(type, play.under_way):
@@ -103,8 +105,8 @@ def test_a_holder_goes_on_reading_and_renewing_at_its_pace() -> None:
     assert play.role == "holding" and play.contender.throttle.pause_s(0.0) == 0.0
 
 
-def test_a_holder_watches_from_its_first_read_on_though_the_watch_before_was_refused() -> None:
-    """A pause that began while it waited is none that a holder has."""
+def test_a_new_holder_watches_although_its_watch_as_a_waiter_was_refused() -> None:
+    """A pause that began while the contender waited does not apply to a holder."""
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, CREATE, o.Created("s"))
@@ -119,15 +121,15 @@ def test_a_holder_watches_from_its_first_read_on_though_the_watch_before_was_ref
     assert play.now <= won_at + interval_s
 
 
-def test_a_question_of_a_holder_that_is_answered_ends_it() -> None:
-    """What was refused before the tenure tells nothing of the time after it."""
+def test_an_answered_read_of_a_holder_resets_the_level() -> None:
+    """A refusal from before the tenure says nothing about the time after it."""
     throttle = waiting().contender.throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
     assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), SILENCE, holds=True).reads == 1
     assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
     assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FREE, holds=True).reads == 0
 
 
-def test_a_release_does_not_wait_and_the_destroy_behind_it_does() -> None:
+def test_a_refused_release_does_not_wait_and_the_destroy_after_it_does() -> None:
     play = holding()
     play.happens(1.5, e.StepDownAsked("n", 60.0))
     play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
@@ -138,7 +140,7 @@ def test_a_release_does_not_wait_and_the_destroy_behind_it_does() -> None:
     assert gaps(play, DESTROY, 3) == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4)])
 
 
-def test_who_waits_goes_on_renewing_its_session() -> None:
+def test_a_waiter_that_is_refused_goes_on_renewing_its_session() -> None:
     play = waiting()
     play.on(0.2, WATCH, RIVAL)
     while RENEW not in map(type, play.under_way):
@@ -146,7 +148,7 @@ def test_who_waits_goes_on_renewing_its_session() -> None:
     assert gaps(play, RENEW, 3) == pytest.approx([RETRY_S] * 3)
 
 
-def test_a_fleet_does_not_come_back_in_step() -> None:
+def test_refused_contenders_do_not_retry_in_step() -> None:
     throttle = waiting().contender.throttle
     for _ in range(3):
         throttle = throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)

@@ -32,7 +32,7 @@ MADE = {
     ("record.py", "session_from", "Session"),
     ("session.py", "", "Session"),  # NO_SESSION
 }
-"""Where a tenure or a session is made, with the phase or stage that it begins with."""
+"""The places that make a tenure or a session, in the state that it begins with."""
 
 
 @pytest.mark.parametrize("before", Phase)
@@ -62,7 +62,7 @@ def test_an_absent_session_keeps_nothing_of_the_one_before() -> None:
     assert sessions.become(session, Stage.ABSENT) == NO_SESSION
 
 
-def test_every_state_has_its_row() -> None:
+def test_every_state_has_a_row_in_its_table() -> None:
     assert tenures.TRANSITIONS.keys() == set(Phase) and sessions.TRANSITIONS.keys() == set(Stage)
 
 
@@ -98,14 +98,14 @@ def _calls(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.Call]]:
 def test_the_docstring_draws_the_table(
     module: ModuleType, states: type[Phase] | type[Stage], edges: frozenset[Edge]
 ) -> None:
-    """Each edge stands there once, beside what leads to it."""
+    """Each edge stands in the docstring exactly once."""
     chains = [chain.split(" -> ") for chain in CHAIN.findall(inspect.getdoc(module) or "")]
     drawn = [(states[one], states[other]) for chain in chains for one, other in pairwise(chain)]
     assert sorted(drawn) == sorted(edges)
 
 
 def test_election_svg_draws_the_roles_that_follow_from_the_table() -> None:
-    """What is lost waits again; three roles that keep a node from contending share a box."""
+    """A node that has lost waits again, and three roles that keep a node from contending share a box."""
     arrows = {path.get("id", "") for path in ElementTree.parse(DRAWING).iterfind("{*}path")}
     roles = {**ROLE_OF_PHASE, Phase.LOST: Role.WAITING}
     followed = {(roles[before], roles[after]) for before, after in PHASE_EDGES}
