@@ -1,4 +1,4 @@
-"""Print what each answer of Consul is taken for, by request."""
+"""Print the outcome of each answer of Consul, by request."""
 
 from supervisor.consul.endpoints import endpoint_of
 from supervisor.core.requests import Release, Request
@@ -6,13 +6,13 @@ from tests.unit.answers.replies import REQUESTS, outcomes
 
 
 def name_of(request: Request) -> str:
-    """Its class, and which of two forms it has."""
+    """Return the class of a request, and which of two forms it has."""
     form = " of an empty value" if isinstance(request, Release) and not request.value else ""
     return f"{type(request).__name__}{form}"
 
 
 def table() -> str:
-    """A block a request: its call, its rule, and each answer with its outcome."""
+    """Return a block for each request: its call, its rule, and each answer with its outcome."""
     blocks = []
     for request in REQUESTS:
         endpoint = endpoint_of(request)

@@ -1,4 +1,4 @@
-"""Answers that Consul, or something before it, may give to any request."""
+"""Answers that Consul, or a proxy before it, may give to any request."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ class Reply:
 
     @property
     def response(self) -> requests.Response:
-        """As the transport hands it on."""
+        """Whole response, as the transport returns it."""
         made = requests.Response()
         made.status_code = self.status
         made._content = self.body
@@ -39,12 +39,12 @@ class Reply:
         return made
 
     def behind(self, hop: str) -> "Reply":
-        """The same error as an agent hands it on that puts this before it."""
+        """Return the same error as an agent forwards it that puts this text before it."""
         return Reply(self.status, hop.encode() + self.body, self.headers)
 
 
 def refusal(what: str) -> Reply:
-    """Of a transaction."""
+    """Return the refusal of a transaction."""
     return Reply(409, json.dumps({"Results": None, "Errors": [{"OpIndex": 0, "What": what}]}).encode())
 
 
@@ -102,7 +102,7 @@ SILENCE: dict[str, o.Outcome] = {"no answer": o.Unknown("cannot reach 127.0.0.1:
 
 
 def good(request: Request) -> dict[str, Reply]:
-    """What Consul answers to this request when all is well, in each form."""
+    """Return the answers of Consul to this request when all is well, by their names."""
     match request:
         case r.CreateSession():
             return {"it is made": _json({"ID": "11111111-2222-3333-4444-555555555555"})}
@@ -155,10 +155,10 @@ def _semaphore(prefix: str, holders: list[str]) -> list[dict[str, object]]:
 
 
 def outcomes(request: Request) -> dict[str, o.Outcome]:
-    """By its name, what each answer to this request is taken for."""
+    """Return the outcome of each answer to this request, by the answer's name."""
     replies = {f"200 {name}": reply for name, reply in good(request).items()} | REPLIES
-    told = {name: CONSUL.decode(request, reply.response) for name, reply in replies.items()}
-    return SILENCE | told
+    decoded = {name: CONSUL.decode(request, reply.response) for name, reply in replies.items()}
+    return SILENCE | decoded
 
 
 _AS_ASKED = {"Name": "ours", "Behavior": "release", "NodeChecks": [], "TTL": "10s"}

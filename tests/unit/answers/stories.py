@@ -1,6 +1,6 @@
-"""Lives of an election and of a semaphore, each told step by step: at every moment some requests are pending.
+"""Lives of an election and of a semaphore, step by step: at every moment some requests are pending.
 
-``moments`` gives all of them. Whatever can be pending must be so at some moment; a test says so.
+``moments`` returns all of them. A test checks that every kind of request is pending at some moment.
 """
 
 import copy
@@ -16,24 +16,24 @@ from tests.unit.core import slot_play as slots
 from tests.unit.core.play import FREE, OURS, RIVAL, SILENCE, WON, Play
 
 Story = Callable[[], Iterator[Play]]
-LATER_S = 20.0  # what failed has been tried again
+LATER_S = 20.0  # until then every failed request has been repeated
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A contender at one time, with what is under way."""
+    """A contender at one time, with its requests under way."""
 
     story: str
     play: Play
 
     def state(self, request: r.Request) -> tuple[object, ...]:
-        """What decides how the core takes an answer to this request."""
+        """Return all that decides how the core takes an answer to this request."""
         contender = self.play.contender
         phase = None if contender.tenure is None else contender.tenure.phase
         return type(request), contender.session.stage, phase, contender.role, contender.winding_up
 
-    def told(self, request: r.Request, outcome: o.Outcome) -> Play:
-        """How it goes on after this answer, when nothing else is answered."""
+    def after(self, request: r.Request, outcome: o.Outcome) -> Play:
+        """Return the play after this answer, in which no other request is answered."""
         play = cloned(self.play)
         play.happens(play.now, e.Answered(request, outcome))
         play.passes(play.now + LATER_S, silent=True)
@@ -41,7 +41,7 @@ class Moment:
 
 
 def cloned(play: Play) -> Play:
-    """Goes on by itself."""
+    """Return a copy that goes on independently."""
     clone = copy.copy(play)
     for name in ("records", "log", "under_way", "prepared"):
         setattr(clone, name, list(getattr(play, name)))
@@ -49,7 +49,7 @@ def cloned(play: Play) -> Play:
 
 
 def moments(story: Story) -> Iterator[Moment]:
-    """All of one story."""
+    """Return all moments of one story."""
     for number, play in enumerate(story()):
         yield Moment(f"{story.__name__} {number}", cloned(play))
 
@@ -58,7 +58,7 @@ def moments(story: Story) -> Iterator[Moment]:
 
 
 def begins() -> Iterator[Play]:
-    """A session, a watch, and a rival that holds."""
+    """Create a session, watch the key, and wait behind a rival."""
     play = Play(elections.contender())
     play.happens(0.0, e.Tick())
     yield play
@@ -72,11 +72,11 @@ def begins() -> Iterator[Play]:
     yield play  # renewing
     play.on(play.now, r.WatchKey, SILENCE)
     play.happens(play.deadline, e.Tick())
-    yield play  # asking anew
+    yield play  # repeating the watch
 
 
 def leads() -> Iterator[Play]:
-    """From the try to the end of a tenure."""
+    """Try for a free key, hold, and end the tenure."""
     play = elections.waiting()
     play.on(0.2, r.WatchKey, FREE)
     yield play
@@ -108,7 +108,7 @@ def leads() -> Iterator[Play]:
 
 
 def steps_down() -> Iterator[Play]:
-    """Releases and destroys while the process goes on."""
+    """Release and destroy while the process goes on."""
     play = elections.holding()
     play.happens(1.5, e.StepDownAsked("n", 5.0))
     yield play
@@ -123,7 +123,7 @@ def steps_down() -> Iterator[Play]:
 
 
 def is_paused_amid_a_try() -> Iterator[Play]:
-    """A session that a try under way may have won with."""
+    """Pause while an attempt is under way that may have won."""
     play = elections.waiting()
     play.on(0.2, r.WatchKey, FREE)
     play.happens(0.3, e.PauseAsked("n"))
@@ -131,7 +131,7 @@ def is_paused_amid_a_try() -> Iterator[Play]:
 
 
 def stops_amid_a_try() -> Iterator[Play]:
-    """The same, of a process that ends."""
+    """Stop the process while an attempt is under way that may have won."""
     play = elections.waiting()
     play.on(0.2, r.WatchKey, FREE)
     play.happens(0.3, e.StopAsked())
@@ -139,7 +139,7 @@ def stops_amid_a_try() -> Iterator[Play]:
 
 
 def stops_amid_a_create() -> Iterator[Play]:
-    """The session that comes is destroyed."""
+    """Stop while a session is being created, so that the session is destroyed."""
     play = Play(elections.contender())
     play.happens(0.0, e.Tick())
     play.happens(0.1, e.StopAsked())
@@ -147,7 +147,7 @@ def stops_amid_a_create() -> Iterator[Play]:
 
 
 def observes() -> Iterator[Play]:
-    """Without a session."""
+    """Watch without a session."""
     play = Play(elections.contender(contend=False, on_acquire=(), on_lose=(), on_change=(elections.UP,)))
     play.happens(0.0, e.Tick())
     yield play
@@ -156,7 +156,7 @@ def observes() -> Iterator[Play]:
 
 
 def adopts() -> Iterator[Play]:
-    """What an earlier process has left on record."""
+    """Start from the record of an earlier process."""
     record = elections.holding().records[-1]
     play = Play(elections.contender(), record, now=2.0)
     play.happens(2.0, e.Tick())
@@ -166,7 +166,7 @@ def adopts() -> Iterator[Play]:
 
 
 def is_throttled() -> Iterator[Play]:
-    """Consul takes no requests for a while."""
+    """Meet a Consul that takes no requests for a while."""
     play = Play(elections.contender())
     play.happens(0.0, e.Tick())
     for _ in range(3):
@@ -180,7 +180,7 @@ def is_throttled() -> Iterator[Play]:
 
 
 def takes_a_slot() -> Iterator[Play]:
-    """In line, then a slot, then out."""
+    """Join the line, take a slot, and leave."""
     play = slots.waiting()
     yield play
     play.on(0.2, r.WatchSlots, slots.view("o1", "o2", "o3", at=slots.lock("o1", "o2", "o3")))
@@ -208,21 +208,21 @@ def takes_a_slot() -> Iterator[Play]:
 
 
 def misses_a_holder() -> Iterator[Play]:
-    """Whose key the list does not show."""
+    """Meet a holder whose key the list does not show."""
     play = slots.in_line(slots.view("o1", "o2", at=slots.lock("o1", "o2", "o3")))
     play.on(0.4, r.WatchSlots, slots.view("o1", "o2", "s", at=slots.lock("o1", "o2", "o3"), index=62))
     yield from _until(play, r.ReadKey)
 
 
 def leaves_the_line() -> Iterator[Play]:
-    """A process that ends, with a try whose answer never came."""
+    """Stop the process while an attempt has no answer."""
     play = slots.full()
     play.happens(0.5, e.StopAsked())
     yield from _until(play, r.LeaveSemaphore)
 
 
 def _until(play: Play, kind: type[r.Request]) -> Iterator[Play]:
-    """Time goes by until a request of this kind is under way; other requests have no answer."""
+    """Let time go by until a request of this kind is under way; other requests have no answer."""
     for _ in range(100):
         if any(isinstance(request, kind) for request in play.under_way):
             yield play

@@ -1,4 +1,4 @@
-"""Whatever Consul answers to whatever is asked has a defined outcome, and the core one for each of these."""
+"""Every answer of Consul to every request has a defined outcome, and the core goes on after each of them."""
 
 from typing import get_args
 
@@ -29,13 +29,13 @@ def test_every_class_of_request_has_a_row() -> None:
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)
 def test_every_answer_has_an_outcome(request_: r.Request) -> None:
-    """Log, status and metrics have words for each of them."""
+    """Log, status and metrics must have words for each outcome."""
     written, totals = Written(), Totals(lambda: 0.0)
     history = History(lambda: 0.0, lambda: 0.0)
     for name, outcome in outcomes(request_).items():
         assert isinstance(outcome, o.Outcome), name
-        for told in (written.log, totals, history):
-            told.on_step(e.Answered(request_, outcome), (request_,))
+        for observer in (written.log, totals, history):
+            observer.on_step(e.Answered(request_, outcome), (request_,))
         if isinstance(outcome, SAYS_NOTHING):
             last = history.of("n").last_error
             assert last is not None and last.text == f"{TROUBLES[type(outcome)][0]}{outcome.why}"
@@ -43,13 +43,13 @@ def test_every_answer_has_an_outcome(request_: r.Request) -> None:
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)
-def test_what_is_well_is_never_taken_for_trouble(request_: r.Request) -> None:
+def test_a_good_answer_is_never_taken_for_trouble(request_: r.Request) -> None:
     for name, reply in good(request_).items():
         assert not isinstance(CONSUL.decode(request_, reply.response), SAYS_NOTHING), name
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)
-def test_what_agents_put_before_an_error_changes_nothing(request_: r.Request) -> None:
+def test_a_text_that_agents_put_before_an_error_changes_no_outcome(request_: r.Request) -> None:
     for name in BY_CONSUL:
         plain = type(CONSUL.decode(request_, REPLIES[name].response))
         for hop in (*HOPS, BOTH):
@@ -57,7 +57,7 @@ def test_what_agents_put_before_an_error_changes_nothing(request_: r.Request) ->
             assert type(behind) is plain, (name, hop)
 
 
-def test_each_kind_of_trouble_is_told_from_the_others() -> None:
+def test_each_kind_of_trouble_has_an_outcome_of_its_own() -> None:
     create, renewal = outcomes(REQUESTS[0]), outcomes(REQUESTS[1])
     for answer in ("429 with nothing", "429 rate limit", "500 rate limit", "503 rate limit"):
         assert isinstance(create[answer], o.Throttled) and isinstance(renewal[answer], o.Throttled)
@@ -70,7 +70,7 @@ def test_each_kind_of_trouble_is_told_from_the_others() -> None:
     assert isinstance(renewal["200 of an altered session"], o.SessionAltered)
 
 
-def test_a_refusal_says_what_would_mend_it() -> None:
+def test_a_denied_request_names_its_remedy() -> None:
     rewrite = outcomes(r.Rewrite("n", 0.0, 1.0, "k", "s", b"new"))
     why = {name: outcome.why for name, outcome in rewrite.items() if isinstance(outcome, o.Denied)}
     rule = 'the anonymous token, because none is set, needs key "k" { policy = "write" }'
@@ -87,7 +87,7 @@ def test_a_refusal_says_what_would_mend_it() -> None:
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_the_core_goes_on_after_every_outcome_in_every_state(story: Story) -> None:
-    """Nothing raises; and unless it has ended, something is under way or due."""
+    """A contender that has not stopped always has a request under way or a deadline."""
     met = set[tuple[object, ...]]()
     for moment in moments(story):
         for request in moment.play.under_way:
@@ -95,22 +95,24 @@ def test_the_core_goes_on_after_every_outcome_in_every_state(story: Story) -> No
                 if (state := (*moment.state(request), _kind(answer, outcome))) in met:
                     continue
                 met.add(state)
-                after = moment.told(request, outcome)
+                after = moment.after(request, outcome)
                 alive = after.deadline != NEVER or after.under_way or after.role == "stopped"
                 assert alive, f"{moment.story}: {request} {answer}"
 
 
 def _kind(answer: str, outcome: o.Outcome) -> object:
-    """Of those that say nothing one is like another."""
+    """Return the answer, or its class of outcome where that has no news, so that one such answer stands for
+    all.
+    """
     return type(outcome) if isinstance(outcome, SAYS_NOTHING) else answer
 
 
 def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
-    """All but an operator's command."""
     pending = {
         type(request) for story in STORIES for moment in moments(story) for request in moment.play.under_way
     }
-    assert {*ENDPOINTS} - pending == {r.WriteSemaphoreRecord}
+    only_of_commands = {r.WriteSemaphoreRecord}
+    assert {*ENDPOINTS} - pending == only_of_commands
 
 
 def test_the_table_names_every_request_and_answer() -> None:

@@ -1,4 +1,4 @@
-"""Answers of Consul that others have published: versions that no test here can ask."""
+"""Answers of Consul that other projects have published, from versions that no test here can reach."""
 
 import tomllib
 from dataclasses import fields, replace
@@ -16,7 +16,7 @@ RECORDED = tomllib.loads(Path(__file__).with_name("recorded.toml").read_text())[
 @pytest.mark.parametrize(
     "row", RECORDED, ids=lambda row: f"{row['request']} {row['status']} {row['version']}"
 )
-def test_an_answer_is_taken_for_what_it_says(row: dict[str, Any]) -> None:
+def test_a_published_answer_has_the_expected_outcome(row: dict[str, Any]) -> None:
     request = next(one for one in REQUESTS if type(one).__name__ == row["request"])
     named = {field.name: row[field.name] for field in fields(request) if field.name in row}
     reply = Reply(row["status"], row["body"].encode())
@@ -26,6 +26,6 @@ def test_an_answer_is_taken_for_what_it_says(row: dict[str, Any]) -> None:
         assert " needs " not in outcome.why
 
 
-def test_each_row_names_a_public_page() -> None:
+def test_each_published_answer_names_its_public_page() -> None:
     assert all(row["source"].startswith("https://github.com/") for row in RECORDED)
     assert len(RECORDED) >= 20

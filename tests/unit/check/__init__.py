@@ -1,1 +1,1 @@
-"""What `check` computes and reports."""
+"""The figures and warnings that `check` computes and reports."""

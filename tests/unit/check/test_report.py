@@ -1,4 +1,4 @@
-"""What ``check`` prints: the figures that an operator plans with, in words and by hand-made sums."""
+"""The report of ``check``: the figures that an operator plans with, against sums that were made by hand."""
 
 from pathlib import Path
 
@@ -47,19 +47,19 @@ def test_an_observer_has_no_figures(tmp_path: Path) -> None:
     )
 
 
-def test_where_the_room_ends_sooner_a_cut_is_ridden_out_as_long_as_any_silence(tmp_path: Path) -> None:
+def test_a_cut_off_node_tolerates_no_more_than_the_room_allows(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {session: {ttl: 30s, lock_delay: 30s}}}")
     assert "  cut off      9.5s are tolerated while Consul keeps its leader\n" in text
 
 
-def test_without_a_ttl_it_says_how_to_free_the_key(tmp_path: Path) -> None:
+def test_without_a_ttl_the_report_says_how_to_free_the_key(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {session: {ttl: none, lock_delay: 60s}}}")
     assert "  ttl          none\n" in text
     assert 'named "consul-supervisor:app" in GET /v1/session/list' in text
     assert "PUT /v1/session/destroy/ID; the key is free 60s (lock_delay) later" in text
 
 
-def test_an_accepted_overlap_says_what_room_there_would_be(tmp_path: Path) -> None:
+def test_with_an_accepted_overlap_the_report_says_how_small_the_room_would_be(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {accept_overlap: true, session: {lock_delay: 0s}}}")
     assert (
         "  room         10s = ttl, because accept_overlap is true: "
@@ -102,13 +102,13 @@ rebuild
     )
 
 
-def test_a_slot_is_guarded_by_the_lock_delay_where_there_is_no_prune_delay(tmp_path: Path) -> None:
+def test_without_a_prune_delay_the_lock_delay_guards_a_slot(tmp_path: Path) -> None:
     text = printed(tmp_path, "semaphores: {rebuild: {limit: 3, session: {ttl: none, lock_delay: 47s}}}")
     assert "  prune_delay  47s\n" in text
     assert "PUT /v1/session/destroy/ID; the slot is free 47s (prune_delay) later" in text
 
 
-def test_a_semaphore_whose_contender_keys_would_stay_is_warned_about(tmp_path: Path) -> None:
+def test_a_semaphore_whose_contender_keys_would_stay_is_a_warning(tmp_path: Path) -> None:
     given = "semaphores: {rebuild: {limit: 3, session: {behavior: release}}}"
     usual = "defaults: {session: {behavior: release}}\nsemaphores: {rebuild: {limit: 3}}"
     for text in (given, usual):
@@ -116,7 +116,7 @@ def test_a_semaphore_whose_contender_keys_would_stay_is_warned_about(tmp_path: P
     assert "behavior" not in printed(tmp_path, "semaphores: {rebuild: {limit: 3}}")
 
 
-def test_a_semaphore_is_told_its_own_remedies(tmp_path: Path) -> None:
+def test_a_warning_about_a_semaphore_has_a_remedy_for_semaphores(tmp_path: Path) -> None:
     text = "semaphores: {rebuild: {limit: 3, prune_delay: 60s, on_lose: [{shell: stop, timeout: 50s}]}}"
     assert (
         "c.yaml:1:47: semaphores.rebuild.prune_delay: tolerates 2s without an answer from Consul, "
@@ -128,7 +128,7 @@ LATE = "if this supervisor hangs, on_lose may end"
 
 
 def test_a_watchdog_that_comes_too_late_for_the_lock_delay_is_a_warning(tmp_path: Path) -> None:
-    """WatchdogSec, RestartSec, a second to start and lose_time: 12 s and 19 s are more than 30 s."""
+    """WatchdogSec, RestartSec and a second to start are 12 s, and with a lose_time of 19 s more than 30 s."""
     text = "elections: {app: {session: {lock_delay: 30s}, on_lose: [{shell: stop, timeout: 18s}]}}"
     assert (
         "elections.app.session.lock_delay: if this supervisor hangs, on_lose may end 1s after another node "
@@ -145,5 +145,5 @@ def test_a_watchdog_that_comes_too_late_for_the_lock_delay_is_a_warning(tmp_path
         "contend: false",
     ],
 )
-def test_a_watchdog_in_time_and_what_holds_nothing_is_no_warning(tmp_path: Path, item: str) -> None:
+def test_a_watchdog_in_time_and_an_item_that_never_holds_are_no_warning(tmp_path: Path, item: str) -> None:
     assert LATE not in printed(tmp_path, f"elections: {{app: {{{item}}}}}")

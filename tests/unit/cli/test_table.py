@@ -1,4 +1,4 @@
-"""The status as a table: reads at a glance, fits its terminal, and shows nothing that a terminal obeys."""
+"""The status as a table: it is read at a glance, fits its terminal, and holds no control characters."""
 
 import re
 from typing import Any
@@ -75,7 +75,7 @@ USUAL = status(
 )
 
 
-def test_it_reads_at_a_glance() -> None:
+def test_the_table_shows_every_item_at_a_glance() -> None:
     assert lines(USUAL, None, colours=False) == [
         "vm7: healthy, up 2d5h, pid 123; Consul http://127.0.0.1:8500 answered 200ms ago",
         "",
@@ -96,8 +96,8 @@ def test_it_reads_at_a_glance() -> None:
         pytest.param("14:54:59", "-", id="long over"),
     ],
 )
-def test_an_error_that_is_over_is_told_so_and_soon_no_more(over_at: str | None, shown: str) -> None:
-    """By the same rule as on the page."""
+def test_an_error_that_is_over_is_marked_so_and_soon_left_out(over_at: str | None, shown: str) -> None:
+    """The rule is that of the page."""
     error = {"at": "2026-11-21T14:51:40.000Z", "text": shown.split(": ")[-1]}
     told = item("a", last_error={**error, "over_at": over_at and f"2026-11-21T{over_at}.000Z"})
     assert lines(status(told), None, colours=False)[3].endswith(f"  {shown}")
@@ -105,7 +105,7 @@ def test_an_error_that_is_over_is_told_so_and_soon_no_more(over_at: str | None, 
     assert below == ([] if shown == "-" else [f"last error: a: {shown}"])
 
 
-def test_eighty_columns_leave_out_the_errors_and_tell_them_below() -> None:
+def test_eighty_columns_show_the_errors_below_the_table() -> None:
     page = lines(USUAL, 80, colours=False)
     assert page[2:6] == [
         "  NAME      KIND       ROLE     SINCE  LEADER            LEASE  LAST HOOK",
@@ -120,7 +120,7 @@ def test_eighty_columns_leave_out_the_errors_and_tell_them_below() -> None:
     ]
 
 
-def test_the_wider_the_more() -> None:
+def test_a_wider_terminal_shows_more_columns() -> None:
     heads = {columns: lines(USUAL, columns, colours=False)[2].split() for columns in (30, 60, 80, 120, 300)}
     assert "ERROR" not in heads[80] and "ERROR" in heads[120]
     assert "KIND" not in heads[60] and "KIND" in heads[80]
@@ -136,8 +136,8 @@ def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
         assert width(line) <= columns and line.isprintable(), line
 
 
-def test_nothing_that_a_terminal_obeys_gets_through() -> None:
-    """Whoever may write a key in Consul could otherwise write to an operator's terminal."""
+def test_the_table_holds_no_control_characters() -> None:
+    """Everybody who may write a key in Consul could otherwise write to an operator's terminal."""
     bad = "\x1b]0;owned\x07\x1b[2J\r\n\u202e\x9b"
     error = {"at": NOW, "text": bad}
     each = [
@@ -150,7 +150,7 @@ def test_nothing_that_a_terminal_obeys_gets_through() -> None:
     assert r"\x1b]0;owned\x07" in page[3]
 
 
-def test_colours_make_holders_stand_out_and_change_no_letter() -> None:
+def test_colours_mark_holders_and_change_no_letter() -> None:
     full = status(*USUAL["items"], item("s", role="stuck"), healthy=False, troubles=["s is stuck"])
     for columns in (None, 80):
         painted = lines(full, columns, colours=True)
@@ -162,7 +162,7 @@ def test_colours_make_holders_stand_out_and_change_no_letter() -> None:
         assert painted[6].startswith("\x1b[31m  s ")
 
 
-def test_troubles_and_a_silent_consul_are_said() -> None:
+def test_the_table_shows_troubles_and_a_silent_consul() -> None:
     consul = {"address": "http://127.0.0.1:8500", "answered_s_ago": None, "token_refused": True}
     page = lines(
         status(item("a"), consul=consul, healthy=False, troubles=["a is stuck"]), None, colours=False
@@ -177,7 +177,7 @@ def test_an_empty_status_is_a_table_without_rows() -> None:
     assert len(lines(status(), 80, colours=False)) == 3
 
 
-def test_one_item_alone() -> None:
+def test_the_status_of_one_item_has_no_other_items() -> None:
     assert [each["name"] for each in of_item(USUAL, "backup")["items"]] == ["backup"]
     assert of_item(USUAL, "none")["items"] == []
 
@@ -194,12 +194,12 @@ def test_one_item_alone() -> None:
         (1047600, "12d3h"),
     ],
 )
-def test_durations(length_s: float, text: str) -> None:
+def test_a_duration_has_its_two_largest_units(length_s: float, text: str) -> None:
     assert duration(length_s) == text
 
 
-def test_a_holder_that_is_paused_is_shown_to_be() -> None:
-    """Else nobody would see before the loss that this node will not come back."""
+def test_a_paused_holder_is_shown_as_paused() -> None:
+    """Otherwise no operator would see before the loss that this node will not contend again."""
     shown = lines(
         status(item("a", role="holding", paused=True), item("b", role="paused", paused=True)),
         120,

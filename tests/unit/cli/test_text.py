@@ -1,4 +1,4 @@
-"""Text in columns: nothing that a terminal obeys gets through, and every cell has the width reckoned."""
+"""Text in columns: it holds no control characters, and every cell has the computed width."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from supervisor.cli.display.text import ELLIPSIS, escape, pad, shrink_to_fit, tr
         ("é 日本 🙂", "é 日本 🙂"),
     ],
 )
-def test_what_a_terminal_would_obey_is_shown_escaped(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert escape(text) == shown
 
 
@@ -27,7 +27,7 @@ def test_what_a_terminal_would_obey_is_shown_escaped(text: str, shown: str) -> N
     ("text", "columns"),
     [("", 0), ("abc", 3), ("日本", 4), ("e\u0301", 1), ("ﾊ", 1), ("🙂", 2), ("❤\ufe0f", 2)],
 )
-def test_the_width_of_letters(text: str, columns: int) -> None:
+def test_the_width_of_a_text_is_counted_in_columns(text: str, columns: int) -> None:
     assert width(text) == columns
 
 
@@ -45,12 +45,12 @@ def test_the_width_of_letters(text: str, columns: int) -> None:
         ("", 0, ""),
     ],
 )
-def test_a_text_is_cut_to_what_fits(text: str, columns: int, shown: str) -> None:
+def test_a_text_that_does_not_fit_is_truncated(text: str, columns: int, shown: str) -> None:
     assert truncate(text, columns) == shown
 
 
 @given(st.text(max_size=60), st.integers(0, 40))
-def test_no_cell_is_ever_wider_or_obeyed(text: str, columns: int) -> None:
+def test_a_cell_is_never_too_wide_and_always_printable(text: str, columns: int) -> None:
     shown = escape(text)
     assert shown.isprintable()
     assert width(truncate(shown, columns)) <= columns
@@ -61,7 +61,9 @@ def test_no_cell_is_ever_wider_or_obeyed(text: str, columns: int) -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80)), min_size=1, max_size=6), st.integers(0, 200)
 )
-def test_columns_fit_or_it_is_said(sizes: list[tuple[int, int]], room: int) -> None:
+def test_columns_are_shrunk_to_fit_unless_their_minimum_is_too_wide(
+    sizes: list[tuple[int, int]], room: int
+) -> None:
     natural, least = [max(pair) for pair in sizes], [min(pair) for pair in sizes]
     widths = shrink_to_fit(natural, least, room)
     if widths is None:
@@ -72,7 +74,7 @@ def test_columns_fit_or_it_is_said(sizes: list[tuple[int, int]], room: int) -> N
         assert widths == natural or sum(widths) == room
 
 
-def test_the_widest_gives_first() -> None:
+def test_the_widest_column_shrinks_first() -> None:
     assert shrink_to_fit([10, 30, 5], [5, 5, 5], 30) == [10, 15, 5]
     assert shrink_to_fit([10, 30, 5], [5, 5, 5], 20) == [7, 8, 5]
     assert shrink_to_fit([10, 30, 5], [5, 5, 5], 14) is None

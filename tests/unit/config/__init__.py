@@ -1,1 +1,1 @@
-"""The configuration: what is accepted, what it means, and every refusal."""
+"""The configuration: the files that are accepted, their meaning, and every refusal."""

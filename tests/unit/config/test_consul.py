@@ -1,4 +1,4 @@
-"""Where Consul is: the file first, else the variables of Consul's own command line."""
+"""The address of Consul: the file first, then the variables of Consul's own command line."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def from_file(tmp_path: Path, section: str, environ: dict[str, str]) -> ConsulSe
     return load(file, environ, "node1").consul
 
 
-def test_without_anything_consul_is_on_this_machine() -> None:
+def test_without_a_setting_consul_is_on_this_machine() -> None:
     assert consul_settings({}) == ConsulSettings(address="http://127.0.0.1:8500")
 
 
@@ -36,7 +36,7 @@ def test_the_address_is_read_as_consuls_command_line_reads_it(address: str, ssl:
     assert consul_settings({"CONSUL_HTTP_ADDR": address, "CONSUL_HTTP_SSL": ssl}).address == expected
 
 
-def test_every_variable_is_heard() -> None:
+def test_every_variable_of_consuls_command_line_is_read() -> None:
     assert consul_settings(
         {
             "CONSUL_HTTP_ADDR": "https://consul:8501",
@@ -61,24 +61,24 @@ def test_every_variable_is_heard() -> None:
     )
 
 
-def test_a_folder_of_authorities_counts_where_no_file_is_named(tmp_path: Path) -> None:
+def test_a_folder_of_authorities_is_used_when_no_file_is_named(tmp_path: Path) -> None:
     assert consul_settings({"CONSUL_CAPATH": "/folder"}).tls == Tls(ca_path="/folder")
     file = tmp_path / "c.yaml"
     file.write_text("consul: {address: 'https://h:8501', tls: {ca_file: /mine}}\nelections: {a: {}}\n")
     assert load(file, {"CONSUL_CAPATH": "/folder"}, "node1").consul.tls == Tls(ca_file="/mine")
 
 
-def test_a_token_file_goes_before_a_token() -> None:
+def test_a_token_file_comes_before_a_token() -> None:
     settings = consul_settings({"CONSUL_HTTP_TOKEN": "a", "CONSUL_HTTP_TOKEN_FILE": "/t"})
     assert (settings.token, settings.token_file) == (None, "/t")
 
 
-def test_secrets_are_in_no_repr() -> None:
+def test_no_repr_shows_a_secret() -> None:
     secrets = {"CONSUL_HTTP_TOKEN": "hunter2", "CONSUL_HTTP_AUTH": "me:hunter2"}
     assert "hunter2" not in repr(consul_settings(secrets))
 
 
-def test_the_file_goes_before_the_environment(tmp_path: Path) -> None:
+def test_the_file_comes_before_the_environment(tmp_path: Path) -> None:
     environ = {
         "CONSUL_HTTP_ADDR": "nonsense://x y",
         "CONSUL_HTTP_TOKEN_FILE": "/other",

@@ -1,4 +1,4 @@
-"""Where commands reach the daemon: the daemon and the commands come to the same answer."""
+"""The address of the control socket: the daemon and the commands find the same one."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ DEFAULT = "/run/consul-supervisor/control.sock"
 
 
 def both(file: Path, environ: dict[str, str]) -> ControlSettings:
-    """What the daemon makes of the file, which is what the commands make of it."""
+    """Return the daemon's control settings, after a check that those of the commands are equal."""
     found = load(file, environ, "node1").control
     assert found is not None and found == control_settings(file, environ)
     return found
@@ -31,7 +31,7 @@ def both(file: Path, environ: dict[str, str]) -> ControlSettings:
         ),
     ],
 )
-def test_the_file_comes_first_then_systemds_folder_then_the_default(
+def test_the_file_comes_first_then_the_folder_of_systemd_then_the_default(
     given: str, environ: dict[str, str], expected: ControlSettings, tmp_path: Path
 ) -> None:
     file = tmp_path / "c.yaml"
@@ -39,19 +39,19 @@ def test_the_file_comes_first_then_systemds_folder_then_the_default(
     assert both(file, environ) == expected
 
 
-def test_a_drop_in_may_say_it(tmp_path: Path) -> None:
+def test_a_drop_in_may_set_the_control_socket(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("elections: {app: {}}\n")
     (tmp_path / "b.yaml").write_text("control_socket: /x/y\n")
     assert both(tmp_path, {}).path == "/x/y"
 
 
-def test_without_a_file_it_is_the_default() -> None:
+def test_without_a_file_commands_use_the_default_socket() -> None:
     assert control_settings(None, {}) == ControlSettings(DEFAULT)
     assert control_settings(None, {"RUNTIME_DIRECTORY": "/run/a"}).path == "/run/a/control.sock"
 
 
-def test_commands_do_not_mind_what_else_is_wrong_in_the_file(tmp_path: Path) -> None:
-    """A daemon runs on with the file it was started with, whatever was saved since."""
+def test_commands_find_the_socket_in_a_file_with_other_faults(tmp_path: Path) -> None:
+    """A daemon goes on with the file that it was started with, and the file may have been changed since."""
     file = tmp_path / "c.yaml"
     file.write_text(
         "control_socket: /x/y\ncontrol_socket: /x/z\nfoo: 1\nelections: {app: {key: '${UNSET}'}}\n"
@@ -68,7 +68,9 @@ def test_commands_do_not_mind_what_else_is_wrong_in_the_file(tmp_path: Path) -> 
         (None, "cannot be read: No such file"),
     ],
 )
-def test_a_file_that_does_not_tell_is_refused(text: str | None, words: str, tmp_path: Path) -> None:
+def test_a_file_without_a_readable_control_socket_is_refused(
+    text: str | None, words: str, tmp_path: Path
+) -> None:
     file = tmp_path / "c.yaml"
     if text is not None:
         file.write_text(text)

@@ -1,4 +1,4 @@
-"""A folder of drop-ins: merged in name order, nothing said twice, every fault with its file."""
+"""A folder of drop-ins: merged in the order of names, no key set twice, every fault with its file."""
 
 import os
 from pathlib import Path
@@ -26,12 +26,12 @@ def test_elections_are_united_in_the_order_of_file_names(tmp_path: Path) -> None
     assert config.log.level == "debug"
 
 
-def test_defaults_of_one_file_count_for_the_elections_of_all(tmp_path: Path) -> None:
+def test_defaults_of_one_file_apply_to_the_elections_of_all_files(tmp_path: Path) -> None:
     write(tmp_path, a="elections: {one: {}}", z="defaults: {session: {lock_delay: 40s}}")
     assert load(tmp_path, {}, "node1").items[0].session.lock_delay_s == 40.0
 
 
-def test_other_suffixes_and_hidden_files_are_left_out(tmp_path: Path) -> None:
+def test_files_with_another_suffix_and_hidden_files_are_left_out(tmp_path: Path) -> None:
     write(tmp_path, a="elections: {one: {}}")
     (tmp_path / "b.yml").write_text("elections: {two: {}}")
     for name in ("c.yaml.bak", ".d.yaml", "README", ".#a.yaml"):
@@ -40,13 +40,13 @@ def test_other_suffixes_and_hidden_files_are_left_out(tmp_path: Path) -> None:
     assert [election.name for election in load(tmp_path, {}, "node1").items] == ["one", "two"]
 
 
-def test_the_same_name_twice_names_both_places(tmp_path: Path) -> None:
+def test_a_name_that_is_used_twice_is_refused_with_both_places(tmp_path: Path) -> None:
     write(tmp_path, a="elections:\n  app: {}\n", b="elections:\n  other: {}\n  app: {}\n")
     (problem,) = refusals(tmp_path)
     assert problem == "b.yaml:3:3: elections.app: cannot be set twice: a.yaml:2:3 sets it, remove one"
 
 
-def test_the_same_key_twice_names_both_places(tmp_path: Path) -> None:
+def test_a_key_that_is_used_twice_is_refused_with_both_places(tmp_path: Path) -> None:
     write(tmp_path, a="elections:\n  app: {key: x}\n", b="elections:\n  other: {key: x}\n")
     (problem,) = refusals(tmp_path)
     assert problem == (
@@ -80,7 +80,7 @@ def test_every_file_shows_all_its_faults(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_no_mapping_of_elections_first(tmp_path: Path) -> None:
+def test_a_drop_in_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
     write(tmp_path, a="elections: 1", b="elections: {app: {}}")
     assert [problem.split(": ")[0] for problem in refusals(tmp_path)] == ["a.yaml:1:12"]
 
@@ -96,7 +96,7 @@ def test_a_folder_without_elections_is_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_no_file_within_a_folder_is_refused_and_does_not_block(tmp_path: Path) -> None:
+def test_a_folder_fifo_or_dangling_link_among_drop_ins_is_refused_and_does_not_block(tmp_path: Path) -> None:
     write(tmp_path, a="elections: {app: {}}")
     (tmp_path / "b.yaml").mkdir()
     os.mkfifo(tmp_path / "c.yaml")
@@ -108,12 +108,12 @@ def test_what_is_no_file_within_a_folder_is_refused_and_does_not_block(tmp_path:
     ]
 
 
-def test_the_files_of_a_folder_are_bounded_together(tmp_path: Path) -> None:
+def test_the_size_of_all_drop_ins_together_is_bounded(tmp_path: Path) -> None:
     padding = "#" + "x" * (1024 * 1024 - 100) + "\n"
     write(tmp_path, **{name: f"elections: {{{name}: {{}}}}\n{padding}" for name in "abc"})
     assert refusals(tmp_path) == ["c.yaml: cannot be read: the folder's files are larger than 2 MiB together"]
 
 
-def test_the_number_of_files_is_bounded(tmp_path: Path) -> None:
+def test_the_number_of_drop_ins_is_bounded(tmp_path: Path) -> None:
     write(tmp_path, **{f"a{n}": f"elections: {{a{n}: {{}}}}" for n in range(513)})
     assert refusals(tmp_path) == [f"{tmp_path}: cannot be used: it has 513 files, at most 512 are read"]

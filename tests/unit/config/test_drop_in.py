@@ -1,4 +1,6 @@
-"""A lone drop-in for a folder: its last version does not count, faults elsewhere are not its own."""
+"""A lone drop-in for a folder: its last version does not clash with it, and faults elsewhere do not refuse
+it.
+"""
 
 import os
 from pathlib import Path
@@ -11,7 +13,7 @@ from tests.unit.config.test_directory import write
 
 
 class Folder:
-    """The folder of drop-ins, and a temporary file as config management makes it."""
+    """The folder of drop-ins, and a temporary file as configuration management writes it."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.path = tmp_path / "conf.d"
@@ -40,7 +42,7 @@ def names(placed: Placed) -> list[str]:
     return [item.name for item in placed.config.items]
 
 
-def test_a_new_file_is_added_to_what_is_there(folder: Folder) -> None:
+def test_a_new_drop_in_is_added_to_the_folder(folder: Folder) -> None:
     write(folder.path, base="defaults: {session: {lock_delay: 44s}}", a="elections: {one: {}}")
     placed = folder.check("elections: {two: {}}")
     assert names(placed) == ["one", "two"] and placed.replaces is None
@@ -58,27 +60,27 @@ def test_a_new_file_is_added_to_what_is_there(folder: Folder) -> None:
     ],
     ids=["changed", "renamed", "extended", "other-kind", "by-section"],
 )
-def test_the_last_version_of_the_same_drop_in_does_not_count_beside_it(folder: Folder, changed: str) -> None:
+def test_a_drop_in_does_not_clash_with_its_last_version(folder: Folder, changed: str) -> None:
     write(folder.path, a="elections: {one: {}}", b="elections: {app: {key: service/hdfs/leader}}\nlog: {}")
     placed = folder.check(changed)
     assert placed.replaces == folder.path / "b.yaml"
     assert names(placed)[0] == "one" and placed.standing == ()
 
 
-def test_a_name_says_which_file_it_replaces(folder: Folder) -> None:
+def test_the_given_name_decides_which_drop_in_is_replaced(folder: Folder) -> None:
     write(folder.path, a="elections: {one: {}}", b="elections: {two: {}}")
     placed = folder.check("elections: {three: {}}", "b.yaml")
     assert placed.replaces == folder.path / "b.yaml" and names(placed) == ["one", "three"]
 
 
-def test_a_name_that_is_not_there_makes_it_an_addition_that_must_repeat_nothing(folder: Folder) -> None:
+def test_a_drop_in_with_a_new_name_is_added_and_may_repeat_nothing(folder: Folder) -> None:
     write(folder.path, a="elections: {one: {}}")
     assert folder.check("elections: {two: {}}", "b.yaml").replaces is None
     (refused,) = folder.refusals("elections: {one: {}}", "b.yaml")
     assert refused == "NEW:1:13: elections.one: cannot be set twice: a.yaml:1:13 sets it, remove one"
 
 
-def test_a_file_of_its_own_name_is_the_one_that_it_replaces(folder: Folder) -> None:
+def test_a_drop_in_replaces_the_file_of_its_own_name(folder: Folder) -> None:
     write(folder.path, a="elections: {one: {}}", b="elections: {two: {}}")
     folder.file = folder.file.parent / "a.yaml"
     assert names(folder.check("elections: {two2: {}}")) == ["two2", "two"]
@@ -86,14 +88,14 @@ def test_a_file_of_its_own_name_is_the_one_that_it_replaces(folder: Folder) -> N
     assert names(folder.check("elections: {three: {}}")) == ["one", "three"]
 
 
-def test_what_it_shares_with_a_second_file_is_a_fault_whichever_it_replaces(folder: Folder) -> None:
+def test_a_drop_in_that_repeats_items_of_two_files_is_refused(folder: Folder) -> None:
     write(folder.path, a="elections: {one: {}}", b="elections: {two: {}, three: {}}")
     (refused,) = folder.refusals("elections: {one: {}, two: {}, three: {}}")
     assert refused == "NEW:1:13: elections.one: cannot be set twice: a.yaml:1:13 sets it, remove one"
 
 
-def test_it_must_fit_to_what_is_there(folder: Folder) -> None:
-    """Also where that is what turns out to be wrong: a default that leaves another no room."""
+def test_a_drop_in_is_checked_together_with_the_folder(folder: Folder) -> None:
+    """A default of the drop-in may be the cause when an election of another file has no room left."""
     write(folder.path, a="elections: {one: {on_lose: [{shell: a, timeout: 20s}]}}")
     (refused,) = folder.refusals("defaults: {session: {lock_delay: 10s}}")
     assert refused.startswith("a.yaml:1:13: elections.one.session.lock_delay: cannot end on_lose")
@@ -101,8 +103,8 @@ def test_it_must_fit_to_what_is_there(folder: Folder) -> None:
     assert "cannot share its key with elections.one" in refused
 
 
-def test_faults_that_are_there_anyway_do_not_keep_it_out(folder: Folder) -> None:
-    """Two broken files could otherwise never be mended one after the other."""
+def test_faults_of_other_drop_ins_do_not_refuse_a_new_one(folder: Folder) -> None:
+    """Otherwise two broken files could never be mended one after the other."""
     write(folder.path, a="elections: {one: {keey: 1}}", b="elections: {two: {")
     placed = folder.check("elections: {two: {}}", "b.yaml")
     assert placed.config is None
@@ -120,7 +122,7 @@ def test_the_first_files_of_a_new_folder_may_be_without_elections(folder: Folder
     assert refused == "DIR: cannot be used: it has no elections and no semaphores, declare at least one"
 
 
-def test_a_folder_or_file_that_is_not_there_is_a_fault(folder: Folder, tmp_path: Path) -> None:
+def test_a_missing_folder_or_drop_in_is_a_fault(folder: Folder, tmp_path: Path) -> None:
     for file, where in ((tmp_path / "none", folder.path), (folder.path, tmp_path / "none")):
         with pytest.raises(ConfigError) as refused:
             load_drop_in(file, where, None, {}, "node1")

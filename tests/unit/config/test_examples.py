@@ -1,4 +1,4 @@
-"""The examples are what newcomers copy: each loads, without a warning, and knows its schema."""
+"""The examples that newcomers copy: each loads without an unintended warning and names its schema."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def test_the_examples_are_complete() -> None:
 
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: str(file.stem))
-def test_an_example_loads_without_a_warning_that_is_not_meant(file: Path) -> None:
+def test_an_example_loads_without_an_unintended_warning(file: Path) -> None:
     config = load(file, VARIABLES, "node1")
     assert config.items
     assert len(config.warnings) == len(WARNED.get(file.parent.name, ()))
@@ -34,5 +34,5 @@ def test_editors_find_the_schema_of_an_example(file: Path) -> None:
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: str(file.stem))
 def test_any_validator_accepts_an_example(file: Path) -> None:
-    """Editors and pipelines know JSON Schema, and nothing of the keywords that are ours."""
+    """Editors and pipelines know JSON Schema, and not our own keywords."""
     Draft202012Validator(schema()).validate(yaml.safe_load(file.read_text()))

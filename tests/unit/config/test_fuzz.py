@@ -1,4 +1,4 @@
-"""Whatever the bytes: a Config or a ConfigError, and soon."""
+"""Any content of a file gives a Config or a ConfigError within a bounded time."""
 
 import time
 from pathlib import Path
@@ -26,7 +26,7 @@ relaxed = settings(
 
 
 def outcome(folder: Path, content: bytes) -> Config | ConfigError:
-    """What comes of a file; anything but these two is a fault."""
+    """Return the settings or the error of a file; any other exception fails the test."""
     file = folder / "fuzz.yaml"
     file.write_bytes(content)
     begun_at = time.monotonic()
@@ -62,19 +62,19 @@ structures = st.recursive(
 
 @relaxed
 @given(content=st.binary(max_size=300))
-def test_any_bytes(content: bytes, tmp_path: Path) -> None:
+def test_any_bytes_load_or_are_refused(content: bytes, tmp_path: Path) -> None:
     outcome(tmp_path, content)
 
 
 @relaxed
 @given(text=st.text(alphabet="ab:-{}[],&*!|>'\"%@`#?~ \n\t$<0.", max_size=120))
-def test_any_text_of_yamls_own_characters(text: str, tmp_path: Path) -> None:
+def test_any_text_of_yamls_own_characters_loads_or_is_refused(text: str, tmp_path: Path) -> None:
     outcome(tmp_path, b"elections:\n  a: " + text.encode())
 
 
 @relaxed
 @given(data=structures)
-def test_any_structure(data: Any, tmp_path: Path) -> None:
+def test_any_structure_loads_or_is_refused(data: Any, tmp_path: Path) -> None:
     outcome(tmp_path, yaml.safe_dump(data, allow_unicode=True).encode("utf-8", "surrogatepass"))
 
 
@@ -94,7 +94,7 @@ def replaced(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 @pytest.mark.long
 @relaxed
 @given(path=st.sampled_from(paths(PARSED)), value=structures)
-def test_any_value_anywhere_in_the_complete_example(
+def test_any_value_anywhere_in_the_complete_example_loads_or_is_refused(
     path: tuple[Any, ...], value: Any, tmp_path: Path
 ) -> None:
     content = yaml.safe_dump(replaced(PARSED, path, value), allow_unicode=True, sort_keys=False)
@@ -108,7 +108,9 @@ def test_any_value_anywhere_in_the_complete_example(
     length=st.integers(0, 40),
     insert=st.binary(max_size=8) | st.sampled_from([b"\t", b"- "]),
 )
-def test_any_mutation_of_the_complete_example(at: int, length: int, insert: bytes, tmp_path: Path) -> None:
+def test_any_mutation_of_the_complete_example_loads_or_is_refused(
+    at: int, length: int, insert: bytes, tmp_path: Path
+) -> None:
     outcome(tmp_path, COMPLETE[:at] + insert + COMPLETE[at + length :])
 
 
@@ -134,5 +136,5 @@ def test_any_mutation_of_the_complete_example(at: int, length: int, insert: byte
     ],
     ids=lambda content: repr(content[:12]),
 )
-def test_large_and_hostile_files_end_soon(content: bytes, tmp_path: Path) -> None:
+def test_large_and_hostile_files_are_refused_soon(content: bytes, tmp_path: Path) -> None:
     assert isinstance(outcome(tmp_path, content), ConfigError)

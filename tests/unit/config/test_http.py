@@ -1,4 +1,4 @@
-"""Where the daemon listens over TCP: a literal address, and a warning for whatever is not this machine's."""
+"""The address of the HTTP listener: a literal one, with a warning unless only this machine can reach it."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from supervisor.config import HttpSettings, load
 
 
 def read(listen: str, folder: Path) -> tuple[HttpSettings | None, tuple[str, ...]]:
-    """The settings, and the warnings without their place."""
+    """Return the settings, and the warnings without their place."""
     file = folder / "c.yaml"
     file.write_text(f'http: {{listen: "{listen}"}}\nelections: {{app: {{}}}}\n')
     config = load(file, {}, "vm")
@@ -24,7 +24,7 @@ def read(listen: str, folder: Path) -> tuple[HttpSettings | None, tuple[str, ...
         ("127.0.0.1:0", "127.0.0.1", 0),
     ],
 )
-def test_an_address_of_this_machine_alone_is_taken_without_a_word(
+def test_an_address_that_only_this_machine_reaches_is_taken_without_a_warning(
     listen: str, host: str, port: int, tmp_path: Path
 ) -> None:
     settings, warnings = read(listen, tmp_path)
@@ -33,7 +33,7 @@ def test_an_address_of_this_machine_alone_is_taken_without_a_word(
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:8555", "[::]:8555", "10.0.0.9:8555", "[fe80::1%eth0]:8555"])
-def test_any_other_is_warned_about(listen: str, tmp_path: Path) -> None:
+def test_an_address_that_other_machines_reach_is_a_warning(listen: str, tmp_path: Path) -> None:
     settings, (warning,) = read(listen, tmp_path)
     assert str(settings) == listen
     assert warning.startswith(":1:16: http.listen: anyone who can reach this address can read the status")

@@ -1,4 +1,4 @@
-"""Every refusal: its place, its path, what is wrong and the remedy, all of a file at once."""
+"""Every refusal: its place, its path, the fault and the remedy, for all faults of a file at once."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ FILE = "consul.yaml"
 
 
 def cases() -> list[tuple[str, str, list[str]]]:
-    """Title, text of the file and expected problems of each entry of the table."""
+    """Return title, text of the file and expected problems of each entry of the table."""
     found = []
     for entry in TABLE.split("\n### ")[1:]:
         title, *lines = entry.splitlines()
@@ -48,7 +48,7 @@ def test_a_bad_file_is_refused_with_place_path_and_remedy(
     assert "hunter2" not in "".join(problems)
 
 
-def test_the_table_is_large_and_each_entry_expects_something() -> None:
+def test_the_table_of_bad_files_is_large_and_each_entry_expects_a_problem() -> None:
     assert len(cases()) >= 90
     assert all(expected for _, _, expected in cases())
 
@@ -95,27 +95,27 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     assert load(file, {}, "node1").items[0].name == "app"
 
 
-def test_a_path_without_a_readable_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) -> None:
     missing = tmp_path / "missing.yaml"
     assert refusals(missing) == [f"{missing}: cannot be read: No such file or directory"]
     assert refusals(Path("/dev/zero")) == ["/dev/zero: cannot be read: it is not a regular file"]
     assert refusals(Path("a\0b")) == ["a\0b: cannot be read: no file can have this path"]
 
 
-def test_problems_without_end_are_cut_off(tmp_path: Path) -> None:
+def test_the_number_of_reported_problems_is_bounded(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("elections: {app: {}}\n" + "".join(f"key{n}: 1\n" for n in range(5000)))
     assert len(refusals(file)) == 1000
 
 
-def test_variables_cannot_fill_memory(tmp_path: Path) -> None:
+def test_a_text_with_its_variables_filled_in_is_bounded(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text('elections: {app: {value: "' + "${BIG}" * 20 + '"}}\n')
     (problem,) = refusals(file, {"BIG": "x" * 100_000})
     assert "more than 1048576 characters" in problem
 
 
-def test_a_value_that_hooks_could_not_be_given_is_refused(tmp_path: Path) -> None:
+def test_a_value_too_long_for_the_environment_of_a_hook_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text('elections: {app: {value: "${BIG}"}}\n')
     (problem,) = refusals(file, {"BIG": "x" * 65_537})

@@ -1,4 +1,4 @@
-"""The schema is the one source: valid, described, every default in use, every key in the example."""
+"""The schema as the one source: it is valid and described, and every default and every key is in use."""
 
 import copy
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def resolved(rule: Rule) -> Rule:
 
 
 def objects(node: Any, name: str = "") -> Iterator[tuple[str, Rule]]:
-    """Every part of the schema that has a type or names properties of its own."""
+    """Return every part of the schema that has a type or properties."""
     if isinstance(node, dict):
         if "type" in node or "$ref" in node:
             yield name, node
@@ -43,7 +43,7 @@ def properties() -> list[tuple[str, Rule]]:
 
 
 def defaults() -> list[tuple[str, str]]:
-    """Definition and property of every default that a loader can see."""
+    """Return definition and property of every default that a loader can see."""
     return [
         (definition, key)
         for definition, node in SCHEMA["$defs"].items()
@@ -52,7 +52,7 @@ def defaults() -> list[tuple[str, str]]:
     ]
 
 
-def test_it_is_a_valid_schema() -> None:
+def test_the_schema_is_valid_json_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
@@ -62,8 +62,8 @@ def test_every_property_has_a_description(name: str, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(("name", "rule"), [*objects(SCHEMA)], ids=[name for name, _ in objects(SCHEMA)])
-def test_every_rule_can_be_put_into_words(name: str, rule: Rule) -> None:
-    """A pattern has its sentence and binds the whole text; a choice has a type; an object is closed."""
+def test_every_rule_of_the_schema_has_the_parts_of_its_message(name: str, rule: Rule) -> None:
+    """A pattern has its sentence and binds the whole text, a choice has a type, and an object is closed."""
     rule = resolved(rule)
     assert "type" in rule or name == ""
     if "pattern" in rule:
@@ -76,9 +76,9 @@ def test_every_rule_can_be_put_into_words(name: str, rule: Rule) -> None:
     assert len(rule.get("required", [])) <= 1
 
 
-def test_what_is_not_available_yet_is_marked_and_refused_by_any_validator() -> None:
+def test_a_property_that_is_not_available_yet_is_refused_by_any_validator() -> None:
     marked = {name for name, rule in properties() if not rule.get("x-available", True)}
-    assert {name.rpartition("/")[2] for name in marked} == set()  # all that is promised is there
+    assert {name.rpartition("/")[2] for name in marked} == set()  # at present every property is available
     assert all(rule["not"] == {} for name, rule in properties() if name in marked)
 
 
@@ -119,12 +119,12 @@ semaphores:
 
 
 def hidden_differ(file: Path, changed: Rule) -> bool:
-    """repr leaves out what may be secret: env and headers."""
+    """Return whether settings that repr leaves out as secret differ: env and headers."""
     return loader.load(file, {}, "node1", changed) != loader.load(file, {}, "node1", SCHEMA)
 
 
 def another(key: str, default: Any) -> Any:
-    """A default other than ``default`` that is as good."""
+    """Return a valid default other than ``default``."""
     if isinstance(default, bool):
         return not default
     if isinstance(default, int):
@@ -151,7 +151,7 @@ def another(key: str, default: Any) -> Any:
 
 
 def used(data: Any, rule: Rule, name: str) -> Iterator[tuple[str, str]]:
-    """Every (object of the schema, key) that ``data`` makes use of; KeyError for an unknown key."""
+    """Return every (object of the schema, key) in ``data``; KeyError for an unknown key."""
     definition = rule.get("$ref", name).removeprefix("#/$defs/")
     rule = resolved(rule)
     if isinstance(data, list):
@@ -166,7 +166,7 @@ def used(data: Any, rule: Rule, name: str) -> Iterator[tuple[str, str]]:
 
 
 def available(rule: Rule, name: str) -> Iterator[tuple[str, str]]:
-    """Every (object of the schema, key) that may be used."""
+    """Return every (object of the schema, key) that may be used."""
     definition = rule.get("$ref", name).removeprefix("#/$defs/")
     rule = resolved(rule)
     for key, member in rule.get("properties", {}).items():
@@ -181,14 +181,14 @@ def available(rule: Rule, name: str) -> Iterator[tuple[str, str]]:
 
 def test_the_complete_example_shows_every_available_key_and_no_other() -> None:
     text = COMPLETE.read_text()
-    assert "# token: ${MY_TOKEN}" in text  # it cannot stand beside token_file
+    assert "# token: ${MY_TOKEN}" in text  # a comment there, because it excludes token_file
     shown = set(used(yaml.safe_load(text), SCHEMA, "root")) | {("consul", "token"), ("run", "shell")}
     shown.add(("candidate_check", "shell"))
     assert shown == set(available(SCHEMA, "root"))
 
 
-def test_the_complete_example_says_the_defaults_that_it_shows() -> None:
-    """What the file says under ``defaults`` and ``log`` is what the schema does, but for lock_delay."""
+def test_the_complete_example_shows_the_real_defaults() -> None:
+    """The values below ``defaults`` and ``log`` are the schema's, except for lock_delay."""
     data = yaml.safe_load(COMPLETE.read_text())
     sections = {"session_defaults": "session", "hook_defaults": "hook", "lose_hook_defaults": "lose_hook"}
     for definition, key in defaults():

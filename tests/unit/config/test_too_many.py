@@ -1,4 +1,4 @@
-"""A file with too many entries is refused by their number: nobody waits until each of them is looked at."""
+"""A file with too many entries is refused by their number, before each entry is validated."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ def elections(count: int, entry: Any) -> dict[str, Any]:
 
 
 def calls_to_refuse(data: dict[str, Any]) -> int:
-    """How many functions of Python are called until this is refused."""
+    """Return how many Python functions are called until this is refused."""
     calls = 0
 
     def count(_frame: Any, event: str, _argument: Any) -> None:
@@ -54,7 +54,9 @@ def test_ten_times_too_many_entries_are_refused_as_quickly_as_one_too_many(entry
         {"session": {"service_checks": ["a"] * 33}},
     ],
 )
-def test_nothing_is_said_of_the_entries_of_what_has_too_many(election: dict[str, Any]) -> None:
+def test_a_list_with_too_many_entries_is_one_problem_whatever_its_entries_are(
+    election: dict[str, Any],
+) -> None:
     (found,) = deviations({"elections": {"app": election}}, SCHEMA)
     assert found.keyword in ("maxItems", "maxProperties")
 
@@ -68,7 +70,7 @@ def test_a_large_file_of_one_mistake_is_one_problem(tmp_path: Path) -> None:
     assert problem.message == "cannot have 5000 entries: at most 2000"
 
 
-def test_faults_elsewhere_are_told_beside_it(tmp_path: Path) -> None:
+def test_a_list_with_too_many_entries_does_not_hide_faults_elsewhere(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     headers = ", ".join(f"A{number}: x" for number in range(33))
     hook = f"[{{webhook: 'http://h/', headers: {{{headers}}}}}]"

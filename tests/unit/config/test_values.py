@@ -1,4 +1,4 @@
-"""What a file means: values, defaults and where they come from, references to the environment."""
+"""The meaning of a file: values, defaults and their sources, and references to the environment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ def config(file: Path, text: str, environ: Mapping[str, str] | None = None) -> C
 
 
 def election(file: Path, text: str, environ: Mapping[str, str] | None = None) -> ElectionSettings:
-    """The only election, app, given the text of its mapping (in flow style) or of the whole file."""
+    """Return the only election, app, of a mapping in flow style or of a whole file."""
     whole = text if text.startswith(("elections:", "defaults:")) else f"elections: {{app: {text}}}\n"
     (only,) = config(file, whole, environ).items
     assert isinstance(only, ElectionSettings)
@@ -76,7 +76,7 @@ def test_hooks_of_losing_have_their_own_default_timeout(file: Path) -> None:
     ]
 
 
-def test_a_hook_with_everything_a_command_can_have(file: Path) -> None:
+def test_a_hook_may_set_everything_of_a_command(file: Path) -> None:
     app = election(
         file,
         """
@@ -119,7 +119,7 @@ def test_shell_is_text_for_bin_sh(file: Path) -> None:
     assert hook.call.argv == ("/bin/sh", "-c", "echo $HOME ${X} $$")
 
 
-def test_a_webhook_with_everything_it_can_have(file: Path) -> None:
+def test_a_hook_may_set_everything_of_a_webhook(file: Path) -> None:
     app = election(
         file,
         """
@@ -146,12 +146,12 @@ elections:
     assert "hunter2" not in repr(app)
 
 
-def test_a_webhook_is_otherwise_a_post_of_the_event(file: Path) -> None:
+def test_a_webhook_without_settings_is_a_post_of_the_event(file: Path) -> None:
     (hook,) = election(file, "{on_change: [{webhook: 'http://h/'}]}").on_change
     assert hook.call == Webhook(url="http://h/", method="POST", headers=(), body=None, secret_file=None)
 
 
-def test_defaults_fill_in_what_is_not_said(file: Path) -> None:
+def test_defaults_fill_in_missing_keys(file: Path) -> None:
     text = """
 defaults:
   session:
@@ -176,7 +176,7 @@ elections:
     assert app.on_change[0] == Hook("on_change[0]", Webhook("http://h/"), 10.0, 1, 2.0)
 
 
-def test_run_and_the_policies(file: Path) -> None:
+def test_run_and_the_policies_are_read(file: Path) -> None:
     app = election(
         file,
         "{run: {exec: [/bin/app], stop_timeout: 2s, env: {A: b}, cwd: /srv, user: u, group: g},"
@@ -214,7 +214,7 @@ def test_values_are_text_or_compact_json_in_their_order(value: str, expected: by
 
 
 @pytest.mark.parametrize("content", ["{a: b}", "true", "[1]", "a: b", "${HOSTNAME}", "*x", "null", "'"])
-def test_what_a_variable_holds_is_text_and_never_looked_at_again(content: str, file: Path) -> None:
+def test_the_content_of_a_variable_is_text_and_never_parsed(content: str, file: Path) -> None:
     assert election(file, "{value: '${IT}'}", {"IT": content}).value == content.encode()
 
 
@@ -223,7 +223,7 @@ def test_a_session_may_be_named_after_its_host(file: Path) -> None:
     assert app.session.name == "app node1 $"
 
 
-def test_hostname_is_the_hosts_own_whatever_the_environment_says(file: Path) -> None:
+def test_hostname_is_the_hosts_own_and_not_the_environments(file: Path) -> None:
     assert election(file, "{key: 'a/${HOSTNAME}'}", {"HOSTNAME": "other"}).key == "a/node1"
 
 
@@ -244,12 +244,12 @@ def test_durations_are_read_as_go_reads_them(text: str, length_s: float, file: P
 
 
 @pytest.mark.parametrize("key", ["a", "a/b", "a/.lock", "..a/b..", "A,_-./x", "a/", "1"])
-def test_keys_that_consul_takes_are_taken(key: str, file: Path) -> None:
+def test_every_key_that_consul_takes_is_accepted(key: str, file: Path) -> None:
     quoted = f'"{key}"'
     assert election(file, f"{{key: {quoted}}}").key == key
 
 
-def test_the_log_is_as_asked_for(file: Path) -> None:
+def test_the_log_section_is_read(file: Path) -> None:
     loaded = config(file, "log: {level: debug, format: json}\nelections: {app: {}}\n")
     assert (loaded.log.level, loaded.log.format) == ("debug", "json")
     default = config(file, "elections: {app: {}}\n").log

@@ -1,4 +1,4 @@
-"""How the items of a file go about it, as many."""
+"""How many items share Consul: when each begins, at which pace, and how an exchange ends."""
 
 import asyncio
 
@@ -26,13 +26,13 @@ def test_items_begin_one_after_the_other() -> None:
     assert [each.delay_s for each in wanted_of(config(3))] == [0.0, START_SPACING_S, 2 * START_SPACING_S]
 
 
-def test_what_goes_on_keeps_nobody_waiting() -> None:
-    """A reload that adds one of many begins it at once."""
+def test_a_new_item_does_not_wait_for_items_that_go_on() -> None:
+    """A reload that adds one item to many begins it at once."""
     wanted = wanted_of(config(4), going_on=["e000", "e001", "e002"])
     assert [each.delay_s for each in wanted] == [0.0] * 4
 
 
-def test_each_has_a_pace_of_its_own_and_those_that_share_a_question_one_phase() -> None:
+def test_each_item_has_a_spread_of_its_own_and_items_of_one_query_one_read_offset() -> None:
     few, many = wanted_of(config(WATCHES_MAX)), wanted_of(config(2 * WATCHES_MAX))
     assert {each.read_offset for each in few} == {None}
     assert len({each.spread for each in many}) == len(many)
@@ -40,8 +40,8 @@ def test_each_has_a_pace_of_its_own_and_those_that_share_a_question_one_phase() 
     assert offsets[0] is not None and 1 < len(set(offsets)) <= WATCHES_MAX
 
 
-def test_an_exchange_is_told_once_whatever_becomes_of_it_after_its_answer() -> None:
-    """An answer that comes with the deadline is heard, and then the exchange ends without one."""
+def test_an_exchange_is_reported_once_even_if_it_fails_after_its_answer() -> None:
+    """An answer may come together with the deadline, and the exchange then ends without one."""
 
     async def fails() -> requests.Response:
         raise ExchangeFailed(FailureKind.TIMEOUT, "too late")
@@ -49,12 +49,12 @@ def test_an_exchange_is_told_once_whatever_becomes_of_it_after_its_answer() -> N
     async def words(failure: ExchangeFailed) -> Outcome:
         return Unknown(str(failure))
 
-    told: list[Answered] = []
+    reported: list[Answered] = []
     request = RenewSession("e", 0.0, 1.0, "s", SessionSettings("n"))
-    answer = PendingAnswer(request, told.append, lambda response: SessionAlive(), words)
+    answer = PendingAnswer(request, reported.append, lambda response: SessionAlive(), words)
     answer.on_response(requests.Response())
     asyncio.run(answer.run(fails()))
-    assert told == [Answered(request, SessionAlive())]
-    silent = PendingAnswer(request, told.append, lambda response: SessionAlive(), words)
+    assert reported == [Answered(request, SessionAlive())]
+    silent = PendingAnswer(request, reported.append, lambda response: SessionAlive(), words)
     asyncio.run(silent.run(fails()))
-    assert told[1:] == [Answered(request, Unknown("too late"))]
+    assert reported[1:] == [Answered(request, Unknown("too late"))]

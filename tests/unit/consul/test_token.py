@@ -1,4 +1,4 @@
-"""The token as it is to be sent now: from a file that is replaced, vanishes, or is another file."""
+"""The token for the next request: its file may be replaced, vanish, or be no regular file."""
 
 import os
 import time
@@ -13,7 +13,7 @@ from tests.support.supervisor import until
 
 
 class Warned(list[str]):
-    """What was warned of, oldest first."""
+    """The warnings, oldest first."""
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def token(path: Path, warned: Warned | None = None) -> Token:
 
 
 def replaced(path: Path, content: str) -> None:
-    """As a careful tool writes: whole or not at all."""
+    """Replace the file as a careful tool does: whole or not at all."""
     new = path.with_suffix(".new")
     new.write_text(content)
     new.rename(path)
 
 
-def test_without_a_file_it_is_what_the_settings_say() -> None:
+def test_without_a_token_file_the_token_is_that_of_the_settings() -> None:
     assert Token(ConsulSettings("http://h")).value() is None
     assert Token(ConsulSettings("http://h", token="t")).value() == "t"
 
@@ -45,8 +45,8 @@ def test_blanks_around_a_token_are_no_part_of_it(file: Path) -> None:
     assert token(file).value() == "s3cret"
 
 
-def test_a_file_written_over_whose_time_was_set_back_is_read_again(file: Path) -> None:
-    """As ``cp -p`` and ``rsync -t --inplace`` do; the new token is as long as the old one."""
+def test_a_token_file_that_was_written_over_and_whose_time_was_set_back_is_read_again(file: Path) -> None:
+    """``cp -p`` and ``rsync -t --inplace`` set the time back, and the size may be the same."""
     current = token(file)
     before = file.stat()
     file.write_text("other\n")
@@ -55,7 +55,7 @@ def test_a_file_written_over_whose_time_was_set_back_is_read_again(file: Path) -
     assert current.value() == "other"
 
 
-def test_a_new_token_is_told_of_once_and_so_is_the_end_of_a_fault(file: Path) -> None:
+def test_a_new_token_and_the_end_of_a_fault_are_logged_once(file: Path) -> None:
     renewed = Warned()
     current = Token(ConsulSettings("http://h", token_file=str(file)), renewed=renewed.append)
     assert current.value() == "first" and not renewed
@@ -70,7 +70,7 @@ def test_a_new_token_is_told_of_once_and_so_is_the_end_of_a_fault(file: Path) ->
     assert current.value() == "second" and len(renewed) == 2
 
 
-def test_a_replaced_file_and_one_that_was_written_over_count_from_the_next_request_on(file: Path) -> None:
+def test_a_replaced_or_overwritten_token_file_counts_from_the_next_request_on(file: Path) -> None:
     current = token(file)
     replaced(file, "second")
     assert current.value() == "second"
@@ -105,17 +105,17 @@ def test_a_token_that_no_header_can_carry_is_an_error(file: Path, control: str) 
         token(file)
 
 
-def test_a_file_that_is_not_there_at_the_start_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_missing_token_file_at_the_start_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(TokenError, match=f"cannot read the token file {tmp_path}/none: No such file"):
         token(tmp_path / "none")
 
 
-def test_a_folder_is_an_error(tmp_path: Path) -> None:
+def test_a_token_file_that_is_a_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TokenError, match="it is no regular file"):
         token(tmp_path)
 
 
-def test_a_fault_later_on_is_warned_of_once_and_the_last_token_stays(file: Path) -> None:
+def test_a_later_fault_of_the_token_file_is_logged_once_and_the_last_token_stays(file: Path) -> None:
     warned = Warned()
     current = token(file, warned)
     file.unlink()
@@ -130,7 +130,7 @@ def test_a_fault_later_on_is_warned_of_once_and_the_last_token_stays(file: Path)
     assert current.value() == "second" and len(warned) == 3
 
 
-def test_no_text_about_a_token_holds_it(file: Path) -> None:
+def test_no_message_about_a_token_shows_it(file: Path) -> None:
     file.write_text("s3cret")
     warned = Warned()
     current = token(file, warned)
@@ -142,7 +142,7 @@ def test_no_text_about_a_token_holds_it(file: Path) -> None:
 
 # --- on a file system that does not answer ---------------------------------------------------------
 
-AT_ONCE_S = 0.5  # the daemon's loop goes on meanwhile: nobody waits for the file system
+AT_ONCE_S = 0.5  # the daemon's loop goes on and does not wait for the file system
 
 
 @needs_root
@@ -153,10 +153,10 @@ def test_the_last_token_stays_while_its_file_system_does_not_answer(file: Path) 
         began_at = time.monotonic()
         assert [current.value() for _ in range(10)] == ["first"] * 10
         assert time.monotonic() - began_at < AT_ONCE_S
-        until(lambda: current.value() == "first" and warned, "it is said")
+        until(lambda: current.value() == "first" and warned, "there is a warning")
         assert len(warned) == 1 and "did not answer within" in warned[0]
     replaced(file, "second")
-    until(lambda: current.value() == "second", "it is read again")
+    until(lambda: current.value() == "second", "the file is read again")
     current.close()
 
 
@@ -172,6 +172,6 @@ def test_a_patient_start_goes_on_without_a_token_until_its_file_system_answers(f
             Token(settings)
         with pytest.raises(TokenError, match="did not answer within 1 s"):
             current.change(settings)
-    until(lambda: current.value() == "first", "it is read")
+    until(lambda: current.value() == "first", "the file is read")
     assert len(renewed) == 1
     current.close()
