@@ -1,4 +1,4 @@
-"""The shape of the tree that readers rely on; what is shipped of it is tested in packaging/."""
+"""The shape of the tree that readers rely on; tests/system/packaging checks what is shipped."""
 
 import ast
 import re
@@ -28,7 +28,7 @@ TOP_LEVEL = {
     "tests",
 }
 # The floors, the highest first, and what each package imports: the whole import rule. A package imports
-# from lower floors only; a new import is a decision, to be made here.
+# from lower floors only, and a new import is a decision that is made here.
 FLOORS = {
     "cli": "check config consul control core daemon demo devagent errors filesystem formats journal preflight"
     " telemetry",
@@ -59,16 +59,16 @@ def name(module: Path) -> str:
     return str(module.relative_to(ROOT))
 
 
-def test_the_top_level_is_what_it_is_said_to_be() -> None:
+def test_the_top_level_has_the_listed_entries_and_no_other() -> None:
     assert {path.name for path in ROOT.iterdir() if path.name[0] != "."} - {"dist"} == TOP_LEVEL
 
 
 def test_the_package_holds_the_one_schema() -> None:
-    """A link in a checkout, so that an editable install reads what is edited; a copy in an sdist."""
+    """A checkout has a link, so that an editable install reads the edited schema; an sdist has a copy."""
     assert (PACKAGE / SCHEMA).read_bytes() == (ROOT / SCHEMA).read_bytes()
 
 
-def test_nothing_is_loose() -> None:
+def test_every_module_is_in_a_package_of_the_import_rule() -> None:
     assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == {
         *FLOORS,
@@ -85,7 +85,7 @@ def test_the_map_of_a_package_names_every_module_and_no_other(package: Path) -> 
 
 
 def entries(folder: Path) -> Iterator[str]:
-    """The modules (``x.py``) and packages (``x/``) of a folder."""
+    """Return the modules (``x.py``) and packages (``x/``) of a folder."""
     for path in folder.iterdir():
         if path.is_dir() and (path / "__init__.py").exists():
             yield f"{path.name}/"
@@ -105,7 +105,7 @@ def test_a_package_imports_from_lower_floors_only() -> None:
 
 
 @pytest.mark.parametrize("package", FLOORS)
-def test_a_package_imports_what_its_line_allows_and_nothing_of_that_is_unused(package: str) -> None:
+def test_a_package_imports_exactly_the_packages_of_its_line(package: str) -> None:
     used = {
         imported.split(".")[1]
         for module in (PACKAGE / package).rglob("*.py")
@@ -116,7 +116,7 @@ def test_a_package_imports_what_its_line_allows_and_nothing_of_that_is_unused(pa
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    """Imports within functions and for types count, too: what is a circle to a reader is one."""
+    """Imports within functions and for types count, because a reader meets the circle all the same."""
     modules = {dotted(module): module for module in MODULES}
     graph = {
         of: {to for to in imported_modules(module, modules) if to != of} for of, module in modules.items()
@@ -128,22 +128,22 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def imported_modules(module: Path, modules: dict[str, Path]) -> Iterator[str]:
-    """The modules of ours that it imports, whether as ``from a import b`` or as ``from a.b import c``."""
+    """Return our modules that this one imports, as ``from a import b`` or as ``from a.b import c``."""
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys()
-            whole = len(names) == len(node.names)  # nothing of the package itself
+            whole = len(names) == len(node.names)  # no name of the package itself
             yield from names | ({node.module} & modules.keys() if not whole else set())
 
 
 def dotted(module: Path) -> str:
-    """Its name for ``import``."""
+    """Return the name of a module for ``import``."""
     parts = module.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=name)
-def test_every_module_says_what_it_is(module: Path) -> None:
+def test_every_module_has_a_docstring(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text()))
 
 
@@ -170,14 +170,14 @@ def test_only_the_command_line_prints(module: Path) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=name)
-def test_one_thread_no_executor_and_no_sleep(module: Path) -> None:
+def test_no_module_uses_threads_executors_or_sleep(module: Path) -> None:
     assert {imported for imported in imports(module) if within(imported, "threading", "concurrent")} == set()
     assert calls(module) & {"to_thread", "run_in_executor"} == set()
     assert "time.sleep" not in module.read_text()
 
 
 def imports(module: Path) -> set[str]:
-    """Every module that this one imports anywhere, relative imports resolved."""
+    """Return every module that this one imports anywhere, with relative imports resolved."""
     package = ".".join(module.relative_to(ROOT).parent.parts)
     found: set[str] = set()
     for node in ast.walk(ast.parse(module.read_text())):
@@ -190,7 +190,7 @@ def imports(module: Path) -> set[str]:
 
 
 def calls(module: Path) -> set[str]:
-    """The last names of everything that this module calls: ``print``, ``open``, ``run_in_executor``."""
+    """Return the last names of all calls in this module: ``print``, ``open``, ``run_in_executor``."""
     functions = [node.func for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
     return {getattr(function, "id", getattr(function, "attr", "")) for function in functions}
 
@@ -199,5 +199,5 @@ def within(imported: str, *packages: str) -> bool:
     return any(imported == package or imported.startswith(package + ".") for package in packages)
 
 
-def test_the_changelog_has_a_place_for_what_comes_next() -> None:
+def test_the_changelog_has_an_unreleased_section() -> None:
     assert "\n## [Unreleased]\n" in (ROOT / "CHANGELOG.md").read_text()

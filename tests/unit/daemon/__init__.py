@@ -1,1 +1,1 @@
-"""The driver, signals, and what a start makes of records."""
+"""The driver, signals, and what a start restores from records."""

@@ -1,4 +1,4 @@
-"""A turn: actions in their order, records before what depends on them, a late loop noticed."""
+"""A step of the driver: actions in their order, records before their dependents, and a stall noticed."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from tests.unit.core.play import FREE, WON, contender
 
 
 class Stage:
-    """A world that only takes down what it is told to do, and whose disk may be full."""
+    """A world that only notes each action, and whose disk may be full."""
 
     def __init__(self) -> None:
         self.at = 0.0
         self.done: list[Any] = []
-        self.told: list[e.Event] = []
+        self.observed: list[e.Event] = []
         self.woken_at: list[float] = []
         self.why_not = ""
 
@@ -38,19 +38,19 @@ class Stage:
         self.woken_at.append(at)
 
     def observe(self, event: e.Event, actions: list[a.Action]) -> None:
-        self.told.append(event)
+        self.observed.append(event)
 
     def last(self, kind: type[Any]) -> Any:
         return next(action for action in reversed(self.done) if isinstance(action, kind))
 
     def kinds(self) -> list[str]:
-        """What was done since the last look."""
+        """Return the kinds of the actions since the last call."""
         done, self.done = self.done, []
         return [type(action).__name__ for action in done if not isinstance(action, a.PrepareWrite)]
 
 
 def driven() -> tuple[Driver, Stage]:
-    """An election that has sent its acquire."""
+    """Return a driver whose election has sent its acquire."""
     stage = Stage()
     kinds = (a.PrepareWrite, a.StartHook, a.KillHook, a.StartRun, a.StopRun, a.Finished)
     effects: Effects = dict.fromkeys(kinds, stage.take_down)
@@ -70,20 +70,20 @@ def test_a_record_is_written_before_the_hook_that_waits_for_it() -> None:
     assert stage.kinds()[:2] == ["WriteRecord", "StartHook"]
 
 
-def test_a_record_that_is_refused_is_answered_in_the_same_turn() -> None:
+def test_a_record_that_cannot_be_written_is_answered_in_the_same_step() -> None:
     driver, stage = driven()
     acquire = stage.last(r.Acquire)
     stage.kinds()
     stage.why_not = "no space left"
     driver.dispatch(e.Answered(acquire, WON))
     assert "StartHook" not in stage.kinds()
-    remembered = [event for event in stage.told if isinstance(event, e.RecordWritten)]
-    assert remembered[-1].why_not == "no space left"
+    written = [event for event in stage.observed if isinstance(event, e.RecordWritten)]
+    assert written[-1].why_not == "no space left"
 
 
-def test_what_was_decided_is_told_with_its_event() -> None:
+def test_observers_get_each_event_in_its_order() -> None:
     driver, stage = driven()
-    assert [type(event) for event in stage.told] == [
+    assert [type(event) for event in stage.observed] == [
         e.Tick,
         e.Answered,
         e.RecordWritten,
@@ -92,7 +92,7 @@ def test_what_was_decided_is_told_with_its_event() -> None:
     ]
 
 
-def test_it_is_woken_at_the_deadline_and_each_second_at_the_latest() -> None:
+def test_the_driver_wakes_at_the_deadline_and_each_second_at_the_latest() -> None:
     driver, stage = driven()
     assert stage.woken_at[0] == 1.0
     stage.at = 1.0
@@ -108,30 +108,30 @@ def test_a_tick_that_comes_early_arms_the_timer_again() -> None:
     assert len(stage.woken_at) == before + 1
 
 
-def test_a_turn_that_comes_far_too_late_looks_at_the_lease_first() -> None:
+def test_a_step_that_comes_far_too_late_begins_with_a_stall() -> None:
     driver, stage = driven()
     acquire = stage.last(r.Acquire)
     stage.at = 2.5
-    stage.told.clear()
+    stage.observed.clear()
     driver.dispatch(e.Answered(acquire, WON))
-    assert stage.told[0] == e.Stalled(1.5)
-    assert isinstance(stage.told[1], e.Answered)
+    assert stage.observed[0] == e.Stalled(1.5)
+    assert isinstance(stage.observed[1], e.Answered)
 
 
-def test_what_else_waited_behind_a_standstill_does_not_tell_of_it_again() -> None:
-    """A thousand elections that each look at a thousand leases would stand still for longer than before."""
+def test_a_stall_is_reported_once_however_many_events_waited_behind_it() -> None:
+    """If each of 1,000 elections examined 1,000 leases, the loop would stall for longer than before."""
     driver, stage = driven()
     acquire, watch = stage.last(r.Acquire), stage.last(r.WatchKey)
     stage.at = 2.5
     driver.dispatch(e.Answered(acquire, WON))
     stage.at = 2.6
     driver.dispatch(e.Answered(watch, o.Unknown("")))
-    assert [event for event in stage.told if isinstance(event, e.Stalled)] == [e.Stalled(1.5)]
+    assert [event for event in stage.observed if isinstance(event, e.Stalled)] == [e.Stalled(1.5)]
     assert stage.woken_at[-1] > 2.5
 
 
-def test_a_turn_in_time_is_no_standstill() -> None:
+def test_a_step_in_time_is_no_stall() -> None:
     driver, stage = driven()
     stage.at = 1.9
     driver.dispatch(e.Tick())
-    assert not [event for event in stage.told if isinstance(event, e.Stalled)]
+    assert not [event for event in stage.observed if isinstance(event, e.Stalled)]

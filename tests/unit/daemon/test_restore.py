@@ -1,4 +1,4 @@
-"""What a process that starts makes of the file and of the records: nothing on record is passed over."""
+"""The contenders that a process restores from the file and the records: no record is passed over."""
 
 from dataclasses import replace
 from typing import Any
@@ -42,13 +42,13 @@ def test_without_a_record_an_election_begins_afresh() -> None:
     assert election.tenure is None and not election.session.id and election.spread == 0.5
 
 
-def test_what_still_fits_goes_on() -> None:
+def test_a_tenure_that_fits_the_file_is_adopted() -> None:
     election = only(begun(SETTINGS, record()))
     assert election.tenure is not None and election.tenure.phase is Phase.ADOPTING
     assert not election.winding_up
 
 
-def test_hooks_that_changed_do_not_end_a_tenure_and_wait_for_its_adoption() -> None:
+def test_changed_hooks_do_not_end_a_tenure_and_apply_after_its_adoption() -> None:
     wanted = replace(SETTINGS, on_lose=())
     election = only(begun(wanted, record()))
     assert not election.winding_up
@@ -64,7 +64,9 @@ def test_hooks_that_changed_do_not_end_a_tenure_and_wait_for_its_adoption() -> N
         {"contend": False, "on_acquire": (), "on_lose": ()},
     ],
 )
-def test_another_key_or_session_is_wound_up_by_the_record_before_it_begins(changes: dict[str, Any]) -> None:
+def test_a_changed_key_or_session_begins_when_the_recorded_tenure_has_wound_up(
+    changes: dict[str, Any],
+) -> None:
     wanted = replace(SETTINGS, **changes)
     found = begun(wanted, record())
     assert only(found).winding_up and only(found).settings == SETTINGS
@@ -73,45 +75,45 @@ def test_another_key_or_session_is_wound_up_by_the_record_before_it_begins(chang
     assert successor.contender.settings == wanted and successor.contender.tenure is None
 
 
-def test_what_is_gone_from_the_file_is_wound_up() -> None:
+def test_a_recorded_election_that_the_file_has_dropped_is_wound_up() -> None:
     found = begun(None, record())
     assert only(found).winding_up and not found.successors
 
 
-def test_a_renamed_election_begins_when_the_one_with_its_key_has_wound_up() -> None:
-    """Both stop and start the same application."""
+def test_a_renamed_election_begins_when_the_recorded_one_has_wound_up() -> None:
+    """Both elections stop and start the same application."""
     found = restore([RENAMED], {"n": record()}, ORIGIN)
     assert only(found).settings == SETTINGS and only(found).winding_up
     (successor,) = found.successors
     assert successor.contender.settings.name == "new" and successor.after == {"n"}
 
 
-def test_another_key_waits_for_nothing() -> None:
+def test_an_election_of_another_key_begins_at_once() -> None:
     found = restore([Wanted(replace(SETTINGS, name="new", key="other"), 0.5)], {"n": record()}, ORIGIN)
     assert len(found.contenders) == 2 and not found.successors
 
 
 @pytest.mark.parametrize("field", ["machine", "host", "boot"])
-def test_a_record_of_elsewhere_is_foreign(field: str) -> None:
+def test_a_record_of_another_machine_host_or_boot_is_foreign(field: str) -> None:
     election = only(begun(SETTINGS, record(identity=replace(HERE, **{field: "other"}))))
     assert election.tenure is not None and election.tenure.phase is Phase.LOSING
     assert election.tenure.reason is Reason.CRASHED and not election.session.id
 
 
-def test_what_was_foreign_stays_foreign() -> None:
-    """A crash in the on_lose of a foreign record makes the session no more ours than it was."""
+def test_a_foreign_record_stays_foreign_after_a_crash() -> None:
+    """A crash in the on_lose of a foreign record does not make the session ours."""
     election = only(begun(SETTINGS, record(Step.LOSING, state={"foreign": True})))
     assert not election.session.id
 
 
-def test_of_an_unreadable_record_the_worst_is_taken_for_true() -> None:
+def test_an_unreadable_record_means_on_lose() -> None:
     election = only(begun(SETTINGS, UnreadableRecord("why")))
     assert election.tenure is not None and election.tenure.phase is Phase.LOSING
     assert election.tenure.reason is Reason.CRASHED and not election.session.id
 
 
-def test_an_on_lose_that_runs_on_record_means_losing_whatever_the_step_says() -> None:
-    """The crash came between its begin and the record of the loss."""
+def test_a_recorded_on_lose_that_runs_means_losing_at_any_recorded_step() -> None:
+    """The process crashed between the begin of on_lose and the record of the loss."""
     groups = (Group(12, 345, "s-lose"),)
     election = only(begun(SETTINGS, record(groups=groups)))
     assert election.tenure is not None and election.tenure.phase is Phase.LOSING
@@ -129,7 +131,7 @@ def test_a_pause_alone_fits_any_key() -> None:
     assert election.paused and election.role is Role.PAUSED
 
 
-def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file_says() -> None:
+def test_an_unreadable_record_is_wound_up_by_the_last_readable_settings() -> None:
     spoilt = UnreadableRecord("why", record())
     assert only(begun(replace(SETTINGS, on_lose=()), spoilt)).settings == SETTINGS
     renamed = restore([RENAMED], {"n": spoilt}, ORIGIN)
@@ -137,7 +139,7 @@ def test_what_cannot_be_read_is_lost_by_the_settings_before_it_whatever_the_file
     assert [each.after for each in renamed.successors] == [{"n"}]
 
 
-def test_a_pause_is_that_of_the_key() -> None:
+def test_a_renamed_election_inherits_the_pause_of_its_key() -> None:
     found = restore(
         [RENAMED],
         {"n": record(Step.SESSION, state={"paused": True})},
@@ -146,16 +148,16 @@ def test_a_pause_is_that_of_the_key() -> None:
     assert found.successors[0].contender.paused
 
 
-def test_who_holds_by_its_own_record_waits_for_nobody() -> None:
-    """Its lease is running."""
+def test_a_recorded_holder_does_not_wait_for_another_election_of_its_key() -> None:
+    """The lease of the recorded tenure is running."""
     other = replace(record(), settings=replace(SETTINGS, name="new"))
     found = restore([RENAMED], {"n": record(Step.SESSION), "new": other}, ORIGIN)
     assert not found.successors
     assert [each.tenure is not None for each in found.contenders] == [False, True]
 
 
-def test_one_of_many_waits_for_its_turn_but_not_with_what_it_holds() -> None:
-    """A thousand sessions at once would time each other out; a tenure on record is being lost meanwhile."""
+def test_one_of_many_items_begins_later_unless_it_has_a_recorded_tenure() -> None:
+    """1,000 new sessions at once would time each other out, and a recorded tenure would be lost meanwhile."""
     late = replace(Wanted(SETTINGS, 0.5), delay_s=3.0)
     fresh = only(restore([late], {}, ORIGIN))
     assert fresh.session.deadline == ORIGIN.now + 3.0

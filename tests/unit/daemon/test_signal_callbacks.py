@@ -1,4 +1,4 @@
-"""The signals that the daemon hears: none is lost, however many come before it can hear."""
+"""The signals that the daemon handles: none is lost, however many come before the loop can handle them."""
 
 import asyncio
 import os
@@ -10,12 +10,12 @@ import pytest
 from supervisor.daemon.signal_callbacks import listen
 from supervisor.daemon.signals import HANDLED
 
-BURST = 100_000  # more than any pipe or socket of the loop holds
+BURST = 100_000  # more than any pipe or socket of the loop takes
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """The handlers that the tests themselves need."""
+    """Restore the handlers that the tests themselves need."""
     before = {number: signal.getsignal(number) for number in HANDLED}
     yield
     for number, handler in before.items():
@@ -40,7 +40,7 @@ def test_a_burst_of_one_signal_loses_no_other(capfd: pytest.CaptureFixture[str])
     assert capfd.readouterr().err == ""
 
 
-def test_each_signal_that_comes_later_is_heard_again() -> None:
+def test_each_later_signal_is_handled_again() -> None:
     heard: list[int] = []
 
     async def main() -> None:

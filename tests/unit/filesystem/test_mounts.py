@@ -1,4 +1,4 @@
-"""Which paths lie on disks of this machine: by the kernel's table, and without asking any other."""
+"""Which paths lie on disks of this machine: the kernel's table decides, and no file system is asked."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ TABLE = """\
 """
 
 
-def test_whatever_no_disk_serves_is_remote() -> None:
+def test_a_mount_that_no_disk_serves_is_remote() -> None:
     assert list(remote_points(TABLE.splitlines())) == ["/srv/a b", "/home", "/mnt/x"]
 
 
@@ -31,7 +31,7 @@ def test_whatever_no_disk_serves_is_remote() -> None:
         ("/srv/a b/c", False),
         ("/srv/a bc", True),
         ("/srv/a b/../c", False),
-        ("/mnt/x/disk/hook", False),  # its path leads through the other
+        ("/mnt/x/disk/hook", False),  # its path leads through a remote mount
         ("//mnt//x/hook", False),
         ("/proc/../mnt/./x", False),
         ("/absent/hook", True),
@@ -45,11 +45,11 @@ def test_a_path_is_local_while_it_stays_on_local_disks(path: str, local: bool, t
     mounts.close()
 
 
-def test_without_a_table_nothing_is_local(tmp_path: Path) -> None:
+def test_without_a_table_no_path_is_local(tmp_path: Path) -> None:
     assert not Mounts(str(tmp_path / "absent")).is_local("/bin/sh")
 
 
-def test_symlinks_are_followed_and_a_circle_of_them_has_an_end(tmp_path: Path) -> None:
+def test_symlinks_are_followed_and_a_circle_of_symlinks_ends(tmp_path: Path) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(TABLE)
     for name, target in {
@@ -66,7 +66,7 @@ def test_symlinks_are_followed_and_a_circle_of_them_has_an_end(tmp_path: Path) -
 
 
 @needs_root
-def test_what_is_mounted_later_counts_from_then_on(tmp_path: Path) -> None:
+def test_a_later_mount_counts_from_then_on(tmp_path: Path) -> None:
     far = tmp_path / "far"
     far.mkdir()
     (tmp_path / "link").symlink_to(far / "hook")

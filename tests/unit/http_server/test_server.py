@@ -1,4 +1,4 @@
-"""The HTTP server keeps its limits, whatever clients do; other clients are served meanwhile."""
+"""The limits of the HTTP server: they hold against any client, and other clients are served meanwhile."""
 
 import asyncio
 import os
@@ -20,12 +20,12 @@ SMALL = Limits(
 PATIENT = Limits(clients_max=4, head_bytes_max=2048, body_bytes_max=10_000)
 HANG_S = PATIENCE_S
 CROWD = 400
-AHEAD = 1000  # small requests, more than whose answers a unix socket holds
+AHEAD = 1000  # small requests, whose answers do not all fit into a unix socket
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Trial:
-    """A server whose paths do what they say, and what became of its requests."""
+    """A server with a behaviour for each path, and a list of its requests."""
 
     def __init__(self, limits: Limits) -> None:
         self.server = HttpServer(self.handle, limits)
@@ -55,7 +55,7 @@ class Trial:
 
 
 def served(test: Callable[[Trial], Awaitable[None]], limits: Limits = PATIENT) -> None:
-    """Run the test against a server that is closed after it, with nobody left in it."""
+    """Run the test against a server that is closed after it, and check that no client is left."""
 
     async def run() -> None:
         trial = Trial(limits)
@@ -73,7 +73,7 @@ def served(test: Callable[[Trial], Awaitable[None]], limits: Limits = PATIENT) -
 
 
 def request(target: str, *headers: str, method: str = "GET", body: bytes = b"") -> bytes:
-    """The bytes of one request."""
+    """Return the bytes of one request."""
     lines = [f"{method} {target} HTTP/1.1", "Host: x", *headers]
     if body:
         lines.append(f"Content-Length: {len(body)}")
@@ -81,14 +81,14 @@ def request(target: str, *headers: str, method: str = "GET", body: bytes = b"") 
 
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """The status and body of one answer."""
+    """Return the status and body of one answer."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     length = int(head.lower().partition("content-length: ")[2].partition("\r")[0])
     return int(head.split()[1]), await reader.readexactly(length)
 
 
 async def closed(streams: Streams) -> bytes:
-    """What still comes until the server hangs up."""
+    """Return all bytes that come until the server closes the connection."""
     reader, writer = streams
     try:
         return await reader.read()
@@ -98,7 +98,7 @@ async def closed(streams: Streams) -> bytes:
         writer.close()
 
 
-def test_requests_on_one_connection_are_answered_in_order_also_those_sent_ahead() -> None:
+def test_requests_on_one_connection_are_answered_in_order_even_if_sent_ahead() -> None:
     async def test(trial: Trial) -> None:
         reader, writer = await trial.connect()
         writer.write(request("/a") + request("/b", method="PUT", body=b"body") + request("/c"))
@@ -112,7 +112,7 @@ def test_requests_on_one_connection_are_answered_in_order_also_those_sent_ahead(
     served(test)
 
 
-def test_a_body_in_chunks_and_expect_100_continue() -> None:
+def test_a_chunked_body_and_expect_100_continue_are_supported() -> None:
     async def test(trial: Trial) -> None:
         reader, writer = await trial.connect()
         writer.write(request("/a", "Transfer-Encoding: chunked", "Expect: 100-continue", method="PUT"))
@@ -136,7 +136,9 @@ def test_a_body_in_chunks_and_expect_100_continue() -> None:
     ],
     ids=["target", "head", "body", "nonsense", "no host", "tls"],
 )
-def test_what_is_too_large_or_no_request_is_refused_and_hung_up_on(sent: bytes, status: int) -> None:
+def test_a_request_that_is_too_large_or_malformed_is_refused_and_disconnected(
+    sent: bytes, status: int
+) -> None:
     async def test(trial: Trial) -> None:
         streams = await trial.connect()
         streams[1].write(sent)
@@ -146,8 +148,8 @@ def test_what_is_too_large_or_no_request_is_refused_and_hung_up_on(sent: bytes, 
     served(test)
 
 
-def test_who_takes_too_long_to_ask_or_asks_nothing_is_hung_up_on() -> None:
-    """A head byte by byte has no more time than one at once; a body neither; nor has silence."""
+def test_a_client_that_takes_too_long_for_a_request_is_disconnected() -> None:
+    """The time limit covers a head or a body that comes byte by byte, and a silent client."""
 
     async def trickle(trial: Trial, sent: bytes) -> None:
         reader, writer = await trial.connect()
@@ -157,7 +159,7 @@ def test_who_takes_too_long_to_ask_or_asks_nothing_is_hung_up_on() -> None:
             if reader.at_eof():
                 break
         else:
-            raise AssertionError("it was let")
+            raise AssertionError("the server did not disconnect")
         writer.close()
 
     async def test(trial: Trial) -> None:
@@ -167,7 +169,7 @@ def test_who_takes_too_long_to_ask_or_asks_nothing_is_hung_up_on() -> None:
     served(test, SMALL)
 
 
-def test_who_does_not_take_the_answer_is_hung_up_on() -> None:
+def test_a_client_that_does_not_read_the_answer_is_disconnected() -> None:
     async def test(trial: Trial) -> None:
         _, writer = await trial.connect()
         writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -181,32 +183,32 @@ def test_who_does_not_take_the_answer_is_hung_up_on() -> None:
     served(test, SMALL)
 
 
-async def asked(streams: Streams, target: str = "/a") -> None:
-    """One request, and its answer."""
+async def exchanged(streams: Streams, target: str = "/a") -> None:
+    """Send one request, and check its answer."""
     reader, writer = streams
     writer.write(request(target))
     assert await answer(reader) == (200, target.encode())
 
 
-def test_for_one_client_too_many_the_longest_idle_is_hung_up_on() -> None:
-    """Who connects is served, whoever sits there; who has asked again meanwhile is kept."""
+def test_one_client_too_many_disconnects_the_client_that_was_idle_longest() -> None:
+    """A newcomer is served although all places are taken, and a client that was active meanwhile stays."""
 
     async def test(trial: Trial) -> None:
         first, second, *others = [await trial.connect() for _ in range(4)]
         for each in (first, second, *others):
-            await asked(each)
-        await asked(first)
+            await exchanged(each)
+        await exchanged(first)
         newcomer = await trial.connect()
-        await asked(newcomer)
+        await exchanged(newcomer)
         assert await closed(second) == b""
         for each in (first, *others, newcomer):
-            await asked(each)
+            await exchanged(each)
             each[1].close()
 
     served(test)
 
 
-def test_who_never_ends_a_request_keeps_nobody_out() -> None:
+def test_clients_that_never_end_a_request_do_not_keep_newcomers_out() -> None:
     async def test(trial: Trial) -> None:
         halves = [await trial.connect() for _ in range(4)]
         for _, writer in halves:
@@ -214,14 +216,14 @@ def test_who_never_ends_a_request_keeps_nobody_out() -> None:
         await asyncio.sleep(0.05)
         newcomers = [await trial.connect() for _ in range(4)]
         for each in newcomers:
-            await asked(each)
+            await exchanged(each)
             each[1].close()
         assert [await closed(each) for each in halves] == [b""] * 4
 
     served(test)
 
 
-def test_while_all_are_being_answered_one_client_too_many_is_hung_up_on() -> None:
+def test_one_client_too_many_is_disconnected_while_all_others_await_answers() -> None:
     async def test(trial: Trial) -> None:
         streams = [await trial.connect() for _ in range(4)]
         for _, writer in streams:
@@ -233,15 +235,15 @@ def test_while_all_are_being_answered_one_client_too_many_is_hung_up_on() -> Non
         while len(trial.server.clients) == 4:
             await asyncio.sleep(0.01)
         newcomer = await trial.connect()
-        await asked(newcomer)
+        await exchanged(newcomer)
         for _, writer in (*streams, newcomer):
             writer.close()
 
     served(test)
 
 
-def test_answers_that_nobody_takes_are_kept_for_so_many_clients_only() -> None:
-    """The one that has taken its time longest is hung up on; who takes the answer gets all of it."""
+def test_unread_answers_are_kept_for_a_bounded_number_of_clients() -> None:
+    """The client that has been slow for longest is disconnected, and the others get the whole answer."""
 
     async def test(trial: Trial) -> None:
         streams = [await trial.connect() for _ in range(3)]
@@ -261,8 +263,8 @@ def test_answers_that_nobody_takes_are_kept_for_so_many_clients_only() -> None:
     served(test, replace(PATIENT, slow_readers_max=2))
 
 
-def test_however_many_ask_at_once_the_loop_goes_on_between_them() -> None:
-    """Of 400 clients that all send requests without end, few are read in one turn of the loop."""
+def test_the_loop_goes_on_between_the_requests_of_a_crowd() -> None:
+    """Of 400 clients that send requests without end, the server reads few in one turn of the loop."""
 
     async def test(trial: Trial) -> None:
         streams = [await trial.connect() for _ in range(CROWD)]
@@ -282,7 +284,7 @@ def test_however_many_ask_at_once_the_loop_goes_on_between_them() -> None:
     served(test, replace(PATIENT, clients_max=CROWD))
 
 
-def test_a_crowd_that_connects_at_once_is_let_in_a_few_at_a_time() -> None:
+def test_a_crowd_that_connects_at_once_is_accepted_a_few_at_a_time() -> None:
     async def test(trial: Trial) -> None:
         socks = [socket.socket() for _ in range(CROWD)]
         for sock in socks:
@@ -313,7 +315,7 @@ def test_the_handler_of_a_client_that_has_gone_is_cancelled() -> None:
     served(test)
 
 
-def test_what_is_sent_ahead_while_one_waits_is_bounded() -> None:
+def test_requests_sent_ahead_of_an_answer_are_bounded() -> None:
     async def test(trial: Trial) -> None:
         _, writer = await trial.connect()
         writer.write(request("/wait"))
@@ -340,14 +342,17 @@ def test_an_answer_that_closes_ends_the_connection() -> None:
 
 
 def test_a_large_answer_that_ends_the_connection_arrives_whole() -> None:
-    """Its end is sent from within asyncio's own writing, which then sees to the connection's end, too."""
+    """asyncio sends the last bytes itself and then closes, so the server must not close a second time."""
     complaints: list[dict[str, object]] = []
 
     async def test(trial: Trial) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
-        for said in (request("/large", "Connection: close"), request("/large").replace(b"1.1", b"1.0", 1)):
+        for received in (
+            request("/large", "Connection: close"),
+            request("/large").replace(b"1.1", b"1.0", 1),
+        ):
             reader, writer = await trial.connect()
-            writer.write(said)
+            writer.write(received)
             assert await answer(reader) == (200, b"x" * 50_000_000)
             assert not await closed((reader, writer))
 
@@ -355,8 +360,8 @@ def test_a_large_answer_that_ends_the_connection_arrives_whole() -> None:
     assert not complaints
 
 
-def test_a_refusal_that_is_taken_late_ends_the_connection_once(tmp_path: Path) -> None:
-    """What asyncio has still to send when we hang up it sends first, and then hangs up by itself."""
+def test_a_refusal_that_is_read_late_ends_the_connection_once(tmp_path: Path) -> None:
+    """asyncio first sends all that is left, and then closes the connection itself."""
     complaints: list[dict[str, object]] = []
 
     async def test(trial: Trial) -> None:
@@ -376,16 +381,16 @@ def test_a_refusal_that_is_taken_late_ends_the_connection_once(tmp_path: Path) -
             await loop.sock_sendall(wrong, request("/a") * fit + b"no request\r\n\r\n")
             await asyncio.sleep(patient(0.2))
             assert len(trial.handled) == 2 * fit + 1
-            said = b""
+            received = b""
             while part := await loop.sock_recv(wrong, 1 << 20):
-                said += part
-            assert said.count(b" 200 ") == fit and said.count(b" 400 ") == 1
+                received += part
+            assert received.count(b" 200 ") == fit and received.count(b" 400 ") == 1
 
     served(test)
     assert not complaints
 
 
-def test_head_has_no_body_and_the_connection_goes_on() -> None:
+def test_an_answer_to_head_has_no_body_and_the_connection_goes_on() -> None:
     async def test(trial: Trial) -> None:
         reader, writer = await trial.connect()
         writer.write(request("/a", method="HEAD") + request("/b"))
@@ -396,19 +401,19 @@ def test_head_has_no_body_and_the_connection_goes_on() -> None:
     served(test)
 
 
-def test_a_bug_of_the_handler_is_told_and_hangs_up() -> None:
+def test_a_bug_of_the_handler_is_reported_and_ends_the_connection() -> None:
     async def test(trial: Trial) -> None:
-        told: list[str] = []
+        reported: list[str] = []
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: told.append(str(context["message"])))
+        loop.set_exception_handler(lambda _, context: reported.append(str(context["message"])))
         streams = await trial.connect()
         streams[1].write(request("/bug"))
-        assert await closed(streams) == b"" and told == ["a request's handler failed"]
+        assert await closed(streams) == b"" and reported == ["a request's handler failed"]
 
     served(test)
 
 
-def test_a_unix_socket_serves_as_well(tmp_path: Path) -> None:
+def test_the_server_serves_a_unix_socket(tmp_path: Path) -> None:
     async def test(trial: Trial) -> None:
         bound = socket.socket(socket.AF_UNIX)
         bound.bind(str(tmp_path / "s"))
@@ -421,8 +426,8 @@ def test_a_unix_socket_serves_as_well(tmp_path: Path) -> None:
     served(test)
 
 
-def test_who_is_at_the_other_end_of_a_unix_socket_is_known(tmp_path: Path) -> None:
-    """Our ids and groups, for it is this process; over TCP nobody knows."""
+def test_the_peer_of_a_unix_socket_is_known(tmp_path: Path) -> None:
+    """The peer is this process, so its ids are ours; over TCP the peer is unknown."""
     seen: list[Peer | None] = []
 
     async def note(request: HttpRequest) -> HttpAnswer:

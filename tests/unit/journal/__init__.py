@@ -1,1 +1,1 @@
-"""Records on a disk that is full, cut off or damaged."""
+"""Records: their format, and a disk that is full, cut off or damaged."""

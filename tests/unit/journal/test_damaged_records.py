@@ -1,6 +1,6 @@
-"""A damaged record is never taken for nothing: the next start runs on_lose before anything else.
+"""A damaged record never counts as no record: the next start runs on_lose before anything else.
 
-A real journal is written as a holder writes it, then cut, zeroed or spoilt at every place.
+A real journal is written as a holder writes it, and then cut, zeroed or spoilt at every place.
 """
 
 import random
@@ -30,7 +30,7 @@ STEPS = (SESSION, TENURE, HOLDING, replace(HOLDING, contact=13.5), LOSING)
 
 
 def journal_of(folder: Path, steps: tuple[Record, ...]) -> bytes:
-    """What stands on the disk after these steps of one item."""
+    """Return the bytes of the file after these steps of one item."""
     journal = Journal(str(folder), ConsulSettings("http://c"), identity=HERE)
     for record in steps:
         assert not journal.write(WriteRecord(SETTINGS.name, record, SETTINGS))
@@ -41,7 +41,7 @@ def journal_of(folder: Path, steps: tuple[Record, ...]) -> bytes:
 
 
 def begun(content: bytes) -> Contender:
-    """What a process that starts makes of this record."""
+    """Return the contender that a process makes of this record when it starts."""
     found: Recorded | UnreadableRecord
     try:
         found = read(content)
@@ -53,14 +53,14 @@ def begun(content: bytes) -> Contender:
 
 
 def is_wound_up(content: bytes) -> bool:
-    """Whether on_lose comes before everything else."""
+    """Return whether on_lose comes before everything else."""
     tenure = begun(content).tenure
     return tenure is not None and tenure.phase is Phase.LOSING
 
 
 @pytest.fixture
 def content(tmp_path: Path) -> bytes:
-    """Of a tenure's whole life: each older state is what is left when the newer ones are cut off."""
+    """Return the file after a whole tenure; without its newer lines it is the file of an earlier state."""
     return journal_of(tmp_path, STEPS)
 
 
@@ -73,13 +73,13 @@ def test_a_record_that_is_cut_anywhere_in_its_lines_means_on_lose(content: bytes
 
 
 def test_a_record_whose_end_is_zeroes_means_on_lose(content: bytes) -> None:
-    """Also where the room behind the lines is zeroes: a loss of power may have taken newer lines."""
+    """Zeroes in the reserve count as well, because a loss of power may have taken newer lines."""
     places = [*range(0, len(content.rstrip(b" ")), 23), *range(0, len(content), 997)]
     forgotten = [at for at in places if not is_wound_up(content[:at] + b"\0" * (len(content) - at))]
     assert forgotten == []
 
 
-def test_a_cut_in_the_room_behind_the_lines_loses_nothing(tmp_path: Path) -> None:
+def test_a_cut_in_the_reserve_behind_the_lines_loses_nothing(tmp_path: Path) -> None:
     content = journal_of(tmp_path, STEPS[:4])
     lines = len(content.rstrip(b" "))
     whole = begun(content).tenure
@@ -89,7 +89,7 @@ def test_a_cut_in_the_room_behind_the_lines_loses_nothing(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_damage_means_on_lose_or_changes_nothing(tmp_path: Path, seed: int) -> None:
-    """Zeroes, noise or a hole somewhere in the lines: an older line that is damaged does not count."""
+    """The damage is zeroes, noise or a hole, and it has no effect only in an older line."""
     dice = random.Random(seed)
     content = journal_of(tmp_path, STEPS[:4])
     at = dice.randrange(len(content.rstrip(b" ")))
@@ -99,14 +99,14 @@ def test_random_damage_means_on_lose_or_changes_nothing(tmp_path: Path, seed: in
     assert is_wound_up(damaged) or begun(damaged).tenure == begun(content).tenure
 
 
-def test_a_session_without_a_tenure_is_not_forgotten_either(tmp_path: Path) -> None:
-    """A cut may have taken the tenure that followed."""
+def test_a_cut_record_of_a_session_without_a_tenure_means_on_lose(tmp_path: Path) -> None:
+    """The cut may have taken the tenure that followed."""
     content = journal_of(tmp_path, (SESSION,))
     assert all(is_wound_up(content[:at]) for at in range(0, len(content.rstrip(b" ")) + 1, 3))
     assert is_wound_up(content.rstrip(b" "))
 
 
-def test_a_pause_survives_a_cut_of_the_line_behind_it(tmp_path: Path) -> None:
+def test_a_pause_survives_a_cut_of_the_next_line(tmp_path: Path) -> None:
     paused = replace(HOLDING, paused=True)
     content = journal_of(tmp_path, (SESSION, TENURE, paused, replace(paused, contact=13.5)))
     item = begun(content.rstrip(b" ")[:-20])
@@ -114,7 +114,7 @@ def test_a_pause_survives_a_cut_of_the_line_behind_it(tmp_path: Path) -> None:
 
 
 def test_a_first_record_without_room_leaves_no_empty_record_behind(tmp_path: Path) -> None:
-    """An empty record means on_lose at the next start, although nothing had begun."""
+    """An empty record would mean on_lose at the next start, although nothing had begun."""
     journal = Journal(str(tmp_path), ConsulSettings("http://c"), identity=HERE)
     (tmp_path / f"{SETTINGS.name}.new").symlink_to("/dev/full")  # ENOSPC with every write
     assert "No space left" in journal.write(WriteRecord(SETTINGS.name, SESSION, SETTINGS))
@@ -123,7 +123,7 @@ def test_a_first_record_without_room_leaves_no_empty_record_behind(tmp_path: Pat
 
 
 def test_a_damaged_record_stays_damaged_until_the_next_one_is_whole(tmp_path: Path) -> None:
-    """A crash between the two would else find the older line whole, and adopt what is being lost."""
+    """After a crash in between, the older line alone would make the next start adopt the tenure."""
     content = journal_of(tmp_path, STEPS[:4])
     path = tmp_path / f"{SETTINGS.name}.journal"
     path.write_bytes(content.rstrip(b" ")[:-20])

@@ -1,4 +1,4 @@
-"""The journal: what is written comes back, and what is damaged is never taken for nothing."""
+"""The journal: each record is read as it was written, and a damaged one never counts as no record."""
 
 import os
 import resource
@@ -64,36 +64,36 @@ def whole(record: Record = RECORD, groups: tuple[Group, ...] = ()) -> bytes:
 
 
 def found_in(lines: bytes) -> Recorded:
-    """What a file of these lines says, with the room behind them."""
+    """Return the record in these lines, with the reserve behind them."""
     return read(lines + RESERVE)
 
 
 # --- the format ------------------------------------------------------------------------------------
 
 
-def test_everything_comes_back_but_the_secrets_of_consul() -> None:
+def test_everything_is_read_back_except_the_secrets_of_consul() -> None:
     record = found_in(whole(RECORD, GROUPS))
     reached = replace(CONSUL, token=None, http_auth=None)
     assert record == Recorded(SETTINGS, reached, RECORD, HERE, GROUPS, ("MY_TOKEN",))
     assert b"hunter2" not in whole()
 
 
-def test_a_person_can_read_it() -> None:
+def test_a_person_can_read_a_record() -> None:
     text = whole().decode("ascii")
     assert '"step":"holding"' in text and '"item":"app"' in text and '"down"' in text
 
 
-def test_what_cannot_be_read_tells_what_its_older_lines_said() -> None:
-    """By its settings on_lose runs, and by its session what a crash left running is found."""
+def test_an_unreadable_record_still_gives_its_older_lines() -> None:
+    """on_lose needs the settings, and the session finds the processes that a crash left running."""
     data = whole() + b"00000000 {}\n"
-    with pytest.raises(UnreadableRecord) as told:
+    with pytest.raises(UnreadableRecord) as unreadable:
         found_in(data)
-    assert told.value.settings == SETTINGS and told.value.withheld == ("MY_TOKEN",)
-    assert told.value.last is not None and told.value.last.state == RECORD
+    assert unreadable.value.settings == SETTINGS and unreadable.value.withheld == ("MY_TOKEN",)
+    assert unreadable.value.last is not None and unreadable.value.last.state == RECORD
 
 
 @pytest.mark.parametrize("text", [b"[]", b"null", b"{", b"[" * 100_000])
-def test_a_line_that_is_no_record_cannot_be_read_whatever_its_checksum_says(text: bytes) -> None:
+def test_a_line_that_is_no_record_is_unreadable_even_with_a_right_checksum(text: bytes) -> None:
     with pytest.raises(UnreadableRecord):
         found_in(whole() + b"%08x %s\n" % (zlib.crc32(text), text))
 
@@ -110,18 +110,18 @@ BAD_IDS = ["a\nb", "../../kv/x", "x" * 100_000, "\ud800", " "]
 @pytest.mark.parametrize("session", BAD_IDS, ids=lambda each: ascii(each[:9]))
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_session_with_an_id_that_consul_cannot_have_made_is_forgotten(session: str, paused: bool) -> None:
-    """An earlier version took whatever a broken proxy called an ID; nothing was begun with it."""
+    """An earlier version took any text of a broken proxy as an ID, and nothing was begun with it."""
     record = found_in(whole(Record(Step.SESSION, "k", session, paused=paused)))
     assert record.state == Record(paused=paused)
 
 
 @pytest.mark.parametrize("session", BAD_IDS, ids=lambda each: ascii(each[:9]))
-def test_a_tenure_with_such_an_id_is_damage(session: str) -> None:
-    """So its on_lose runs; what an older line says still leads to the processes of a crash."""
+def test_a_tenure_with_an_id_that_consul_cannot_have_made_is_damage(session: str) -> None:
+    """on_lose runs, and the older line still leads to the processes that a crash left running."""
     for step in (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK):
-        with pytest.raises(UnreadableRecord, match="that Consul cannot have made") as told:
+        with pytest.raises(UnreadableRecord, match="that Consul cannot have made") as unreadable:
             read(whole() + state_line(replace(RECORD, step=step, session=session), (), HERE, "later") + b" ")
-        assert told.value.last is not None and told.value.last.state == RECORD
+        assert unreadable.value.last is not None and unreadable.value.last.state == RECORD
 
 
 @pytest.mark.parametrize("room", [b"", b"    ", b"\0" * 4, b"\0" * 4 + b"    "])
@@ -150,30 +150,30 @@ def test_a_file_that_no_write_leaves_behind_is_damage(content: bytes, why: str) 
         read(content)
 
 
-def test_settings_alone_tell_by_what_to_wind_up_and_nothing_else() -> None:
-    with pytest.raises(UnreadableRecord) as told:
+def test_a_record_of_settings_alone_is_unreadable_and_gives_the_settings() -> None:
+    with pytest.raises(UnreadableRecord) as unreadable:
         read(settings_line(SETTINGS, CONSUL, ("MY_TOKEN",)))
-    assert told.value.settings == SETTINGS and told.value.withheld == ("MY_TOKEN",)
-    assert told.value.last is not None and told.value.last.state == EMPTY_RECORD
-    assert told.value.last.identity != HERE
+    assert unreadable.value.settings == SETTINGS and unreadable.value.withheld == ("MY_TOKEN",)
+    assert unreadable.value.last is not None and unreadable.value.last.state == EMPTY_RECORD
+    assert unreadable.value.last.identity != HERE
 
 
 @pytest.mark.parametrize("line", [0, 1])
-def test_a_damaged_line_that_counts_is_said(line: int) -> None:
+def test_a_damaged_line_that_counts_makes_the_record_unreadable(line: int) -> None:
     lines = whole().splitlines(keepends=True)
     lines[line] = lines[line].replace(b"service", b"sErvice", 1)
     with pytest.raises(UnreadableRecord, match="checksum"):
         found_in(b"".join(lines))
 
 
-def test_a_damaged_line_that_a_newer_one_replaces_does_not_matter() -> None:
+def test_a_damaged_line_that_a_newer_line_replaces_does_not_count() -> None:
     lines = (whole() + state_line(RECORD, (), HERE, "later")).splitlines(keepends=True)
     lines[1] = lines[1].replace(b"service", b"sErvice", 1)
     record = found_in(b"".join(lines))
     assert record.state == RECORD
 
 
-def test_fields_of_another_version_are_passed_over_or_take_their_default() -> None:
+def test_unknown_fields_are_ignored_and_missing_fields_take_their_default() -> None:
     import json
     import zlib
 
@@ -187,7 +187,7 @@ def test_fields_of_another_version_are_passed_over_or_take_their_default() -> No
     assert record.state == RECORD
 
 
-def test_a_step_that_nobody_knows_is_unreadable() -> None:
+def test_a_record_with_an_unknown_step_is_unreadable() -> None:
     import json
     import zlib
 
@@ -198,7 +198,7 @@ def test_a_step_that_nobody_knows_is_unreadable() -> None:
         found_in(lines[0] + b"%08x %s\n" % (zlib.crc32(text), text))
 
 
-def test_a_long_value_is_not_kept() -> None:
+def test_a_value_that_is_too_long_is_not_recorded() -> None:
     record = found_in(whole(replace(RECORD, leader=b"x" * (LEADER_BYTES_MAX + 1))))
     assert record.state.leader == b""
 
@@ -216,7 +216,7 @@ def keep(journal: Journal, record: Record, settings: ElectionSettings = SETTINGS
 
 
 def again(tmp_path: Path) -> Recorded | UnreadableRecord | None:
-    """What the next process finds."""
+    """Return the record that the next process finds."""
     following = Journal(str(tmp_path / "state"), CONSUL, identity=HERE)
     found = dict(following.recorded()).get("app")
     following.close()
@@ -228,7 +228,7 @@ def state_of(found: Recorded | UnreadableRecord | None) -> Record:
     return found.state
 
 
-def test_what_is_kept_is_found_by_the_next_process_and_nothing_is_no_file(
+def test_a_record_is_found_by_the_next_process_and_an_empty_one_is_no_file(
     journal: Journal, tmp_path: Path
 ) -> None:
     assert keep(journal, RECORD) == ""
@@ -240,8 +240,8 @@ def test_what_is_kept_is_found_by_the_next_process_and_nothing_is_no_file(
     assert [path.name for path in (tmp_path / "state").iterdir()] == ["lock"]
 
 
-def test_only_we_can_read_it(journal: Journal, tmp_path: Path) -> None:
-    """Hooks' environments and headers may hold secrets."""
+def test_only_the_daemons_user_can_read_records(journal: Journal, tmp_path: Path) -> None:
+    """The environment and the headers of hooks may hold secrets."""
     keep(journal, RECORD)
     journal.close()
     modes = [path.stat().st_mode & 0o777 for path in [tmp_path / "state", *(tmp_path / "state").iterdir()]]
@@ -256,18 +256,16 @@ def test_a_record_stays_small_however_long_a_tenure_lasts(journal: Journal, tmp_
     assert state_of(again(tmp_path)).contact == 2999.0
 
 
-def test_each_record_can_be_read_when_the_room_that_was_kept_is_used_up(
-    journal: Journal, tmp_path: Path
-) -> None:
+def test_each_record_can_be_read_when_the_reserve_is_used_up(journal: Journal, tmp_path: Path) -> None:
     keep(journal, RECORD)
     path = tmp_path / "state" / "app.journal"
-    for number in range(100):  # of some 300 bytes each, and 16 KiB are kept for how a tenure ends
+    for number in range(100):  # of some 300 bytes each, and the reserve for the end of a tenure has 16 KiB
         losing = replace(RECORD, step=Step.LOSING, contact=float(number))
         assert keep(journal, losing) == ""
         assert read(path.read_bytes()).state == losing
 
 
-def test_settings_that_change_are_written_before_the_state(journal: Journal, tmp_path: Path) -> None:
+def test_changed_settings_are_written_before_the_state(journal: Journal, tmp_path: Path) -> None:
     keep(journal, RECORD)
     keep(journal, RECORD, replace(SETTINGS, on_lose=()))
     journal.close()
@@ -275,7 +273,7 @@ def test_settings_that_change_are_written_before_the_state(journal: Journal, tmp
     assert isinstance(found, Recorded) and found.settings.on_lose == ()
 
 
-def test_groups_are_on_record_while_they_run(journal: Journal, tmp_path: Path) -> None:
+def test_process_groups_are_recorded_while_they_run(journal: Journal, tmp_path: Path) -> None:
     keep(journal, RECORD)
     journal.group_began("app", GROUPS[0])
     content = (tmp_path / "state" / "app.journal").read_bytes()
@@ -290,8 +288,8 @@ def test_groups_are_on_record_while_they_run(journal: Journal, tmp_path: Path) -
     assert isinstance(found, Recorded) and found.groups == ()
 
 
-def test_the_end_of_a_group_stands_in_the_next_record(journal: Journal, tmp_path: Path) -> None:
-    """One line for both: a hand-over waits for it."""
+def test_the_end_of_a_process_group_is_written_with_the_next_record(journal: Journal, tmp_path: Path) -> None:
+    """One line has both, because a hand-over waits for the write."""
     keep(journal, RECORD)
     journal.group_began("app", GROUPS[0])
     journal.group_ended("app", GROUPS[0])
@@ -303,7 +301,7 @@ def test_the_end_of_a_group_stands_in_the_next_record(journal: Journal, tmp_path
 
 
 @pytest.mark.parametrize("content", [b"", b" ", whole(), whole() + b"x" * 20_000, whole() + b"\0"])
-def test_the_next_record_replaces_what_is_damaged(journal: Journal, tmp_path: Path, content: bytes) -> None:
+def test_the_next_record_replaces_a_damaged_one(journal: Journal, tmp_path: Path, content: bytes) -> None:
     journal.close()
     path = tmp_path / "state" / "app.journal"
     path.write_bytes(content)
@@ -321,7 +319,7 @@ def test_two_processes_never_share_a_folder(journal: Journal, tmp_path: Path) ->
     Journal(str(tmp_path / "state"), CONSUL).close()
 
 
-def test_a_file_far_too_large_is_unreadable(journal: Journal, tmp_path: Path) -> None:
+def test_a_record_that_is_far_too_large_is_unreadable(journal: Journal, tmp_path: Path) -> None:
     journal.close()
     with (tmp_path / "state" / "app.journal").open("wb") as file:
         file.truncate(100 * 1024 * 1024)
@@ -329,7 +327,7 @@ def test_a_file_far_too_large_is_unreadable(journal: Journal, tmp_path: Path) ->
 
 
 def in_a_child_without_room(body: Callable[[Path], None], folder: Path) -> None:
-    """RLIMIT_FSIZE: a file of this process may be no longer; the kernel says EFBIG."""
+    """Run the body in a child, whose RLIMIT_FSIZE makes the kernel answer writes with EFBIG."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -337,7 +335,7 @@ def in_a_child_without_room(body: Callable[[Path], None], folder: Path) -> None:
 
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             body(folder)
-        except BaseException as error:  # noqa: BLE001  # a child tells, and never returns
+        except BaseException as error:  # noqa: BLE001  # a child reports any error, and never returns
             print(error, file=sys.stderr)
             os._exit(1)
         os._exit(0)
@@ -345,7 +343,7 @@ def in_a_child_without_room(body: Callable[[Path], None], folder: Path) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def test_a_record_without_room_is_refused_and_what_stood_before_still_stands(tmp_path: Path) -> None:
+def test_a_record_without_room_is_refused_and_the_last_one_still_counts(tmp_path: Path) -> None:
     def body(folder: Path) -> None:
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         assert keep(journal, RECORD) == ""
@@ -361,8 +359,8 @@ def test_a_record_without_room_is_refused_and_what_stood_before_still_stands(tmp
     assert state_of(again(tmp_path)).step is Step.LOSING
 
 
-def test_what_could_not_be_written_whole_is_no_part_of_what_comes_next(tmp_path: Path) -> None:
-    """Longer settings, of which some had room; then a short line in their place."""
+def test_a_line_that_was_cut_off_is_no_part_of_the_next_record(tmp_path: Path) -> None:
+    """Longer settings are cut off for lack of room, and then a short line takes their place."""
 
     def body(folder: Path) -> None:
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
@@ -378,7 +376,7 @@ def test_what_could_not_be_written_whole_is_no_part_of_what_comes_next(tmp_path:
     assert state_of(again(tmp_path)).contact == 99.0
 
 
-def test_a_disk_that_fills_up_has_room_for_the_loss_also_after_a_restart(tmp_path: Path) -> None:
+def test_a_full_disk_has_room_for_the_loss_even_after_a_restart(tmp_path: Path) -> None:
     def body(folder: Path) -> None:
         path = folder / "state" / "app.journal"
         before = Journal(str(folder / "state"), CONSUL, identity=HERE)
@@ -389,9 +387,9 @@ def test_a_disk_that_fills_up_has_room_for_the_loss_also_after_a_restart(tmp_pat
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         dict(journal.recorded())
         assert keep(journal, RECORD) == ""
-        assert path.stat().st_size == size  # what is given back, somebody else takes
+        assert path.stat().st_size == size  # room that is given back may be taken by others
         kept = [at for at in range(100) if not keep(journal, replace(RECORD, contact=float(at)))]
-        assert 5 < len(kept) < 100  # contacts leave the last of the room alone
+        assert 5 < len(kept) < 100  # contacts leave a part of the reserve for the loss
         record = read(path.read_bytes())
         assert record.state.contact == kept[-1]
         assert keep(journal, replace(RECORD, step=Step.LOSING)) == ""
@@ -400,7 +398,7 @@ def test_a_disk_that_fills_up_has_room_for_the_loss_also_after_a_restart(tmp_pat
     assert state_of(again(tmp_path)).step is Step.LOSING
 
 
-def test_without_room_the_end_of_a_tenure_is_said_by_no_record(tmp_path: Path) -> None:
+def test_without_room_the_end_of_a_tenure_removes_the_record(tmp_path: Path) -> None:
     def body(folder: Path) -> None:
         journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
         assert keep(journal, RECORD) == ""
@@ -434,8 +432,8 @@ assert state_of(again(folder)).step is Step.STUCK
 """
 
 
-def test_on_a_full_disk_a_loss_is_on_record_all_the_same(tmp_path: Path) -> None:
-    """In a mount namespace, with a file system of 128 KiB: room for it is kept from the beginning."""
+def test_a_loss_is_recorded_on_a_full_disk(tmp_path: Path) -> None:
+    """The file system has 128 KiB in a mount namespace, and the journal reserves its room at first."""
     namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
     mount = 'mount -t tmpfs -o size=128k none "$1" && exec "$2" -c "$0" "$1"'
     done = subprocess.run(
@@ -448,7 +446,7 @@ def test_on_a_full_disk_a_loss_is_on_record_all_the_same(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
 
 
-def test_records_are_forced_to_disk_but_not_for_news_alone(tmp_path: Path) -> None:
+def test_records_are_forced_to_disk_except_for_a_new_contact_alone(tmp_path: Path) -> None:
     wanted: list[Path] = []
     journal = Journal(str(tmp_path / "state"), CONSUL, identity=HERE, wants_disk=wanted.append)
     keep(journal, RECORD)
@@ -458,7 +456,7 @@ def test_records_are_forced_to_disk_but_not_for_news_alone(tmp_path: Path) -> No
     assert len(wanted) == 2
 
 
-def test_sync_knows_our_way_of_calling_it(tmp_path: Path) -> None:
+def test_the_sync_command_takes_our_options(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     subprocess.run(["sync", "--data", "--", tmp_path / "f"], check=True)
 
@@ -474,7 +472,7 @@ def make_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [make_pipe, make_link, Path.mkdir])
-def test_what_is_no_file_is_read_as_damage_and_waits_for_nobody(
+def test_a_record_that_is_no_regular_file_is_unreadable_and_does_not_block(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     (tmp_path / "state").mkdir()
@@ -483,7 +481,7 @@ def test_what_is_no_file_is_read_as_damage_and_waits_for_nobody(
 
 
 @pytest.mark.parametrize("make", [make_pipe, make_link])
-def test_a_file_takes_the_place_of_what_is_none(
+def test_a_new_record_replaces_a_pipe_or_a_link(
     journal: Journal, tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     make(tmp_path / "state/app.journal")
@@ -492,7 +490,7 @@ def test_a_file_takes_the_place_of_what_is_none(
     assert state_of(again(tmp_path)) == RECORD
 
 
-def test_the_record_of_one_election_is_not_that_of_another(tmp_path: Path) -> None:
+def test_a_copy_of_another_elections_record_is_unreadable(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path), CONSUL, identity=HERE)
     journal.write(WriteRecord("app", RECORD, SETTINGS))
     journal.close()
@@ -504,7 +502,7 @@ def test_the_record_of_one_election_is_not_that_of_another(tmp_path: Path) -> No
     )
 
 
-def test_a_file_that_was_removed_is_written_anew_with_its_settings(tmp_path: Path) -> None:
+def test_a_record_that_was_removed_is_written_again_with_its_settings(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path), CONSUL, identity=HERE)
     journal.write(WriteRecord("app", RECORD, SETTINGS))
     (tmp_path / "app.journal").unlink()
@@ -515,11 +513,11 @@ def test_a_file_that_was_removed_is_written_anew_with_its_settings(tmp_path: Pat
     assert isinstance(found, Recorded) and found.state == later
 
 
-# --- another file ----------------------------------------------------------------------------------
+# --- a reload --------------------------------------------------------------------------------------
 
 
-def test_how_consul_is_reached_and_what_is_withheld_stand_with_the_next_state(tmp_path: Path) -> None:
-    """A file of the token that the new configuration names no more may be gone at the next start."""
+def test_the_next_record_has_the_new_address_of_consul_and_the_new_withheld_variables(tmp_path: Path) -> None:
+    """The token file that the new configuration no longer names may be gone at the next start."""
     journal = Journal(str(tmp_path), CONSUL, identity=HERE)
     assert not journal.write(WriteRecord("app", RECORD, SETTINGS))
     moved = replace(CONSUL, token=None, http_auth=None, token_file="/elsewhere")
@@ -531,7 +529,7 @@ def test_how_consul_is_reached_and_what_is_withheld_stand_with_the_next_state(tm
     assert record.consul == moved and record.withheld == ("ANOTHER", "MY_TOKEN")
 
 
-def test_a_day_of_files_that_change_nothing_of_it_adds_nothing(tmp_path: Path) -> None:
+def test_a_day_of_reloads_without_a_change_adds_no_settings_to_the_record(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path), CONSUL, identity=HERE)
     for number in range(1440):
         journal.follow(CONSUL, ())
@@ -541,7 +539,7 @@ def test_a_day_of_files_that_change_nothing_of_it_adds_nothing(tmp_path: Path) -
     assert len(content) < 2 * COMPACT_BYTES and content.count(b'"record":"settings"') == 1
 
 
-def test_a_day_of_new_settings_stays_within_the_same_bounds(tmp_path: Path) -> None:
+def test_a_day_of_reloads_with_changes_keeps_the_record_within_its_bounds(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path), CONSUL, identity=HERE)
     for number in range(1440):
         journal.follow(CONSUL, (f"VARIABLE_{number}",))

@@ -1,1 +1,1 @@
-"""Log, metrics and what systemd is told."""
+"""The log, metrics, and the notifications of systemd."""

@@ -1,5 +1,7 @@
-"""Lines of the log: each is whole, has a documented name and finds its reader. (What repeats:
-test_log_bounds.py. Secrets: elections/test_secrets.py.)"""
+"""Lines of the log: each is whole, has a documented name and reaches its reader.
+
+Repeated lines: test_log_bounds.py. Secrets: elections/test_secrets.py.
+"""
 
 import json
 import os
@@ -28,7 +30,7 @@ from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, Supervisor
 # --- form ----------------------------------------------------------------------------------------
 
 
-def test_a_line_is_one_json_object_whatever_is_in_it() -> None:
+def test_a_line_is_one_json_object_even_with_hostile_text() -> None:
     written = Written()
     hostile = 'a "quoted"\nsecond line \x1b[31m \u2028 {"event": "bug"}'
     written.log.line("error", "hook-output", text=hostile, absent=None, empty="", zero=0)
@@ -46,13 +48,13 @@ def test_an_empty_line_of_a_hook_is_a_line_with_an_empty_text() -> None:
     assert (line["text"], line["stream"]) == ("", "stdout")
 
 
-def test_console_is_text_and_without_colours_where_there_is_no_terminal() -> None:
+def test_the_console_format_is_text_without_colours_outside_a_terminal() -> None:
     written = Written(form="console")
     written.log.line("info", "started", items=2)
     assert "started" in written.text and "items=2" in written.text and "\x1b" not in written.text
 
 
-def test_auto_is_json_where_there_is_no_terminal() -> None:
+def test_the_auto_format_is_json_outside_a_terminal() -> None:
     written = Written(form="auto")
     written.log.line("info", "started")
     assert written.events() == ["started"]
@@ -65,7 +67,7 @@ def test_lines_below_the_level_are_not_written() -> None:
     assert [line["why"] for line in written.lines()] == ["warning", "error"]
 
 
-def test_another_file_may_change_level_and_form_and_the_journal_stays() -> None:
+def test_a_reload_may_change_level_and_format_and_keeps_journal_priorities() -> None:
     written = Written(level="info", form="console", journal=True)
     written.log.adjust("warning", "json")
     written.log.line("info", "started")
@@ -73,7 +75,7 @@ def test_another_file_may_change_level_and_form_and_the_journal_stays() -> None:
     assert re.fullmatch(r'<4>\{.*"why": "so"\}\n', written.text)
 
 
-def test_on_a_console_item_and_hook_come_first() -> None:
+def test_the_console_format_begins_with_item_and_hook() -> None:
     written = Written(form="console")
     start = StartHook(LOSE, 1, CONTEXT)
     written.log.on_step(Tick(), [start])
@@ -88,21 +90,21 @@ CONTEXT = HookContext("lose", "app", "k", Reason.STEP_DOWN, "s-lose", "s", fenci
 
 
 @pytest.mark.parametrize("reason", list(Reason), ids=str)
-def test_a_loss_that_nobody_asked_for_is_a_warning(reason: Reason) -> None:
+def test_a_loss_without_a_request_is_a_warning(reason: Reason) -> None:
     written = Written()
     written.log.on_step(Tick(), [RoleChanged("app", Role.LOSING, reason)])
-    asked_for = reason in ("step-down", "shutdown", "config-changed")
+    requested = reason in ("step-down", "shutdown", "config-changed")
     (line,) = written.lines()
-    assert (line["level"], line["reason"]) == ("info" if asked_for else "warning", reason)
+    assert (line["level"], line["reason"]) == ("info" if requested else "warning", reason)
 
 
-def test_a_hook_is_told_behind_the_role_that_it_belongs_to() -> None:
+def test_the_line_of_a_hook_follows_that_of_its_role() -> None:
     written = Written()
     written.log.on_step(Tick(), [StartHook(LOSE, 1, CONTEXT), RoleChanged("app", Role.LOSING, "step-down")])
     assert written.events() == ["role", "hook-started"]
 
 
-def test_stuck_says_why_and_what_to_do() -> None:
+def test_the_line_of_a_stuck_item_has_the_reason_and_the_remedy() -> None:
     written = Written()
     stuck = RoleChanged("app", Role.STUCK, "step-down")
     written.log.on_step(HookEnded(StartHook(LOSE, 1, CONTEXT), ok=False, detail="exit 1"), [stuck])
@@ -114,13 +116,13 @@ def test_stuck_says_why_and_what_to_do() -> None:
     assert written.lines()[-1]["remedy"] == remedy.replace(", then", ", start the supervisor again, then")
 
 
-def test_kinds_of_requests_are_words() -> None:
+def test_the_kind_of_a_request_is_logged_in_words() -> None:
     written = Written()
     written.log.on_step(Tick(), [ReadSlots("app", 0.0, 1.0, "app")])
     assert written.lines()[-1]["kind"] == "read slots"
 
 
-def test_a_notice_that_comes_and_goes_within_seconds_is_told_once() -> None:
+def test_a_notice_that_comes_and_goes_within_seconds_is_logged_once() -> None:
     written = Written()
     comings = [(0.0, "odd"), (0.2, ""), (0.5, "odd"), (0.9, ""), (1.1, "odd"), (9.0, "odder"), (10.0, "")]
     for now, notice in (*comings, (11.9, None)):
@@ -136,13 +138,13 @@ def test_a_notice_that_comes_and_goes_within_seconds_is_told_once() -> None:
 # --- names ---------------------------------------------------------------------------------------
 
 
-def test_the_page_has_every_name_once_and_no_other() -> None:
-    """mypy refuses any other at the places where lines are written."""
+def test_the_log_page_has_every_event_name_once_and_no_other() -> None:
+    """mypy refuses any other name in the code that writes lines."""
     assert sorted(first_codes(PAGE, "event")) == sorted(get_args(Name))
     assert {*KINDS} | {kind.over for kind in KINDS.values()} <= {*get_args(Name)}
 
 
-def test_no_name_is_left_of_what_is_said_no_more() -> None:
+def test_every_event_name_is_in_use() -> None:
     sources = [path for path in (ROOT / "supervisor").rglob("*.py") if path.name != "names.py"]
     text = "\n".join(path.read_text() for path in sources)
     assert [name for name in get_args(Name) if f'"{name}"' not in text] == []
@@ -164,7 +166,7 @@ def test_in_the_journal_a_line_begins_with_the_priority_of_its_level() -> None:
 
 @pytest.mark.parametrize("which", ["this", "another", "none"])
 def test_only_the_stream_that_systemd_names_is_the_journal(which: str, tmp_path: Path) -> None:
-    """As journald does it: standard error is one end of a stream socket, named in JOURNAL_STREAM."""
+    """journald gives a service a stream socket as standard error, and names it in JOURNAL_STREAM."""
     reader, writer = socket.socketpair()
     status = os.fstat(writer.fileno())
     named = {"this": f"{status.st_dev}:{status.st_ino}", "another": f"{status.st_dev}:{status.st_ino + 1}"}
@@ -192,7 +194,7 @@ def test_only_the_stream_that_systemd_names_is_the_journal(which: str, tmp_path:
 
 
 def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(tmp_path: Path) -> None:
-    """On the embedded agent: acquired, a hook that fails and is tried again, run, lost, shut down."""
+    """The embedded agent sees a whole tenure: a hook is retried, the run child starts, the node stops."""
     port = free_ports(1)[0]
     agent = subprocess.Popen([*COMMAND, "dev-agent", "--port", str(port)], cwd=ROOT)
     election = {
@@ -227,11 +229,11 @@ def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(tmp_path: P
     assert run["duration_s"] >= 0 and run["transition"] == f"{session}-run"
 
 
-# --- who reads it ---------------------------------------------------------------------------------
+# --- readers --------------------------------------------------------------------------------------
 
 
-def test_a_reader_that_does_not_read_is_not_waited_for() -> None:
-    """Its lines wait, in bounds; what is dropped is counted, and said once there is room again."""
+def test_the_log_does_not_wait_for_a_slow_reader() -> None:
+    """Waiting lines are bounded, and dropped lines are counted and reported once there is room again."""
     reader, writer = os.pipe()
     log = Log("info", "json", lambda: 0.0, NonBlockingWriter(writer))
     text = "x" * 1000
@@ -247,7 +249,7 @@ def test_a_reader_that_does_not_read_is_not_waited_for() -> None:
     os.close(reader)
 
 
-def test_a_log_that_cannot_be_written_is_no_fault_of_what_it_tells() -> None:
+def test_a_log_that_cannot_be_written_raises_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     log = Log("info", "json", lambda: 0.0, NonBlockingWriter(writer))

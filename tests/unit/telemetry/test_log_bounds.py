@@ -1,5 +1,7 @@
-"""What repeats is told once: an outage of an hour with a hundred items is a handful of lines, and none of
-what an operator must know is lost with the rest."""
+"""Repeated failures are logged once: an hour of outage with 100 items is a handful of lines.
+
+None of the lines that an operator must read is lost with the repeated ones.
+"""
 
 import itertools
 import random
@@ -28,7 +30,7 @@ from tests.unit.core.play import contender
 ITEMS = [f"e{number:02}" for number in range(100)]
 HOUR_S = 3600
 EACH_S = 5
-LINES_MAX = 5 * 60  # five a minute: two troubles that take turns, each with a beginning and an end
+LINES_MAX = 5 * 60  # five a minute: two troubles alternate, each with a begin and an end
 FAILURES = HOUR_S * len(ITEMS) // EACH_S
 REFUSED: Outcome = Unknown("cannot reach 127.0.0.1:8500: connection refused")
 TIMED_OUT: Outcome = Unknown("cannot reach 127.0.0.1:8500: no answer to connect")
@@ -50,7 +52,7 @@ def answered(written: Written, request: Request, outcome: Outcome) -> None:
 
 
 def an_hour(peer: Callable[[int, int], Outcome]) -> Written:
-    """Of a hundred items 20 read each second, and are answered as the second and their number say."""
+    """Log an hour of 100 items: 20 read each second, and the peer answers by second and number."""
     written = Written(level="info")
     reads = [read(item) for item in ITEMS]
     for second in range(HOUR_S):
@@ -66,19 +68,19 @@ def an_hour(peer: Callable[[int, int], Outcome]) -> Written:
 @pytest.mark.parametrize(
     "outcome", [REFUSED, TIMED_OUT, GARBLED, DENIED], ids=lambda outcome: outcome.why[:12]
 )
-def test_an_hour_of_one_trouble_is_ten_lines(outcome: Outcome) -> None:
+def test_an_hour_of_one_trouble_is_about_ten_lines(outcome: Outcome) -> None:
     written = an_hour(lambda second, number: outcome)
     first, second, *more = written.lines()
     assert first["item"] == "e00" and "items" not in first
     assert (second["items"], second["names"]) == (len(ITEMS), ITEMS[:NAMES_MAX])
     assert len(more) == HOUR_S // REMIND_S - 1 + (HOUR_S % REMIND_S > 0)
-    told = sum(line.get("times_unsaid", 0) + 1 for line in written.lines())
-    assert FAILURES - REMIND_S * len(ITEMS) / EACH_S < told <= FAILURES
+    logged = sum(line.get("times_unsaid", 0) + 1 for line in written.lines())
+    assert FAILURES - REMIND_S * len(ITEMS) / EACH_S < logged <= FAILURES
     assert undocumented(written.lines()) == []
 
 
-def test_its_end_is_said_once_with_how_long_it_was() -> None:
-    """And how long is counted to the first question that was answered, not to its late answer."""
+def test_the_end_of_a_trouble_is_logged_once_with_its_duration() -> None:
+    """The outage lasts until the first request that was answered was sent, and not until its late answer."""
     written = an_hour(lambda second, number: REFUSED)
     written.now = HOUR_S + 29.0
     for item in ITEMS:
@@ -102,24 +104,24 @@ def test_its_end_is_said_once_with_how_long_it_was() -> None:
         pytest.param(lambda second, number: (REFUSED, WELL)[second % 70 > 20], id="20 seconds of 70"),
     ],
 )
-def test_whatever_flaps_is_at_most_a_few_lines_a_minute(peer: Callable[[int, int], Outcome]) -> None:
-    """Of all items together: where two troubles take turns, each has a beginning and an end a minute."""
+def test_alternating_troubles_are_at_most_a_few_lines_a_minute(peer: Callable[[int, int], Outcome]) -> None:
+    """Two troubles of all items may alternate, and each has a begin and an end in a minute."""
     lines = an_hour(peer).lines()
     assert 0 < len(lines) <= LINES_MAX, len(lines)
     assert undocumented(lines) == []
 
 
-def test_chance_makes_it_no_louder() -> None:
+def test_random_troubles_are_at_most_a_few_lines_a_minute() -> None:
     dice = random.Random(1)
     outcomes = [REFUSED, TIMED_OUT, GARBLED, DENIED, WELL, WELL]
     assert len(an_hour(lambda second, number: dice.choice(outcomes)).lines()) <= LINES_MAX
 
 
-# --- what is told of it -----------------------------------------------------------------------------
+# --- what the lines of a trouble say ----------------------------------------------------------------
 
 
-def test_one_item_that_is_denied_is_named_and_others_that_follow_are_told() -> None:
-    """At 3 a.m. the name is wanted; the others are told within a minute."""
+def test_the_first_denied_item_is_named_at_once_and_the_others_soon() -> None:
+    """An operator needs the first name at once, and the others within a minute."""
     written = Written(level="info")
     for second in range(int(REPEAT_S) + 20):
         written.now = float(second)
@@ -132,7 +134,7 @@ def test_one_item_that_is_denied_is_named_and_others_that_follow_are_told() -> N
     assert second_line["kinds"] == ["read key", "renew session"]
 
 
-def test_what_ended_within_the_minute_is_counted_in_the_next_line() -> None:
+def test_a_trouble_that_ended_within_the_minute_is_counted_in_the_next_line() -> None:
     written = Written(level="info")
     for at in (0.0, 10.0, 20.0, REPEAT_S + 1):
         written.now = at
@@ -142,8 +144,8 @@ def test_what_ended_within_the_minute_is_counted_in_the_next_line() -> None:
     assert written.lines()[2]["times_unsaid"] == 2
 
 
-def test_what_is_never_asked_again_is_over_some_time_later() -> None:
-    """A release that got no answer, but a read showed its effect."""
+def test_a_trouble_of_a_request_that_is_never_repeated_ends_after_some_time() -> None:
+    """A release that got no answer is never repeated once a read has shown its effect."""
     written = Written(level="info")
     answered(written, renewal(), REFUSED)
     for second in range(int(FORGET_S) + 3):
@@ -152,8 +154,8 @@ def test_what_is_never_asked_again_is_over_some_time_later() -> None:
     assert written.events() == ["consul-silent", "consul-answers"]
 
 
-def test_an_item_that_has_ended_has_no_trouble_and_no_end_of_it() -> None:
-    """A stop while Consul is silent does not say that it answers."""
+def test_the_end_of_an_item_does_not_log_the_end_of_its_trouble() -> None:
+    """The stop of an item while Consul is silent does not mean that Consul answers."""
     written = Written(level="info")
     answered(written, renewal(), REFUSED)
     answered(written, renewal("other"), REFUSED)
@@ -167,16 +169,16 @@ def test_an_item_that_has_ended_has_no_trouble_and_no_end_of_it() -> None:
     assert written.events() == ["consul-silent", "consul-answers", "consul-silent"]
 
 
-def test_another_trouble_of_the_same_exchange_is_no_end_of_trouble() -> None:
-    """A proxy that says 403 once the agent behind it is back: silence is over, the token is refused."""
+def test_silence_ends_when_another_trouble_of_the_same_exchange_begins() -> None:
+    """A proxy may answer 403 once its agent is back: the silence is over, and the token is refused."""
     written = Written(level="info")
     answered(written, renewal(), REFUSED)
     answered(written, renewal(), DENIED)
     assert written.events() == ["consul-silent", "consul-answers", "consul-denied"]
 
 
-def test_a_read_shows_that_a_watch_may_read() -> None:
-    """A watch that is accepted again says nothing for half a minute."""
+def test_a_read_that_is_answered_ends_the_trouble_of_a_watch() -> None:
+    """A watch that is accepted again has no answer for half a minute."""
     written = Written(level="info")
     answered(written, WatchKey("app", 0.0, 1.0, "key", 1, 30.0, True), DENIED)
     answered(written, read(), WELL)
@@ -194,7 +196,7 @@ def test_at_debug_every_failure_has_its_line() -> None:
 
 
 class Alone:
-    """A node whose peer answers as told: driver, node and contenders are real."""
+    """A node with real driver and contenders, and a peer that answers its requests."""
 
     def __init__(self, items: int, peer: Callable[[float, Request], Outcome], written: Written) -> None:
         self._schedule = Schedule()
@@ -242,7 +244,10 @@ class Alone:
 
 
 class Peer:
-    """Consul, as far as contenders without rivals see it; ``troubled``: it answers with troubles instead."""
+    """Consul as contenders without rivals see it.
+
+    troubled: whether it answers with troubles instead, at this time.
+    """
 
     def __init__(self) -> None:
         self.held: set[str] = set()
@@ -269,8 +274,8 @@ class Peer:
 
 
 @pytest.mark.long
-def test_an_hour_of_outage_of_holders_is_their_transitions_and_a_few_lines() -> None:
-    """What happens to each item is told of each; the agent's silence is told once."""
+def test_an_hour_of_outage_logs_the_transitions_of_holders_and_a_few_lines() -> None:
+    """Every transition of an item is logged, and the silence of the agent once."""
     items, begins_s, ends_s = 2, 60, 60 + HOUR_S
     written, peer = Written(level="info"), Peer()
     peer.troubled = lambda now: begins_s <= now < ends_s
@@ -280,18 +285,18 @@ def test_an_hour_of_outage_of_holders_is_their_transitions_and_a_few_lines() -> 
     assert undocumented(lines) == [] and node.exchanges > items * HOUR_S / 4
     losing = [line for line in lines if line.get("role") == "losing"]
     assert [line["reason"] for line in losing] == ["lease-expired"] * items
-    told = [line for line in lines if line["event"].startswith("consul-")]
-    assert 4 <= len(told) <= LINES_MAX
+    logged = [line for line in lines if line["event"].startswith("consul-")]
+    assert 4 <= len(logged) <= LINES_MAX
     of_items = [line for line in lines if not line["event"].startswith("consul-")]
     assert len(of_items) <= 20 * items, Counter(line["event"] for line in of_items)
-    assert told[-1]["event"] == "consul-answers"
+    assert logged[-1]["event"] == "consul-answers"
 
 
-# --- what hooks write ----------------------------------------------------------------------------------
+# --- output of hooks -----------------------------------------------------------------------------------
 
 
-def test_hooks_together_write_no_more_than_journald_takes() -> None:
-    """Ten hooks of a thousand lines a second: what is left out is counted, what we say ourselves is not."""
+def test_the_output_of_all_hooks_together_is_bounded_as_journald_needs() -> None:
+    """Of ten hooks with 1,000 lines a second the log counts the dropped lines, and drops none of its own."""
     written = Written(level="info")
     for second in range(30):
         written.now = float(second)

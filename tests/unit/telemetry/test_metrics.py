@@ -1,4 +1,4 @@
-"""What a scrape tells is what is so: of each item, its hooks, of Consul and of the daemon."""
+"""The samples of a scrape: true of each item, its hooks, Consul and the daemon."""
 
 import asyncio
 import platform
@@ -38,7 +38,7 @@ SLOTS = SemaphoreSettings("s", "p/.lock", b"me", SessionSettings("ours"), limit=
 
 
 class MeteredNode:
-    """A node whose world is the test: what it asks for is under way until the test says how it ended."""
+    """A node whose world is the test, which ends each request and each hook."""
 
     def __init__(self, *settings: ItemSettings) -> None:
         self.now = 0.0
@@ -58,7 +58,7 @@ class MeteredNode:
         return WALL + self.now
 
     def happens(self, event: e.Event) -> list[a.Action]:
-        """One turn, and those of the records that it makes."""
+        """Take one step, and write each record at once."""
         actions = self.node.step(event, self.now)
         for action in actions:
             if isinstance(action, r.Request):
@@ -73,28 +73,28 @@ class MeteredNode:
         return actions
 
     def answer(self, kind: type[r.Request], outcome: o.Outcome, item: str = "n") -> None:
-        """The newest request of this kind has come to its end."""
+        """Answer the newest request of this kind."""
         request = [each for each in self.under_way if isinstance(each, kind) and each.item == item][-1]
         self.under_way.remove(request)
         self.happens(e.Answered(request, outcome))
 
     def has_session(self) -> None:
-        """The session is there, as it was asked for."""
+        """Answer that the session was created, and that it is as requested."""
         self.answer(r.CreateSession, o.Created("s"))
         self.answer(r.RenewSession, o.SessionAlive())
 
     def hook_ends(self, *, ok: bool = True) -> None:
-        """The hook that began last."""
+        """End the hook that began last."""
         self.happens(e.HookEnded(self.started.pop(), ok))
 
     def acquires(self) -> None:
-        """The lock is won: on_acquire is under way, if there is one."""
+        """Win the lock; on_acquire is under way, if there is one."""
         self.has_session()
         self.answer(r.WatchKey, FREE)
         self.answer(r.Acquire, WON)
 
     def loses(self) -> None:
-        """A rival has the key: on_lose is under way, if there is one."""
+        """Show a rival on the key; on_lose is under way, if there is one."""
         self.now += 3.0
         self.happens(e.Tick())
         self.answer(r.ReadKey, RIVAL)
@@ -102,17 +102,17 @@ class MeteredNode:
         self.happens(e.Tick())
 
     def scrape(self, accept: str = "") -> tuple[str, bytes]:
-        """The content type and the body."""
+        """Return the content type and the body."""
         content_type, pieces = self.metrics.text(accept)
         return content_type, b"".join(pieces)
 
     def samples(self) -> Iterator[Any]:
-        """All that a scrape tells."""
+        """Return all samples of a scrape."""
         for family in parse_text(self.scrape()[1].decode()):
             yield from family.samples
 
     def value(self, metric: str, /, **labels: str) -> float | None:
-        """Of the one series of this metric (without its prefix) and these labels; None when there is none."""
+        """Return the sample of this metric (without its prefix) and these labels. None: there is none."""
         found = [
             each.value
             for each in self.samples()
@@ -129,7 +129,7 @@ def shown_roles(scene: MeteredNode) -> list[str]:
 # --- items -----------------------------------------------------------------------------------------
 
 
-def test_all_series_of_an_item_are_there_from_its_first_moment_with_0() -> None:
+def test_all_series_of_an_item_begin_with_0() -> None:
     check = CandidateCheck(hook("candidate_check"))
     scene = MeteredNode(contender(on_change=(hook("on_change[0]"),), candidate_check=check), SLOTS)
     for name in ("holding", "lease_seconds", "leader_present", "stuck", "paused", "notice"):
@@ -144,7 +144,7 @@ def test_all_series_of_an_item_are_there_from_its_first_moment_with_0() -> None:
     assert shown_roles(scene) == ["ineligible", "waiting"]
 
 
-def test_there_are_as_many_series_as_the_page_says() -> None:
+def test_the_number_of_series_is_that_of_the_metrics_page() -> None:
     daemon, election = series(), series(BARE) - series()
     semaphore, event = series(SLOTS) - series(), series(replace(BARE, on_lose=(UP,))) - series(BARE)
     told = (
@@ -164,7 +164,7 @@ def test_an_event_without_hooks_has_no_series() -> None:
     assert scene.value("hook_duration_seconds_count", name="n") is None
 
 
-def test_it_holds_from_the_end_of_on_acquire_to_the_end_of_its_lease() -> None:
+def test_holding_is_1_from_the_end_of_on_acquire_to_the_end_of_the_lease() -> None:
     scene = MeteredNode(contender())
     scene.acquires()
     assert (scene.value("holding"), scene.value("leader_present")) == (0, 1)
@@ -173,7 +173,7 @@ def test_it_holds_from_the_end_of_on_acquire_to_the_end_of_its_lease() -> None:
     assert (scene.value("holding"), shown_roles(scene)) == (1, ["holding"])
     scene.now = ROOM_S - 1
     assert (scene.value("holding"), scene.value("lease_seconds")) == (1, 1)
-    scene.now = ROOM_S  # and nobody has looked at the clock
+    scene.now = ROOM_S  # without a step at this time
     assert (scene.value("holding"), scene.value("lease_seconds")) == (0, 0)
     assert scene.value("lease_room_seconds") == ROOM_S
 
@@ -186,7 +186,7 @@ def test_an_observer_has_no_lease() -> None:
 
 
 @pytest.mark.parametrize("settings", [contender(), BARE], ids=["with hooks", "without"])
-def test_each_coming_and_going_of_the_lock_counts_once(settings: ItemSettings) -> None:
+def test_each_win_and_each_loss_of_the_lock_counts_once(settings: ItemSettings) -> None:
     scene = MeteredNode(settings)
     scene.acquires()
     if settings.on_acquire:
@@ -203,7 +203,7 @@ def test_each_coming_and_going_of_the_lock_counts_once(settings: ItemSettings) -
     assert scene.value("leader_present") == 1
 
 
-def test_stuck_and_paused_are_told() -> None:
+def test_a_scrape_shows_stuck_and_paused_items() -> None:
     scene = MeteredNode(contender())
     scene.happens(e.PauseAsked("n"))
     assert (scene.value("paused"), scene.value("stuck")) == (1, 0)
@@ -218,7 +218,7 @@ def test_stuck_and_paused_are_told() -> None:
     assert (scene.value("paused"), scene.value("stuck"), scene.value("healthy")) == (0, 1, 0)
 
 
-def test_a_semaphore_tells_its_limits_and_its_holders() -> None:
+def test_a_scrape_shows_limits_and_holders_of_a_semaphore() -> None:
     scene = MeteredNode(SLOTS, contender())
     assert (scene.value("limit"), scene.value("effective_limit"), scene.value("holders")) == (3, 3, 0)
     keys = (o.ContenderKey("x", "x", b"", 5, 1), o.ContenderKey("y", "", b"", 6, 1))
@@ -229,7 +229,7 @@ def test_a_semaphore_tells_its_limits_and_its_holders() -> None:
     assert (scene.value("notice", name="s"), scene.value("notice", name="n")) == (1, 0)
 
 
-def test_the_series_of_an_item_go_with_it_and_come_back_with_0() -> None:
+def test_the_series_of_an_item_end_with_the_item_and_return_with_0() -> None:
     scene = MeteredNode(contender(), SLOTS)
     scene.acquires()
     scene.hook_ends(ok=False)
@@ -245,7 +245,7 @@ def test_the_series_of_an_item_go_with_it_and_come_back_with_0() -> None:
 # --- hooks -----------------------------------------------------------------------------------------
 
 
-def test_attempts_are_timed_and_failures_counted() -> None:
+def test_attempts_of_hooks_are_timed_and_failures_counted() -> None:
     scene = MeteredNode(contender(on_acquire=(hook("up", retries=1),)))
     scene.acquires()
     scene.now = 0.75
@@ -263,7 +263,7 @@ def test_attempts_are_timed_and_failures_counted() -> None:
         assert scene.value("hook_duration_seconds_bucket", event="acquire", le=bound) == count, bound
 
 
-def test_a_hook_that_we_ended_has_not_failed_but_the_next_one_may() -> None:
+def test_a_hook_that_the_daemon_killed_does_not_count_as_failed() -> None:
     scene = MeteredNode(contender())
     scene.acquires()
     scene.loses()
@@ -281,7 +281,7 @@ def test_a_hook_that_we_ended_has_not_failed_but_the_next_one_may() -> None:
 # --- Consul ----------------------------------------------------------------------------------------
 
 
-def test_answers_are_timed_but_for_watches() -> None:
+def test_answers_are_timed_except_those_of_watches() -> None:
     scene = MeteredNode(contender())
     scene.now = 0.2
     scene.has_session()
@@ -297,7 +297,7 @@ def test_answers_are_timed_but_for_watches() -> None:
     assert scene.value("consul_answered_timestamp_seconds") == WALL + 25.0
 
 
-def test_silence_is_an_error_and_no_duration() -> None:
+def test_a_request_without_an_answer_is_an_error_without_a_duration() -> None:
     scene = MeteredNode(contender())
     assert scene.value("consul_answered_timestamp_seconds") == 0
     scene.now = 3.0
@@ -310,7 +310,7 @@ def test_silence_is_an_error_and_no_duration() -> None:
     assert scene.value("consul_answered_timestamp_seconds") == 0
 
 
-def test_a_refused_token_is_told_until_it_is_taken() -> None:
+def test_a_scrape_shows_a_refused_token_until_consul_accepts_it() -> None:
     scene = MeteredNode(contender())
     assert scene.value("token_refused") == 0
     scene.answer(r.CreateSession, o.Denied("Permission denied"))
@@ -322,7 +322,7 @@ def test_a_refused_token_is_told_until_it_is_taken() -> None:
     assert (scene.value("token_refused"), scene.value("healthy")) == (0, 1)
 
 
-def test_reads_renewals_and_writes_are_told_apart() -> None:
+def test_reads_renewals_and_writes_are_counted_apart() -> None:
     scene = MeteredNode(contender())
     read, renew = r.ReadSlots("n", 0.0, 1.0, "p"), r.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
     scene.metrics.on_step(e.Answered(read, OURS), [])
@@ -341,7 +341,7 @@ def test_reads_renewals_and_writes_are_told_apart() -> None:
 # --- the daemon ------------------------------------------------------------------------------------
 
 
-def test_a_refused_reload_is_told_until_one_succeeds() -> None:
+def test_a_scrape_shows_a_refused_reload_until_one_succeeds() -> None:
     scene = MeteredNode(BARE)
     assert (scene.value("config_reload_success"), scene.value("config_loaded_timestamp_seconds")) == (1, WALL)
     scene.now = 5.0
@@ -352,7 +352,7 @@ def test_a_refused_reload_is_told_until_one_succeeds() -> None:
     assert scene.value("config_loaded_timestamp_seconds") == WALL + 5.0
 
 
-def test_it_says_what_runs_and_on_what() -> None:
+def test_a_scrape_shows_the_versions_of_program_and_python() -> None:
     scene = MeteredNode()
     assert scene.value("build_info", version=__version__, python=platform.python_version()) == 1
 
@@ -365,7 +365,7 @@ def test_two_daemons_of_one_process_share_nothing() -> None:
     assert {family.name for family in prometheus_client.REGISTRY.collect()} == names
 
 
-def test_who_asks_for_openmetrics_gets_it() -> None:
+def test_a_scrape_may_request_openmetrics() -> None:
     scene = MeteredNode(contender(), SLOTS)
     scene.acquires()
     scene.hook_ends()
@@ -380,8 +380,8 @@ def test_who_asks_for_openmetrics_gets_it() -> None:
 @pytest.mark.parametrize(
     "accept", ["", "application/openmetrics-text;version=1.0.0"], ids=["text", "openmetrics"]
 )
-def test_pieces_are_small_and_make_up_the_whole(accept: str) -> None:
-    """However many items there are, the loop has its turn after some lines."""
+def test_the_pieces_of_a_scrape_are_small_and_complete(accept: str) -> None:
+    """With any number of items the loop goes on after a few lines."""
     scene = MeteredNode(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(200)))
     encode, _ = choose_encoder(accept)
     whole = encode(scene.metrics)
@@ -393,8 +393,8 @@ def test_pieces_are_small_and_make_up_the_whole(accept: str) -> None:
     assert [line for line in body.splitlines() if line not in process] == whole.splitlines()
 
 
-def test_a_crowd_of_scrapes_leaves_the_loop_its_turns() -> None:
-    """Between any two pieces, of whichever scrape, all else that is due has its turn."""
+def test_the_loop_goes_on_between_the_pieces_of_many_scrapes() -> None:
+    """The loop runs all that is due between any two pieces of any scrape."""
     scene = MeteredNode(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(50)))
     routes = Routes(scene.status, scene.metrics)
     scrape = HttpRequest("GET", "/metrics", (), b"", sized=True)
@@ -412,10 +412,10 @@ def test_a_crowd_of_scrapes_leaves_the_loop_its_turns() -> None:
     assert asyncio.run(crowd()) >= 5 * pieces
 
 
-def test_commands_do_not_pay_for_the_library() -> None:
-    """It takes as long to import as half of the rest; only the daemon needs it."""
-    asked = "import sys, supervisor.cli, supervisor.check; print('prometheus_client' in sys.modules)"
+def test_commands_do_not_import_the_metrics_library() -> None:
+    """Only the daemon needs the library, whose import takes half as long as the rest."""
+    program = "import sys, supervisor.cli, supervisor.check; print('prometheus_client' in sys.modules)"
     ran = subprocess.run(
-        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
     )
     assert ran.stdout.strip() == "False"

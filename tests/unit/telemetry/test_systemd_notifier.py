@@ -1,4 +1,4 @@
-"""What systemd is told, by a socket that plays it, and the decisions behind it."""
+"""The notifications of systemd, received by a socket that stands for it, and the decisions behind them."""
 
 import signal
 import socket
@@ -58,12 +58,12 @@ def contender(name: str, role: Role = Role.WAITING, *, contend: bool = True) -> 
 
 
 def answered(name: str) -> Answered:
-    """A failure counts like an answer: it is in the log."""
+    """Return a failed answer, which counts as an answer because it is in the log."""
     return Answered(ReadKey(name, 0.0, 1.0, name), Unknown("refused"))
 
 
 class Systemd:
-    """The socket, and what came to it."""
+    """The socket of systemd, and the lines that it received."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -71,8 +71,8 @@ class Systemd:
         self.socket.setblocking(False)
         self.socket.bind("\0" + address[1:] if address.startswith("@") else address)
 
-    def told(self) -> list[str]:
-        """Every line since the last look."""
+    def received(self) -> list[str]:
+        """Return every line since the last call."""
         lines: list[str] = []
         while True:
             try:
@@ -90,7 +90,7 @@ def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Systemd]
 
 
 class Watched:
-    """A SystemdNotifier with its clock, and what it complained about."""
+    """A SystemdNotifier with a clock, and the warnings that it gave."""
 
     def __init__(self, address: str, *contenders: Contender, watchdog_s: float = 9.0) -> None:
         self.now = 100.0
@@ -104,85 +104,88 @@ class Watched:
         self.notify.on_step(event, ())
 
     def change(self, changed: Contender) -> None:
-        """Its role has become this."""
+        """Change the role of this contender."""
         self.node.by_name[changed.settings.name] = changed
         self.notify.on_step(Tick(), [RoleChanged(changed.settings.name, changed.role)])
 
 
-def test_ready_is_told_when_each_item_had_its_first_answer_or_failure(systemd: Systemd) -> None:
+def test_ready_is_sent_when_each_item_has_had_an_answer_or_a_failure(systemd: Systemd) -> None:
     watched = Watched(systemd.address, contender("a"), contender("b"))
     watched.turn(Tick())
     watched.turn(answered("a"))
-    told = systemd.told()
+    told = systemd.received()
     assert "READY=1" not in told
     assert "STATUS=holds 0 of 2; waits for Consul's first answer: b" in told
     watched.turn(answered("b"))
-    told = systemd.told()
+    told = systemd.received()
     assert "READY=1" in told and "STATUS=holds 0 of 2" in told
     watched.turn(answered("a"))
-    assert systemd.told() == []
+    assert systemd.received() == []
 
 
 def test_a_file_without_items_is_ready_at_once(systemd: Systemd) -> None:
     Watched(systemd.address).turn(Tick())
-    assert "READY=1" in systemd.told()
+    assert "READY=1" in systemd.received()
 
 
-def test_a_sign_of_life_comes_with_the_turn_that_is_due_for_it(systemd: Systemd) -> None:
-    """A third of the time that systemd waits, and never without a turn."""
+def test_a_watchdog_ping_comes_with_the_step_that_is_due_for_it(systemd: Systemd) -> None:
+    """A ping comes after a third of the time that systemd waits, and never without a step."""
     watched = Watched(systemd.address, watchdog_s=9.0)
     watched.turn(Tick())
-    assert "WATCHDOG=1" in systemd.told()
+    assert "WATCHDOG=1" in systemd.received()
     watched.turn(Tick(), after_s=2.9)
-    assert systemd.told() == []
+    assert systemd.received() == []
     watched.turn(Tick(), after_s=0.2)
-    assert systemd.told() == ["WATCHDOG=1"]
+    assert systemd.received() == ["WATCHDOG=1"]
 
 
-def test_stopping_is_told_and_ready_never_after_it(systemd: Systemd) -> None:
+def test_after_stopping_ready_is_never_sent(systemd: Systemd) -> None:
     watched = Watched(systemd.address, contender("a"))
     watched.turn(StopAsked())
     watched.turn(answered("a"))
-    told = systemd.told()
+    told = systemd.received()
     assert "STOPPING=1" in told and "READY=1" not in told
     assert not any(line.startswith("EXTEND") for line in told)
 
 
-def test_while_on_lose_runs_a_stop_is_given_time_with_every_beat(systemd: Systemd) -> None:
-    """At once as well, for the unit may give less than a beat."""
+def test_a_stop_is_extended_with_every_ping_while_on_lose_runs(systemd: Systemd) -> None:
+    """The first extension is sent at once, because the unit may give less time than one ping interval."""
     losing = contender("a", Role.LOSING)
     watched = Watched(systemd.address, contender("a"))
     watched.turn(answered("a"))
     watched.node.by_name["a"] = losing
-    systemd.told()
+    systemd.received()
     watched.turn(Tick(), after_s=5.0)
-    assert systemd.told() == ["STATUS=holds 0 of 1; losing: a", "WATCHDOG=1"]  # no time runs out
+    assert systemd.received() == [
+        "STATUS=holds 0 of 1; losing: a",
+        "WATCHDOG=1",
+    ]  # systemd's time does not run
     watched.turn(StopAsked())
-    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.told()
+    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.received()
     watched.turn(Tick(), after_s=5.0)
-    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.told()
+    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.received()
 
 
-def test_a_start_that_winds_up_is_given_time(systemd: Systemd) -> None:
+def test_a_start_that_winds_up_is_extended(systemd: Systemd) -> None:
     losing = replace(contender("a", Role.LOSING), tenure=replace(TENURE, phase=Phase.LAST_RESORT))
     Watched(systemd.address, losing).turn(Tick())
-    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.told()
+    assert "EXTEND_TIMEOUT_USEC=20000000" in systemd.received()
 
 
-def test_a_reload_is_begun_with_its_time_and_ended(systemd: Systemd) -> None:
+def test_a_reload_is_notified_with_its_time_and_its_end(systemd: Systemd) -> None:
     watched = Watched(systemd.address)
     watched.notify.reloading()
-    assert systemd.told() == []  # a start is under way, which READY ends
+    assert systemd.received() == []  # a start is under way, which READY ends
     watched.turn(Tick())
-    systemd.told()
+    systemd.received()
     watched.notify.reloading()
-    first, second = systemd.told()
+    first, second = systemd.received()
     assert first == "RELOADING=1" and int(second.removeprefix("MONOTONIC_USEC=")) > 0
     watched.notify.reloaded()
-    assert systemd.told() == ["READY=1"]
+    assert systemd.received() == ["READY=1"]
 
 
-def test_what_a_full_socket_does_not_take_is_said_later(systemd: Systemd) -> None:
+def test_lines_that_a_full_socket_does_not_take_are_sent_later(systemd: Systemd) -> None:
     watched = Watched(systemd.address, contender("a"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
         other.setblocking(False)
@@ -193,20 +196,20 @@ def test_what_a_full_socket_does_not_take_is_said_later(systemd: Systemd) -> Non
     watched.turn(answered("a"))
     watched.turn(Tick())
     assert len(watched.complaints) == 1 and systemd.address in watched.complaints[0]
-    assert set(systemd.told()) == {"x"}
+    assert set(systemd.received()) == {"x"}
     watched.turn(Tick())
-    assert {"READY=1", "WATCHDOG=1", "STATUS=holds 0 of 1"} == set(systemd.told())
+    assert {"READY=1", "WATCHDOG=1", "STATUS=holds 0 of 1"} == set(systemd.received())
 
 
 @pytest.mark.parametrize("address", ["/missing/socket", "vsock:2:1234", "@" + "x" * 300, "/x\0y"])
-def test_a_socket_that_cannot_be_reached_is_a_warning_and_no_more(address: str) -> None:
+def test_a_socket_that_cannot_be_reached_is_one_warning(address: str) -> None:
     watched = Watched(address, contender("a"))
     watched.turn(answered("a"))
     watched.turn(Tick())
     assert len(watched.complaints) == 1
 
 
-def test_without_a_socket_nothing_is_said() -> None:
+def test_without_a_socket_nothing_is_sent() -> None:
     watched = Watched("", contender("a"))
     watched.turn(answered("a"))
     watched.notify.reloading()
@@ -226,22 +229,24 @@ def test_without_a_socket_nothing_is_said() -> None:
         ({}, PING_INTERVAL_S),
     ],
 )
-def test_the_watchdog_counts_if_it_means_this_process(environ: dict[str, str], every_s: float) -> None:
+def test_the_watchdog_applies_only_to_the_process_that_it_names(
+    environ: dict[str, str], every_s: float
+) -> None:
     assert ping_interval_s(environ, 7) == every_s
 
 
-def test_what_has_ended_is_not_waited_for() -> None:
+def test_ready_does_not_wait_for_stopped_items() -> None:
     assert unanswered([contender("a", Role.STOPPED), contender("b"), contender("c")], {"c"}) == ("b",)
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_time_is_asked_for_while_a_tenure_is_wound_up(phase: Phase) -> None:
+def test_time_is_requested_while_a_tenure_is_wound_up(phase: Phase) -> None:
     assert is_losing(replace(contender("a"), tenure=replace(TENURE, phase=phase))) == (
         phase in (Phase.STOPPING, Phase.LOSING, Phase.LAST_RESORT)
     )
 
 
-def test_the_status_line_names_what_is_held_and_the_worst_first() -> None:
+def test_the_status_line_names_held_items_and_then_the_worst_first() -> None:
     all_of_them = [
         contender("namenode", Role.HOLDING),
         contender("redis", Role.HOLDING),
@@ -258,13 +263,15 @@ def test_the_status_line_names_what_is_held_and_the_worst_first() -> None:
     )
 
 
-def test_the_status_line_has_an_end() -> None:
+def test_the_status_line_is_bounded() -> None:
     line = status_line([contender(f"{number:060}", Role.HOLDING) for number in range(100)])
     assert len(line) == STATUS_CHARS_MAX and line.endswith("…")
 
 
-def test_the_daemon_tells_it_and_its_hooks_cannot(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
-    """From the start to the stop, in order; hooks see neither the socket nor the watchdog."""
+def test_the_daemon_notifies_systemd_and_its_hooks_cannot(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    """The lines come in order from start to stop, and hooks see neither the socket nor the watchdog."""
     seen = tmp_path / "seen"
     hook = {"shell": f"env | grep -cE '^(NOTIFY_SOCKET|WATCHDOG_)' >>{seen}; true"}
     election = {"key": f"{unique}/k", "session": {"name": unique}, "on_acquire": [hook], "on_lose": [hook]}
@@ -274,19 +281,19 @@ def test_the_daemon_tells_it_and_its_hooks_cannot(shared_agent: Agent, unique: s
     running = Supervisor(tmp_path / "node", config, environ)
     told: list[str] = []
 
-    def was_told(line: str) -> bool:
-        told.extend(systemd.told())
+    def was_sent(line: str) -> bool:
+        told.extend(systemd.received())
         return line in told
 
     with systemd.socket:
         running.start()
         try:
-            until(lambda: was_told("STATUS=holds 1 of 1: app"), f"{told}")
+            until(lambda: was_sent("STATUS=holds 1 of 1: app"), f"{told}")
             assert "READY=1" in told and "STOPPING=1" not in told
             told.clear()
-            until(lambda: was_told("WATCHDOG=1"), "it gives signs of life")
+            until(lambda: was_sent("WATCHDOG=1"), "the daemon sends pings")
             assert running.stop() == 0
-            assert was_told("STOPPING=1")
+            assert was_sent("STOPPING=1")
         finally:
             running.close()
     assert seen.read_text() == "0\n0\n"
@@ -294,7 +301,7 @@ def test_the_daemon_tells_it_and_its_hooks_cannot(shared_agent: Agent, unique: s
 
 
 @pytest.mark.long
-def test_a_frozen_daemon_gives_no_sign_of_life(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
+def test_a_frozen_daemon_sends_no_watchdog_ping(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
     config = {"consul": {"address": shared_agent.url}, "elections": {"app": {"key": f"{unique}/k"}}}
     systemd = Systemd(str(tmp_path / "notify"))
     environ = {"NOTIFY_SOCKET": systemd.address, "WATCHDOG_USEC": "1000000"}
@@ -302,13 +309,13 @@ def test_a_frozen_daemon_gives_no_sign_of_life(shared_agent: Agent, unique: str,
     with systemd.socket:
         running.start()
         try:
-            until(lambda: "READY=1" in systemd.told(), "it is up")
-            until(lambda: "WATCHDOG=1" in systemd.told(), "it gives signs of life")
+            until(lambda: "READY=1" in systemd.received(), "the daemon is ready")
+            until(lambda: "WATCHDOG=1" in systemd.received(), "the daemon sends pings")
             running.signal(signal.SIGSTOP)
             frozen = psutil.Process(running.pid)
-            until(lambda: frozen.status() == psutil.STATUS_STOPPED, "it stands still")
-            systemd.told()
+            until(lambda: frozen.status() == psutil.STATUS_STOPPED, "the daemon is frozen")
+            systemd.received()
             time.sleep(1.2)  # longer than WATCHDOG_USEC
-            assert not systemd.told()
+            assert not systemd.received()
         finally:
             running.close()

@@ -1,1 +1,1 @@
-"""The transport against real sockets, and against peers that behave badly on purpose."""
+"""The transport against real sockets, and against peers that misbehave on purpose."""

@@ -1,4 +1,4 @@
-"""Every test of the transport leaves nothing behind: no descriptor, no thread, no process."""
+"""Fixtures of the transport; every test must leave no descriptor, no thread and no process behind."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def nothing_is_left() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Pki:
-    """Files of two authorities that know nothing of each other."""
+    """Files of two authorities that do not know each other."""
 
     ca: str
     other_ca: str

@@ -1,4 +1,4 @@
-"""What the tests of the transport share: a transport for a while, and a loop that is watched."""
+"""Tools of the transport's tests: a transport for a while, and a measure of how long the loop stalls."""
 
 import asyncio
 import os
@@ -15,17 +15,17 @@ from supervisor.core.settings import Tls
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 from tests.support.patience import PATIENCE_S, patient
 
-STALL_MAX_S = 0.05  # what the loop may stand still on a quiet machine, whatever a peer does
-STALL_SEEN_S = 0.25  # … and on any: what a peer must not make us do at once costs a second of work
-ROUNDS = 3  # a stall of ours is there in each round; one that the machine adds is not
-SLACK_S = 10.0  # a hang would take for ever
-PATIENT_S = PATIENCE_S  # for exchanges that are to succeed
+STALL_MAX_S = 0.05  # how long the loop may stall on a quiet machine
+STALL_SEEN_S = 0.25  # … and on any machine: the work that a peer must not cause at once takes a second
+ROUNDS = 3  # a stall of our code comes in each round, and one of the machine does not
+SLACK_S = 10.0  # generous, because a hang would take for ever
+PATIENT_S = PATIENCE_S  # for exchanges that should succeed
 BEAT_S = 0.002
 
 
 @asynccontextmanager
 async def transport(url: str, tls: Tls | None = None, **options: Any) -> AsyncIterator[Transport]:
-    """A transport to ``url`` that is closed in the end."""
+    """Return a transport to ``url`` that is closed in the end."""
     made = Transport(Endpoint.of(url, tls or Tls()), **options)
     try:
         yield made
@@ -42,7 +42,7 @@ def put(url: str, body: bytes = b"value") -> requests.PreparedRequest:
 
 
 async def failure_of(exchange: Awaitable[requests.Response]) -> ExchangeFailed:
-    """The failure that this exchange must end with."""
+    """Return the failure that this exchange must end with."""
     try:
         response = await exchange
     except ExchangeFailed as failure:
@@ -51,7 +51,7 @@ async def failure_of(exchange: Awaitable[requests.Response]) -> ExchangeFailed:
 
 
 def ends_without_stall(scenario: Callable[[], Coroutine[Any, Any, Any]], within_s: float) -> Any:
-    """Run it; it must end within the time and some slack, and never hold the loop for STALL_MAX_S."""
+    """Run the scenario, which must end in time with some slack and never stall the loop for STALL_MAX_S."""
     stalls = []
     stall_max_s = min(patient(STALL_MAX_S), STALL_SEEN_S)
     for _ in range(ROUNDS):
@@ -61,7 +61,7 @@ def ends_without_stall(scenario: Callable[[], Coroutine[Any, Any, Any]], within_
         if stall_s < stall_max_s:
             return result
         stalls.append(round(stall_s, 3))
-    raise AssertionError(f"the loop stood still for {stalls} s, in each round")
+    raise AssertionError(f"the loop stalled for {stalls} s, in each round")
 
 
 async def _watched(scenario: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Any, float]:
@@ -72,7 +72,7 @@ async def _watched(scenario: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[An
 
 
 class Heartbeat:
-    """The longest time between two turns of the loop, without what it waited for a processor."""
+    """The longest time between two turns of the loop, less the wait for a processor."""
 
     def __init__(self) -> None:
         self._worst_s = 0.0
@@ -96,7 +96,7 @@ class Heartbeat:
 
 
 def waited_for_processor_s() -> float:
-    """How long this thread stood in the run queue, ready to run (0 where the kernel does not say)."""
+    """Return how long this thread was ready to run and waited. 0: the kernel does not say."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError):
@@ -104,19 +104,19 @@ def waited_for_processor_s() -> float:
 
 
 def descriptors() -> int:
-    """How many this process has open (the one that counts them included)."""
+    """Return how many descriptors this process has open, including the one for counting."""
     return len(os.listdir("/proc/self/fd"))
 
 
 def helper_threads() -> list[str]:
-    """Those that asyncio starts for an executor or a child watcher; a runner of tests has its own."""
+    """Return the threads that asyncio starts for an executor or a child watcher."""
     return [each.name for each in threading.enumerate() if each.name.startswith(("asyncio", "waitpid"))]
 
 
 def children() -> list[str]:
-    """The processes that this one has started and not reaped."""
+    """Return the processes that this process has started and not reaped."""
     listed = []
     for task in os.listdir("/proc/self/task"):
-        with suppress(FileNotFoundError):  # a thread of the runner has just ended
+        with suppress(FileNotFoundError):  # a thread of the test runner has just ended
             listed += Path(f"/proc/self/task/{task}/children").read_text().split()
     return listed

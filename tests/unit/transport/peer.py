@@ -1,7 +1,7 @@
 """A peer that follows a script: a process of its own, so that its work never stalls our loop.
 
-A script is a list of steps, run for each connection from its first step on. This file is both
-sides: ``Peer`` starts this very file as a program, which uses nothing but the standard library.
+A script is a list of steps, which each connection runs from the first one on. This file has both sides:
+``Peer`` starts this file as a program, which uses nothing but the standard library.
 """
 
 import json
@@ -20,11 +20,11 @@ from typing import Any, Self
 
 Step = tuple[str, str]
 
-READ: Step = ("read", "")  # one whole request; noted as seen
+READ: Step = ("read", "")  # read one whole request and note it
 CLOSE: Step = ("close", "")
 RESET: Step = ("reset", "")  # close with RST
-HOLD: Step = ("hold", "")  # say nothing more, keep the connection
-AGAIN: Step = ("again", "")  # from the first step
+HOLD: Step = ("hold", "")  # send nothing more, and keep the connection
+AGAIN: Step = ("again", "")  # begin again with the first step
 
 TRICKLE_S = 0.01
 
@@ -51,9 +51,10 @@ def answer(body: bytes, status: str = "200 OK", headers: bytes = b"") -> Step:
 
 
 class Peer:
-    """A scripted peer on ``host``, or at ``path``; with ``tls`` (see ``TlsFiles``) behind TLS.
+    """A scripted peer at ``host`` or at ``path``.
 
-    ``scripts`` are those of the first, second, ... connection; the last one serves all further.
+    scripts: those of the first, second and further connections; the last one serves all that follow.
+    tls: its certificate. None: it speaks plain HTTP.
     """
 
     def __init__(
@@ -84,16 +85,16 @@ class Peer:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._process:  # which closes its pipes and reaps it
+        with self._process:  # closes its pipes and reaps the process
             self._process.kill()
 
     @property
     def url(self) -> str:
-        """What a request to this peer begins with, and what Endpoint.of takes, but for a unix peer."""
+        """The beginning of a URL of this peer, unless it listens on a path."""
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     def seen(self) -> list[tuple[int, str]]:
-        """Every request so far, as (number of its connection from 0, "METHOD TARGET"); ends the peer."""
+        """End the peer, and return every request as (number of its connection from 0, "METHOD TARGET")."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         lines = self._process.stdout.read().decode().splitlines()
@@ -102,7 +103,10 @@ class Peer:
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """A server's certificate; with ``client_ca`` it demands one of its clients, too."""
+    """A server's certificate.
+
+    client_ca: the authority that certificates of clients must have. None: it demands no certificate.
+    """
 
     cert: str
     key: str
@@ -117,7 +121,7 @@ def main() -> None:
     listener = listening(task["address"])
     print(listener.getsockname()[1] if listener.family == socket.AF_INET else 0, flush=True)
     threading.Thread(target=serve, args=(listener, task), daemon=True).start()
-    sys.stdin.read()  # ends with the test, however that ends
+    sys.stdin.read()  # ends with the test, even if the test crashes
     os._exit(0)
 
 
@@ -151,7 +155,7 @@ def follow(sock: socket.socket, script: list[Step], number: int, tls: list[str |
 
 
 def take(sock: socket.socket, kind: str, data: bytes, number: int) -> bool:
-    """One step; True to begin the script again."""
+    """Take one step, and return whether to begin the script again."""
     match kind:
         case "read":
             print(f"{number} {read_request(sock)}", flush=True)
@@ -176,7 +180,7 @@ def take(sock: socket.socket, kind: str, data: bytes, number: int) -> bool:
 
 
 def read_request(sock: socket.socket) -> str:
-    """The request line without its version; OSError when the client left."""
+    """Return the request line without its version; OSError when the client left."""
     received = b""
     while b"\r\n\r\n" not in received:
         received += some(sock)

@@ -1,4 +1,4 @@
-"""What a URL says about where to connect."""
+"""The endpoint that a URL names."""
 
 import pytest
 
@@ -32,8 +32,8 @@ def test_a_url_names_an_endpoint(url: str, base_url: str, peer: str) -> None:
         "https://.s3cret", "unix://s3cret", "unix:/s3cret", "http://" + "s3cret." * 60,
     ],
 )  # fmt: skip
-def test_what_is_no_endpoint_is_refused_without_repeating_it(url: str) -> None:
-    """It may hold a secret; a name that begins with a dash would be an option of getent."""
+def test_a_url_without_an_endpoint_is_refused_without_repeating_it(url: str) -> None:
+    """The URL may hold a secret, and a name that begins with a dash would be an option of getent."""
     with pytest.raises(ValueError) as caught:
         Endpoint.of(url, Tls())
     assert "s3cret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""An exchange with a peer that behaves: what is sent, what is returned, and over which connection."""
+"""An exchange with a peer that behaves well: the request, the answer, and the connection."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ Use = Callable[[Transport], Coroutine[Any, Any, requests.Response]]
 
 
 def only_answer(script: list[Step], method: str = "GET", lag_s: float = 0.0) -> requests.Response:
-    """The answer to one request without a body, read by a peer that follows ``script``."""
+    """Return the answer to one request without a body, from a peer that follows ``script``."""
 
     async def scenario(url: str) -> requests.Response:
         async with transport(url) as it:
@@ -42,7 +42,7 @@ def only_answer(script: list[Step], method: str = "GET", lag_s: float = 0.0) -> 
 
 
 def over(url: str, *uses: Use, **options: Any) -> list[requests.Response]:
-    """What these exchanges return, one after the other, with one transport."""
+    """Return the answers of these exchanges, one after the other, with one transport."""
 
     async def scenario() -> list[requests.Response]:
         async with transport(url, **options) as it:
@@ -62,7 +62,7 @@ def writes(url: str) -> Use:
 # --- the message ----------------------------------------------------------------------------------
 
 
-def test_an_answer_is_what_requests_makes_of_one() -> None:
+def test_an_answer_is_a_complete_response_of_requests() -> None:
     response = only_answer(
         [READ, answer(b'{"a": 1}', headers=b"X-Consul-Index: 7\r\nVary: a\r\nvary: b\r\n"), HOLD]
     )
@@ -82,7 +82,7 @@ def test_an_answer_is_what_requests_makes_of_one() -> None:
     + ["429 Too Many Requests", "500 Internal Server Error", "503 Service Unavailable"],
 )
 def test_every_status_is_an_answer(status: str) -> None:
-    """Only the caller knows what a status means; a redirect is not followed."""
+    """Only the caller knows what a status means, and no redirect is followed."""
     response = only_answer([READ, answer(b"No cluster leader", status, b"Location: /elsewhere\r\n"), HOLD])
     assert f"{response.status_code} {response.reason}" == status
     assert response.content == b"No cluster leader"
@@ -93,7 +93,7 @@ def test_every_status_is_an_answer(status: str) -> None:
     [("GET", "204 No Content", 0), ("GET", "304 Not Modified", 100), ("HEAD", "200 OK", 100)],
 )
 def test_an_answer_without_a_body_ends_with_its_head(method: str, status: str, length: int) -> None:
-    """Whatever its Content-Length says: nothing is waited for."""
+    """Its Content-Length may announce a body, and the exchange must not wait for it."""
     head = f"HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n".encode()
     response = only_answer([READ, send(head), HOLD], method)
     assert (response.status_code, response.content) == (int(status[:3]), b"")
@@ -119,20 +119,20 @@ def test_an_answer_without_a_body_ends_with_its_head(method: str, status: str, l
     ],
 )
 @pytest.mark.parametrize("lag_s", [0.0, LAG_S], ids=["at once", "with a lag"])
-def test_every_framing_of_a_body(script: list[Step], lag_s: float) -> None:
-    """A peer that refuses connections may answer (429) and close before it has read anything."""
+def test_a_body_is_read_whole_with_every_framing(script: list[Step], lag_s: float) -> None:
+    """A peer that refuses connections may answer (429) and close before it has read the request."""
     assert only_answer(script, lag_s=lag_s).content == b"whole"
 
 
 @pytest.mark.parametrize("length", [5, 300_000])
-def test_an_answer_with_a_lag_is_left_alone_so_long(length: int) -> None:
+def test_an_answer_with_a_delay_is_read_after_the_delay(length: int) -> None:
     began = time.monotonic()
     response = only_answer([READ, answer(b"x" * length), HOLD], lag_s=LAG_S)
     assert len(response.content) == length
     assert time.monotonic() - began >= LAG_S
 
 
-def test_a_lag_beyond_the_time_for_the_answer_is_a_timeout() -> None:
+def test_a_delay_beyond_the_deadline_is_a_timeout() -> None:
     with Peer(SERVES) as peer:
 
         async def scenario() -> ExchangeFailed:
@@ -143,8 +143,8 @@ def test_a_lag_beyond_the_time_for_the_answer_is_a_timeout() -> None:
         assert asyncio.run(scenario()).kind is FailureKind.TIMEOUT
 
 
-def test_an_answer_is_heard_before_whoever_awaits_it_is_woken() -> None:
-    """Once, and not out of the call that sends the request, although the connection is ready."""
+def test_the_callback_of_an_answer_runs_before_the_waiting_task() -> None:
+    """The callback runs once, and never within the call that sends the request."""
     told: list[str] = []
 
     async def scenario(url: str) -> None:
@@ -165,8 +165,8 @@ def test_an_answer_is_heard_before_whoever_awaits_it_is_woken() -> None:
     assert told == ["sent", "heard", "awaited"] * 2
 
 
-def test_what_is_asked_as_an_answer_is_heard_goes_over_the_same_connection() -> None:
-    """A watch is asked again at once: with a connection for each answer it would dial each time."""
+def test_a_request_sent_by_the_callback_of_an_answer_uses_the_same_connection() -> None:
+    """A watch is repeated at once, and must not open a connection each time."""
     connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -200,7 +200,7 @@ def test_what_is_asked_as_an_answer_is_heard_goes_over_the_same_connection() -> 
     assert asyncio.run(scenario()) == [b"1"] * 5
 
 
-def test_no_answer_is_not_heard() -> None:
+def test_an_exchange_without_an_answer_calls_no_callback() -> None:
     heard: list[requests.Response] = []
 
     async def scenario(url: str) -> ExchangeFailed:
@@ -213,8 +213,8 @@ def test_no_answer_is_not_heard() -> None:
     assert heard == []
 
 
-def test_an_answer_that_comes_as_its_task_is_cancelled_is_not_heard() -> None:
-    """In one turn of the loop: first the cancelling, then the bytes."""
+def test_an_answer_that_comes_as_its_task_is_cancelled_calls_no_callback() -> None:
+    """Both happen in one turn of the loop: first the cancellation, then the bytes."""
     heard: list[requests.Response] = []
     bugs: list[object] = []
 
@@ -222,10 +222,12 @@ def test_an_answer_that_comes_as_its_task_is_cancelled_is_not_heard() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, what: bugs.append(what))
         async with transport(url) as it:
-            await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)  # now a connection is kept
+            await it.exchange(
+                get(url), timeout_s=PATIENT_S, fresh=False
+            )  # the connection is kept from now on
             under_way = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard.append)
             task = asyncio.create_task(under_way)
-            time.sleep(LAG_S)  # the loop stands still: the answer is there, and has not been read
+            time.sleep(LAG_S)  # stall the loop until the answer is there and not yet read
             loop.call_soon(task.cancel)
             with suppress(asyncio.CancelledError):
                 await task
@@ -235,8 +237,8 @@ def test_an_answer_that_comes_as_its_task_is_cancelled_is_not_heard() -> None:
     assert (heard, bugs) == ([], [])
 
 
-def test_a_bug_of_whoever_hears_an_answer_is_told_to_the_loop() -> None:
-    """Also an OSError, which asyncio would take for one of the socket, and forget."""
+def test_a_bug_of_a_callback_is_reported_to_the_loop() -> None:
+    """asyncio would take an OSError of the callback for one of the socket, and drop it."""
     bugs: list[object] = []
 
     def fails(response: requests.Response) -> None:
@@ -252,7 +254,7 @@ def test_a_bug_of_whoever_hears_an_answer_is_told_to_the_loop() -> None:
     assert [str(bug) for bug in bugs] == ["a bug"]
 
 
-def test_a_body_up_to_the_bound_is_returned_and_one_byte_more_is_refused() -> None:
+def test_a_body_up_to_the_limit_is_returned_and_a_longer_one_refused() -> None:
     with Peer([READ, answer(b"x" * 300_000), AGAIN]) as peer:
         [response] = over(peer.url, reads(peer.url), body_bytes_max=300_000)
         assert len(response.content) == 300_000
@@ -263,7 +265,7 @@ def test_a_body_up_to_the_bound_is_returned_and_one_byte_more_is_refused() -> No
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff", b"x" * 3_000_000, "é"])
 def test_the_request_arrives_as_requests_prepared_it(body: bytes | str) -> None:
-    """Method, target with its query, headers, Content-Length, an uncoded answer asked for, no chunks."""
+    """Method, target, query, headers and Content-Length arrive unchanged, and the body is not chunked."""
 
     async def scenario() -> tuple[bytes, requests.PreparedRequest]:
         arrived: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -299,7 +301,7 @@ def test_the_request_arrives_as_requests_prepared_it(body: bytes | str) -> None:
     }
 
 
-def test_a_header_that_http_forbids_is_told_without_its_value() -> None:
+def test_a_header_that_http_forbids_is_reported_without_its_value() -> None:
     request = get("http://127.0.0.1:1/")
     request.headers["X-Consul-Token"] = "s3cret\r\nX-Injected: 1"
     with Peer([HOLD]) as peer:
@@ -330,7 +332,7 @@ def test_reads_share_a_kept_connection_and_each_write_has_its_own() -> None:
 
 
 def test_concurrent_reads_have_a_connection_each_and_keep_them() -> None:
-    """As many watches as there are wait at the same time; the next round opens nothing new."""
+    """Many watches wait at the same time, and the next round opens no new connection."""
     with Peer(SERVES) as peer:
 
         async def scenario() -> None:
@@ -347,7 +349,7 @@ def test_concurrent_reads_have_a_connection_each_and_keep_them() -> None:
 
 @pytest.mark.parametrize("end", [CLOSE, RESET])
 def test_a_kept_connection_that_closes_under_a_get_is_replaced_once(end: Step) -> None:
-    """Nothing of an answer had come, and a read may be repeated."""
+    """Nothing of an answer had come, so a read may be repeated."""
     with Peer([READ, answer(b"one"), READ, end], SERVES) as peer:
         read = reads(peer.url)
         assert [each.content for each in over(peer.url, read, read)] == [b"one", b"one"]
@@ -372,7 +374,7 @@ def test_a_get_is_not_repeated_once_an_answer_began() -> None:
 
 
 def test_a_put_on_a_kept_connection_is_never_repeated() -> None:
-    """It may have been acted on."""
+    """The peer may have acted on the PUT."""
     with Peer([READ, answer(b"one"), READ, CLOSE], SERVES) as peer:
 
         def kept_put(it: Transport) -> Coroutine[Any, Any, requests.Response]:
@@ -388,7 +390,7 @@ def test_a_put_on_a_kept_connection_is_never_repeated() -> None:
 @pytest.mark.parametrize("prepared", [False, True])
 @pytest.mark.parametrize("method", ["PUT", "GET"])
 def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: bool, method: str) -> None:
-    """Neither on a new connection nor on one that was opened ahead, whatever its method."""
+    """The rule holds for a new connection, for one that was opened ahead, and for any method."""
     with Peer(script, SERVES) as peer:
 
         async def scenario() -> ExchangeFailed:
@@ -415,7 +417,7 @@ def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: bool, 
     ],
 )
 def test_a_connection_that_cannot_be_kept_is_not_used_again(script: list[Step]) -> None:
-    """Above all bytes beyond an answer must not be taken for the next one."""
+    """Bytes beyond an answer must never be taken for the next answer."""
     with Peer(script, SERVES) as peer:
 
         async def scenario() -> None:
@@ -429,7 +431,7 @@ def test_a_connection_that_cannot_be_kept_is_not_used_again(script: list[Step]) 
 
 
 def test_after_a_failure_no_kept_connection_is_used_again() -> None:
-    """They lead to the same peer over the same network: the next try is on a new connection."""
+    """The kept connections lead to the same peer, so the next exchange opens a new one."""
     with Peer([READ, answer(b"one"), HOLD], [READ, answer(b"one"), READ, HOLD], SERVES) as peer:
 
         async def scenario() -> None:
@@ -446,7 +448,7 @@ def test_after_a_failure_no_kept_connection_is_used_again() -> None:
 
 
 def test_a_failed_exchange_is_followed_by_one_on_a_new_connection() -> None:
-    """An answer that comes late must never be taken for that of the next request."""
+    """A late answer must never be taken for that of the next request."""
     with Peer([READ, HOLD], SERVES) as peer:
 
         async def scenario() -> requests.Response:
@@ -463,7 +465,7 @@ def test_a_failed_exchange_is_followed_by_one_on_a_new_connection() -> None:
 
 
 async def ready(it: Transport) -> None:
-    """Until the connection that ``prepare`` opens is there."""
+    """Wait until the connection that ``prepare`` opens is there."""
     for _ in range(1000):
         await asyncio.sleep(0.005)
         if it.prepared:
@@ -472,7 +474,7 @@ async def ready(it: Transport) -> None:
 
 
 def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
-    """Connections are numbered as they are opened: the spare is the first, though used second."""
+    """Connections are numbered as they are opened, so the spare is the first although it is used second."""
     with Peer(SERVES) as peer:
 
         async def scenario() -> None:
@@ -499,7 +501,7 @@ def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
         pytest.param([answer(b"too many", "429 Too Many Requests"), CLOSE], id="spoke and closed"),
     ],
 )
-def test_a_spare_whose_peer_left_or_spoke_is_not_used(script: list[Step]) -> None:
+def test_a_spare_connection_whose_peer_closed_or_sent_something_is_not_used(script: list[Step]) -> None:
     with Peer(script, SERVES) as peer:
 
         async def scenario() -> requests.Response:
@@ -512,8 +514,8 @@ def test_a_spare_whose_peer_left_or_spoke_is_not_used(script: list[Step]) -> Non
         assert peer.seen() == [(1, "PUT /write")]
 
 
-def test_a_spare_that_closed_a_moment_ago_is_not_used() -> None:
-    """Even when the loop had no turn to hear of it: the socket itself is asked."""
+def test_a_spare_connection_that_closed_a_moment_ago_is_not_used() -> None:
+    """The loop has had no turn to notice the end, so the socket itself is checked."""
 
     async def scenario(listener: socket.socket) -> requests.Response:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -537,8 +539,8 @@ def test_a_spare_that_closed_a_moment_ago_is_not_used() -> None:
         assert asyncio.run(scenario(listener)).status_code == 200
 
 
-def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
-    """It has refused; what it would still read it might act on."""
+def test_a_peer_that_answered_before_the_request_gets_no_request() -> None:
+    """The peer has refused, and it might act on a request that it still reads."""
     with Peer([answer(b"too many", "429 Too Many Requests"), READ, HOLD]) as peer:
 
         async def scenario() -> int:
@@ -555,8 +557,8 @@ def test_a_peer_that_answered_before_it_was_asked_is_not_asked() -> None:
         assert peer.seen() == []
 
 
-def test_a_spare_grows_old_and_is_closed() -> None:
-    """A firewall may have forgotten it; and it counts against Consul's limit of connections."""
+def test_an_old_spare_connection_is_closed() -> None:
+    """A firewall may have forgotten the connection, and Consul counts it against its limit."""
     with Peer(SERVES) as peer:
 
         async def scenario() -> None:
@@ -575,8 +577,8 @@ def test_a_spare_grows_old_and_is_closed() -> None:
         assert peer.seen() == [(1, "GET /read"), (2, "PUT /write")]
 
 
-def test_a_spare_of_half_its_age_is_replaced() -> None:
-    """Whoever prepares each half minute always has one."""
+def test_a_spare_connection_at_half_its_age_is_replaced() -> None:
+    """A contender that prepares each half minute always has a spare connection."""
     with Peer(SERVES) as peer:
 
         async def scenario() -> None:
@@ -594,7 +596,7 @@ def test_a_spare_of_half_its_age_is_replaced() -> None:
         assert peer.seen() == [(1, "PUT /write")]
 
 
-def test_prepare_is_silent_and_the_exchange_tells() -> None:
+def test_a_failure_of_prepare_is_reported_by_the_exchange() -> None:
     with Peer([HOLD]) as gone:
         pass
 
@@ -610,8 +612,8 @@ def test_prepare_is_silent_and_the_exchange_tells() -> None:
 # --- the end --------------------------------------------------------------------------------------
 
 
-def test_close_ends_what_is_under_way() -> None:
-    """Exchanges fail, kept and prepared connections close, a connect under way is given up."""
+def test_close_ends_exchanges_connections_and_connects() -> None:
+    """Exchanges fail, kept and spare connections close, and a connect under way is given up."""
     with Peer([READ, HOLD], SERVES) as peer:
 
         async def scenario() -> None:
@@ -631,8 +633,8 @@ def test_close_ends_what_is_under_way() -> None:
         asyncio.run(scenario())
 
 
-def test_one_thread_is_all_there_is() -> None:
-    """A process that uses all of it, a name included, has one thread; seen by the kernel."""
+def test_the_transport_starts_no_thread() -> None:
+    """The kernel counts one thread in a process that uses all of the transport, look-ups included."""
     program = """
 import asyncio, json, os, sys
 import requests
@@ -655,8 +657,8 @@ asyncio.run(main(sys.argv[1]))
     assert json.loads(ended.stdout) == 1
 
 
-def test_a_peer_that_says_no_more_and_then_takes_all_is_closed_once() -> None:
-    """Both are met in one turn of a loop that was held up; asyncio closes such a connection itself."""
+def test_a_connection_whose_peer_half_closes_and_reads_on_is_closed_once() -> None:
+    """A loop that was held up sees both in one turn, and asyncio then closes the connection itself."""
     held_up = threading.Event()
 
     def hang_up_and_read(listener: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Whatever a peer does, an exchange ends by its deadline and the loop goes on turning."""
+"""Peers that misbehave: an exchange ends by its deadline, and the loop goes on meanwhile."""
 
 import asyncio
 import socket
@@ -89,7 +89,7 @@ CASES = [
 
 
 def fails(url: str, timeout_s: float, tls: Tls | None = None) -> ExchangeFailed:
-    """How a read from ``url`` fails, which must neither outlast its deadline nor stall the loop."""
+    """Return the failure of a read, which must neither outlast its deadline nor stall the loop."""
 
     async def read() -> ExchangeFailed:
         async with transport(url, tls, body_bytes_max=BODY_BYTES_MAX) as it:
@@ -107,18 +107,18 @@ async def failing_exchange(url: str, request: requests.PreparedRequest) -> Excha
 
 
 @pytest.mark.parametrize(("kind", "timeout_s", "script"), CASES)
-def test_a_peer_that_does_not_answer_properly(
+def test_a_malformed_answer_fails_the_exchange_with_its_kind(
     kind: FailureKind, timeout_s: float, script: list[Step]
 ) -> None:
-    """The exchange fails with the kind that says what was wrong, and names the peer."""
+    """The kind of the failure says what was wrong, and its text names the peer."""
     with Peer(script) as peer:
         failure = fails(peer.url, timeout_s)
         assert failure.kind is kind, str(failure)
         assert f"127.0.0.1:{peer.port}" in str(failure)
 
 
-def test_a_connect_that_is_not_answered() -> None:
-    """A peer whose queue is full lets the SYN go unanswered: the deadline ends it."""
+def test_a_connect_without_an_answer_ends_at_the_deadline() -> None:
+    """A peer whose queue is full leaves the SYN without an answer."""
     with full_queue() as port:
         failure = fails(f"http://127.0.0.1:{port}", DEADLINE_S)
     assert failure.kind is FailureKind.TIMEOUT
@@ -127,8 +127,8 @@ def test_a_connect_that_is_not_answered() -> None:
     )
 
 
-def test_a_connect_that_is_refused() -> None:
-    """The text is the one that an operator greps for."""
+def test_a_refused_connect_is_reported_in_words() -> None:
+    """An operator searches the log for this text."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     failure = fails(f"http://127.0.0.1:{port}", PATIENT_S)
@@ -150,10 +150,10 @@ def test_a_connect_that_is_refused() -> None:
         pytest.param(FailureKind.RESET, PATIENT_S, [RESET], id="resets"),
     ],
 )
-def test_a_tls_handshake_that_comes_to_nothing(
+def test_a_failed_tls_handshake_fails_the_exchange(
     pki: Pki, kind: FailureKind, timeout_s: float, script: list[Step]
 ) -> None:
-    """A handshake is part of the exchange, and of its deadline."""
+    """The handshake is part of the exchange, and of its deadline."""
     with Peer(script) as peer:
         failure = fails(peer.url.replace("http:", "https:"), timeout_s, Tls(ca_file=pki.ca))
         assert failure.kind is kind, str(failure)
@@ -162,15 +162,15 @@ def test_a_tls_handshake_that_comes_to_nothing(
 @pytest.mark.parametrize(
     "script", [[READ, send(UNTIL_CLOSE), flood(b"x")], [READ, send(CHUNKED), flood(b"1\r\nx\r\n")]]
 )
-def test_an_endless_body_over_tls(pki: Pki, script: list[Step]) -> None:
-    """The bounds are the same behind TLS."""
+def test_an_endless_body_over_tls_is_refused(pki: Pki, script: list[Step]) -> None:
+    """The limits behind TLS are those of plain HTTP."""
     with Peer(script, tls=pki.server) as peer:
         failure = fails(peer.url, PATIENT_S, Tls(ca_file=pki.ca))
         assert failure.kind is FailureKind.TOO_LARGE
 
 
-def test_a_peer_that_does_not_take_the_request() -> None:
-    """A body that the peer never reads does not outlast the deadline either."""
+def test_a_request_that_the_peer_never_reads_ends_at_the_deadline() -> None:
+    """The deadline covers the sending of the body."""
     with Peer([HOLD]) as peer:
 
         async def write() -> ExchangeFailed:
@@ -182,8 +182,8 @@ def test_a_peer_that_does_not_take_the_request() -> None:
         assert failure.kind is FailureKind.TIMEOUT
 
 
-def test_no_failure_repeats_what_was_sent_or_answered() -> None:
-    """Neither our token nor the peer's bytes, which may echo it, stand in an error."""
+def test_no_failure_shows_bytes_of_the_request_or_the_answer() -> None:
+    """The request has our token, and the peer may echo it."""
     echo = b"HTTP/1.1 200 OK\r\nX-Echo s3cret: 1\r\n\r\n"
     for script in (
         [READ, send(echo)],
@@ -200,7 +200,7 @@ def test_no_failure_repeats_what_was_sent_or_answered() -> None:
 
 
 def test_a_cancelled_exchange_closes_its_connection() -> None:
-    """Whoever stops waiting leaves no connection behind that Consul would go on counting."""
+    """Consul would go on counting a connection that is left open."""
     with Peer([READ, HOLD]) as peer:
 
         async def scenario() -> None:
@@ -218,8 +218,8 @@ def test_a_cancelled_exchange_closes_its_connection() -> None:
         asyncio.run(scenario())
 
 
-def test_the_watch_on_the_loop_sees_a_stall() -> None:
-    """The measure of these tests itself: a loop that stands still is seen, one that waits is not."""
+def test_the_heartbeat_of_the_harness_sees_a_stall() -> None:
+    """The measure of these tests must see a loop that stalls, and must not report one that waits."""
 
     async def stand_still() -> None:
         time.sleep(2 * harness.STALL_SEEN_S)
@@ -227,14 +227,14 @@ def test_the_watch_on_the_loop_sees_a_stall() -> None:
     async def wait() -> None:
         await asyncio.sleep(0.1)
 
-    with pytest.raises(AssertionError, match="stood still"):
+    with pytest.raises(AssertionError, match="the loop stalled"):
         harness.ends_without_stall(stand_still, 1.0)
     harness.ends_without_stall(wait, 1.0)
 
 
 @contextmanager
 def full_queue(host: str = "127.0.0.1") -> Iterator[int]:
-    """The port of a listener that accepts nothing and whose queue takes no more."""
+    """Return the port of a listener that accepts nothing and whose queue is full."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind((host, 0))

@@ -1,4 +1,4 @@
-"""Names are looked up by a child that can be killed; an old answer is better than none."""
+"""Name look-ups: a child that can be killed does them, and an old answer is better than none."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ Getent = Callable[[str], None]
 
 @pytest.fixture
 def getent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Getent:
-    """Puts a getent of these shell lines first on PATH; it notes each call in ``calls``."""
+    """Install a getent of these shell lines first on PATH, which notes each call in ``calls``."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
@@ -39,7 +39,7 @@ def calls(tmp_path: Path) -> list[str]:
 
 
 def says(*addresses: str) -> str:
-    """What getent prints for a name with these addresses."""
+    """Return shell lines that print what getent prints for a name with these addresses."""
     lines = [f"{each}  {kind} consul.test" for each in addresses for kind in ("STREAM", "DGRAM ", "RAW   ")]
     return "\n".join(f"echo '{line}'" for line in lines)
 
@@ -56,7 +56,7 @@ async def failing_read(port: int, timeout_s: float = PATIENT_S) -> ExchangeFaile
 
 
 def test_localhost_is_looked_up_as_the_system_does() -> None:
-    """With the real getent."""
+    """This test uses the real getent."""
     with Peer(SERVES) as peer:
 
         async def scenario() -> bytes:
@@ -80,7 +80,7 @@ def test_an_address_needs_no_look_up(getent: Getent, tmp_path: Path) -> None:
 
 
 def test_many_exchanges_share_one_look_up_and_its_answer_for_a_while(getent: Getent, tmp_path: Path) -> None:
-    """Not a child for each of a hundred watches, nor for each renewal."""
+    """100 watches and their renewals must not start a child each."""
     getent("sleep 0.1; " + says("127.0.0.1"))
     with Peer(SERVES) as peer:
 
@@ -93,7 +93,7 @@ def test_many_exchanges_share_one_look_up_and_its_answer_for_a_while(getent: Get
     assert calls(tmp_path) == ["ahosts consul.test"]
 
 
-def test_the_child_gets_no_secret_of_ours(
+def test_a_look_up_gets_no_secret_in_its_environment(
     getent: Getent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONSUL_HTTP_TOKEN", "s3cret")
@@ -113,14 +113,14 @@ def test_the_child_gets_no_secret_of_ours(
         ("kill -9 $$", "the name is not known (getent exit -9)"),
     ],
 )
-def test_a_failing_look_up_is_told(getent: Getent, lines: str, why: str) -> None:
+def test_a_failed_look_up_is_reported_with_its_reason(getent: Getent, lines: str, why: str) -> None:
     getent(lines)
     failure = harness.ends_without_stall(lambda: failing_read(1), PATIENT_S)
     assert failure.kind is FailureKind.RESOLVE
     assert str(failure) == f"cannot look up consul.test: {why}"
 
 
-def test_a_missing_getent_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_getent_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     failure = asyncio.run(failing_read(1))
     assert str(failure) == "cannot look up consul.test: cannot run getent: no such file or directory"
@@ -130,7 +130,7 @@ def test_a_missing_getent_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     "lines", ["exec sleep 60", "exec yes '127.0.0.1 STREAM consul.test'", "trap '' TERM; while :; do :; done"]
 )
 def test_a_look_up_that_does_not_end_is_killed(getent: Getent, lines: str) -> None:
-    """It neither outlives its transport nor outlasts the deadline of the exchange."""
+    """The look-up neither outlives its transport nor outlasts the deadline of the exchange."""
     getent(lines)
     failure = harness.ends_without_stall(lambda: failing_read(1, 0.3), 0.3)
     assert failure.kind is FailureKind.TIMEOUT
@@ -138,7 +138,7 @@ def test_a_look_up_that_does_not_end_is_killed(getent: Getent, lines: str) -> No
 
 
 def test_an_unknown_name_is_not_looked_up_for_every_retry(getent: Getent, tmp_path: Path) -> None:
-    """A hundred elections that retry each second make no hundred children."""
+    """100 elections that retry each second must not start 100 children."""
     getent("exit 2")
 
     async def scenario() -> None:
@@ -152,8 +152,8 @@ def test_an_unknown_name_is_not_looked_up_for_every_retry(getent: Getent, tmp_pa
     assert len(calls(tmp_path)) == 1
 
 
-def test_closing_kills_a_look_up(getent: Getent, tmp_path: Path) -> None:
-    """No child of ours is left when close returns."""
+def test_closing_the_transport_kills_a_look_up(getent: Getent, tmp_path: Path) -> None:
+    """No child is left when close returns."""
     getent("exec sleep 60")
 
     async def scenario() -> None:
@@ -172,7 +172,7 @@ def test_closing_kills_a_look_up(getent: Getent, tmp_path: Path) -> None:
 def test_the_last_good_answer_serves_when_a_look_up_fails_or_hangs(
     getent: Getent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str
 ) -> None:
-    """A broken name server must not end a leadership; and only the first exchange waits for it."""
+    """A broken name server must not end a tenure, and only the first exchange waits for it."""
     monkeypatch.setattr(resolve, "ANSWER_FRESH_S", 0.2)
     getent(says("127.0.0.1"))
     with Peer(SERVES) as peer:
@@ -189,8 +189,8 @@ def test_the_last_good_answer_serves_when_a_look_up_fails_or_hangs(
     assert len(calls(tmp_path)) >= 2
 
 
-def test_a_name_that_moved_is_looked_up_anew_after_a_failure(getent: Getent) -> None:
-    """An answer that leads nowhere is not trusted for the rest of its time, only for a second."""
+def test_a_name_that_moved_is_looked_up_again_after_a_failure(getent: Getent) -> None:
+    """An address that does not answer is used for one second more, and not for the rest of its time."""
     getent(says("127.0.0.2"))
     with Peer(SERVES) as peer:
 
@@ -207,7 +207,7 @@ def test_a_name_that_moved_is_looked_up_anew_after_a_failure(getent: Getent) -> 
         assert asyncio.run(scenario()) == b"one"
 
 
-def test_the_next_address_is_tried_when_one_refuses_and_then_first(getent: Getent) -> None:
+def test_an_address_after_a_refusing_one_is_tried_and_later_tried_first(getent: Getent) -> None:
     getent(says("127.0.0.2", "127.0.0.1"))
     with Peer(SERVES) as peer:
 
@@ -220,8 +220,8 @@ def test_the_next_address_is_tried_when_one_refuses_and_then_first(getent: Geten
         assert len(peer.seen()) == 2
 
 
-def test_an_address_that_does_not_answer_takes_only_its_share(getent: Getent) -> None:
-    """And once the other has answered, it is the one that is asked."""
+def test_an_address_that_does_not_answer_takes_only_its_share_of_the_deadline(getent: Getent) -> None:
+    """The address that has answered is tried first from then on."""
     with full_queue("127.0.0.1") as port, Peer(SERVES, host="127.0.0.2", port=port):
         getent(says("127.0.0.1", "127.0.0.2"))
 
@@ -236,7 +236,7 @@ def test_an_address_that_does_not_answer_takes_only_its_share(getent: Getent) ->
 
 
 def test_a_write_is_sent_to_one_address_only(getent: Getent) -> None:
-    """Once connected, no other address is tried: the first may have acted on it."""
+    """The first address may have acted on the write, so no other one is tried once it has connected."""
     getent(says("127.0.0.1", "127.0.0.2"))
     with Peer([READ, HOLD]) as first, Peer(SERVES, host="127.0.0.2", port=first.port) as second:
 

@@ -1,4 +1,4 @@
-"""Whom TLS trusts, what it shows of itself, and what it says when that fails."""
+"""TLS: which peers are trusted, which certificate is shown, and how failures are reported."""
 
 import asyncio
 import dataclasses
@@ -28,7 +28,7 @@ SERVES = [READ, answer(b"one"), AGAIN]
 
 
 def exchanged(url: str, tls: Tls) -> bytes:
-    """The body of the answer to one read."""
+    """Return the body of the answer to one read."""
 
     async def scenario() -> bytes:
         async with transport(url, tls) as it:
@@ -38,7 +38,7 @@ def exchanged(url: str, tls: Tls) -> bytes:
 
 
 def refusal(url: str, tls: Tls) -> str:
-    """The text of the failure of one read, which must be of kind tls: a fault of configuration."""
+    """Return the text of a failed read, which must be of kind tls, the kind of a wrong configuration."""
     with pytest.raises(ExchangeFailed) as caught:
         exchanged(url, tls)
     assert caught.value.kind is FailureKind.TLS, str(caught.value)
@@ -46,10 +46,10 @@ def refusal(url: str, tls: Tls) -> str:
 
 
 def turned_away(url: str, tls: Tls) -> str:
-    """As ``refusal``, of a server that does not like our certificate and hangs up.
+    """Return the text of a failed read from a server that rejects our certificate and hangs up.
 
-    With TLS 1.3 it says so after a handshake that went well for us; and seldom (1 of 200) its
-    reset overtakes what it said, so that there is nothing to read but the reset.
+    With TLS 1.3 the server rejects it after a handshake that succeeded on our side. In 1 of 200 cases its
+    reset overtakes its alert, so that only the reset can be read.
     """
     for _ in range(5):
         with pytest.raises(ExchangeFailed) as caught:
@@ -57,14 +57,14 @@ def turned_away(url: str, tls: Tls) -> str:
         if caught.value.kind is FailureKind.TLS:
             return str(caught.value)
         assert caught.value.kind is FailureKind.RESET, str(caught.value)
-    raise AssertionError("it was never told that the certificate was the reason")
+    raise AssertionError("the alert about the certificate never arrived")
 
 
 def mutual(pki: Pki) -> TlsFiles:
     return TlsFiles(pki.server.cert, pki.server.key, client_ca=pki.ca)
 
 
-def test_a_known_authority_is_trusted_for_reads_and_writes_and_ahead(pki: Pki) -> None:
+def test_a_known_authority_is_trusted_for_reads_writes_and_spare_connections(pki: Pki) -> None:
     """The server's certificate names its address, as it must."""
     with Peer(SERVES, tls=pki.server) as peer:
 
@@ -82,8 +82,8 @@ def test_a_known_authority_is_trusted_for_reads_and_writes_and_ahead(pki: Pki) -
         assert seen[0][0] == seen[1][0] != seen[2][0]
 
 
-def test_a_folder_of_authorities_is_read_whatever_its_files_are_called(pki: Pki, tmp_path: Path) -> None:
-    """As Consul's command line reads it: its folders, too, and not by the names that OpenSSL would want."""
+def test_a_folder_of_authorities_is_read_with_any_file_names(pki: Pki, tmp_path: Path) -> None:
+    """Consul's command line reads subfolders as well, and does not need the file names of OpenSSL."""
     (tmp_path / "more").mkdir()
     shutil.copy(pki.other_ca, tmp_path / "a")
     authority = Path(pki.ca).read_text()
@@ -106,14 +106,16 @@ def test_a_folder_of_authorities_is_read_whatever_its_files_are_called(pki: Pki,
         (None, "it has no file"),
     ],
 )
-def test_a_folder_of_authorities_that_cannot_be_used(tmp_path: Path, content: str | None, why: str) -> None:
+def test_a_folder_of_authorities_that_cannot_be_used_is_named_with_the_reason(
+    tmp_path: Path, content: str | None, why: str
+) -> None:
     if content is not None:
         (tmp_path / "a").write_text(content)
     text = refusal("https://127.0.0.1:1/", Tls(ca_path=str(tmp_path)))
     assert text.startswith(f"cannot use CONSUL_CAPATH, {tmp_path}") and text.endswith(why)
 
 
-def test_a_folder_of_authorities_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_of_authorities_is_named(tmp_path: Path) -> None:
     text = refusal("https://127.0.0.1:1/", Tls(ca_path=str(tmp_path / "none")))
     assert text == f"cannot use CONSUL_CAPATH, {tmp_path}/none: no such file or directory"
 
@@ -126,18 +128,18 @@ def test_an_unknown_authority_is_refused(pki: Pki) -> None:
 
 
 def test_an_authority_that_the_system_does_not_know_is_refused(pki: Pki) -> None:
-    """Without ca_file the system's authorities are asked."""
+    """Without ca_file the system's authorities decide."""
     with Peer(SERVES, tls=pki.server) as peer:
         assert "not trusted" in refusal(peer.url, Tls())
 
 
-def test_a_certificate_for_another_name_is_refused_unless_that_name_is_asked_for(pki: Pki) -> None:
+def test_a_certificate_for_another_name_is_refused_unless_server_name_has_it(pki: Pki) -> None:
     with Peer(SERVES, tls=pki.elsewhere) as peer:
         assert "server_name" in refusal(peer.url, Tls(ca_file=pki.ca))
         assert exchanged(peer.url, Tls(ca_file=pki.ca, server_name="consul.example")) == b"one"
 
 
-def test_a_server_name_is_asked_for_even_where_the_address_would_do(pki: Pki) -> None:
+def test_a_server_name_is_checked_even_if_the_address_would_match(pki: Pki) -> None:
     with Peer(SERVES, tls=pki.server) as peer:
         assert "not trusted" in refusal(peer.url, Tls(ca_file=pki.ca, server_name="consul.example"))
 
@@ -147,7 +149,7 @@ def test_verification_can_be_turned_off(pki: Pki) -> None:
         assert exchanged(peer.url, Tls(verify=False)) == b"one"
 
 
-def test_a_client_certificate_is_shown(pki: Pki) -> None:
+def test_a_client_certificate_is_sent(pki: Pki) -> None:
     with Peer(SERVES, tls=mutual(pki)) as peer:
         tls = Tls(ca_file=pki.ca, cert_file=pki.client_cert, key_file=pki.client_key)
         assert exchanged(peer.url, tls) == b"one"
@@ -165,8 +167,8 @@ def test_a_client_certificate_of_another_authority_is_a_tls_failure(pki: Pki) ->
         assert "it refused the handshake" in turned_away(peer.url, tls)
 
 
-def test_a_missing_client_certificate_shows_after_a_spare_too(pki: Pki) -> None:
-    """The spare is turned away silently; the exchange must still say why."""
+def test_a_missing_client_certificate_is_reported_after_a_rejected_spare_connection(pki: Pki) -> None:
+    """The spare is rejected silently, and the exchange must still report the reason."""
     with Peer(SERVES, tls=mutual(pki)) as peer:
 
         async def scenario() -> ExchangeFailed:
@@ -181,8 +183,8 @@ def test_a_missing_client_certificate_shows_after_a_spare_too(pki: Pki) -> None:
 
 @pytest.mark.parametrize("setting", ["ca_file", "cert_file", "key_file"])
 @pytest.mark.parametrize("fault", ["missing", "no certificate"])
-def test_a_file_that_cannot_be_used_is_named(pki: Pki, tmp_path: Path, setting: str, fault: str) -> None:
-    """Also while nobody listens there: the operator's fault is told first."""
+def test_a_tls_file_that_cannot_be_used_is_named(pki: Pki, tmp_path: Path, setting: str, fault: str) -> None:
+    """No server listens there, and the operator's fault is still reported first."""
     file = str(tmp_path / "file.pem")
     good = Tls(ca_file=pki.ca, cert_file=pki.client_cert, key_file=pki.client_key)
     if fault == "no certificate":
@@ -191,7 +193,7 @@ def test_a_file_that_cannot_be_used_is_named(pki: Pki, tmp_path: Path, setting: 
     assert text.startswith("cannot use ") and setting in text and file in text
 
 
-def test_a_file_that_may_not_be_read_is_named(pki: Pki, tmp_path: Path) -> None:
+def test_a_tls_file_that_may_not_be_read_is_named(pki: Pki, tmp_path: Path) -> None:
     file = str(shutil.copy(pki.client_cert, tmp_path / "client.pem"))
     os.chmod(file, 0)
     user = os.geteuid()
@@ -204,8 +206,8 @@ def test_a_file_that_may_not_be_read_is_named(pki: Pki, tmp_path: Path) -> None:
     assert text == f"cannot use cert_file {file}: permission denied"
 
 
-def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(pki: Pki, tmp_path: Path) -> None:
-    """On a terminal that would stand still for ever; so this has one."""
+def test_a_key_with_a_passphrase_is_refused_without_a_prompt(pki: Pki, tmp_path: Path) -> None:
+    """A prompt on a terminal would stall the daemon for ever, so this test has a terminal."""
     from cryptography.hazmat.primitives import serialization
 
     key = serialization.load_pem_private_key(Path(pki.client_key).read_bytes(), None)
@@ -247,8 +249,8 @@ except ExchangeFailed as failure:
     assert f"openssl pkey -in {locked}" in ended.stdout
 
 
-def test_rotated_files_are_used_for_the_next_connection(tmp_path: Path) -> None:
-    """Without a restart: the server has moved to a new authority, and so does ca_file."""
+def test_rotated_tls_files_are_used_for_the_next_connection(tmp_path: Path) -> None:
+    """The server has moved to a new authority and ca_file follows, without a restart."""
     authorities = trustme.CA(), trustme.CA()
     servers = []
     for position, authority in enumerate(authorities):
@@ -278,10 +280,10 @@ def test_rotated_files_are_used_for_the_next_connection(tmp_path: Path) -> None:
         asyncio.run(scenario())
 
 
-def test_files_that_turn_bad_leave_the_last_good_ones_in_use_and_are_told_of_once(
+def test_tls_files_that_turn_bad_are_logged_once_and_the_last_good_ones_stay_in_use(
     pki: Pki, tmp_path: Path
 ) -> None:
-    """Between the new certificate and the new key, too, the two do not fit."""
+    """Certificate and key do not fit while only one of the two has been replaced."""
     cert, key = (Path(shutil.copy(file, tmp_path)) for file in (pki.client_cert, pki.client_key))
     tls = Tls(ca_file=pki.ca, cert_file=str(cert), key_file=str(key))
     warned: list[str] = []
@@ -308,7 +310,7 @@ def test_files_that_turn_bad_leave_the_last_good_ones_in_use_and_are_told_of_onc
 
 
 @needs_root
-def test_files_whose_file_system_does_not_answer_leave_the_last_good_ones_in_use(tmp_path: Path) -> None:
+def test_tls_files_on_a_hung_file_system_leave_the_last_good_ones_in_use(tmp_path: Path) -> None:
     folder = tmp_path / "far"
     folder.mkdir()
     trustme.CA().cert_pem.write_to_path(folder / "ca.pem")
@@ -325,7 +327,7 @@ def test_files_whose_file_system_does_not_answer_leave_the_last_good_ones_in_use
         with pytest.raises(ExchangeFailed, match="did not answer"):
             fresh.current()
         fresh.close()
-    until(lambda: tls.current() is good, "it answers again")
+    until(lambda: tls.current() is good, "the file system answers again")
     tls.close()
     until(
         lambda: read_within(os.devnull, 1) == b"" and {*children()} <= others,
@@ -333,6 +335,6 @@ def test_files_whose_file_system_does_not_answer_leave_the_last_good_ones_in_use
     )
 
 
-def test_a_server_name_that_is_no_name_is_refused_at_once() -> None:
+def test_a_server_name_that_is_no_host_name_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="server_name"):
         Endpoint.of("https://127.0.0.1", Tls(server_name="a b"))

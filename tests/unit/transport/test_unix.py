@@ -1,4 +1,4 @@
-"""Consul behind a unix socket."""
+"""An exchange with Consul behind a unix socket."""
 
 import asyncio
 import socket
@@ -35,14 +35,14 @@ def test_exchanges_go_over_a_unix_socket(tmp_path: Path) -> None:
         assert [request for _, request in peer.seen()] == ["GET /v1/kv/a", "GET /v1/kv/a", "PUT /v1/kv/a"]
 
 
-def test_a_missing_socket_is_named(tmp_path: Path) -> None:
+def test_a_missing_unix_socket_is_named(tmp_path: Path) -> None:
     path = tmp_path / "http.sock"
     failure = asyncio.run(failure_at(path))
     assert failure.kind is FailureKind.REFUSED
     assert str(failure) == f"cannot reach {path}: no such file or directory"
 
 
-def test_a_socket_that_nobody_listens_on_is_named(tmp_path: Path) -> None:
+def test_a_unix_socket_without_a_listener_is_named(tmp_path: Path) -> None:
     path = tmp_path / "http.sock"
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(str(path))
@@ -51,8 +51,8 @@ def test_a_socket_that_nobody_listens_on_is_named(tmp_path: Path) -> None:
     assert str(failure) == f"cannot reach {path}: connection refused"
 
 
-def test_a_full_queue_is_told_and_not_waited_for(tmp_path: Path) -> None:
-    """Here connect neither waits nor goes on later: what looks connected would not be."""
+def test_a_full_queue_of_a_unix_socket_is_reported_at_once(tmp_path: Path) -> None:
+    """A unix connect neither waits nor goes on later, so the socket would only look connected."""
     path = tmp_path / "http.sock"
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
         listener.bind(str(path))
@@ -64,7 +64,7 @@ def test_a_full_queue_is_told_and_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["run/consul.sock", "", "/" + "x" * 107, "/a\0b"])
-def test_a_path_that_no_socket_can_have_is_refused(path: str) -> None:
+def test_a_path_that_no_unix_socket_can_have_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="unix"):
         asyncio.run(failure_at(Path(path)) if path.startswith("/") else relative(path))
 
