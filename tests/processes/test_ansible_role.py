@@ -1,4 +1,4 @@
-"""What the role's variables are is said in four places: here they are held together."""
+"""The variables of the Ansible role, which four files describe and this test compares."""
 
 import re
 from typing import Any
@@ -16,28 +16,30 @@ def role(path: str) -> Any:
     return yaml.safe_load((ROLE / path).read_text())
 
 
-def test_every_variable_has_a_default_a_type_and_a_line_in_the_readme() -> None:
+def test_every_variable_of_the_role_has_a_default_a_type_and_a_line_in_the_readme() -> None:
     defaults, specs = role("defaults/main.yml"), role("meta/argument_specs.yml")["argument_specs"]
     options = specs["main"]["options"]
     assert set(defaults) == set(options)
     table = (EXAMPLE / "README.md").read_text().partition("## Variables")[2].partition("## Undo")[0]
-    told = {name for line in table.splitlines() if line.startswith("| `") for name in VARIABLE.findall(line)}
-    assert told == set(defaults)
+    documented = {
+        name for line in table.splitlines() if line.startswith("| `") for name in VARIABLE.findall(line)
+    }
+    assert documented == set(defaults)
 
 
-def test_a_default_that_is_told_is_the_one_in_force() -> None:
+def test_a_documented_default_of_the_role_is_the_one_in_force() -> None:
     defaults = role("defaults/main.yml")
     for name, option in role("meta/argument_specs.yml")["argument_specs"]["main"]["options"].items():
         assert option["default"] == defaults[name] or "{{" in defaults[name], name
 
 
-def test_nothing_uses_a_variable_that_there_is_not() -> None:
+def test_no_file_of_the_role_uses_an_unknown_variable() -> None:
     known = set(role("defaults/main.yml")) | {"consul_supervisor_holders", "consul_supervisor_standby"}
     for path in sorted([*EXAMPLE.rglob("*.yml"), *EXAMPLE.rglob("*.j2"), EXAMPLE / "README.md"]):
         used = set(VARIABLE.findall(path.read_text()))
         assert used <= known, (path, used - known)
 
 
-def test_the_unit_is_the_one_of_the_product() -> None:
+def test_the_unit_of_the_role_is_the_shipped_one() -> None:
     unit = ROLE / "files" / "consul-supervisor.service"
     assert unit.read_bytes() == (ROOT / "systemd" / "consul-supervisor.service").read_bytes()

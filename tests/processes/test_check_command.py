@@ -23,12 +23,12 @@ def checked(*arguments: str) -> tuple[int, dict[str, Any]]:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def test_json_tells_every_error_with_place_path_and_remedy(tmp_path: Path) -> None:
+def test_check_json_has_every_error_with_place_path_and_remedy(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("elections:\n  app: {keey: a}\n  other: {session: {ttl: 10}}\n")
-    code, told = checked(str(file))
-    assert code == CONFIGURATION and told["valid"] is False and told["items"] == []
-    first, second = told["errors"]
+    code, report = checked(str(file))
+    assert code == CONFIGURATION and report["valid"] is False and report["items"] == []
+    first, second = report["errors"]
     assert first == {
         "file": str(file),
         "line": 2,
@@ -40,7 +40,7 @@ def test_json_tells_every_error_with_place_path_and_remedy(tmp_path: Path) -> No
     assert (second["line"], second["path"]) == (3, "elections.other.session.ttl")
 
 
-def test_json_tells_the_figures_and_warnings_of_a_file_that_is_right(tmp_path: Path) -> None:
+def test_check_json_has_the_figures_and_warnings_of_a_valid_file(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(
         "elections:\n"
@@ -48,12 +48,12 @@ def test_json_tells_the_figures_and_warnings_of_a_file_that_is_right(tmp_path: P
         "  seen: {contend: false}\n"
         "semaphores: {rebuild: {limit: 3}}\n"
     )
-    code, told = checked(str(file))
-    assert (code, told["valid"], told["errors"], told["connect"]) == (OK, True, [], None)
-    assert [(warning["path"], set(warning) == PLACE) for warning in told["warnings"]] == [
+    code, report = checked(str(file))
+    assert (code, report["valid"], report["errors"], report["connect"]) == (OK, True, [], None)
+    assert [(warning["path"], set(warning) == PLACE) for warning in report["warnings"]] == [
         ("elections.app.session.ttl", True)
     ]
-    app, seen, rebuild = told["items"]
+    app, seen, rebuild = report["items"]
     assert app["lease"] | {"silence_s": 0, "cut_off_s": 0, "interval_s": 0, "exchange_s": 0} == {
         "guard": "lock_delay",
         "guard_s": 45.0,
@@ -78,7 +78,7 @@ def test_json_tells_the_figures_and_warnings_of_a_file_that_is_right(tmp_path: P
     assert (rebuild["key"], rebuild["lease"]["guard"]) == ("service/rebuild/.lock", "prune_delay")
 
 
-def test_both_outcomes_have_one_shape(tmp_path: Path) -> None:
+def test_check_json_has_one_shape_for_valid_and_invalid_files(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     shapes = []
     for text in ("elections: {app: {}}", "elections: {app: 1}"):
@@ -93,12 +93,15 @@ def test_both_outcomes_have_one_shape(tmp_path: Path) -> None:
 
 
 class Refused(Exception):
-    """The validation failed, and the file was not installed."""
+    """The error of a validation that failed, so that the file was not installed."""
 
 
 class Ansible:
-    """What its modules copy, template and lineinfile do with ``validate``: the new content is written to a
-    file of another name, the command is run with ``%s`` as that path, and only 0 installs the file."""
+    """The modules copy, template and lineinfile with ``validate``.
+
+    They write the new content to a file of another name, run the command with ``%s`` as that path, and
+    install the file only after an exit with 0.
+    """
 
     def __init__(self, tmp_path: Path, validate: str) -> None:
         self.folder = tmp_path / "etc" / "consul-supervisor"
@@ -131,7 +134,7 @@ STRICT = "consul-supervisor check %s --with /etc/consul-supervisor --as NAME"
 def test_a_role_installs_and_changes_its_drop_ins_one_by_one(
     tmp_path: Path, validate: str, temporary: str
 ) -> None:
-    """From the first file of an empty folder on; each second run is a change of what is there."""
+    """The folder is empty at first, and each second run changes a drop-in."""
     ansible = Ansible(tmp_path, validate)
     ansible.install("00-base.yaml", "consul: {address: 'http://127.0.0.1:8500'}\n", temporary)
     ansible.install("namenode.yaml", "elections: {namenode: {key: service/hdfs/leader}}\n", temporary)
@@ -145,7 +148,7 @@ def test_a_role_installs_and_changes_its_drop_ins_one_by_one(
 
 @pytest.mark.long
 @pytest.mark.parametrize("validate", [LOOSE, STRICT], ids=["with", "with-as"])
-def test_a_role_cannot_install_what_is_wrong_or_conflicts(tmp_path: Path, validate: str) -> None:
+def test_a_role_cannot_install_a_drop_in_that_is_wrong_or_conflicts(tmp_path: Path, validate: str) -> None:
     ansible = Ansible(tmp_path, validate)
     ansible.install("a.yaml", "elections: {one: {}, two: {}}\n")
     ansible.install("b.yaml", "elections: {three: {}}\n")
@@ -161,18 +164,18 @@ def test_a_role_cannot_install_what_is_wrong_or_conflicts(tmp_path: Path, valida
 
 
 @pytest.mark.long
-def test_it_says_in_whose_place_it_checked(tmp_path: Path) -> None:
+def test_check_names_the_drop_in_that_the_new_one_replaces(tmp_path: Path) -> None:
     ansible = Ansible(tmp_path, LOOSE)
     assert "in the place of" not in ansible.install("a.yaml", "elections: {one: {}}\n")
-    told = ansible.install("a.yaml", "elections: {one: {}, two: {}}\n")
-    assert told.startswith(f"in the place of {ansible.folder}/a.yaml\n")
+    report = ansible.install("a.yaml", "elections: {one: {}, two: {}}\n")
+    assert report.startswith(f"in the place of {ansible.folder}/a.yaml\n")
     file = tmp_path / "new"
     file.write_text("elections: {two: {}}")
     assert checked(str(file), "--with", str(ansible.folder))[1]["replaces"] == f"{ansible.folder}/a.yaml"
 
 
 @pytest.mark.long
-def test_faults_of_other_files_are_told_and_do_not_refuse(tmp_path: Path) -> None:
+def test_faults_of_other_drop_ins_are_warnings(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")
     new = tmp_path / "new"
@@ -182,8 +185,8 @@ def test_faults_of_other_files_are_told_and_do_not_refuse(tmp_path: Path) -> Non
     assert done.stdout.startswith(
         f"warning: {tmp_path}/d/a.yaml:1:19: elections.one.keey: cannot be set here"
     )
-    code, told = checked(str(new), "--with", str(tmp_path / "d"))
-    assert (code, told["valid"], [one["path"] for one in told["warnings"]]) == (
+    code, report = checked(str(new), "--with", str(tmp_path / "d"))
+    assert (code, report["valid"], [one["path"] for one in report["warnings"]]) == (
         OK,
         True,
         ["elections.one.keey"],
@@ -191,31 +194,31 @@ def test_faults_of_other_files_are_told_and_do_not_refuse(tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-def test_a_folder_that_cannot_be_used_asks_no_consul_and_says_so(tmp_path: Path) -> None:
+def test_check_of_an_unusable_folder_does_not_connect_to_consul(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")
     new = tmp_path / "new"
     new.write_text("elections: {two: {}}")
-    code, told = checked(str(new), "--with", str(tmp_path / "d"), "--connect")
-    assert (code, [one["level"] for one in told["connect"]]) == (OK, ["cannot tell"])
+    code, report = checked(str(new), "--with", str(tmp_path / "d"), "--connect")
+    assert (code, [one["level"] for one in report["connect"]]) == (OK, ["cannot tell"])
 
 
 @pytest.mark.parametrize("name", ["../x.yaml", "x", ".x.yaml", ""])
-def test_a_name_that_no_drop_in_can_have_is_2(tmp_path: Path, name: str) -> None:
+def test_a_name_that_no_drop_in_can_have_exits_with_2(tmp_path: Path, name: str) -> None:
     done = command("check", "a", "--with", str(tmp_path), "--as", name)
     assert done.returncode == USAGE and "must end with .yaml" in done.stderr
 
 
-def test_as_needs_with(tmp_path: Path) -> None:
+def test_the_option_as_needs_the_option_with(tmp_path: Path) -> None:
     done = command("check", "a", "--as", "b.yaml")
     assert done.returncode == USAGE and "--with" in done.stderr
 
 
-# --- several -------------------------------------------------------------------------------------
+# --- several configurations ----------------------------------------------------------------------
 
 
-def test_several_are_checked_each_by_itself_and_every_mistake_is_told(tmp_path: Path) -> None:
-    """Two of the same name are no fault of either: they are not one configuration."""
+def test_several_files_are_checked_separately_and_every_mistake_is_reported(tmp_path: Path) -> None:
+    """Two items of one name in two files are no fault, because the files are separate configurations."""
     good, bad, doubtful, worse = (tmp_path / f"{name}.yaml" for name in ("good", "bad", "doubtful", "worse"))
     good.write_text("elections: {app: {on_lose: [{shell: a}]}, other: {contend: false}}\n")
     bad.write_text("elections: {app: {keey: a}}\n")
@@ -234,7 +237,7 @@ def test_several_are_checked_each_by_itself_and_every_mistake_is_told(tmp_path: 
 
 
 @pytest.mark.parametrize("option", ["--json", "--connect", "--with=.", "--as=a.yaml"])
-def test_what_speaks_of_one_configuration_does_not_take_several(option: str, tmp_path: Path) -> None:
+def test_an_option_for_one_configuration_does_not_take_several(option: str, tmp_path: Path) -> None:
     done = command("check", option, str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml"))
     assert done.returncode == USAGE and done.stdout == ""
     assert done.stderr == (
@@ -243,7 +246,7 @@ def test_what_speaks_of_one_configuration_does_not_take_several(option: str, tmp
     )
 
 
-# --- what cannot start on this machine ---------------------------------------------------------------
+# --- hooks that cannot start on this machine ---------------------------------------------------------
 
 UNSTARTABLE = """\
 elections:
@@ -288,25 +291,25 @@ def assert_places(problems: list[dict[str, Any]]) -> None:
         assert problem["message"].startswith(message) and problem["remedy"]
 
 
-def test_what_cannot_start_is_warned_of_each_with_its_place(tmp_path: Path) -> None:
+def test_each_hook_that_cannot_start_is_a_warning_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(UNSTARTABLE)
-    code, told = checked(str(file))
-    assert (code, told["valid"]) == (OK, True)
-    assert_places(told["warnings"])
+    code, report = checked(str(file))
+    assert (code, report["valid"]) == (OK, True)
+    assert_places(report["warnings"])
     text = command("check", str(file)).stdout
     assert (
         f"warning: {file}:5:9: elections.web.on_acquire[0].exec: cannot start here: no such program" in text
     )
 
 
-def test_on_the_machine_that_it_is_meant_for_all_of_that_is_refused_at_once(tmp_path: Path) -> None:
+def test_with_here_each_hook_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     file, good = tmp_path / "c.yaml", tmp_path / "good.yaml"
     file.write_text(UNSTARTABLE)
     good.write_text("elections: {app: {on_lose: [{exec: ['true']}]}}\n")
-    code, told = checked(str(file), "--here")
-    assert (code, told["valid"]) == (CONFIGURATION, False)
-    assert_places(told["errors"])
+    code, report = checked(str(file), "--here")
+    assert (code, report["valid"]) == (CONFIGURATION, False)
+    assert_places(report["errors"])
     done = command("check", str(file), "--here")
     assert done.returncode == CONFIGURATION and len(done.stderr.splitlines()) == len(PLACES)
     assert checked(str(good), "--here")[0] == OK
@@ -314,15 +317,15 @@ def test_on_the_machine_that_it_is_meant_for_all_of_that_is_refused_at_once(tmp_
     assert several.returncode == CONFIGURATION and f"{good}: valid" in several.stdout
 
 
-def test_a_drop_in_is_refused_for_its_own_hooks_alone(tmp_path: Path) -> None:
+def test_a_drop_in_is_refused_only_for_its_own_hooks(tmp_path: Path) -> None:
     folder, new = tmp_path / "d", tmp_path / "new"
     folder.mkdir()
     (folder / "old.yaml").write_text("elections: {old: {on_lose: [{exec: [/nonexistent/old]}]}}\n")
     placed = ["--here", "--with", str(folder), "--as", "new.yaml"]
     new.write_text("elections: {new: {on_lose: [{exec: ['true']}]}}\n")
-    code, told = checked(str(new), *placed)
-    assert code == OK and "/nonexistent/old" in str(told["warnings"])
+    code, report = checked(str(new), *placed)
+    assert code == OK and "/nonexistent/old" in str(report["warnings"])
     new.write_text("elections: {new: {on_lose: [{exec: [/nonexistent/new]}]}}\n")
-    code, told = checked(str(new), *placed)
-    assert code == CONFIGURATION and [error["line"] for error in told["errors"]] == [1]
-    assert "/nonexistent/new" in told["errors"][0]["message"]
+    code, report = checked(str(new), *placed)
+    assert code == CONFIGURATION and [error["line"] for error in report["errors"]] == [1]
+    assert "/nonexistent/new" in report["errors"][0]["message"]

@@ -1,4 +1,4 @@
-"""The control socket, faced as operators and strangers do: by its file, its HTTP and the commands."""
+"""The control socket as operators and strangers meet it: its file, its HTTP and the commands."""
 
 import asyncio
 import grp
@@ -22,12 +22,12 @@ from tests.support.supervisor import PATIENCE_S, command
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
 NOBODY = 65534
-GROUP = "daemon"  # of every Linux, and not root's
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+GROUP = "daemon"  # every Linux has it, and it is not root's
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 class Standin:
-    """What a daemon with the election ``app``, which is waiting, would say; and what it was asked."""
+    """A daemon with the election ``app``, which is waiting, and the commands that it got."""
 
     def __init__(self) -> None:
         self.asked: list[OperatorCommand] = []
@@ -67,7 +67,7 @@ def served(path: Path, test: Callable[[Standin], Awaitable[None]], *, group: str
 
 
 async def operate(*arguments: str, environ: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """A command in a process of its own: exit code and both outputs."""
+    """Run a command in a process of its own, and return exit code and both outputs."""
     done: subprocess.CompletedProcess[str] = await asyncio.to_thread(command, *arguments, environ=environ)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
@@ -85,7 +85,7 @@ def connected(path: Path) -> socket.socket:
 
 
 async def spoken(sock: socket.socket, target: str, method: str = "POST") -> tuple[int, str, str]:
-    """Status, head and body of the answer to one request on this connection, which is then closed."""
+    """Send one request on this connection, and return status, head and body of the answer."""
     reader, writer = await asyncio.open_unix_connection(sock=sock)
     writer.write(f"{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
@@ -106,7 +106,7 @@ async def spoken(sock: socket.socket, target: str, method: str = "POST") -> tupl
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_command_is_asked_once_and_done_without_a_word(
+def test_a_command_reaches_the_daemon_once_and_prints_nothing(
     arguments: tuple[str, ...], asked: OperatorCommand, folder: Path
 ) -> None:
     path = folder / "c.sock"
@@ -125,10 +125,10 @@ def test_a_command_is_asked_once_and_done_without_a_word(
         (("pause", "other"), USAGE, "cannot pause other: no such election, it has app"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
+def test_a_command_that_cannot_be_done_is_reported_in_one_line(
     arguments: tuple[str, ...], code: int, error: str, folder: Path
 ) -> None:
-    """1 is no for now; a name that the daemon does not have is wrong usage, as with ``leader``."""
+    """Exit code 1 means not now, and an unknown name is wrong usage, as it is for ``leader``."""
     path = folder / "c.sock"
 
     async def test(daemon: Standin) -> None:
@@ -138,7 +138,7 @@ def test_what_cannot_be_done_is_told_in_one_line(
     served(path, test)
 
 
-def test_each_command_is_noted_with_who_gave_it(folder: Path) -> None:
+def test_each_command_is_noted_with_its_user(folder: Path) -> None:
     path = folder / "c.sock"
 
     async def test(daemon: Standin) -> None:
@@ -149,8 +149,8 @@ def test_each_command_is_noted_with_who_gave_it(folder: Path) -> None:
     assert (noted[2].pid, noted[2].uid) == (os.getpid(), os.geteuid())
 
 
-def test_a_command_whose_giver_has_hung_up_is_noted_too(folder: Path) -> None:
-    """It may have been done all the same: who steps a node down and goes away is known."""
+def test_a_command_whose_client_has_disconnected_is_noted(folder: Path) -> None:
+    """The command may have been done, so an operator who steps a node down and disconnects is known."""
 
     class Slow(Standin):
         async def ask(self, asked: OperatorCommand) -> Reply:
@@ -179,7 +179,7 @@ def test_a_command_whose_giver_has_hung_up_is_noted_too(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("there", ["nothing", "left behind", "a file"])
-def test_without_a_daemon_it_is_69_and_the_socket_is_named(there: str, folder: Path) -> None:
+def test_without_a_daemon_a_command_exits_with_69_and_names_the_socket(there: str, folder: Path) -> None:
     path = folder / "c.sock"
     if there == "left behind":
         with socket.socket(socket.AF_UNIX) as dead:
@@ -194,8 +194,8 @@ def test_without_a_daemon_it_is_69_and_the_socket_is_named(there: str, folder: P
 @pytest.mark.parametrize(
     ("status", "body"), [(200, b"hello"), (200, b'{"done": 1}'), (404, b"{}"), (500, b""), (409, b"[" * 9999)]
 )
-def test_an_answer_that_is_no_daemons_is_69(status: int, body: bytes, folder: Path) -> None:
-    """Whether anything was done is not known, so it is neither 0 nor 1."""
+def test_an_answer_that_is_not_a_daemons_exits_with_69(status: int, body: bytes, folder: Path) -> None:
+    """The command may have been done or not, so the exit code is neither 0 nor 1."""
     path = folder / "c.sock"
 
     async def handle(request: HttpRequest) -> HttpAnswer:
@@ -232,7 +232,7 @@ def test_the_daemon_is_found_by_socket_then_config_then_the_runtime_folder(folde
     served(path, test)
 
 
-def test_a_config_that_does_not_tell_the_socket_is_78_with_its_place(folder: Path) -> None:
+def test_a_config_without_a_usable_socket_exits_with_78_and_its_place(folder: Path) -> None:
     config = folder / "c.yaml"
     config.write_text("control_socket: x\n")
     done = command("pause", "app", "--config", str(config))
@@ -240,7 +240,7 @@ def test_a_config_that_does_not_tell_the_socket_is_78_with_its_place(folder: Pat
     assert done.stderr.startswith(f"{config}:1:17: control_socket: cannot be this text")
 
 
-def test_a_daemon_that_hangs_is_waited_for_no_longer_than_that(folder: Path) -> None:
+def test_a_command_waits_for_a_daemon_that_hangs_within_its_limit(folder: Path) -> None:
     path = folder / "c.sock"
     with socket.socket(socket.AF_UNIX) as frozen:
         frozen.bind(str(path))
@@ -269,7 +269,7 @@ def test_a_daemon_that_hangs_is_waited_for_no_longer_than_that(folder: Path) -> 
         ("POST", "/", 404),
     ],
 )
-def test_what_is_no_command_reaches_nobody(method: str, target: str, status: int, folder: Path) -> None:
+def test_a_request_that_is_no_command_is_refused(method: str, target: str, status: int, folder: Path) -> None:
     path = folder / "c.sock"
 
     async def test(daemon: Standin) -> None:
@@ -282,7 +282,7 @@ def test_what_is_no_command_reaches_nobody(method: str, target: str, status: int
     served(path, test)
 
 
-def test_an_operator_gets_through_beside_idle_clients_without_end(folder: Path) -> None:
+def test_a_command_gets_through_beside_many_idle_clients(folder: Path) -> None:
     path = folder / "c.sock"
 
     async def test(daemon: Standin) -> None:
@@ -295,12 +295,12 @@ def test_an_operator_gets_through_beside_idle_clients_without_end(folder: Path) 
     served(path, test)
 
 
-# --- who may -------------------------------------------------------------------------------------
+# --- users and groups ----------------------------------------------------------------------------
 
 
 @contextmanager
 def someone_else(*groups: int) -> Iterator[None]:
-    """This process as user nobody, in these groups; the kernel notes that when it connects."""
+    """Become user nobody in these groups, which the kernel notes at a connect."""
     before = os.getgroups()
     os.setgroups(groups)
     os.setegid(NOBODY)
@@ -318,7 +318,7 @@ def facts(path: Path) -> tuple[int, int]:
     return stat.S_IMODE(found.st_mode), found.st_gid
 
 
-def test_the_socket_is_its_owners_alone(folder: Path) -> None:
+def test_only_its_owner_can_use_the_control_socket(folder: Path) -> None:
     path = folder / "c.sock"
 
     async def test(daemon: Standin) -> None:
@@ -327,7 +327,7 @@ def test_the_socket_is_its_owners_alone(folder: Path) -> None:
     served(path, test)
 
 
-def test_a_group_that_is_not_there_is_refused(folder: Path) -> None:
+def test_an_unknown_control_group_is_refused(folder: Path) -> None:
     with pytest.raises(ControlError, match="no-such-group use the control socket: there is no such group"):
         asyncio.run(
             Control(
@@ -338,7 +338,7 @@ def test_a_group_that_is_not_there_is_refused(folder: Path) -> None:
 
 
 @as_root
-def test_the_socket_is_its_groups_too_and_no_strangers(folder: Path) -> None:
+def test_members_of_the_control_group_can_use_the_socket_and_strangers_cannot(folder: Path) -> None:
     path, gid = folder / "c.sock", grp.getgrnam(GROUP).gr_gid
 
     async def test(daemon: Standin) -> None:
@@ -355,7 +355,9 @@ def test_the_socket_is_its_groups_too_and_no_strangers(folder: Path) -> None:
 
 @as_root
 @pytest.mark.parametrize("group", [None, GROUP])
-def test_a_stranger_is_refused_even_when_the_mode_lets_everybody_in(group: str | None, folder: Path) -> None:
+def test_a_stranger_is_refused_even_if_the_mode_of_the_socket_lets_everybody_in(
+    group: str | None, folder: Path
+) -> None:
     path = folder / "c.sock"
 
     async def test(daemon: Standin) -> None:
@@ -371,14 +373,14 @@ def test_a_stranger_is_refused_even_when_the_mode_lets_everybody_in(group: str |
     served(path, test, group=group)
 
 
-# --- the file ------------------------------------------------------------------------------------
+# --- the file of the socket ----------------------------------------------------------------------
 
 
 async def nothing(daemon: Standin) -> None:
-    """It could be opened, and is closed again."""
+    """Do nothing, because the socket is opened before and closed after."""
 
 
-def test_its_folder_is_made_and_the_socket_is_gone_at_the_end(folder: Path) -> None:
+def test_the_folder_of_the_socket_is_made_and_the_socket_is_removed_at_the_end(folder: Path) -> None:
     path = folder / "a" / "b" / "c.sock"
     served(path, nothing)
     assert path.parent.is_dir() and not path.exists()
@@ -396,7 +398,7 @@ def test_a_socket_left_behind_by_a_crash_is_replaced(folder: Path) -> None:
 
 
 def opening(path: Path) -> ControlError:
-    """Why a socket cannot be made there."""
+    """Return the error of a socket that cannot be made there."""
     with pytest.raises(ControlError) as refused:
         asyncio.run(Control(str(path), None, Standin().ask, Standin().note, Standin().read).open())
     assert str(refused.value).startswith(f"cannot make the control socket {path}: ")
@@ -405,7 +407,7 @@ def opening(path: Path) -> ControlError:
 
 
 @pytest.mark.parametrize("queue", [8, 0], ids=["it answers", "its queue is full"])
-def test_a_socket_on_which_somebody_answers_is_left_alone(queue: int, folder: Path) -> None:
+def test_a_socket_of_a_running_daemon_is_left_alone(queue: int, folder: Path) -> None:
     path = folder / "c.sock"
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(path))
@@ -419,7 +421,7 @@ def test_a_socket_on_which_somebody_answers_is_left_alone(queue: int, folder: Pa
 
 
 @pytest.mark.parametrize("there", ["file", "link", "folder"])
-def test_what_is_no_socket_is_never_removed(there: str, folder: Path) -> None:
+def test_a_file_link_or_folder_in_the_place_of_the_socket_is_never_removed(there: str, folder: Path) -> None:
     path = folder / "c.sock"
     if there == "file":
         path.write_text("precious")
@@ -431,13 +433,13 @@ def test_what_is_no_socket_is_never_removed(there: str, folder: Path) -> None:
     assert path.is_symlink() or path.is_dir() or path.read_text() == "precious"
 
 
-def test_a_folder_that_cannot_be_made_is_said(folder: Path) -> None:
+def test_a_folder_of_the_socket_that_cannot_be_made_is_reported(folder: Path) -> None:
     (folder / "file").touch()
     error = opening(folder / "file" / "c.sock")
     assert error.no_place and "set control_socket to a path where this user may" in str(error)
 
 
-def test_a_successors_socket_is_not_removed(folder: Path) -> None:
+def test_the_socket_of_a_successor_is_not_removed(folder: Path) -> None:
     path = folder / "c.sock"
 
     async def run() -> None:
@@ -456,7 +458,7 @@ def test_a_successors_socket_is_not_removed(folder: Path) -> None:
 
 
 def tried(settings: ControlSettings) -> list[str]:
-    """The warnings of a daemon with these settings. Raises ControlError."""
+    """Return the warnings of a daemon with these settings. Raises ControlError."""
     warnings: list[str] = []
 
     async def run() -> None:
@@ -470,8 +472,8 @@ def tried(settings: ControlSettings) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["file/control.sock", "x" * 100 + "/control.sock"])
-def test_a_default_place_that_this_user_cannot_have_is_a_warning(name: str, folder: Path) -> None:
-    """Who tries the daemon out as a normal user is not refused; who has said where it is to be is."""
+def test_a_default_socket_that_this_user_cannot_make_is_a_warning(name: str, folder: Path) -> None:
+    """A normal user may try the daemon out, and a configured place must be usable."""
     (folder / "file").touch()
     path = str(folder / name)
     (warning,) = tried(ControlSettings(path))
@@ -480,12 +482,12 @@ def test_a_default_place_that_this_user_cannot_have_is_a_warning(name: str, fold
         tried(ControlSettings(path, configured=True))
 
 
-def test_a_default_place_that_can_be_had_is_used_without_a_word(folder: Path) -> None:
+def test_a_default_socket_that_can_be_made_is_used_without_a_warning(folder: Path) -> None:
     assert tried(ControlSettings(str(folder / "control.sock"))) == []
 
 
-def test_a_default_place_where_another_daemon_answers_is_refused(folder: Path) -> None:
-    """Commands would reach the other one."""
+def test_a_default_socket_of_another_running_daemon_is_refused(folder: Path) -> None:
+    """Commands would reach the other daemon."""
     path = folder / "control.sock"
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(path))
@@ -495,8 +497,8 @@ def test_a_default_place_where_another_daemon_answers_is_refused(folder: Path) -
 
 
 @as_root
-def test_a_group_that_this_user_cannot_give_the_socket_to_is_refused(folder: Path) -> None:
-    """Also at the default place: the group was asked for."""
+def test_a_control_group_that_this_user_cannot_set_is_refused(folder: Path) -> None:
+    """The default place is no excuse, because the operator has set the group."""
     folder.chmod(0o777)
     with someone_else(), pytest.raises(ControlError, match="only root and members of a group may give it"):
         tried(ControlSettings(str(folder / "control.sock"), GROUP))

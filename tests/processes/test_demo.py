@@ -1,4 +1,4 @@
-"""`demo` tells the whole story and leaves nothing behind, also when it is interrupted."""
+"""`demo`: it shows the whole story, and leaves nothing behind even if it is interrupted."""
 
 import os
 import pty
@@ -25,7 +25,7 @@ CHAPTERS = (
     "The end\n",
 )
 
-# As hooks do that their supervisor left behind: until the folder is being removed, and a moment longer.
+# Write files as a hook that outlives its supervisor: until the folder is removed, and a moment longer.
 REFILL = """
 while [ -e "$1/node-a.yaml" ]; do : >"$1/late"; done
 for round in $(seq 5000); do : >"$1/late" || exit; done 2>/dev/null
@@ -34,7 +34,7 @@ for round in $(seq 5000); do : >"$1/late" || exit; done 2>/dev/null
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the demo makes its own, with a name that a shell does not take as it stands."""
+    """Return the parent of the demo's folder, with a name that a shell must quote."""
     made = tmp_path / "a folder's"
     made.mkdir()
     return made
@@ -45,7 +45,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Files of the demo, and processes that speak of its folder."""
+    """Return files of the demo, and processes that name its folder."""
     processes = []
     for process in psutil.process_iter():
         try:
@@ -56,10 +56,10 @@ def left_behind(folder: Path) -> list[str]:
 
 
 @pytest.mark.long
-def test_it_shows_an_election_a_failover_a_hand_over_and_a_semaphore_and_leaves_nothing(
+def test_the_demo_shows_an_election_and_a_semaphore_and_leaves_nothing(
     folder: Path,
 ) -> None:
-    """One run, because it takes ten seconds; the checks are of its text."""
+    """All checks share one run, because it takes ten seconds."""
     done = subprocess.run(
         COMMAND, env=environment(folder), capture_output=True, text=True, timeout=2 * PATIENCE_S
     )
@@ -76,7 +76,7 @@ def test_it_shows_an_election_a_failover_a_hand_over_and_a_semaphore_and_leaves_
 def assert_all_is_told(said: str) -> None:
     election, semaphore = said.split("A semaphore")
     assert election.count("on_acquire") == semaphore.count("on_acquire") == 3
-    assert election.count("on_lose") == 3  # the crashed one, when it comes back; two stops
+    assert election.count("on_lose") == 3  # the crashed node when it is back, and two stops
     assert semaphore.count("on_lose") == 3
     assert "webhook" in election
     tokens = [int(token) for token in re.findall(r"fencing token (\d+)", said)]
@@ -84,7 +84,7 @@ def assert_all_is_told(said: str) -> None:
 
 
 def assert_the_key_stays_free_for_the_lock_delay(said: str) -> None:
-    """By the demo's own times: the next leader is there after 2 x ttl + lock_delay, not before."""
+    """Check by the demo's times that the next leader comes 2 x ttl + lock_delay after the crash."""
     crash = said.partition("A crash")[2].partition("comes back")[0]
     freed_s, leads_s = (
         float(re.search(rf"([\d.]+) s .*{what}", crash)[1])  # type: ignore[index]
@@ -113,11 +113,11 @@ def test_an_interrupted_demo_leaves_nothing(folder: Path, number: signal.Signals
         assert any("I lead" in line for line in demo.stdout)
         demo.send_signal(number)
         assert demo.wait(PATIENCE_S) == 130
-    until(lambda: not left_behind(folder), f"nothing is left: {left_behind(folder)}")
+    until(lambda: not left_behind(folder), f"the demo leaves nothing: {left_behind(folder)}")
 
 
 @pytest.mark.long
-def test_an_interrupted_demo_removes_its_folder_although_a_late_hook_still_writes_there(
+def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(
     folder: Path,
 ) -> None:
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=subprocess.PIPE, text=True) as demo:
@@ -132,7 +132,7 @@ def test_an_interrupted_demo_removes_its_folder_although_a_late_hook_still_write
 
 
 @pytest.mark.long
-def test_it_is_coloured_on_a_terminal(folder: Path) -> None:
+def test_the_demo_is_coloured_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=theirs, stderr=theirs) as demo:
         os.close(theirs)

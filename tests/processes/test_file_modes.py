@@ -1,5 +1,7 @@
-"""Modes and owners: what lets others read a secret or change what runs is warned of, with the command
-that mends it, by ``check`` and at the start; and what is in order is not."""
+"""Modes and owners: the warnings when other users may read a secret or change what the daemon runs.
+
+``check`` and the start give each warning with the command that removes its cause.
+"""
 
 import json
 import os
@@ -20,7 +22,7 @@ from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, until
 NOBODY = 65534
 SOMEBODY = 12345
 TOKEN = "7c1d7a3e-0000-4000-8000-000000000001"
-# Python and this checkout may lie where only root may enter: all that is needed is read as root first.
+# Only root may enter the folders of Python and this checkout, so everything is read as root first.
 AS_ANOTHER = """
 import contextlib, io, os, sys
 from supervisor.cli import main
@@ -32,11 +34,11 @@ os.setgid(uid)
 os.setuid(uid)
 sys.exit(main())
 """
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away and is somebody else")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away and becomes another user")
 
 
 class NodeFiles:
-    """Files of a node as they should be; a test spoils one of them."""
+    """The files of a node with right modes; a test spoils one of them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -65,7 +67,7 @@ class NodeFiles:
         return made
 
     def write(self, **consul: object) -> None:
-        """The configuration; ``consul`` in the place of its token_file."""
+        """Write the configuration; ``consul`` replaces its token_file."""
         tls = {"cert_file": str(self.cert), "key_file": str(self.key)}
         webhook = {"webhook": "https://127.0.0.1:1/", "secret_file": str(self.hook_key), "tls": tls}
         election = {"on_acquire": [{"exec": [str(self.program)]}], "on_change": [webhook]}
@@ -79,19 +81,19 @@ class NodeFiles:
         self.config.chmod(0o644)
 
     def give_to(self, uid: int) -> None:
-        """All of it belongs to this user, and to its own group."""
+        """Give all files to this user, and to the user's own group."""
         for path in [self.folder, *self.folder.rglob("*")]:
             os.chown(path, uid, uid)
 
     def warnings(self, path: Path | None = None, *, in_use: bool = True) -> list[str]:
-        """What there is to say, run as we are."""
+        """Return the warnings for the user of this process."""
         path = path or self.config
         config = load(path, {}, "node1")
         assert config.warnings == ()
         return [str(problem) for problem in audit(path, config, in_use=in_use)]
 
     def checked(self, uid: int) -> list[str]:
-        """The warnings of ``check``, which still succeeds, run by this user."""
+        """Return the warnings of ``check``, which still succeeds, run by this user."""
         as_another = [sys.executable, "-c", AS_ANOTHER, f"{uid}"]
         done = subprocess.run(
             [*(as_another if uid != os.geteuid() else COMMAND), "check", str(self.config)],
@@ -116,12 +118,12 @@ def as_what() -> str:
     return "root" if os.geteuid() == 0 else "this user"
 
 
-def test_files_as_they_should_be_are_not_warned_of(node: NodeFiles) -> None:
+def test_files_with_right_modes_give_no_warning(node: NodeFiles) -> None:
     assert node.warnings() == []
     assert node.warnings(node.etc) == []
 
 
-def test_check_prints_what_there_is_to_say(node: NodeFiles) -> None:
+def test_check_prints_the_warnings_about_file_modes(node: NodeFiles) -> None:
     node.config.chmod(0o666)
     assert node.checked(os.geteuid()) == node.warnings() != []
 
@@ -184,8 +186,8 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_each_that_is_open_to_others_is_warned_of_with_what_mends_it(node: NodeFiles, what: str) -> None:
-    """And the command that is shown mends it."""
+def test_each_file_open_to_other_users_is_a_warning_with_its_remedy(node: NodeFiles, what: str) -> None:
+    """The command in the warning removes its cause."""
     spoil, expected = SPOILT[what]
     spoil(node)
     warning = expected.format(folder=node.folder, etc=node.etc, user=as_what())
@@ -195,7 +197,7 @@ def test_each_that_is_open_to_others_is_warned_of_with_what_mends_it(node: NodeF
         assert node.warnings(node.etc) == []
 
 
-def test_check_does_not_ask_for_files_that_belong_to_another_machine(node: NodeFiles) -> None:
+def test_check_without_in_use_does_not_need_files_of_another_machine(node: NodeFiles) -> None:
     for file in (node.token, node.hook_key, node.cert, node.key):
         file.unlink()
     assert node.warnings(in_use=False) == []
@@ -203,9 +205,9 @@ def test_check_does_not_ask_for_files_that_belong_to_another_machine(node: NodeF
 
 
 @as_root
-def test_a_group_that_may_write_is_warned_of_unless_it_is_the_owners_own(node: NodeFiles) -> None:
+def test_a_group_that_may_write_is_a_warning_unless_it_is_the_owners_own(node: NodeFiles) -> None:
     node.config.chmod(0o664)
-    assert node.warnings() == []  # root's own
+    assert node.warnings() == []  # the group is root's own
     os.chown(node.config, 0, NOBODY)
     assert node.warnings() == [
         f"{node.config}: its group can change what runs as root: chmod go-w {node.config}"
@@ -214,7 +216,7 @@ def test_a_group_that_may_write_is_warned_of_unless_it_is_the_owners_own(node: N
 
 @as_root
 def test_a_group_may_read_a_secret(node: NodeFiles) -> None:
-    """How a daemon that is not root gets it: root:GROUP, 0640."""
+    """A daemon that does not run as root needs such a file: root:GROUP, 0640."""
     os.chown(node.token, 0, NOBODY)
     node.token.chmod(0o640)
     assert node.warnings() == []
@@ -222,7 +224,7 @@ def test_a_group_may_read_a_secret(node: NodeFiles) -> None:
 
 @as_root
 @pytest.mark.parametrize("which", ["config", "etc", "program", "token", "state"])
-def test_an_owner_who_is_neither_root_nor_we_is_warned_of(node: NodeFiles, which: str) -> None:
+def test_an_owner_other_than_root_and_the_daemons_user_is_a_warning(node: NodeFiles, which: str) -> None:
     path: Path = getattr(node, which)
     os.chown(path, SOMEBODY, SOMEBODY)
     (warning,) = node.warnings(node.etc)
@@ -230,8 +232,8 @@ def test_an_owner_who_is_neither_root_nor_we_is_warned_of(node: NodeFiles, which
     assert f"its owner, user id {SOMEBODY}, can " in warning and warning.endswith(f": chown root {path}")
 
 
-def test_symlinks_are_followed_to_what_they_lead_to(node: NodeFiles) -> None:
-    """Both to the file, and to the folders on the way."""
+def test_file_modes_are_checked_behind_symlinks(node: NodeFiles) -> None:
+    """The check covers the file and the folders on the way to it."""
     elsewhere = node.folder / "else where"
     elsewhere.mkdir()
     elsewhere.chmod(0o777)
@@ -244,8 +246,8 @@ def test_symlinks_are_followed_to_what_they_lead_to(node: NodeFiles) -> None:
     ]
 
 
-def test_a_folder_where_nobody_may_remove_what_is_anothers_is_no_danger(node: NodeFiles) -> None:
-    """As /tmp is; but not for a configuration: others may add files to it."""
+def test_a_sticky_folder_is_a_warning_only_for_a_configuration(node: NodeFiles) -> None:
+    """/tmp is such a folder, but other users may add files to it, so a configuration must not lie there."""
     node.folder.chmod(0o1777)
     node.run.chmod(0o1777)
     assert node.warnings(node.etc) == []
@@ -253,7 +255,7 @@ def test_a_folder_where_nobody_may_remove_what_is_anothers_is_no_danger(node: No
     assert len(node.warnings(node.etc)) == 1
 
 
-def test_a_token_in_the_file_itself_is_a_secret(node: NodeFiles) -> None:
+def test_a_configuration_that_holds_a_token_is_a_secret(node: NodeFiles) -> None:
     node.write(token=TOKEN)
     assert node.warnings() == [
         f"{node.config}: consul.token: everybody can read the token in it: chmod o= {node.config}"
@@ -264,11 +266,11 @@ def test_a_token_in_the_file_itself_is_a_secret(node: NodeFiles) -> None:
 
 @pytest.mark.long
 @as_root
-def test_an_ordinary_user_is_trusted_with_its_own_files_and_roots(node: NodeFiles) -> None:
+def test_files_of_an_ordinary_user_and_of_root_give_that_user_no_warning(node: NodeFiles) -> None:
     node.give_to(NOBODY)
     os.chown(node.config, 0, 0)
     assert node.checked(NOBODY) == []
-    assert node.warnings() != []  # if root ran it, nobody could make root run anything
+    assert node.warnings() != []  # if root ran it, the user nobody could make root run anything
     node.config.chmod(0o646)
     assert node.checked(NOBODY) == [
         f"{node.config}: everybody can change what runs as this user: chmod go-w {node.config}"
@@ -276,8 +278,8 @@ def test_an_ordinary_user_is_trusted_with_its_own_files_and_roots(node: NodeFile
 
 
 @as_root
-def test_what_an_ordinary_user_may_not_look_at_is_passed_over(node: NodeFiles) -> None:
-    """Whoever checks need not be whoever runs it."""
+def test_files_that_an_ordinary_user_may_not_see_are_skipped(node: NodeFiles) -> None:
+    """The user of ``check`` need not be the user of the daemon."""
     node.key.chmod(0o644)
     locked = node.folder / "locked"
     locked.mkdir()
@@ -292,7 +294,7 @@ def test_what_an_ordinary_user_may_not_look_at_is_passed_over(node: NodeFiles) -
     ]
 
 
-def test_the_start_says_the_same_in_the_log(tmp_path: Path, shared_agent: Agent) -> None:
+def test_the_start_logs_the_warnings_about_file_modes(tmp_path: Path, shared_agent: Agent) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)
     token.chmod(0o644)
@@ -302,9 +304,9 @@ def test_the_start_says_the_same_in_the_log(tmp_path: Path, shared_agent: Agent)
         one.config_path.chmod(0o666)
         one.start()
         one.wait_line("started")
-        until(lambda: len(one.lines("configuration")) >= 2, "both are told, behind the start")
-        told = [line["why"] for line in one.lines("configuration")]
-        assert told == [
+        until(lambda: len(one.lines("configuration")) >= 2, "both warnings are logged after the start")
+        logged = [line["why"] for line in one.lines("configuration")]
+        assert logged == [
             f"{one.config_path}: everybody can change what runs as {as_what()}: chmod go-w {one.config_path}",
             f"{token}: consul.token_file: everybody can read this secret: chmod o= {token}",
         ]
@@ -314,6 +316,6 @@ def test_the_start_says_the_same_in_the_log(tmp_path: Path, shared_agent: Agent)
 
 
 @as_root
-def test_what_does_not_answer_is_not_looked_at_and_state_dir_must_not_lie_there(node: NodeFiles) -> None:
+def test_a_state_dir_on_a_hung_file_system_is_a_warning(node: NodeFiles) -> None:
     with hung(node.state):
         assert node.warnings() == [f"{node.state}: state_dir: {FAR_STATE}"]

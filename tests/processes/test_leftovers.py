@@ -1,4 +1,4 @@
-"""What a crash left running is ended, and nobody else."""
+"""Processes that a crash left running: they are ended, and no other process is."""
 
 import os
 import subprocess
@@ -18,13 +18,13 @@ WITHIN_S = PATIENCE_S
 
 @pytest.fixture
 def mark(unique: str) -> str:
-    """A transition that is this test's alone."""
+    """Return a transition that only this test has."""
     return f"{unique}-lose"
 
 
 @pytest.fixture
 def children() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Whatever the test begins is gone after it."""
+    """Return a list of processes, which are all ended after the test."""
     begun: list[subprocess.Popen[bytes]] = []
     yield begun
     for child in begun:
@@ -35,14 +35,14 @@ def children() -> Iterator[list[subprocess.Popen[bytes]]]:
 def begin(
     children: list[subprocess.Popen[bytes]], script: str, mark: str, tmp_path: Path
 ) -> tuple[subprocess.Popen[bytes], Group]:
-    """A hook as the daemon begins it, once it has said that it runs."""
+    """Begin a hook as the daemon does, and return when it runs."""
     ready = tmp_path / f"ready{len(children)}"
     environment = {"PATH": os.environ["PATH"], "READY": str(ready)}
     if mark:
         environment[VARIABLE] = mark
     child = subprocess.Popen(["/bin/sh", "-c", script], env=environment, process_group=0)
     children.append(child)
-    until(ready.exists, "it runs")
+    until(ready.exists, "the hook runs")
     started = started_at(child.pid)
     assert started is not None
     return child, Group(child.pid, started, mark)
@@ -55,7 +55,7 @@ def gone(child: subprocess.Popen[bytes]) -> bool:
 HOOK = "trap '' TERM; touch $READY; sleep 300 & wait; sleep 300"
 
 
-def test_a_group_is_ended_whatever_it_does_with_term(
+def test_a_group_that_ignores_term_is_ended(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
     child, group = begin(children, HOOK, mark, tmp_path)
@@ -64,7 +64,7 @@ def test_a_group_is_ended_whatever_it_does_with_term(
     assert find_leftovers([mark]) == ()
 
 
-def test_a_group_is_known_by_its_start_time_without_any_mark(
+def test_a_group_is_recognized_by_its_start_time_without_a_transition(
     children: list[subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     child, group = begin(children, HOOK, "", tmp_path)
@@ -74,7 +74,7 @@ def test_a_group_is_known_by_its_start_time_without_any_mark(
     assert gone(child)
 
 
-def test_a_number_that_is_somebody_else_s_by_now_is_left_alone(
+def test_a_process_id_that_another_process_has_by_now_is_left_alone(
     children: list[subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     child, group = begin(children, HOOK, "", tmp_path)
@@ -85,7 +85,7 @@ def test_a_number_that_is_somebody_else_s_by_now_is_left_alone(
     assert not gone(child)
 
 
-def test_a_process_that_left_the_group_is_known_by_the_transition(
+def test_a_process_that_left_the_group_is_recognized_by_its_transition(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
     script = "setsid sh -c 'touch $READY; exec sleep 300' & exit 0"
@@ -95,7 +95,7 @@ def test_a_process_that_left_the_group_is_known_by_the_transition(
         process_group=0,
     )
     children.append(child)
-    until((tmp_path / "r").exists, "it runs")
+    until((tmp_path / "r").exists, "the process runs")
     child.wait()
     (left,) = find_leftovers([mark])
     assert left.transition == mark
@@ -103,7 +103,7 @@ def test_a_process_that_left_the_group_is_known_by_the_transition(
     assert find_leftovers([mark]) == ()
 
 
-def test_another_transition_is_left_alone(
+def test_a_process_of_another_transition_is_left_alone(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
     child, _ = begin(children, HOOK, f"{mark}-failure", tmp_path)
@@ -111,8 +111,8 @@ def test_another_transition_is_left_alone(
     assert not gone(child)
 
 
-def test_we_ourselves_and_our_parent_are_never_ended(tmp_path: Path, mark: str) -> None:
-    """Whatever our own environment says."""
+def test_the_daemon_and_its_parent_are_never_ended(tmp_path: Path, mark: str) -> None:
+    """The environment of this process has the transition as well."""
     script = f"from supervisor.hooks.leftovers import *; print(kill_leftovers([], [{mark!r}], within_s=1))"
     done = subprocess.run(
         ["/bin/sh", "-c", f'"$0" -c "{script}"; echo lives', sys.executable],
@@ -124,7 +124,9 @@ def test_we_ourselves_and_our_parent_are_never_ended(tmp_path: Path, mark: str) 
     assert done.stdout == "[]\nlives\n", done.stderr
 
 
-def test_a_start_time_is_that_of_the_process(children: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
+def test_each_process_has_a_start_time_of_its_own(
+    children: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
     first, one = begin(children, HOOK, "", tmp_path)
     time.sleep(0.05)  # clock ticks are 10 ms
     _, two = begin(children, HOOK, "", tmp_path)

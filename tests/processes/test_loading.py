@@ -1,4 +1,4 @@
-"""The configuration is loaded by a child: its result, its refusals, and whatever may happen to it."""
+"""The child that loads the configuration: its result, its refusals, and everything that may happen to it."""
 
 import asyncio
 import fcntl
@@ -39,7 +39,7 @@ def in_child(work: Callable[[], Config], within_s: float = 10.0) -> Config:
 
 
 def ends_with(text: str) -> Config:
-    """A load that has this to say."""
+    """Fail with this text."""
     raise RuntimeError(text)
 
 
@@ -55,7 +55,7 @@ def hangs() -> Config:
 
 @contextmanager
 def no_processes() -> Iterator[None]:
-    """No descriptor is left, without which no child can be begun."""
+    """Leave no descriptor, so that no child can be started."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
@@ -64,12 +64,12 @@ def no_processes() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_it_is_what_loading_in_this_process_returns(file: Path) -> None:
+def test_a_child_loads_the_settings_that_this_process_would_load(file: Path) -> None:
     work = partial(load, file, {}, "node1")
     assert in_child(work) == work()
 
 
-def test_it_is_refused_with_the_same_problems(file: Path) -> None:
+def test_a_child_refuses_a_file_with_the_problems_of_this_process(file: Path) -> None:
     file.write_text(BAD)
     with pytest.raises(ConfigError) as here:
         load(file, {}, "node1")
@@ -78,13 +78,13 @@ def test_it_is_refused_with_the_same_problems(file: Path) -> None:
     assert there.value.problems == here.value.problems and str(there.value) == str(here.value)
 
 
-def test_the_schema_is_that_of_the_running_version(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_uses_the_schema_of_the_running_version(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema_text()
     monkeypatch.setattr(sys.modules["supervisor.config.schema"], "_FILE", file)
     assert in_child(partial(load, file, {}, "node1")).items
 
 
-def test_the_loop_goes_on_meanwhile() -> None:
+def test_the_loop_goes_on_while_a_child_loads() -> None:
     async def turns() -> int:
         count = 0
         task = asyncio.create_task(load_in_child(partial(slow, 0.1), Path("c.yaml")))
@@ -101,11 +101,11 @@ def test_the_loop_goes_on_meanwhile() -> None:
     assert asyncio.run(turns()) > 5
 
 
-def test_one_that_hangs_is_killed() -> None:
+def test_a_load_that_hangs_is_killed() -> None:
     before = living_children()
     with pytest.raises(NoAnswer, match="could not be read within 0.05 s"):
         in_child(hangs, 0.05)
-    until(lambda: living_children() <= before, "it is gone")
+    until(lambda: living_children() <= before, "the child is gone")
 
 
 def living_children() -> set[int]:
@@ -113,18 +113,18 @@ def living_children() -> set[int]:
     return {each.pid for each in children if each.status() != psutil.STATUS_ZOMBIE}
 
 
-def test_one_that_is_killed_is_told_as_that() -> None:
+def test_a_load_that_is_killed_is_reported_as_killed() -> None:
     with pytest.raises(NotLoaded, match="ended with -9: it was killed"):
         in_child(is_killed)
 
 
-def test_one_that_fails_is_told_by_the_end_of_its_trace() -> None:
+def test_a_load_that_fails_is_reported_with_the_end_of_its_trace() -> None:
     with pytest.raises(NotLoaded, match="ended with 1: RuntimeError: such a bug"):
         in_child(partial(ends_with, "such a bug"))
 
 
-def test_nothing_changes_where_jsonschema_is_gone(file: Path) -> None:
-    """As below a daemon that runs while what it was installed from is replaced."""
+def test_a_reload_without_jsonschema_changes_nothing(file: Path) -> None:
+    """The installation may be replaced while its daemon runs."""
 
     def work() -> Config:
         from supervisor.config import schema_errors
@@ -141,7 +141,7 @@ def test_nothing_changes_where_jsonschema_is_gone(file: Path) -> None:
     assert not refused.value.faulty
 
 
-def test_a_reload_is_refused_where_no_child_can_be_started(file: Path) -> None:
+def test_a_reload_is_refused_if_no_child_can_be_started(file: Path) -> None:
     running = load(file, {}, "node1")
     why = "^cannot reload: no process can be started to read the configuration: Too many open files; nothing"
 
@@ -154,8 +154,8 @@ def test_a_reload_is_refused_where_no_child_can_be_started(file: Path) -> None:
     assert not refused.value.faulty
 
 
-def test_it_holds_no_lock_of_ours(tmp_path: Path) -> None:
-    """A daemon that is killed meanwhile leaves its records to the next one."""
+def test_a_loading_child_holds_no_lock_of_the_daemon(tmp_path: Path) -> None:
+    """A daemon that is killed meanwhile must leave its records to the next one."""
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         held = lock.fileno()
@@ -171,18 +171,18 @@ def test_it_holds_no_lock_of_ours(tmp_path: Path) -> None:
         assert str(told.value).count("memfd:") == 2 and "socket:" not in str(told.value)
 
 
-def test_a_stop_meanwhile_is_not_heard_by_the_child() -> None:
-    """A handler that the child inherits would tell the loop of the parent."""
+def test_a_signal_to_a_loading_child_does_not_reach_the_daemon() -> None:
+    """A handler that the child inherits would notify the loop of its parent."""
 
     def work() -> Config:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGHUP)
-        return ends_with("it goes on")
+        return ends_with("the child goes on")
 
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
-        with pytest.raises(NotLoaded, match="it goes on"):
+        with pytest.raises(NotLoaded, match="the child goes on"):
             in_child(work)
     finally:
         signal.signal(signal.SIGTERM, before)

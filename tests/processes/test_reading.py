@@ -1,4 +1,4 @@
-"""A file whose file system does not answer is read by children, of which few are left behind."""
+"""A file on a hung file system: children read it, and few of them are left behind."""
 
 import asyncio
 from pathlib import Path
@@ -16,20 +16,20 @@ pytestmark = needs_root
 
 
 def children() -> int:
-    """How many processes read for us."""
+    """Return how many processes read for this one."""
     return sum(name_of(child) == "head" for child in psutil.Process().children())
 
 
 def is_read(path: Path) -> bool:
-    """Whether a child could read it."""
+    """Return whether a child could read the file."""
     try:
         return read_within(str(path), 10) == b"abc"
     except NoAnswer:
         return False
 
 
-def test_children_that_even_sigkill_does_not_end_stay_few(tmp_path: Path) -> None:
-    """A secret is read for each attempt of a webhook, and a candidate_check is one every five seconds."""
+def test_reading_children_that_outlive_sigkill_are_bounded(tmp_path: Path) -> None:
+    """A webhook reads its secret for each attempt, and a candidate_check runs every five seconds."""
     far = tmp_path / "far"
     far.mkdir()
     secret = far / "secret"
@@ -46,10 +46,10 @@ def test_children_that_even_sigkill_does_not_end_stay_few(tmp_path: Path) -> Non
         with pytest.raises(NoAnswer):
             await_answer(str(far / "other"), 0.01)
         assert children() == HUNG_MAX + 1
-    until(lambda: is_read(secret), "what hung has ended")
-    until(lambda: is_read(secret) and not children(), "those that were killed are gone")
+    until(lambda: is_read(secret), "the hung reads have ended")
+    until(lambda: is_read(secret) and not children(), "the killed children are gone")
 
 
-def test_an_error_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_file_system_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "is_local", lambda path: False)
     await_answer(str(tmp_path / "none"), 10.0)

@@ -1,4 +1,4 @@
-"""A start whose former state_dir, which systemd's folder names, does not answer."""
+"""A start whose former state_dir, which a file in systemd's folder names, does not answer."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from tests.support.supervisor import command
 
 
 @needs_root
-def test_a_former_state_dir_that_does_not_answer_hangs_no_start(tmp_path: Path) -> None:
-    """systemd tries again: its file system may be back by then."""
+def test_a_start_ends_in_time_if_the_former_state_dir_does_not_answer(tmp_path: Path) -> None:
+    """systemd starts the daemon again, and the file system may be back by then."""
     far, file = tmp_path / "far", tmp_path / "supervisor.yaml"
     far.mkdir()
     (tmp_path / "state_dir").write_text(str(far))

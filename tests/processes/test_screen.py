@@ -1,4 +1,4 @@
-"""``status --watch`` in a terminal: a pseudo-terminal of the test's own, whose picture it reckons."""
+"""``status --watch`` in a pseudo-terminal of the test, which computes the picture on its screen."""
 
 import fcntl
 import json
@@ -29,7 +29,11 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Terminal:
-    """A command in a terminal of so many columns and rows; ``picture`` is what stands on its screen."""
+    """A command in a terminal of this size.
+
+    before: the attributes of the terminal before the command began.
+    text: all that the command wrote and was read so far.
+    """
 
     def __init__(
         self, *arguments: str, columns: int = 80, rows: int = 24, environ: dict[str, str] | None = None
@@ -39,7 +43,7 @@ class Terminal:
         self.resize(columns, rows)
         self.before = termios.tcgetattr(theirs)
         self.text = ""
-        # setsid makes it the session's terminal, so that Ctrl-C and resizes become signals
+        # setsid makes this the session's terminal, so that Ctrl-C and resizes become signals
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "setsid", "--ctty", *COMMAND, *arguments],
             stdin=theirs,
@@ -72,11 +76,11 @@ class Terminal:
         return self.text
 
     def frames(self) -> list[str]:
-        """The pictures that were drawn, of those that are complete."""
+        """Return the pictures that were drawn; the newest may be incomplete."""
         return self.read().split(HOME)[1:]
 
     def picture(self) -> list[str]:
-        """The rows of the newest picture, without colours."""
+        """Return the rows of the newest picture, without colours."""
         rows = COLOURS.sub("", self.frames()[-1]).replace("\x1b[J", "").split("\r\n")
         return [row.removeprefix(CLEAR_LINE) for row in rows]
 
@@ -87,20 +91,20 @@ class Terminal:
         return termios.tcgetattr(self._theirs)
 
     def ended(self) -> int:
-        """Its exit code; everything that it wrote is read."""
+        """Wait for the end, read all that was written, and return the exit code."""
 
         def code() -> bool:
             self.read()
             return self.process.poll() is not None
 
-        until(code, "it ends")
+        until(code, "the command ends")
         self.read()
         assert self.process.returncode is not None
         return self.process.returncode
 
 
 class Daemon(UnixPeer):
-    """Tells ``told``, which a test may change."""
+    """A daemon whose status is ``told``, which a test may change."""
 
     def __init__(self, path: Path) -> None:
         self.told: dict[str, Any] = USUAL
@@ -118,7 +122,7 @@ def watching(socket: Path, *arguments: str, **how: Any) -> Terminal:
 
 
 @pytest.mark.long
-def test_it_is_drawn_anew_each_second_on_a_screen_of_its_own(socket: Path) -> None:
+def test_the_status_is_drawn_each_second_on_a_screen_of_its_own(socket: Path) -> None:
     with Daemon(socket) as daemon, watching(socket) as terminal:
         terminal.wait_for("namenode")
         assert terminal.text.startswith(ENTER)
@@ -129,17 +133,17 @@ def test_it_is_drawn_anew_each_second_on_a_screen_of_its_own(socket: Path) -> No
         until(lambda: "namenode" not in "".join(terminal.picture()), "the new picture is complete")
         begun = time.monotonic()
         count = len(daemon.asked)
-        until(lambda: len(daemon.asked) >= count + 2, "it asks on")
-        assert time.monotonic() - begun > 0.5  # not without end
+        until(lambda: len(daemon.asked) >= count + 2, "the command requests the status again")
+        assert time.monotonic() - begun > 0.5  # at a limited rate
 
 
 @pytest.mark.parametrize("end", ["ctrl-c", "term"])
-def test_however_it_ends_the_terminal_is_as_it_was(socket: Path, end: str) -> None:
+def test_the_terminal_is_restored_after_ctrl_c_and_after_term(socket: Path, end: str) -> None:
     with Daemon(socket), watching(socket) as terminal:
         terminal.wait_for("namenode")
         assert terminal.attributes() != terminal.before
         terminal.type(b"typed meanwhile")
-        drawn = len(terminal.frames())  # the kernel hands on what is typed a moment later
+        drawn = len(terminal.frames())  # the kernel delivers typed keys a moment later
         until(lambda: len(terminal.frames()) > drawn, "the next picture")
         if end == "ctrl-c":
             terminal.type(b"\x03")
@@ -151,18 +155,18 @@ def test_however_it_ends_the_terminal_is_as_it_was(socket: Path, end: str) -> No
         assert "typed" not in terminal.text and "Traceback" not in terminal.text
 
 
-def test_a_resize_shows_at_once(socket: Path) -> None:
+def test_a_resize_redraws_the_status_at_once(socket: Path) -> None:
     with Daemon(socket), watching(socket, columns=200) as terminal:
         terminal.wait_for("LAST ERROR")
         for columns, rows in ((60, 24), (40, 5), (1, 1), (120, 50)):
             terminal.resize(columns, rows)
-            until(lambda columns=columns: max(map(width, terminal.picture())) <= columns, "it fits")  # type: ignore[misc]
-            until(lambda rows=rows: len(terminal.picture()) <= rows, "it fits")  # type: ignore[misc]
-        until(lambda: "LAST ERROR" in "".join(terminal.picture()), "it is wide again")
+            until(lambda columns=columns: max(map(width, terminal.picture())) <= columns, "the picture fits")  # type: ignore[misc]
+            until(lambda rows=rows: len(terminal.picture()) <= rows, "the picture fits")  # type: ignore[misc]
+        until(lambda: "LAST ERROR" in "".join(terminal.picture()), "the picture is wide again")
 
 
 @pytest.mark.long
-def test_a_daemon_that_goes_away_is_said_to_be_silent_and_asked_on(socket: Path) -> None:
+def test_a_daemon_that_goes_away_is_shown_as_silent_until_it_is_back(socket: Path) -> None:
     with watching(socket) as terminal:
         terminal.wait_for("no answer from the daemon for ")
         with Daemon(socket):
@@ -172,17 +176,17 @@ def test_a_daemon_that_goes_away_is_said_to_be_silent_and_asked_on(socket: Path)
         until(lambda: "the last status:" in terminal.picture(), "the last status stays")
         assert any(row.startswith("* namenode") for row in terminal.picture())
         with Daemon(socket):
-            until(lambda: terminal.picture()[0].startswith("vm7: healthy"), "it is back")
+            until(lambda: terminal.picture()[0].startswith("vm7: healthy"), "the daemon is back")
         terminal.type(b"\x03")
         assert terminal.ended() == 0
 
 
-def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(socket: Path) -> None:
+def test_ctrl_z_restores_the_terminal_until_the_command_goes_on(socket: Path) -> None:
     with Daemon(socket), watching(socket) as terminal:
         terminal.wait_for("namenode")
         terminal.type(b"\x1a")
         child = psutil.Process(terminal.process.pid)
-        until(lambda: child.status() == psutil.STATUS_STOPPED, "it stops")
+        until(lambda: child.status() == psutil.STATUS_STOPPED, "the command stops")
         assert terminal.read().endswith(LEAVE) and terminal.attributes() == terminal.before
         since = len(terminal.text)
         child.resume()
@@ -192,9 +196,9 @@ def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(socket: Path) -> None:
         assert terminal.ended() == 0 and terminal.attributes() == terminal.before
 
 
-def test_ctrl_c_is_heard_while_a_daemon_does_not_answer(socket: Path) -> None:
+def test_ctrl_c_ends_the_watch_while_a_daemon_does_not_answer(socket: Path) -> None:
     with UnixPeer(socket, lambda: [], stay=True) as peer, watching(socket) as terminal:
-        until(lambda: peer.asked, "it asks")
+        until(lambda: peer.asked, "the command requests the status")
         terminal.type(b"\x03")
         begun = time.monotonic()
         assert terminal.ended() == 0
@@ -202,7 +206,7 @@ def test_ctrl_c_is_heard_while_a_daemon_does_not_answer(socket: Path) -> None:
         assert terminal.text.endswith(LEAVE)
 
 
-def test_one_item_also_when_the_daemon_does_not_have_it(socket: Path) -> None:
+def test_the_watch_of_one_item_says_when_the_daemon_does_not_have_it(socket: Path) -> None:
     with Daemon(socket) as daemon, watching(socket, "backup") as terminal:
         terminal.wait_for("backup")
         assert "namenode" not in terminal.text
@@ -213,7 +217,7 @@ def test_one_item_also_when_the_daemon_does_not_have_it(socket: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
 )
-def test_colours_on_a_terminal_unless_they_are_not_wanted(
+def test_the_status_is_coloured_on_a_terminal_unless_no_color_or_dumb(
     socket: Path, variable: dict[str, str], coloured: bool
 ) -> None:
     with Daemon(socket), Terminal("status", "--socket", str(socket), environ=variable) as terminal:
@@ -222,7 +226,7 @@ def test_colours_on_a_terminal_unless_they_are_not_wanted(
         assert max(map(width, COLOURS.sub("", terminal.text).split("\r\n"))) <= 80
 
 
-def test_a_picture_has_no_more_rows_than_the_terminal() -> None:
+def test_a_picture_has_at_most_the_rows_of_the_terminal() -> None:
     assert frame(["a", "b"], 80, 3) == f"{HOME}{CLEAR_LINE}a\n{CLEAR_LINE}b\n\x1b[J"
     assert frame(["a", "b"], 80, 2) == f"{HOME}{CLEAR_LINE}a\n{CLEAR_LINE}b"
     assert frame(["a", "b", "c", "d"], 80, 3).count("\n") == 2

@@ -1,4 +1,4 @@
-"""Setting up on a new machine: what is missing ends in one sentence that says what to install."""
+"""The set-up on a new machine: a missing part is reported in one sentence with what to install."""
 
 import os
 import re
@@ -23,7 +23,7 @@ TOOLS = ("sh", "dirname", "mkdir", "flock", "cksum", "cat")
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """What the set-up needs of a fresh clone, and an empty PATH folder ``bin`` beside it."""
+    """Return the files of a fresh clone that the set-up needs; an empty PATH folder ``bin`` is beside it."""
     folder = tmp_path / "clone"
     shutil.copytree(ROOT / SETUP, folder / SETUP)
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -32,7 +32,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def get_consul(clone: Path, *sources: tuple[str, str], path: str = "") -> subprocess.CompletedProcess[str]:
-    """Run it with these files as apt's folder and this PATH."""
+    """Run get_consul.py with these files as apt's folder and with this PATH."""
     apt = clone.parent / "apt"
     (apt / "sources.list.d").mkdir(parents=True)
     for name, text in sources:
@@ -41,7 +41,7 @@ def get_consul(clone: Path, *sources: tuple[str, str], path: str = "") -> subpro
 
 
 def make_venv(clone: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run it with ``bin`` as PATH: the tools that every Debian has, and what the test put there."""
+    """Run make_venv.sh with ``bin`` as PATH: the tools of every Debian, and the programs of the test."""
     folder = clone.parent / "bin"
     for tool in TOOLS:
         found = shutil.which(tool)
@@ -64,7 +64,7 @@ def program(path: Path, text: str) -> None:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A loopback port on which nobody listens: bound, so that nobody else gets it."""
+    """Return a loopback port without a listener; it is bound, so that no other program gets it."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
@@ -73,7 +73,7 @@ def closed_port() -> Iterator[int]:
 # --- Consul ---------------------------------------------------------------------------------------
 
 
-def test_the_consul_on_path_is_taken_when_it_is_new_enough(clone: Path, tmp_path: Path) -> None:
+def test_a_consul_on_path_is_used_if_it_is_new_enough(clone: Path, tmp_path: Path) -> None:
     program(tmp_path / "old" / "consul", "echo Consul v1.7.14")
     program(tmp_path / "broken" / "consul", "exit 1")
     program(tmp_path / "new" / "consul", f'exec "{BINARY}" "$@"')
@@ -83,7 +83,7 @@ def test_the_consul_on_path_is_taken_when_it_is_new_enough(clone: Path, tmp_path
     assert link.readlink() == tmp_path / "new" / "consul"
 
 
-def test_without_consul_and_without_a_mirror_it_says_what_to_install(clone: Path) -> None:
+def test_without_consul_and_mirror_the_set_up_says_what_to_install(clone: Path) -> None:
     got = get_consul(clone)
     assert (got.returncode, got.stdout) == (1, "")
     assert got.stderr == (
@@ -132,7 +132,7 @@ components: main
 MIRRORS = "# ours\nhttp://127.0.0.1:{port}/listed\tpriority:1\n"
 
 
-def test_every_form_of_apt_source_is_read(clone: Path, closed_port: int) -> None:
+def test_the_set_up_reads_every_form_of_apt_source(clone: Path, closed_port: int) -> None:
     folder = clone.parent
     (folder / "mirrors.list").write_text(MIRRORS.format(port=closed_port))
     got = get_consul(
@@ -145,8 +145,8 @@ def test_every_form_of_apt_source_is_read(clone: Path, closed_port: int) -> None
     assert tried == ["options", "first", "folded", "listed"]
 
 
-def test_other_bytes_than_debians_are_refused(clone: Path) -> None:
-    """Also: a mirror that does not have the package does not hide one that has."""
+def test_a_package_with_another_checksum_than_debians_is_refused(clone: Path) -> None:
+    """A mirror without the package must not hide a later one that has it."""
     with mirror(b"not the package") as port:
         sources = f"deb http://127.0.0.1:{port}/absent a main\ndeb http://127.0.0.1:{port}/debian a main\n"
         got = get_consul(clone, ("sources.list", sources))
@@ -158,7 +158,7 @@ def test_other_bytes_than_debians_are_refused(clone: Path) -> None:
 
 @contextmanager
 def mirror(package: bytes) -> Iterator[int]:
-    """A mirror that has these bytes for every path below /debian; its port."""
+    """Serve these bytes for every path below /debian, and return the port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -184,7 +184,7 @@ def mirror(package: bytes) -> Iterator[int]:
 # --- the venv -------------------------------------------------------------------------------------
 
 
-def test_without_a_suitable_python_it_says_what_to_install(clone: Path, tmp_path: Path) -> None:
+def test_without_a_suitable_python_the_set_up_says_what_to_install(clone: Path, tmp_path: Path) -> None:
     program(tmp_path / "bin" / "python3", "exit 1")
     made = make_venv(clone)
     assert (made.returncode, made.stdout) == (1, "")
@@ -202,8 +202,8 @@ def test_a_named_python_that_is_too_old_is_refused(clone: Path, tmp_path: Path) 
     assert made.stderr == f"cannot set up the tests: PYTHON={old} is no Python of at least 3.11.\n"
 
 
-def test_a_python_without_ensurepip_names_debians_package(clone: Path, tmp_path: Path) -> None:
-    """Debian's python3 without python3-venv has no module ensurepip."""
+def test_for_a_python_without_ensurepip_the_set_up_names_debians_package(clone: Path, tmp_path: Path) -> None:
+    """Debian's python3 has no module ensurepip without python3-venv."""
     (tmp_path / "ensurepip.py").write_text("raise ModuleNotFoundError('ensurepip')")
     made = make_venv(clone, PYTHON=sys.executable, PYTHONPATH=str(tmp_path))
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
@@ -216,7 +216,7 @@ def test_a_python_without_ensurepip_names_debians_package(clone: Path, tmp_path:
 
 
 @pytest.mark.long
-def test_without_a_package_index_it_says_so_and_tries_again_next_time(clone: Path) -> None:
+def test_without_a_package_index_the_set_up_says_so_and_tries_again_next_time(clone: Path) -> None:
     made = make_venv(clone, PYTHON=sys.executable, PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull)
     assert made.returncode == 1
     assert "it needs a package index: check the network" in made.stderr.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The unit that is shipped: systemd understands each line of it, and it fits the program."""
+"""The unit that is shipped: systemd understands each line, and the lines fit the program."""
 
 import shutil
 import subprocess
@@ -76,7 +76,7 @@ DROP_INS = sorted((ROOT / "systemd").glob("*.conf"))
 
 
 def settings(text: str) -> dict[str, dict[str, list[str]]]:
-    """The unit's settings by section, with the value of each of their lines."""
+    """Return the unit's settings by section, with the value of each of their lines."""
     found: dict[str, dict[str, list[str]]] = {}
     section = ""
     for line in text.splitlines():
@@ -89,8 +89,8 @@ def settings(text: str) -> dict[str, dict[str, list[str]]]:
 
 
 def complaints(unit: str, folder: Path) -> str:
-    """What systemd has to say about a unit; where it is not installed, the settings it does not have."""
-    # The command is not installed here, and systemd looks for it.
+    """Return systemd's complaints about a unit. Without systemd: the settings with unknown names."""
+    # The command is not installed here, and systemd would miss it.
     file = folder / UNIT.name
     file.write_text(unit.replace(COMMAND, sys.executable))
     analyze = shutil.which("systemd-analyze")
@@ -102,23 +102,23 @@ def complaints(unit: str, folder: Path) -> str:
 
 
 def unknown(unit: str) -> str:
-    """The settings that are not among those whose names were once checked against systemd's manual."""
+    """Return the settings whose names were not checked against systemd's manual."""
     known = {(section, name) for section, expected in EXPECTED.items() for name in expected}
     known |= {("Service", name) for name in SANDBOX}
     given = {(section, name) for section, found in settings(unit).items() for name in found}
     return " ".join(sorted(f"{section}.{name}" for section, name in given - known))
 
 
-def test_systemd_understands_every_line(tmp_path: Path) -> None:
+def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
     assert complaints(UNIT.read_text(), tmp_path) == ""
 
 
-def test_a_misspelt_line_is_noticed(tmp_path: Path) -> None:
-    """systemd-analyze exits with 0 then: only what it says tells."""
+def test_a_misspelt_line_of_the_unit_is_noticed(tmp_path: Path) -> None:
+    """systemd-analyze exits with 0, so only its output shows the fault."""
     assert "KilMode" in complaints(UNIT.read_text().replace("\nKillMode", "\nKilMode"), tmp_path)
 
 
-def test_the_settings_are_these_and_no_others() -> None:
+def test_the_unit_has_the_expected_settings_and_no_others() -> None:
     found = settings(UNIT.read_text())
     assert found == EXPECTED | {"Service": EXPECTED["Service"] | SANDBOX}
     assert not [name for name, values in found["Service"].items() if len(values) > 1 and name not in LISTS]
@@ -126,14 +126,14 @@ def test_the_settings_are_these_and_no_others() -> None:
 
 @pytest.mark.parametrize("drop_in", DROP_INS, ids=lambda file: file.name)
 def test_systemd_understands_every_drop_in(drop_in: Path, tmp_path: Path) -> None:
-    """Read behind the unit, as systemd does; and it says at its beginning where it goes."""
+    """systemd reads a drop-in after the unit, and its first lines say where it belongs."""
     text = drop_in.read_text()
     assert complaints(UNIT.read_text().replace("[Install]", f"{text}\n[Install]"), tmp_path) == ""
     assert "/etc/systemd/system/consul-supervisor.service.d/" in text
 
 
-def test_every_setting_has_its_reason_above_it() -> None:
-    """A comment right above it, or above the lines that it belongs with."""
+def test_every_setting_of_the_unit_has_its_reason_above() -> None:
+    """A comment stands right above the setting, or above the group of lines that it belongs to."""
     lines = UNIT.read_text().splitlines()
     for number, line in enumerate(lines):
         if "=" not in line or line.startswith("#") or line.startswith(("Description=", "WantedBy=")):
@@ -144,25 +144,25 @@ def test_every_setting_has_its_reason_above_it() -> None:
         assert lines[above].startswith("#"), line
 
 
-def test_a_configuration_that_cannot_be_used_is_not_started_again_and_again(tmp_path: Path) -> None:
+def test_systemd_does_not_restart_a_daemon_with_an_unusable_configuration(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "supervisor", "run", str(tmp_path / "missing")]
     ran = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S)
     assert ran.returncode == CONFIGURATION
     assert settings(UNIT.read_text())["Service"]["RestartPreventExitStatus"] == [str(ran.returncode)]
 
 
-def test_a_stop_has_the_time_that_on_lose_may_take() -> None:
-    """The largest lock-delay, then one exchange each for a write under way, release and destroy."""
+def test_the_stop_timeout_of_the_unit_covers_on_lose() -> None:
+    """The sum is the largest lock-delay, and an exchange each for a late write, release and destroy."""
     (stop,) = settings(UNIT.read_text())["Service"]["TimeoutStopSec"]
     assert float(stop.removesuffix("s")) > LOCK_DELAY_MAX_S + 3 * EXCHANGE_MAX_S
 
 
-def test_check_reckons_with_the_times_of_the_unit() -> None:
+def test_check_computes_with_the_times_of_the_unit() -> None:
     service = settings(UNIT.read_text())["Service"]
     assert [f"{WATCHDOG_S:g}s"] == service["WatchdogSec"]
     assert [f"{RESTART_S:g}"] == service["RestartSec"]
 
 
-def test_the_watchdog_leaves_time_for_late_signs_of_life() -> None:
-    """A sign is due with the first turn of the loop after its time, which comes a second later at most."""
+def test_the_watchdog_of_the_unit_leaves_time_for_late_pings() -> None:
+    """A ping is sent with the first step after its time, which comes one second later at most."""
     assert WATCHDOG_S / PINGS_PER_TIMEOUT + SLEEP_MAX_S < WATCHDOG_S / 2

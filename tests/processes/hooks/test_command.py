@@ -39,14 +39,16 @@ FACTS = {
 
 
 STANDARD = {number for number in signal.valid_signals() if number < 32}
-STANDARD_SIGNALS = (1 << 31) - 1  # the C library's own, 32 and 33, may be inherited as ignored
+STANDARD_SIGNALS = (
+    1 << 31
+) - 1  # without 32 and 33, which the C library uses and a hook may inherit as ignored
 
 
 def python(program: str, *arguments: str) -> Command:
     return Command((sys.executable, "-c", program, *arguments))
 
 
-# --- what a hook sees ---------------------------------------------------------------------------
+# --- the input of a hook ------------------------------------------------------------------------
 
 
 def test_a_hook_sees_every_fact_in_its_environment_and_on_standard_input() -> None:
@@ -69,7 +71,7 @@ def test_a_hook_sees_every_fact_in_its_environment_and_on_standard_input() -> No
     asyncio.run(main())
 
 
-def test_the_daemons_own_variables_are_withheld_and_the_others_inherited() -> None:
+def test_a_hook_inherits_all_variables_except_the_daemons_own() -> None:
     environ = {
         "PATH": os.environ["PATH"],
         "CONSUL_HTTP_TOKEN": "secret",
@@ -87,7 +89,7 @@ def test_the_daemons_own_variables_are_withheld_and_the_others_inherited() -> No
     asyncio.run(main())
 
 
-def test_a_hooks_own_variables_win_over_inherited_ones_but_not_over_the_facts() -> None:
+def test_a_hooks_own_variables_replace_inherited_ones_and_never_the_facts() -> None:
     own = (("SITE", "paris"), ("CONSUL_SUPERVISOR_LEADER", "forged"))
 
     async def main() -> None:
@@ -106,7 +108,7 @@ def test_a_hook_may_ignore_an_input_larger_than_any_pipe() -> None:
     asyncio.run(main())
 
 
-def test_the_whole_of_a_large_value_is_on_standard_input() -> None:
+def test_a_large_value_is_whole_on_standard_input() -> None:
     program = """
 import json, os, sys
 print(len(json.load(sys.stdin)['leader']), 'CONSUL_SUPERVISOR_LEADER' in os.environ)
@@ -123,13 +125,13 @@ print(len(json.load(sys.stdin)['leader']), 'CONSUL_SUPERVISOR_LEADER' in os.envi
 def test_a_hook_runs_in_a_group_of_its_own_and_has_no_descriptor_of_ours(tmp_path: Path) -> None:
     program = """
 import os
-descriptors = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:-1]  # but the listing's own
+descriptors = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:-1]  # without that of the listing itself
 print(os.getpid() == os.getpgrp(), descriptors)
 """
 
     async def main() -> None:
         with (tmp_path / "ours").open("w") as ours:
-            os.set_inheritable(ours.fileno(), True)  # as our parent may have left it to us
+            os.set_inheritable(ours.fileno(), True)  # our parent may have left us such a descriptor
             async with trial() as one:
                 await one.run(python(program))
         assert one.text() == ["True [0, 1, 2]"]
@@ -138,8 +140,10 @@ print(os.getpid() == os.getpgrp(), descriptors)
 
 
 @pytest.mark.parametrize("cwd", [None, "/"])
-def test_a_hook_begins_with_default_signals_whatever_we_ignore_or_block(cwd: str | None) -> None:
-    """As we may have inherited it: from nohup, or from a shell script that starts us in the background."""
+def test_a_hook_begins_with_default_signals_even_if_the_daemon_ignores_or_blocks_them(
+    cwd: str | None,
+) -> None:
+    """nohup, or a shell script that starts us in the background, may leave us signals that are ignored."""
     shown = replace(shell("grep -E 'Sig(Ign|Blk)' /proc/self/status"), cwd=cwd)
 
     async def main() -> None:
@@ -177,14 +181,14 @@ def test_a_command_is_looked_up_in_the_path_that_it_gets(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_standard_stream_that_is_closed_to_us_is_none_that_a_command_misses(closed: str) -> None:
+def test_a_command_has_all_standard_streams_even_if_the_daemons_are_closed(closed: str) -> None:
     program = """
 import os, sys
 from supervisor.hooks.spawn import spawn
-spawned = spawn(["sh", "-c", "cat; echo said >&2"], None, dict(os.environ), b"asked ")
+spawned = spawn(["sh", "-c", "cat; echo said >&2"], None, dict(os.environ), b"input ")
 os.waitpid(spawned.pid, 0)
-heard = os.read(spawned.stdout, 99) + os.read(spawned.stderr, 99)
-os._exit(0 if heard == b"asked said\\n" else 1)
+output = os.read(spawned.stdout, 99) + os.read(spawned.stderr, 99)
+os._exit(0 if output == b"input said\\n" else 1)
 """
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(program)} {closed}"
     assert subprocess.run(["sh", "-c", command], check=False, timeout=PATIENCE_S).returncode == 0
@@ -199,7 +203,7 @@ def test_a_command_runs_in_its_folder(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-# --- how it ended -------------------------------------------------------------------------------
+# --- the end of a hook --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -212,7 +216,7 @@ def test_a_command_runs_in_its_folder(tmp_path: Path) -> None:
         ("kill -40 $$", False, "killed by signal 40"),
     ],
 )
-def test_the_detail_says_how_it_ended(text: str, ok: bool, detail: str) -> None:
+def test_the_detail_says_how_a_command_ended(text: str, ok: bool, detail: str) -> None:
     async def main() -> None:
         async with trial() as one:
             assert await one.run(f"ulimit -c 0; {text}") == (ok, detail)
@@ -220,7 +224,7 @@ def test_the_detail_says_how_it_ended(text: str, ok: bool, detail: str) -> None:
     asyncio.run(main())
 
 
-def test_what_cannot_be_started_says_why_and_is_reported_like_any_end(tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_started_is_reported_with_the_reason(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
     commands = {
@@ -243,7 +247,7 @@ def test_what_cannot_be_started_says_why_and_is_reported_like_any_end(tmp_path: 
     asyncio.run(main())
 
 
-def test_a_hook_that_takes_too_long_is_ended_with_term() -> None:
+def test_a_hook_that_takes_too_long_gets_term() -> None:
     async def main() -> None:
         async with trial() as one:
             assert await one.run("trap 'echo bye; exit 0' TERM; sleep 60 & wait", timeout_s=0.2) == (
@@ -264,7 +268,7 @@ def test_a_hook_that_ignores_term_is_killed() -> None:
     asyncio.run(main())
 
 
-def test_a_stopped_hook_still_acts_on_term() -> None:
+def test_a_stopped_process_still_acts_on_term() -> None:
     async def main() -> None:
         async with trial() as one:
             call = shell("trap 'echo bye; exit 0' TERM; kill -STOP $$; sleep 60 & wait", kill_after_s=10)
@@ -274,7 +278,7 @@ def test_a_stopped_hook_still_acts_on_term() -> None:
     asyncio.run(main())
 
 
-def test_a_hook_without_patience_is_killed_right_after_term() -> None:
+def test_a_hook_without_kill_after_is_killed_right_after_term() -> None:
     async def main() -> None:
         async with trial() as one:
             ok, detail = await one.run(shell("trap '' TERM; sleep 60", kill_after_s=0.0), timeout_s=0.1)
@@ -283,10 +287,10 @@ def test_a_hook_without_patience_is_killed_right_after_term() -> None:
     asyncio.run(main())
 
 
-# --- its group ----------------------------------------------------------------------------------
+# --- the process group of a hook ----------------------------------------------------------------
 
 
-def test_what_a_hook_leaves_in_its_group_is_killed_before_its_end_is_reported() -> None:
+def test_processes_left_in_a_hooks_group_are_killed_before_its_end_is_reported() -> None:
     async def main() -> None:
         async with trial() as one:
             text = (
@@ -301,7 +305,7 @@ def test_what_a_hook_leaves_in_its_group_is_killed_before_its_end_is_reported() 
 
 
 def test_after_term_the_whole_group_has_kill_after_to_end_in_order() -> None:
-    """A shell dies of TERM at once; what it had started must not lose its time for that."""
+    """TERM ends a shell at once, and the processes that it has started must keep their time to end."""
     slow = "trap 'sleep 0.3; echo saved; exit' TERM; echo ready; while :; do sleep 0.05; done"
 
     async def main() -> None:
@@ -315,7 +319,7 @@ def test_after_term_the_whole_group_has_kill_after_to_end_in_order() -> None:
     asyncio.run(main())
 
 
-def test_after_term_what_is_left_of_a_dead_leaders_group_is_killed() -> None:
+def test_after_term_the_rest_of_a_dead_leaders_group_is_killed() -> None:
     async def main() -> None:
         async with trial() as one:
             text = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.1; done'; true"
@@ -328,7 +332,7 @@ def test_after_term_what_is_left_of_a_dead_leaders_group_is_killed() -> None:
     asyncio.run(main())
 
 
-def test_a_process_that_left_the_group_and_holds_the_pipes_delays_nothing() -> None:
+def test_a_process_that_left_the_group_and_holds_the_pipes_delays_no_end() -> None:
     async def main() -> None:
         async with trial() as one:
             ended = await one.end(
@@ -338,7 +342,7 @@ def test_a_process_that_left_the_group_and_holds_the_pipes_delays_nothing() -> N
             pid = int(one.text()[1])
             try:
                 assert one.text()[0] == "before"
-                assert alive(pid), "it left the group, so it is not ours to end"
+                assert alive(pid), "a process that left the group is not killed"
             finally:
                 os.kill(pid, signal.SIGKILL)
 
@@ -348,7 +352,7 @@ def test_a_process_that_left_the_group_and_holds_the_pipes_delays_nothing() -> N
 # --- kill ---------------------------------------------------------------------------------------
 
 
-def test_kill_ends_a_hook_and_is_nothing_for_one_that_ended_or_never_began() -> None:
+def test_kill_ends_a_hook_and_ignores_hooks_that_ended_or_never_began() -> None:
     async def main() -> None:
         async with trial() as one:
             started = one.start("sleep 60")
@@ -363,14 +367,14 @@ def test_kill_ends_a_hook_and_is_nothing_for_one_that_ended_or_never_began() -> 
     asyncio.run(main())
 
 
-def test_a_kill_that_comes_after_the_exit_does_not_change_how_it_ended() -> None:
+def test_a_kill_after_the_exit_does_not_change_the_reported_end() -> None:
     async def main() -> None:
         async with trial() as one:
             before = set(psutil.Process().children())
             started = one.start("exit 0")
             (child,) = set(psutil.Process().children()) - before
             while child.status() != psutil.STATUS_ZOMBIE:
-                pass  # the loop must not see the end before the kill
+                pass  # without the loop, which must not see the end before the kill
             one.kill(started)
             one.kill_all()
             assert await one.outcome(started) == (True, "exit 0")
@@ -378,7 +382,7 @@ def test_a_kill_that_comes_after_the_exit_does_not_change_how_it_ended() -> None
     asyncio.run(main())
 
 
-def test_kill_all_ends_even_those_that_ignore_term_and_reports_each() -> None:
+def test_kill_all_ends_even_hooks_that_ignore_term_and_reports_each() -> None:
     async def main() -> None:
         async with trial() as one:
             text = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
@@ -393,7 +397,7 @@ def test_kill_all_ends_even_those_that_ignore_term_and_reports_each() -> None:
     asyncio.run(main())
 
 
-def test_close_ends_what_is_under_way_and_returns_when_all_is_reported() -> None:
+def test_close_ends_running_hooks_and_returns_when_each_end_is_reported() -> None:
     async def main() -> None:
         async with trial() as one:
             started = one.start("sleep 60")
@@ -403,7 +407,7 @@ def test_close_ends_what_is_under_way_and_returns_when_all_is_reported() -> None
     asyncio.run(main())
 
 
-# --- many, and much -----------------------------------------------------------------------------
+# --- many hooks, and long output ----------------------------------------------------------------
 
 
 def test_a_hundred_hooks_at_once_end_each_with_its_own_result() -> None:
@@ -420,7 +424,7 @@ def test_a_hundred_hooks_at_once_end_each_with_its_own_result() -> None:
     asyncio.run(main())
 
 
-def test_output_goes_to_the_log_line_by_line_with_its_origin() -> None:
+def test_the_output_of_a_hook_is_logged_line_by_line_with_its_origin() -> None:
     async def main() -> None:
         async with trial() as one:
             await one.run(r"echo one; printf 'two\377\033[1m' ; echo three >&2")
@@ -473,7 +477,7 @@ def test_a_long_output_does_not_block_the_hook_that_writes_it() -> None:
     asyncio.run(main())
 
 
-def test_what_was_written_just_before_the_exit_is_not_lost() -> None:
+def test_output_written_just_before_the_exit_is_not_lost() -> None:
     async def main() -> None:
         async with trial() as one:
             await one.run(python("print('x' * 60 + '\\n' * 1, end='')\nfor n in range(900): print(n)"))
@@ -482,9 +486,8 @@ def test_what_was_written_just_before_the_exit_is_not_lost() -> None:
     asyncio.run(main())
 
 
-def test_what_even_kill_does_not_end_in_time_is_reported_and_reaped_when_it_ends() -> None:
-    """The kernel gives a dead process to its debugger before it gives it to us: here one that
-    takes its time. Waiting in the kernel (state D) looks the same to us."""
+def test_a_process_that_outlives_sigkill_is_reported_in_time_and_reaped_later() -> None:
+    """A debugger keeps the dead process for a while, which looks like a wait in the kernel (state D)."""
     hook = """
 import ctypes, os, time
 ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1))  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
@@ -514,7 +517,7 @@ time.sleep(300)
 
 
 def test_a_child_that_could_not_be_watched_is_ended_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of descriptors just after the spawn."""
+    """The process has no descriptor left after the spawn."""
 
     def refuse(pid: int) -> int:
         raise OSError(24, "Too many open files")
@@ -529,20 +532,20 @@ def test_a_child_that_could_not_be_watched_is_ended_and_reported(monkeypatch: py
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_a_child_that_the_kernel_has_no_memory_to_watch_is_ended_and_not_begun_anew(
+def test_a_child_that_epoll_cannot_watch_is_ended_and_not_started_again(
     monkeypatch: pytest.MonkeyPatch, nth: int
 ) -> None:
-    """epoll may refuse each of its descriptors. Such a child has begun, so on_lose is due."""
-    asked = 0
+    """epoll may refuse each of the child's descriptors, and such a child has begun, so on_lose is due."""
+    calls = 0
 
     async def main() -> HookEnded:
         loop = asyncio.get_running_loop()
         add_reader = loop.add_reader
 
         def short(fd: int, *call: Any) -> None:
-            nonlocal asked
-            asked += 1
-            if asked == nth:
+            nonlocal calls
+            calls += 1
+            if calls == nth:
                 raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
             add_reader(fd, *call)
 
@@ -554,11 +557,11 @@ def test_a_child_that_the_kernel_has_no_memory_to_watch_is_ended_and_not_begun_a
             assert isinstance(end, HookEnded)
             return end
 
-    assert asyncio.run(main()).began and asked == nth
+    assert asyncio.run(main()).began and calls == nth
 
 
-def test_exit_statuses_are_learned_although_our_parent_made_us_ignore_sigchld() -> None:
-    """The kernel would throw them away, and an unknown end could pass for a success."""
+def test_exit_statuses_are_read_even_if_sigchld_was_ignored_at_the_start() -> None:
+    """The kernel would drop the statuses, and an unknown end could pass for a success."""
 
     async def main() -> None:
         async with trial() as one:

@@ -1,4 +1,4 @@
-"""The names and values that scripts rely on."""
+"""The names and values in the environment and on standard input that scripts rely on."""
 
 import json
 import subprocess
@@ -11,9 +11,9 @@ from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, as_js
 from tests.processes.hooks.trial import CONTEXT
 
 
-def test_the_environment_has_every_name_of_the_contract() -> None:
-    told = facts(CONTEXT, attempt=2, node="node-1", now=100.0)
-    assert as_environment(told) == {
+def test_the_environment_of_a_hook_has_every_name_of_the_contract() -> None:
+    given = facts(CONTEXT, attempt=2, node="node-1", now=100.0)
+    assert as_environment(given) == {
         "CONSUL_SUPERVISOR_EVENT": "acquire",
         "CONSUL_SUPERVISOR_KIND": "election",
         "CONSUL_SUPERVISOR_NAME": "namenode",
@@ -30,10 +30,10 @@ def test_the_environment_has_every_name_of_the_contract() -> None:
     }
 
 
-def test_the_object_has_the_same_names_and_keeps_numbers() -> None:
-    told = facts(CONTEXT, attempt=2, node="node-1", now=100.0)
-    seen = json.loads(as_json(told))
-    names = [name.removeprefix("CONSUL_SUPERVISOR_").lower() for name in as_environment(told)]
+def test_the_json_object_has_the_names_of_the_environment_and_keeps_numbers() -> None:
+    given = facts(CONTEXT, attempt=2, node="node-1", now=100.0)
+    seen = json.loads(as_json(given))
+    names = [name.removeprefix("CONSUL_SUPERVISOR_").lower() for name in as_environment(given)]
     assert list(seen) == names
     assert (seen["lock_index"], seen["fencing_token"], seen["attempt"]) == (7, 4711, 2)
     assert seen["leader"] == "node-1"
@@ -45,32 +45,32 @@ def test_the_object_has_the_same_names_and_keeps_numbers() -> None:
 )
 def test_time_left_is_rounded_down_and_never_negative(rival_at: float, left: float) -> None:
     context = replace(CONTEXT, event="lose", reason=Reason.LEASE_EXPIRED, rival_at=rival_at)
-    told = facts(context, attempt=1, node="node-1", now=100.0)
-    assert told["time_left"] == left
-    assert as_environment(told)["CONSUL_SUPERVISOR_TIME_LEFT"] == str(left)
+    given = facts(context, attempt=1, node="node-1", now=100.0)
+    assert given["time_left"] == left
+    assert as_environment(given)["CONSUL_SUPERVISOR_TIME_LEFT"] == str(left)
 
 
-def test_no_leader_is_null_and_empty() -> None:
-    told = facts(replace(CONTEXT, leader=None, previous_leader=None), attempt=1, node="n", now=0.0)
-    assert json.loads(as_json(told))["leader"] is None
-    assert as_environment(told)["CONSUL_SUPERVISOR_LEADER"] == ""
-    assert as_environment(told)["CONSUL_SUPERVISOR_PREVIOUS_LEADER"] == ""
+def test_a_missing_leader_is_null_in_json_and_blank_in_the_environment() -> None:
+    given = facts(replace(CONTEXT, leader=None, previous_leader=None), attempt=1, node="n", now=0.0)
+    assert json.loads(as_json(given))["leader"] is None
+    assert as_environment(given)["CONSUL_SUPERVISOR_LEADER"] == ""
+    assert as_environment(given)["CONSUL_SUPERVISOR_PREVIOUS_LEADER"] == ""
 
 
 def test_a_value_that_is_not_utf_8_is_text_with_replacement_characters() -> None:
-    told = facts(replace(CONTEXT, leader=b"caf\xe9 \xc3\xa9"), attempt=1, node="n", now=0.0)
-    assert json.loads(as_json(told))["leader"] == "caf\ufffd é"
-    assert as_environment(told)["CONSUL_SUPERVISOR_LEADER"] == "caf\ufffd é"
+    given = facts(replace(CONTEXT, leader=b"caf\xe9 \xc3\xa9"), attempt=1, node="n", now=0.0)
+    assert json.loads(as_json(given))["leader"] == "caf\ufffd é"
+    assert as_environment(given)["CONSUL_SUPERVISOR_LEADER"] == "caf\ufffd é"
 
 
 @pytest.mark.parametrize("value", [b"before\0after", b"x" * ENV_STRING_BYTES_MAX, "é".encode() * 65_536])
-def test_a_value_that_no_environment_carries_is_only_in_the_object(value: bytes) -> None:
-    told = facts(replace(CONTEXT, leader=value), attempt=1, node="n", now=0.0)
-    assert "CONSUL_SUPERVISOR_LEADER" not in as_environment(told)
-    assert json.loads(as_json(told))["leader"] == value.decode()
+def test_a_value_that_fits_no_environment_is_only_in_the_json_object(value: bytes) -> None:
+    given = facts(replace(CONTEXT, leader=value), attempt=1, node="n", now=0.0)
+    assert "CONSUL_SUPERVISOR_LEADER" not in as_environment(given)
+    assert json.loads(as_json(given))["leader"] == value.decode()
 
 
-def test_the_longest_value_that_is_passed_is_the_longest_that_the_kernel_takes() -> None:
+def test_the_longest_value_in_the_environment_is_the_longest_that_the_kernel_takes() -> None:
     name = "CONSUL_SUPERVISOR_LEADER"
     longest = b"x" * (ENV_STRING_BYTES_MAX - len(name) - 2)
     for value, passed in ((longest, True), (longest + b"x", False)):
@@ -81,7 +81,7 @@ def test_the_longest_value_that_is_passed_is_the_longest_that_the_kernel_takes()
         subprocess.run(["/bin/true"], env={name: longest.decode() + "x"}, check=True)
 
 
-def test_what_concerns_the_daemon_alone_is_not_inherited() -> None:
+def test_variables_of_the_daemon_alone_are_not_inherited() -> None:
     withheld = {
         "NOTIFY_SOCKET": "/run/systemd/notify",
         "WATCHDOG_USEC": "10000000",

@@ -1,4 +1,4 @@
-"""A program or folder whose file system does not answer hangs its own hook and nothing else."""
+"""Programs and folders on a hung file system: such a hook hangs alone, and the daemon goes on."""
 
 import asyncio
 import subprocess
@@ -22,7 +22,7 @@ AT_ONCE_S = 1.0  # far less than a hang, and enough on a busy machine
 
 @pytest.fixture
 def far(tmp_path: Path) -> Path:
-    """A folder with a program in it."""
+    """Return a folder with a program in it."""
     folder = tmp_path / "far"
     folder.mkdir()
     program = folder / "hook"
@@ -32,7 +32,7 @@ def far(tmp_path: Path) -> Path:
 
 
 def reached(far: Path, near: Path, way: str) -> Command:
-    """A command that needs something of the folder before its program runs."""
+    """Return a command that needs something of the folder before its program runs."""
     link, script = near / "link", near / "script"
     link.symlink_to(far / "hook")
     script.write_text(f"#!{far / 'hook'}\n")
@@ -53,7 +53,7 @@ def reached(far: Path, near: Path, way: str) -> Command:
 @pytest.mark.parametrize(
     "way", ["program", "symlink", "interpreter", "PATH", "cwd", "relative", "user", "cwd and user"]
 )
-def test_what_hangs_before_the_program_runs_hangs_its_own_child_alone(
+def test_a_start_that_hangs_before_its_program_runs_hangs_only_its_own_child(
     way: str, far: Path, tmp_path: Path
 ) -> None:
     async def main() -> None:
@@ -69,7 +69,7 @@ def test_what_hangs_before_the_program_runs_hangs_its_own_child_alone(
     asyncio.run(main())
 
 
-def test_what_becomes_another_user_is_not_looked_for_where_it_may_hang(far: Path) -> None:
+def test_a_hook_with_a_user_does_not_search_its_tools_on_a_hung_path(far: Path) -> None:
     async def main() -> None:
         async with trial({"PATH": f"{far}:/usr/bin:/bin"}) as one:
             with hung(far):
@@ -90,10 +90,10 @@ def test_a_launched_program_runs_as_if_it_had_been_started_directly(name: str, t
     assert (done.returncode, done.stdout) == (7, f"{program}|x y --|{tmp_path}|1\n")
 
 
-def test_checks_that_even_sigkill_does_not_end_stay_few_and_go_on_once_they_end(
+def test_checks_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
     monkeypatch: pytest.MonkeyPatch, far: Path
 ) -> None:
-    """Each keeps a process and a descriptor, and on_lose needs both."""
+    """Each such check keeps a process and a descriptor, and on_lose needs both."""
     monkeypatch.setattr(commands, "KILL_GRACE_S", 0.02)
     check = Command((str(far / "hook"),), kill_after_s=0.01)
 
@@ -106,7 +106,7 @@ def test_checks_that_even_sigkill_does_not_end_stay_few_and_go_on_once_they_end(
                 return await one.run(check, timeout_s=0.05, event=event, name="n", attempt=number)
 
             async def leaves_one(event: str) -> None:
-                """Try until a process has come to what hangs before its time was up."""
+                """Run a check or a hook until its process has hung before its time was up."""
                 async with asyncio.timeout(PATIENCE_S):
                     while "processes of it are left" not in (await outcome(event))[1]:
                         pass

@@ -1,4 +1,4 @@
-"""Lines are bounded, printable and counted, whatever is fed."""
+"""Lines of output: bounded, printable and counted, with any input."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def lines_of(emit: Callable[[str], None], clock: Clock | None = None) -> Lines:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-def test_lines_do_not_depend_on_how_the_bytes_arrive(size: int) -> None:
+def test_lines_do_not_depend_on_the_pieces_in_which_bytes_arrive(size: int) -> None:
     data = "one\n\ntwo é\r\nlast without newline".encode()
     seen: list[str] = []
     lines = lines_of(seen.append)
@@ -56,7 +56,7 @@ def test_a_long_line_is_cut_and_says_by_how_much() -> None:
     assert seen == ["x" * LINE_BYTES_MAX + f" … ({100_000 - LINE_BYTES_MAX} bytes cut)", "next"]
 
 
-def test_lines_beyond_the_allowance_are_dropped_and_counted() -> None:
+def test_lines_beyond_the_budget_are_dropped_and_counted() -> None:
     clock = Clock()
     seen: list[str] = []
     lines = lines_of(seen.append, clock)
@@ -68,7 +68,7 @@ def test_lines_beyond_the_allowance_are_dropped_and_counted() -> None:
     assert seen[LINES_MAX:] == ["… 21 lines dropped: more than 1000 in 10s", "after"]
 
 
-def test_dropped_lines_are_counted_at_the_end_too() -> None:
+def test_dropped_lines_are_counted_at_the_end_of_the_output() -> None:
     seen: list[str] = []
     lines = lines_of(seen.append)
     lines.feed(b"line\n" * (LINES_MAX + 1) + b"last")
@@ -76,16 +76,16 @@ def test_dropped_lines_are_counted_at_the_end_too() -> None:
     assert seen[LINES_MAX:] == ["… 2 lines dropped: more than 1000 in 10s"]
 
 
-def test_both_streams_of_an_attempt_share_one_allowance() -> None:
+def test_both_streams_of_an_attempt_share_one_budget() -> None:
     seen: list[str] = []
-    allowance = LineBudget(Clock())
-    out, err = Lines(seen.append, allowance), Lines(seen.append, allowance)
+    budget = LineBudget(Clock())
+    out, err = Lines(seen.append, budget), Lines(seen.append, budget)
     out.feed(b"out\n" * (LINES_MAX - 1))
     err.feed(b"err\n" * 10)
     assert seen[-1] == "err" and len(seen) == LINES_MAX
 
 
-def test_nothing_in_a_line_acts_on_a_terminal_or_hides() -> None:
+def test_control_and_invisible_characters_of_a_line_are_escaped() -> None:
     raw = b"\x1b[31mred\x1b[0m\ttab \x00 \x7f \xc2\x9b \xe2\x80\xae \xe2\x80\xa8 \xff end"
     assert printable(raw) == "\\x1b[31mred\\x1b[0m\ttab \\x00 \\x7f \\x9b \\u202e \\u2028 \ufffd end"
 
@@ -113,8 +113,8 @@ class CountingLines(Lines):
 
 
 @pytest.mark.parametrize("flood", [["yes"], ["cat", "/dev/zero"]])
-def test_a_flood_is_read_at_a_pace_and_not_as_fast_as_it_comes(flood: list[str]) -> None:
-    """Reading all that a child can write would take a core, and other elections need it."""
+def test_a_flood_of_output_is_read_at_a_limited_pace(flood: list[str]) -> None:
+    """Reading all that a child can write would take a core, and other items need it."""
 
     async def main() -> None:
         lines = CountingLines(lambda text: None, LineBudget(Clock()))

@@ -1,4 +1,4 @@
-"""Users and groups: as root they are taken on; without root the refusal says so."""
+"""Users and groups of hooks: root switches to them, and another user refuses with the reason."""
 
 import asyncio
 import grp
@@ -15,7 +15,7 @@ from supervisor.hooks.privileges import Privileges, PrivilegesRefused
 from tests.processes.hooks.trial import shell, trial
 from tests.support.programs import run_program
 
-# Another user than we are, also where somebody runs these tests as nobody.
+# Another user than ours, even if these tests run as nobody.
 NOBODY = next(each for each in map(pwd.getpwnam, ("nobody", "daemon")) if each.pw_uid != os.geteuid())
 DAEMON = grp.getgrnam("daemon")
 IS_ROOT = os.geteuid() == 0
@@ -33,7 +33,7 @@ REFUSAL = "cannot start: only root may run a hook as another user or group"
 def test_a_hook_runs_as_its_user_and_group_or_not_at_all(
     settings: dict[str, str], expected: list[int]
 ) -> None:
-    """User, group and supplementary groups, as the kernel has them."""
+    """The kernel shows user, group and supplementary groups."""
 
     async def main() -> None:
         async with trial() as one:
@@ -62,7 +62,7 @@ def test_a_hook_with_a_user_sees_that_users_home_and_may_read_its_input() -> Non
     asyncio.run(main())
 
 
-def test_our_own_user_needs_no_rights_at_all() -> None:
+def test_a_hook_with_the_daemons_own_user_needs_no_rights() -> None:
     ours = pwd.getpwuid(os.geteuid()).pw_name
 
     async def main() -> None:
@@ -99,7 +99,7 @@ def test_without_setpriv_the_refusal_says_what_to_install(
 
 
 def test_without_root_another_user_is_refused_before_anything_runs() -> None:
-    """Run as nobody, for these tests may run as root."""
+    """These tests may run as root, so the child becomes nobody first."""
     program = (
         "import os, pwd\n"
         "from supervisor.core.settings import Command\n"
@@ -120,7 +120,7 @@ def test_without_root_another_user_is_refused_before_anything_runs() -> None:
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of users (the peer behind ``getent``) that tells, and hangs once ``hang`` is there."""
+    """Install a directory of users, the peer behind ``getent``, that hangs once the returned file exists."""
     program = tmp_path / "getent"
     hang = tmp_path / "hang"
     program.write_text(
@@ -145,27 +145,26 @@ def run_as(name: str, then: Callable[[], None] = lambda: None) -> tuple[bool, st
     return asyncio.run(main())
 
 
-def test_users_are_looked_up_when_they_are_learnt_and_not_when_on_lose_is_due(directory: Path) -> None:
+def test_users_are_looked_up_ahead_and_not_when_on_lose_is_due(directory: Path) -> None:
     """The directory may not answer in the very outage that ends a lease."""
     user = NOBODY if IS_ROOT else pwd.getpwuid(os.geteuid())  # only root may run a hook as another
     ok, detail = run_as(user.pw_name, directory.touch)
     assert ok, detail
 
 
-def test_a_directory_of_users_that_hangs_fails_the_hook_and_stops_nothing_for_long(directory: Path) -> None:
+def test_a_directory_of_users_that_hangs_fails_the_hook_after_a_second(directory: Path) -> None:
     directory.touch()
     ok, detail = run_as(NOBODY.pw_name)
     assert not ok and f"did not answer for '{NOBODY.pw_name}' within 1 s" in detail
 
 
-def test_a_user_that_is_not_there_yet_is_no_fault_before_it_is_needed() -> None:
+def test_a_missing_user_is_no_fault_before_its_hook_runs() -> None:
     assert run_as("nobody-such") == (False, "cannot start: unknown user 'nobody-such'")
 
 
-def test_a_look_up_that_cannot_be_made_while_users_are_learnt_harms_nothing(
+def test_a_failed_look_up_ahead_does_not_end_the_daemon(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An error of the system would end the daemon, although no hook is due: without getent, or without a
-    process to be had, it is told when the hook is to run."""
+    """getent or a process for it may be missing, which the hook reports when it is due."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run_as(NOBODY.pw_name) == (False, "cannot start: No such file or directory: getent")

@@ -1,4 +1,4 @@
-"""The run child: it lives while this node leads, and never longer than this process."""
+"""The run child, which lives while this node leads, and never longer than the daemon."""
 
 import asyncio
 import signal
@@ -23,7 +23,7 @@ from tests.support.programs import run_program
         (Command(("/bin/true",), cwd="/absent"), "cannot start: No such file or directory: /absent"),
     ],
 )
-def test_a_run_child_that_ends_by_itself_is_reported_with_how_it_ended(command: Command, detail: str) -> None:
+def test_a_run_child_that_ends_by_itself_is_reported_with_its_exit(command: Command, detail: str) -> None:
     async def main() -> None:
         async with trial() as one:
             started = one.start_run(command)
@@ -33,7 +33,7 @@ def test_a_run_child_that_ends_by_itself_is_reported_with_how_it_ended(command: 
     asyncio.run(main())
 
 
-def test_a_run_child_sees_what_a_hook_sees_and_its_lines_are_named_run() -> None:
+def test_a_run_child_gets_the_input_of_a_hook_and_its_lines_are_named_run() -> None:
     async def main() -> None:
         async with trial() as one:
             await one.end(one.start_run('echo "$CONSUL_SUPERVISOR_FENCING_TOKEN"; cat'))
@@ -43,7 +43,7 @@ def test_a_run_child_sees_what_a_hook_sees_and_its_lines_are_named_run() -> None
     asyncio.run(main())
 
 
-def test_stop_run_ends_it_with_term() -> None:
+def test_stop_run_ends_a_run_child_with_term() -> None:
     async def main() -> None:
         async with trial() as one:
             started = one.start_run("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
@@ -57,7 +57,7 @@ def test_stop_run_ends_it_with_term() -> None:
     asyncio.run(main())
 
 
-def test_stop_run_ends_it_with_kill_after_stop_timeout() -> None:
+def test_stop_run_kills_a_run_child_after_stop_timeout() -> None:
     async def main() -> None:
         async with trial() as one:
             started = one.start_run(
@@ -71,7 +71,7 @@ def test_stop_run_ends_it_with_kill_after_stop_timeout() -> None:
 
 
 def test_a_run_child_dies_with_the_process_that_started_it() -> None:
-    """A killed supervisor must not leave behind what only a leader may run."""
+    """A killed supervisor must not leave a program running that only a leader may run."""
     ran = run_program("""
         import asyncio, os, signal
         from tests.processes.hooks.trial import trial

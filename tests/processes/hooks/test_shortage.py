@@ -1,4 +1,4 @@
-"""A start that lacks descriptors, or whose program is being written: tried again in its own time."""
+"""A start that lacks descriptors, or whose program is being written, and is retried within its own time."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ SHORT = "cannot start: Too many open files"
 
 @contextmanager
 def no_descriptors() -> Iterator[None]:
-    """This process has as many as it may have."""
+    """Leave this process no free descriptor."""
     taken = [os.open("/dev/null", os.O_RDONLY)]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 40, hard))
@@ -42,7 +42,7 @@ def no_descriptors() -> Iterator[None]:
 
 
 async def delayed(one: Trial) -> None:
-    """Return when a start has been put off."""
+    """Return when a start has been delayed."""
     await one.until(lambda: one.delayed or None)
 
 
@@ -52,7 +52,7 @@ def test_a_hook_waits_for_descriptors_and_then_runs_to_its_end() -> None:
             with no_descriptors():
                 started = one.start("exit 0")
                 await delayed(one)
-                await asyncio.sleep(0.12)  # longer than a pause: it is tried more than once
+                await asyncio.sleep(0.12)  # longer than a pause, so that the start is retried more than once
                 assert one.hooks.running == 1 and not one.ends
             assert await one.end(started) == HookEnded(started, True, "exit 0")
             assert one.delayed == [(started, "Too many open files")]
@@ -77,7 +77,7 @@ def test_a_program_that_is_being_written_runs_when_it_is_written(tmp_path: Path)
 
 
 @pytest.mark.parametrize("event", ["lose", "lose-failure"])
-def test_the_hooks_that_end_a_tenure_have_descriptors_of_their_own(event: str) -> None:
+def test_hooks_that_end_a_tenure_have_reserved_descriptors(event: str) -> None:
     async def main() -> None:
         async with trial() as one:
             with no_descriptors():
@@ -88,7 +88,7 @@ def test_the_hooks_that_end_a_tenure_have_descriptors_of_their_own(event: str) -
     asyncio.run(main())
 
 
-def test_several_hooks_that_end_tenures_run_side_by_side_on_the_descriptors_kept_for_them() -> None:
+def test_several_hooks_that_end_tenures_run_at_once_on_reserved_descriptors() -> None:
     async def main() -> None:
         async with trial() as one:
             with no_descriptors():
@@ -123,7 +123,7 @@ def test_a_hook_that_cannot_start_within_its_timeout_has_never_begun() -> None:
     asyncio.run(main())
 
 
-def test_the_timeout_counts_from_the_first_try() -> None:
+def test_the_timeout_of_a_delayed_hook_counts_from_its_first_start() -> None:
     async def main() -> None:
         async with trial() as one:
             with no_descriptors():
@@ -137,7 +137,7 @@ def test_the_timeout_counts_from_the_first_try() -> None:
     asyncio.run(main())
 
 
-def test_nothing_begins_after_the_moment_up_to_which_it_may_begin() -> None:
+def test_a_delayed_start_does_not_begin_after_its_deadline() -> None:
     async def main() -> None:
         async with trial() as one:
             begin_by = time.clock_gettime(time.CLOCK_BOOTTIME) + 0.2
@@ -168,7 +168,7 @@ def test_a_kill_ends_a_hook_and_a_run_child_that_cannot_start() -> None:
     asyncio.run(main())
 
 
-def test_a_stop_of_all_ends_what_cannot_start() -> None:
+def test_kill_all_ends_a_hook_that_cannot_start() -> None:
     async def main() -> None:
         async with trial() as one:
             with no_descriptors():
@@ -197,7 +197,7 @@ async def main():
     resource.setrlimit(resource.RLIMIT_NPROC, (0, hard))
     hooks.start(StartHook(Hook("on_lose[0]", shell("exit 0"), 20.0), 1, replace(CONTEXT, event="lose")))
     await asyncio.sleep(0.2)
-    assert ended.empty(), "it waits"
+    assert ended.empty(), "the hook waits"
     resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
     print(delayed, (await ended.get()).detail)
     await hooks.close()
@@ -207,7 +207,7 @@ asyncio.run(main())
 
 
 def test_on_lose_waits_for_processes_and_then_runs() -> None:
-    """The limit is another user's: root has none."""
+    """The limit applies to another user, because root has none."""
     as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     done = subprocess.run(
         [*(as_nobody if os.geteuid() == 0 else []), sys.executable, "-c", NO_PROCESSES],

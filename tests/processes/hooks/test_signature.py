@@ -11,8 +11,8 @@ import pytest
 from supervisor.hooks.signature import SECRET_FILE_BYTES_MAX, SecretUnusable, headers, read_secrets
 
 
-def test_the_signature_is_that_of_the_specifications_own_example() -> None:
-    """Secret, message and result as the specification's reference libraries test them."""
+def test_the_signature_of_the_specifications_example_is_right() -> None:
+    """The specification's reference libraries test this secret, message and result."""
     secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     made = headers((secret,), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
     assert made == {
@@ -22,7 +22,7 @@ def test_the_signature_is_that_of_the_specifications_own_example() -> None:
     }
 
 
-def test_each_secret_gives_a_signature_so_that_one_can_be_replaced() -> None:
+def test_each_secret_gives_a_signature_of_its_own() -> None:
     made = headers((b"new", b"old"), "id", 1, b"body")["webhook-signature"].split(" ")
     for secret, signature in zip((b"new", b"old"), made, strict=True):
         mac = hmac.new(secret, b"id.1.body", hashlib.sha256).digest()
@@ -37,7 +37,7 @@ def test_each_secret_gives_a_signature_so_that_one_can_be_replaced() -> None:
         (b"\nnew\r\n\nold", (b"new", b"old")),
     ],
 )
-def test_a_secret_file_has_one_secret_a_line(
+def test_a_secret_file_has_one_secret_per_line(
     tmp_path: Path, content: bytes, secrets: tuple[bytes, ...]
 ) -> None:
     path = tmp_path / "key"
@@ -55,7 +55,7 @@ def test_a_secret_file_has_one_secret_a_line(
         (b"x" * (SECRET_FILE_BYTES_MAX + 1), "more than 65536 bytes"),
     ],
 )
-def test_an_unusable_secret_file_is_named_and_its_content_is_not(
+def test_an_unusable_secret_file_is_named_without_its_content(
     tmp_path: Path, content: bytes, why: str
 ) -> None:
     path = tmp_path / "key"
@@ -65,7 +65,7 @@ def test_an_unusable_secret_file_is_named_and_its_content_is_not(
     assert str(caught.value) == f"cannot use secret_file: {why}: {path}"
 
 
-def test_a_secret_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_a_secret_file_that_cannot_be_read_is_reported_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(SecretUnusable, match="cannot read secret_file: No such file or directory: /"):
         read_secrets(str(tmp_path / "absent"))
     with pytest.raises(SecretUnusable, match="cannot read secret_file: Is a directory: /"):

@@ -1,4 +1,4 @@
-"""Webhooks over real sockets: what is sent, what counts as success, what is never told."""
+"""Webhooks over real sockets: their requests, their success, and their secrets."""
 
 import asyncio
 import base64
@@ -31,7 +31,7 @@ class Request:
 
 @dataclass
 class Receiver:
-    """A server that keeps what it receives and answers with ``answer``; None: never."""
+    """A server that keeps each request and answers with ``answer``. None: it never answers."""
 
     answer: bytes | None = OK
     received: list[Request] = field(default_factory=list)
@@ -76,10 +76,10 @@ def status(line: str, *headers: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {line}", "Content-Length: 0", *headers, "", ""]).encode()
 
 
-# --- what is sent -------------------------------------------------------------------------------
+# --- the request --------------------------------------------------------------------------------
 
 
-def test_the_event_is_posted_as_json() -> None:
+def test_a_webhook_posts_the_event_as_json() -> None:
     async def main() -> None:
         async with receiver() as peer, trial() as one:
             outcome = await one.run(Webhook(peer.origin + "/leader?team=a"), attempt=2, leader=b"caf\xe9")
@@ -96,7 +96,7 @@ def test_the_event_is_posted_as_json() -> None:
     asyncio.run(main())
 
 
-def test_method_headers_body_and_user_are_the_operators() -> None:
+def test_a_webhook_uses_the_operators_method_headers_body_and_user() -> None:
     async def main() -> None:
         async with receiver() as peer, trial() as one:
             url = peer.origin.replace("//", "//me:pass@") + "/x"
@@ -110,7 +110,7 @@ def test_method_headers_body_and_user_are_the_operators() -> None:
     asyncio.run(main())
 
 
-def test_a_signature_is_what_its_receiver_computes_with_the_secret_of_that_moment(tmp_path: Path) -> None:
+def test_a_receiver_computes_the_same_signature_with_the_present_secrets(tmp_path: Path) -> None:
     path = tmp_path / "hook.key"
     rotations = [(b"first",), (b"second", b"first")]
 
@@ -143,7 +143,7 @@ def test_a_webhook_whose_secret_cannot_be_read_is_not_sent(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-# --- what counts as success ---------------------------------------------------------------------
+# --- success ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_webhook_whose_secret_cannot_be_read_is_not_sent(tmp_path: Path) -> No
         ("304 Not Modified", False, "304 Not Modified: redirects are not followed"),
     ],
 )
-def test_any_2xx_is_success_and_nothing_else(line: str, ok: bool, detail: str) -> None:
+def test_a_webhook_succeeds_with_any_2xx_and_no_other_status(line: str, ok: bool, detail: str) -> None:
     async def main() -> None:
         async with receiver(status(line)) as peer, trial() as one:
             assert await one.run(Webhook(peer.origin)) == (ok, detail)
@@ -165,7 +165,7 @@ def test_any_2xx_is_success_and_nothing_else(line: str, ok: bool, detail: str) -
     asyncio.run(main())
 
 
-def test_a_redirect_is_not_followed() -> None:
+def test_a_webhook_does_not_follow_a_redirect() -> None:
     async def main() -> None:
         async with receiver() as elsewhere, trial() as one:
             async with receiver(status("307 Temporary Redirect", f"Location: {elsewhere.origin}/")) as peer:
@@ -176,8 +176,8 @@ def test_a_redirect_is_not_followed() -> None:
     asyncio.run(main())
 
 
-def test_each_attempt_uses_a_connection_of_its_own() -> None:
-    """A kept connection may close just as the request is written; who knows then what happened?"""
+def test_each_attempt_of_a_webhook_uses_a_connection_of_its_own() -> None:
+    """A kept connection may close just as the request is sent, and its fate would be unknown."""
 
     async def main() -> None:
         async with receiver() as peer, trial() as one:
@@ -189,7 +189,7 @@ def test_each_attempt_uses_a_connection_of_its_own() -> None:
     asyncio.run(main())
 
 
-def test_a_webhook_without_an_answer_is_not_sent_again_by_itself() -> None:
+def test_a_webhook_without_an_answer_is_not_sent_again() -> None:
     async def main() -> None:
         async with receiver(b"") as peer, trial() as one:
             assert not (await one.run(Webhook(peer.origin)))[0]
@@ -220,11 +220,11 @@ def test_a_receiver_is_verified_with_the_hooks_own_ca(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-# --- when it ends early -------------------------------------------------------------------------
+# --- an early end -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("answer", [None, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal"])
-def test_an_answer_that_is_not_complete_in_time_is_a_failure(answer: bytes | None) -> None:
+def test_a_webhook_whose_answer_is_incomplete_in_time_fails(answer: bytes | None) -> None:
     async def main() -> None:
         async with receiver(answer) as peer, trial() as one:
             ok, _ = await one.run(Webhook(peer.origin), timeout_s=0.3)
@@ -250,11 +250,11 @@ def test_kill_drops_a_webhook_at_once_and_hangs_up() -> None:
     asyncio.run(main())
 
 
-# --- what is never told -------------------------------------------------------------------------
+# --- secrets ------------------------------------------------------------------------------------
 
 
 def test_no_secret_part_of_a_webhook_is_in_a_detail_or_a_repr(tmp_path: Path) -> None:
-    """Path, query, user, headers, body and secret: for every way in which a webhook can fail."""
+    """Path, query, user, headers, body and secret may be secret, in every way in which a webhook can fail."""
     key = tmp_path / "key"
     key.write_text("whsec_hunter2*")
     headers = (("Authorization", "Bearer hunter2"),)

@@ -1,5 +1,4 @@
-"""What the tests of hooks stand on: real Hooks whose ends and lines are kept, and a check that
-nothing outlives a test: no process, no descriptor, no thread."""
+"""Trials of hooks: real Hooks, whose ends and lines are kept, and a check that nothing is left behind."""
 
 import asyncio
 import contextlib
@@ -34,13 +33,13 @@ CONTEXT = HookContext(
 
 
 class Trial:
-    """Hooks under test, with what they reported."""
+    """Hooks under test, with all that they reported."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self.ends: list[HookEnded | RunEnded] = []
         self.lines: list[HookLine] = []
         self.delayed: list[tuple[StartHook | StartRun, str]] = []
-        self.inside_call = False  # an end that comes now came out of the call itself
+        self.inside_call = False  # whether a call is under way, which must not report an end
         self.hooks = Hooks(
             node="node-1",
             report=self._report,
@@ -53,7 +52,10 @@ class Trial:
     def start(
         self, call: Command | Webhook | str, *, timeout_s: float = 10.0, **changes: object
     ) -> StartHook:
-        """Start an attempt; text is for the shell. ``changes`` are of the context, but ``attempt``."""
+        """Start an attempt; a text is a command for the shell.
+
+        changes: changes of the context, and the number of the attempt.
+        """
         attempt = int(str(changes.pop("attempt", 1)))
         hook = Hook("on_acquire[0]", shell(call) if isinstance(call, str) else call, timeout_s)
         action = StartHook(hook, attempt, replace(CONTEXT, **changes))  # type: ignore[arg-type]
@@ -61,7 +63,7 @@ class Trial:
         return action
 
     def start_run(self, command: Command | str, *, stop_timeout_s: float = 5.0) -> StartRun:
-        """Start a run child; text is for the shell."""
+        """Start a run child; a text is a command for the shell."""
         call = shell(command) if isinstance(command, str) else command
         action = StartRun(Run(call, stop_timeout_s), CONTEXT)
         self._call(lambda: self.hooks.start_run(action))
@@ -77,17 +79,17 @@ class Trial:
         self._call(self.hooks.kill_all)
 
     async def end(self, started: StartHook | StartRun) -> HookEnded | RunEnded:
-        """The end of that start, once it was reported."""
+        """Return the end of this start, once it was reported."""
         return await self.until(lambda: next((end for end in self.ends if end.started == started), None))
 
     async def outcome(self, started: StartHook) -> tuple[bool, str]:
-        """Its end as (ok, detail)."""
+        """Return the end of this start as (ok, detail)."""
         ended = await self.end(started)
         assert isinstance(ended, HookEnded)
         return ended.ok, ended.detail
 
     async def run(self, call: Command | Webhook | str, **changes: object) -> tuple[bool, str]:
-        """Start an attempt and wait for its end."""
+        """Start an attempt, wait for its end, and return it as (ok, detail)."""
         return await self.outcome(self.start(call, **changes))  # type: ignore[arg-type]
 
     async def says(self, text: str) -> None:
@@ -95,14 +97,14 @@ class Trial:
         await self.until(lambda: any(line.text == text for line in self.lines) or None)
 
     async def until(self, look: Callable[[], T | None]) -> T:
-        """What ``look`` sees, once it sees anything."""
+        """Wait until ``look`` returns something, and return that."""
         async with asyncio.timeout(PATIENCE_S):
             while (seen := look()) is None:
                 await asyncio.sleep(0.002)
         return seen
 
     def text(self, stream: str = "stdout") -> list[str]:
-        """The lines of one stream."""
+        """Return the lines of one stream."""
         return [line.text for line in self.lines if line.stream == stream]
 
     def _call(self, call: Callable[[], None]) -> None:
@@ -119,8 +121,8 @@ class Trial:
 
 @contextlib.asynccontextmanager
 async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial]:
-    """A Trial, closed at the end; then nothing of it may be left."""
-    gc.collect()  # what earlier tests left to it would otherwise go meanwhile
+    """Return a Trial that is closed in the end, with a check that nothing of it is left."""
+    gc.collect()  # garbage of earlier tests would otherwise be collected meanwhile
     before = _possessions()
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: raised.append(what))
@@ -130,7 +132,7 @@ async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial
     finally:
         one.inside_call = False
         await one.hooks.close()
-        await asyncio.sleep(0.005)  # longer than any timer that should have been cancelled
+        await asyncio.sleep(0.005)  # longer than the time of any timer that should have been cancelled
     assert raised == []
     assert one.hooks.running == 0
     children, files, threads = (now - then for now, then in zip(_possessions(), before, strict=True))
@@ -138,12 +140,12 @@ async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial
 
 
 def shell(text: str, **settings: object) -> Command:
-    """The command that the loader makes of ``shell: text``."""
+    """Return the command that the loader makes of ``shell: text``."""
     return Command(("/bin/sh", "-c", text), **settings)  # type: ignore[arg-type]
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; the dead that nobody has reaped yet do not."""
+    """Return whether the process runs; a dead one that is not yet reaped does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -151,7 +153,7 @@ def alive(pid: int) -> bool:
 
 
 def _possessions() -> tuple[Any, Any, Any]:
-    """Children, open files and the number of threads."""
+    """Return children, open files and the number of threads."""
     process = psutil.Process()
     return (
         {child.pid for child in process.children()},

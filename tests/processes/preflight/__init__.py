@@ -1,1 +1,1 @@
-"""Whether hooks can start on this machine."""
+"""The check whether hooks can start on this machine."""

@@ -1,4 +1,4 @@
-"""What the program that looks finds: each reason for which a hook cannot start, and nothing else."""
+"""The program that looks: each reason why a hook cannot start, and no other fault."""
 
 import json
 import marshal
@@ -47,7 +47,7 @@ def answers(*looks: dict[str, Any], within_s: float = 5.0, strict: bool = True) 
 
 
 def found(**more: Any) -> list[str]:
-    """The reasons, without the remedies."""
+    """Return the reasons, without the remedies."""
     return [why for _, why, _ in answers(look(**more))[0]]
 
 
@@ -59,13 +59,13 @@ def program(tmp_path: Path) -> Path:
     return made
 
 
-def test_what_can_start_has_no_fault(program: Path, tmp_path: Path) -> None:
+def test_a_hook_that_can_start_has_no_fault(program: Path, tmp_path: Path) -> None:
     me = pwd.getpwuid(os.geteuid()).pw_name
     looks = (look(), look(program=str(program)), look(program="./program", cwd=str(tmp_path)))
     assert answers(*looks, look(user=me), look(setpriv=True)) == {index: [] for index in range(5)}
 
 
-def test_each_reason_is_told(program: Path, tmp_path: Path) -> None:
+def test_each_reason_why_a_hook_cannot_start_is_reported(program: Path, tmp_path: Path) -> None:
     us = f"user {pwd.getpwuid(os.geteuid()).pw_name}"
     missing = str(tmp_path / "missing")
     assert found(program=missing) == [f"no such program: {missing}"]
@@ -94,14 +94,14 @@ def test_each_reason_is_told(program: Path, tmp_path: Path) -> None:
         ("\x7fELF", ""),
     ],
 )
-def test_the_interpreter_of_a_script_must_be_there(program: Path, line: str, why: str) -> None:
+def test_a_script_without_its_interpreter_cannot_start(program: Path, line: str, why: str) -> None:
     program.write_text(f"{line}\n")
     assert found(program=str(program)) == ([f"{program} {why}"] if why else [])
 
 
 @as_root
-def test_a_program_is_looked_at_as_the_user_who_runs_it() -> None:
-    """Not below pytest's folder, which its user alone may enter."""
+def test_a_program_is_checked_as_the_user_of_its_hook() -> None:
+    """Only its own user may enter pytest's folder, so this test has another one."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         folder.chmod(0o755)
@@ -116,44 +116,44 @@ def test_a_program_is_looked_at_as_the_user_who_runs_it() -> None:
         assert found(program=str(script), user="nobody") == []
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     missing, there = str(tmp_path / "missing"), tmp_path / "there"
     there.write_text("secret")
     looks = [{"file": str(name), "setting": "secret_file"} for name in (missing, there, tmp_path)]
-    told = answers(*looks)
-    assert told[0][0][:2] == ["secret_file", f"cannot read {missing}: No such file or directory"]
-    assert told[1] == [] and told[2][0][1] == f"cannot read {tmp_path}: it is not a regular file"
+    faults = answers(*looks)
+    assert faults[0][0][:2] == ["secret_file", f"cannot read {missing}: No such file or directory"]
+    assert faults[1] == [] and faults[2][0][1] == f"cannot read {tmp_path}: it is not a regular file"
 
 
-def test_a_folder_of_authorities_is_looked_at_as_a_folder(tmp_path: Path) -> None:
+def test_a_folder_of_authorities_is_checked_as_a_folder(tmp_path: Path) -> None:
     missing, file = str(tmp_path / "missing"), tmp_path / "file"
     file.touch()
     looks = [each for name in (missing, str(file), str(tmp_path)) for each in tls_looks(Tls(ca_path=name))]
-    told = answers(*looks)
+    faults = answers(*looks)
     why = f"cannot read {missing}: No such file or directory"
-    assert told[0] == [["CONSUL_CAPATH", why, "make it, or correct CONSUL_CAPATH"]]
-    assert told[1][0][1] == f"cannot read {file}: it is not a folder" and told[2] == []
+    assert faults[0] == [["CONSUL_CAPATH", why, "make it, or correct CONSUL_CAPATH"]]
+    assert faults[1][0][1] == f"cannot read {file}: it is not a folder" and faults[2] == []
 
 
-def test_a_look_that_hangs_keeps_no_other_from_its_answer(
+def test_a_look_that_hangs_does_not_delay_the_other_looks(
     tmp_path: Path, hangs: Callable[[Path], None]
 ) -> None:
     scripts = [tmp_path / name for name in ("one", "two")]
     for script in scripts:
         hangs(script)
     began_at = time.monotonic()
-    told = answers(
+    faults = answers(
         *(look(program=str(script)) for script in scripts), look(), look(program="/x"), within_s=1.5
     )
     assert time.monotonic() - began_at < PATIENCE_S / 2
     for index, script in enumerate(scripts):
-        ((_, why, remedy),) = told[index]
+        ((_, why, remedy),) = faults[index]
         assert why == f"{script} did not answer within 1.5 s" and remedy
-    assert told[2] == [] and told[3][0][1] == "no such program: /x"
+    assert faults[2] == [] and faults[3][0][1] == "no such program: /x"
 
 
 def test_equal_looks_are_made_once_and_hold_no_secret() -> None:
-    """A thousand items with the same programs are a handful of looks."""
+    """1,000 items with the same programs need only a few looks."""
     hooks = (
         Hook("a", Command(("/bin/sh", "-c", "x"), env=(("SECRET", "s3cr3t"),)), 1.0),
         Hook("b", Webhook("https://s3cr3t/", headers=(("a", "s3cr3t"),), tls=Tls(ca_file="/ca")), 1.0),
@@ -167,7 +167,7 @@ def test_equal_looks_are_made_once_and_hold_no_secret() -> None:
     assert b"s3cr3t" not in question.asked(strict=True)
 
 
-def test_hooks_of_observers_and_on_change_are_not_needed_to_hold() -> None:
+def test_hooks_of_observers_and_on_change_do_not_keep_a_node_from_contending() -> None:
     hook = Hook("h", Command(("true",)), 1.0)
     seen = ElectionSettings("seen", "k", b"", SessionSettings("n"), contend=False, on_change=(hook,))
     held = ElectionSettings("held", "h", b"", SessionSettings("n"), on_change=(hook,), on_lose=(hook,))

@@ -1,4 +1,4 @@
-"""How the daemon looks from time to time, and what it makes of looks that do not end."""
+"""The looks of the daemon from time to time, and looks that never end."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ elections:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A hook in a folder of its own."""
+    """Return a hook in a folder of its own."""
     made = tmp_path / "far" / "hook"
     made.parent.mkdir()
     made.write_text("#!/bin/sh\n")
@@ -45,7 +45,7 @@ def config_with(program: Path, folder: Path) -> Config:
 
 
 class Told:
-    """What the core was told, and the groups of the processes that looked."""
+    """The answers that the core got, and the process groups of the looks."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.checked: list[HooksChecked] = []
@@ -65,7 +65,7 @@ class Told:
 
     @property
     def left(self) -> list[int]:
-        """Groups of which a process is left."""
+        """The groups that still have a process."""
         return [each for each in self.groups if group.exists(each) and group.runs(each)]
 
 
@@ -76,10 +76,10 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @needs_root
-def test_looks_that_even_sigkill_does_not_end_stay_few_and_go_on_once_they_end(
+def test_looks_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
     monkeypatch: pytest.MonkeyPatch, program: Path, tmp_path: Path
 ) -> None:
-    """One such process more every ten seconds would leave on_lose none by the next day."""
+    """One more such process every ten seconds would leave on_lose none by the next day."""
     monkeypatch.setattr(questions, "LOOK_S", 0.1)
     monkeypatch.setattr(lookouts, "MENDED_S", 0.02)
     config, told = config_with(program, tmp_path), Told(monkeypatch)
@@ -107,10 +107,10 @@ def test_looks_that_even_sigkill_does_not_end_stay_few_and_go_on_once_they_end(
     asyncio.run(main())
 
 
-def test_a_process_that_is_killed_before_it_has_answered_keeps_no_node_from_contending(
+def test_a_look_that_is_killed_before_its_answer_finds_no_fault(
     monkeypatch: pytest.MonkeyPatch, program: Path, tmp_path: Path
 ) -> None:
-    """The kernel's OOM killer may take it. It kills itself, too, but not before all is answered."""
+    """The kernel's OOM killer may end the process, whereas it ends itself only after its answers."""
     killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
     monkeypatch.setattr(lookouts, "command", lambda *, alone: killed)
     config, told = config_with(program, tmp_path), Told(monkeypatch)
