@@ -1,1 +1,1 @@
-"""What stands around the product in tests: real peers, and nothing that imitates the product."""
+"""The surroundings of the product in tests: real peers, and nothing that imitates the product."""

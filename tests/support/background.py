@@ -1,4 +1,4 @@
-"""What goes on beside a test while a ``with`` block runs: a worker in a thread, a server in one."""
+"""Workers and servers that run beside a test while a ``with`` block runs."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,7 +9,7 @@ from tests.support.consul import HOST
 
 
 class Worker:
-    """Does its ``_work``, which ends soon after ``_ended`` is set."""
+    """A thread that runs ``_work``, which ends soon after ``_ended`` is set."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -30,7 +30,7 @@ class Worker:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers at ``url``; it looks each ``poll_s`` whether it is to end."""
+    """An HTTP server at ``url``; every ``poll_s`` it checks whether it should end."""
 
     daemon_threads = True
 
@@ -40,7 +40,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Of its root."""
+        """The URL of the server's root."""
         return f"http://{HOST}:{self.server_address[1]}/"
 
     def __enter__(self) -> Self:

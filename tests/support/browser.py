@@ -23,7 +23,7 @@ from tests.support.supervisor import kill_all, until
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = (
     "--headless=new",
-    "--no-sandbox",  # which root has none of
+    "--no-sandbox",  # root has no sandbox
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-quic",
@@ -37,7 +37,7 @@ FLAGS = (
 )
 ANSWER_S = 30.0
 READ_BYTES = 1 << 20
-KEYS = {  # name -> what a key press says of itself
+KEYS = {  # name -> code, number and text of a key press
     "Tab": ("Tab", 9, ""),
     "Enter": ("Enter", 13, "\r"),
     "Escape": ("Escape", 27, ""),
@@ -48,7 +48,7 @@ SHIFT = 8
 
 
 class Browser:
-    """One page in one browser. AssertionError when the page's script throws or an answer does not come."""
+    """One page in one browser. AssertionError when its script throws or an answer does not come."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,7 +56,7 @@ class Browser:
         self._buffer = b""
         self._process: subprocess.Popen[bytes] | None = None
         self._session = ""
-        self.events: list[dict[str, Any]] = []  # all that the browser told unasked, oldest first
+        self.events: list[dict[str, Any]] = []  # all events of the browser, oldest first
 
     def __enter__(self) -> Self:
         theirs_in, self._to = os.pipe()
@@ -114,7 +114,7 @@ class Browser:
     # --- the protocol ----------------------------------------------------------------------------
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
-        """One command and its result."""
+        """Send one command, and return its result."""
         number = next(self._numbers)
         message: dict[str, object] = {"id": number, "method": method, "params": parameters}
         if self._session:
@@ -139,14 +139,14 @@ class Browser:
         return said
 
     def told(self, method: str) -> list[dict[str, Any]]:
-        """What the browser has told unasked under this name."""
-        self.run("0")  # what came before its answer is heard
+        """Return the events of this name."""
+        self.run("0")  # reads every event that came before its answer
         return [event["params"] for event in self.events if event["method"] == method]
 
     # --- the page --------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """An empty page, a reader without preferences, nothing told so far."""
+        """Load an empty page, without preferences of a reader and without former events."""
         self.call("Page.navigate", url="about:blank")
         self.call("Page.setBypassCSP", enabled=False)
         self.call("Emulation.setEmulatedMedia", features=[])
@@ -154,45 +154,45 @@ class Browser:
         self.events.clear()
 
     def open(self, url: str) -> None:
-        """Go there; return when the document is loaded."""
+        """Load this URL, and return when the document is loaded."""
         failed = self.call("Page.navigate", url=url).get("errorText")
         assert not failed, f"{url}: {failed}"
         until(lambda: self.run("document.readyState === 'complete' && location.href !== 'about:blank'"), url)
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page; a promise is waited for."""
+        """Return the value of an expression in the page; a promise is awaited."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
     def wait(self, script: str, within_s: float = ANSWER_S) -> Any:
-        """The expression's first true value."""
+        """Return the expression's first true value."""
         return until(lambda: self.run(script), f"{script}\n{self.text()}", within_s)
 
     def text(self) -> str:
-        """What a reader sees."""
+        """Return the text that a reader sees."""
         return str(self.run("document.body.innerText"))
 
     def press(self, key: str, *, shift: bool = False) -> None:
-        """A key of the keyboard, or a letter."""
+        """Press a key of the keyboard, or a letter."""
         code, number, text = KEYS.get(key, (f"Key{key.upper()}", ord(key[0].upper()), key))
         said = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": SHIFT if shift else 0}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **said)
         self.call("Input.dispatchKeyEvent", type="keyUp", **said)
 
     def resize(self, width: int, height: int, *, phone: bool = False, scale: float = 1) -> None:
-        """The size of what is seen, in CSS pixels."""
+        """Set the size of the visible page, in CSS pixels."""
         size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": phone}
         self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def prefer(self, **features: str) -> None:
-        """What the reader prefers: ``color_scheme="dark"``, ``reduced_motion="reduce"``."""
+        """Set the preferences of the reader: ``color_scheme="dark"``, ``reduced_motion="reduce"``."""
         wanted = [
             {"name": f"prefers-{name.replace('_', '-')}", "value": value} for name, value in features.items()
         ]
         self.call("Emulation.setEmulatedMedia", features=wanted)
 
     def screenshot(self, path: Path) -> None:
-        """All that the page is long, as PNG."""
+        """Write the whole page as PNG."""
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(shot["data"]))

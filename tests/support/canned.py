@@ -1,6 +1,6 @@
-"""The page beside a status that a test makes up: what no real Consul shows at will.
+"""A server of the page beside a status that the test makes up, which no real Consul would show at will.
 
-The page itself and its headers are the product's own; only ``/v1/status`` is not.
+The page and its headers are the product's own, and only ``/v1/status`` is not.
 """
 
 import json
@@ -12,7 +12,10 @@ from tests.support.background import Server
 
 
 class CannedDaemon(Server):
-    """Answers ``/`` as a daemon does and ``/v1/status`` with ``status``; None: it does not answer."""
+    """A server that answers ``/`` as a daemon does, and ``/v1/status`` with ``status``.
+
+    status: None: it does not answer.
+    """
 
     def __init__(self, status: dict[str, Any] | None) -> None:
         super().__init__(_Handler, poll_s=0.01)
@@ -38,4 +41,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *about: object) -> None:
-        """A test's output is its own."""
+        """Print nothing, because the output belongs to the test."""

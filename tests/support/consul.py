@@ -29,7 +29,7 @@ HOST = "127.0.0.1"
 READY_S = PATIENCE_S  # a -dev agent takes 0.3 s, one with a data directory 1.8 s, on an idle machine
 STOP_S = PATIENCE_S  # SIGTERM takes 0.5 s, a client agent's leave 5 s
 CALL_S = PATIENCE_S / 2
-WAYS = ("server", "client agent")  # whom a test asks: what a client agent answers is not all its own
+WAYS = ("server", "client agent")  # the agent that a test uses; a client agent forwards requests to a server
 LOG_TAIL = 3000  # characters
 START_TRIES = 5  # a port may be taken between its choice and Consul's bind
 PORTS = range(10_000, 32_000)  # below the kernel's ephemeral ports, so no outgoing connection takes one
@@ -37,22 +37,22 @@ PORTS = range(10_000, 32_000)  # below the kernel's ephemeral ports, so no outgo
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Consul's answer: the status, X-Consul-Index (0 when absent) and the body."""
+    """The answer of Consul: the status, X-Consul-Index (0 when absent) and the body."""
 
     status: int
     index: int
     text: str
 
     def json(self) -> Any:
-        """The body, decoded."""
+        """Return the body, decoded."""
         return json.loads(self.text)
 
 
 class Client:
-    """Consul's HTTP API as a test needs it: one connection a call, no retries.
+    """Consul's HTTP API as a test needs it: one connection for each call, no retries.
 
-    The methods with a name raise AssertionError on a status that is not theirs, with the text
-    that Consul sent; ``call`` returns every answer as it is. OSError when there is no answer.
+    ``call`` returns every answer. The other methods raise AssertionError with Consul's text on a status that
+    they do not expect. OSError when there is no answer.
     """
 
     def __init__(self, host: str, port: int, token: str | None = None) -> None:
@@ -62,7 +62,7 @@ class Client:
 
     @property
     def url(self) -> str:
-        """The address as the product's configuration takes it."""
+        """The address for the product's configuration."""
         return f"http://{self.host}:{self.port}"
 
     def call(
@@ -73,7 +73,7 @@ class Client:
         query: Mapping[str, str | int] | None = None,
         timeout_s: float = CALL_S,
     ) -> Answer:
-        """One exchange; a body that is not bytes is sent as JSON. ``path`` is without ``/v1``."""
+        """Send one request; a body that is not bytes is sent as JSON. ``path`` is without ``/v1``."""
         target = f"/v1{path}"
         if query:
             target += ("&" if "?" in path else "?") + urlencode(query)
@@ -91,26 +91,26 @@ class Client:
             connection.close()
 
     def kv_get(self, key: str, consistent: bool = True) -> dict[str, Any] | None:
-        """The entry with Consul's own names, None when absent; Value is bytes, Session "" for none."""
+        """Return the entry with Consul's own names. None: absent. Value is bytes, Session "" for none."""
         answer = self.call("GET", f"/kv/{quote(key)}" + ("?consistent" if consistent else ""))
         return _entry(_expect(answer, 200, 404).json()[0]) if answer.status != 404 else None
 
     def kv_list(self, prefix: str) -> list[dict[str, Any]]:
-        """All entries below a prefix, each as ``kv_get`` gives it."""
+        """Return all entries below a prefix, each as ``kv_get`` returns it."""
         answer = _expect(self.call("GET", f"/kv/{quote(prefix)}?recurse&consistent"), 200, 404)
         return [_entry(entry) for entry in answer.json()] if answer.status == 200 else []
 
     def kv_wait(self, key: str, index: int, wait_s: float = 10.0) -> Answer:
-        """A blocking query: answered when the key's index passes ``index``, or after the wait."""
+        """Send a blocking query: answered when the key's index passes ``index``, or after the wait."""
         query: dict[str, str | int] = {"index": index, "wait": f"{round(wait_s * 1000)}ms"}
         return self.call("GET", f"/kv/{quote(key)}", query=query, timeout_s=wait_s + CALL_S)
 
     def kv_put(self, key: str, value: bytes, **query: str | int) -> bool:
-        """A plain PUT, as an operator's; ``cas=…`` and ``flags=…`` as Consul takes them."""
+        """Send a plain PUT, as an operator does; ``cas=…`` and ``flags=…`` as Consul takes them."""
         return bool(_expect(self.call("PUT", f"/kv/{quote(key)}", value, query)).json())
 
     def kv_delete(self, key: str) -> None:
-        """Delete the key, whoever holds it."""
+        """Delete the key, with any holder."""
         _expect(self.call("DELETE", f"/kv/{quote(key)}"))
 
     def acquire(self, key: str, session: str, value: bytes = b"") -> bool:
@@ -122,33 +122,36 @@ class Client:
         return self.kv_put(key, value, release=session)
 
     def session_create(self, **fields: object) -> str:
-        """The id of a new session; the fields are Consul's (TTL="2s", LockDelay="0s", …).
+        """Create a session, and return its id; the fields are Consul's (TTL="2s", LockDelay="0s", …).
 
-        Without NodeChecks it is bound to no check, unlike Consul's own default.
+        Unlike Consul's default, a session without NodeChecks is bound to no check.
         """
         answer = _expect(self.call("PUT", "/session/create", {"NodeChecks": [], **fields}))
         return str(answer.json()["ID"])
 
     def session_destroy(self, session: str) -> None:
-        """End a session; to end one that is gone is no error."""
+        """End a session; one that is gone is no error."""
         _expect(self.call("PUT", f"/session/destroy/{session}"))
 
     def sessions(self) -> list[dict[str, Any]]:
-        """All sessions of the datacenter, as Consul describes them."""
+        """Return all sessions of the datacenter, as Consul describes them."""
         listed: list[dict[str, Any]] = _expect(self.call("GET", "/session/list?consistent")).json()
         return listed
 
     def txn(self, operations: Sequence[Mapping[str, object]]) -> Answer:
-        """A transaction; values in it are base64 already. 409 is an answer like 200."""
+        """Send a transaction; its values are base64 already. An answer with 409 is returned as well."""
         return self.call("PUT", "/txn", list(operations))
 
 
 class Agent(Client):
-    """One Consul agent: ``-dev`` (in memory), with ``persistent`` a server that keeps its data, or with
-    ``servers`` a client agent of that one, as users run it on each machine.
+    """One Consul agent, by default ``-dev``, in memory.
 
-    All allow sessions of one second (``session_ttl_min``) and listen on free loopback ports;
-    ``config`` is merged over ours, as Consul's JSON configuration. Once started it answers writes.
+    persistent: a server that keeps its data.
+    servers: the agent that this one is a client agent of, as users run one on each machine.
+    config: settings that replace ours, as Consul's JSON configuration.
+
+    All agents allow sessions of one second (``session_ttl_min``) and listen on free loopback ports. A started
+    agent answers writes.
     """
 
     def __init__(
@@ -193,7 +196,7 @@ class Agent(Client):
 
     @property
     def log_path(self) -> Path:
-        """What Consul wrote, over all its starts."""
+        """The file of Consul's output, over all its starts."""
         return self.folder / "consul.log"
 
     @property
@@ -209,23 +212,23 @@ class Agent(Client):
 
     @property
     def is_client(self) -> bool:
-        """Whether it hands what it is asked on to a server."""
+        """Whether the agent forwards requests to a server."""
         return "retry_join" in self._config
 
     def wait_check(self, check: str) -> None:
-        """Return when the servers know this check of the agent's node: an agent tells them a little later."""
+        """Return when the servers know this check of the agent's node, a little after the agent."""
         give_up_at = time.monotonic() + READY_S
         while time.monotonic() < give_up_at:
             known = _expect(self.call("GET", f"/health/node/{self._config['node_name']}")).json()
             if any(one["CheckID"] == check for one in known):
                 return
             time.sleep(0.01)
-        raise AssertionError(f"the servers have not heard of the check {check}")
+        raise AssertionError(f"the servers do not know the check {check}")
 
     def start(self) -> None:
-        """Start it, and return when a leader exists and writes are answered.
+        """Start the agent, and return when a leader exists and writes are answered.
 
-        The first start chooses the ports; later ones (``restart``) keep them.
+        The first start chooses the ports, and later ones (``restart``) keep them.
         """
         assert self._process is None, "the agent is running"
         for _ in range(1 if self.port else START_TRIES):
@@ -241,39 +244,39 @@ class Agent(Client):
         raise RuntimeError(f"Consul did not start; the end of its log:\n{self.log[-LOG_TAIL:]}")
 
     def wait_ready(self) -> None:
-        """Return when writes are answered (again); for an agent that elects after a ``thaw``."""
+        """Return when writes are answered, as after a ``thaw`` when the agent elects again."""
         if not self._ready():
             raise RuntimeError(f"Consul does not answer; the end of its log:\n{self.log[-LOG_TAIL:]}")
 
     def stop(self) -> None:
-        """SIGTERM, and wait until it has gone."""
+        """Send SIGTERM, and wait until the agent has ended."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, also of a frozen or dead one."""
+        """Send SIGKILL, which also ends a frozen agent, and wait; a dead one is no error."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Stop it if it runs, then start it on the same ports; only a persistent one remembers."""
+        """Stop the agent if it runs, and start it on the same ports; only a persistent one keeps its data."""
         self.stop()
         self.start()
 
     def adjust(self, **config: object) -> None:
-        """It reads these settings over its own, without a restart: Consul can change a few so."""
+        """Add these settings without a restart, which Consul allows for a few."""
         path = self.folder / "consul.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
         os.kill(self.pid, signal.SIGHUP)
 
     def freeze(self) -> None:
-        """SIGSTOP: connections are accepted by the kernel, and nothing is ever answered.
+        """Send SIGSTOP: the kernel accepts connections, and no request is ever answered.
 
-        Returns when all threads have stopped: one of them may still answer after the signal was sent.
+        Returns when all threads have stopped, because a thread may still answer after the signal was sent.
         """
         os.kill(self.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def thaw(self) -> None:
-        """SIGCONT. It may have lost its leadership to itself and answer 500 until ``wait_ready``."""
+        """Send SIGCONT. Until ``wait_ready`` the agent may answer 500, because it must elect itself again."""
         os.kill(self.pid, signal.SIGCONT)
 
     def _write_config(self) -> None:
@@ -302,13 +305,13 @@ class Agent(Client):
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
                 env=environment,
-                start_new_session=True,  # Ctrl-C is for pytest, which then ends the agent
+                start_new_session=True,  # only pytest gets Ctrl-C, and then ends the agent
             )
 
     def _ready(self) -> bool:
-        """Whether a session could be made: that needs the leader, our node and its serfHealth.
+        """Return whether a session can be made, which needs the leader, our node and its serfHealth.
 
-        Our node's name keeps apart another agent that has the port which ours could not bind.
+        Our node's name excludes another agent on the port that ours could not bind.
         """
         assert self._process is not None, "spawned"
         wanted = {"Node": self._config["node_name"], "TTL": "60s"}
@@ -351,7 +354,7 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody has bound now; at random, so that parallel workers rarely meet."""
+    """Return ports that are free now, at random, so that parallel workers rarely meet."""
     ports: list[int] = []
     for port in random.SystemRandom().sample(PORTS, 200):
         if _is_free(port, socket.SOCK_STREAM) and _is_free(port, socket.SOCK_DGRAM):

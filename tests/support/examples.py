@@ -14,13 +14,13 @@ VARIABLES = {
     "POSTGRESQL_ADDRESS": "192.0.2.11:5432",
     "REDIS_ADDRESS": "192.0.2.11:6379",
 }
-"""What some of them are filled in from."""
+"""Variables that some of the configurations need."""
 WARNED = {"haproxy": ("http.listen",)}
-"""By folder what one is warned of on purpose: a balancer elsewhere must be able to ask."""
+"""Intended warnings by folder: a load balancer on another machine must reach the listener."""
 
 _ABSENT_HERE = re.compile("cannot start here: |: cannot read /")
 
 
 def warnings_in(checked: str) -> list[str]:
-    """List what `check` warns of, apart from the programs and secrets that this machine lacks."""
+    """List the warnings of `check`, except those of programs and secrets that this machine lacks."""
     return [line for line in checked.splitlines() if "warning" in line and not _ABSENT_HERE.search(line)]

@@ -1,7 +1,8 @@
 #!/bin/sh
-# A hook that leaves a line in $RECORDS when it begins and another when it ends, and does $1 between.
+# A hook that writes a line to $RECORDS when it begins and another when it ends, and runs $1 in between.
 # Each line is one write to a file opened for appending, so the order of the lines of all nodes is the
-# order of the writes. The first field of /proc/uptime is CLOCK_BOOTTIME. What TERM ends leaves no end.
+# order of the writes. The first field of /proc/uptime is CLOCK_BOOTTIME. A hook that TERM ends leaves no
+# second line.
 record() {
     read -r at _ < /proc/uptime
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$at" "$NODE" "$HOOK" \

@@ -1,7 +1,7 @@
-"""A file system that does not answer: whoever asks it anything waits until it is gone.
+"""A file system that does not answer: every process that uses it waits until it is gone.
 
-FUSE without a server. It is put over a folder that was there before, so that what worked hangs from one
-moment to the next, and is whole again at the end. Needs root.
+FUSE without a server. It covers a folder that was there before, so that a working path hangs from one moment
+to the next, and works again at the end. Needs root.
 """
 
 import ctypes
@@ -22,19 +22,21 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a fi
 
 @contextmanager
 def hung(folder: Path) -> Iterator[None]:
-    """All of this folder hangs within the block."""
+    """Let every access to this folder hang within the block."""
     fd = _mounted(folder)
     try:
         yield
     finally:
-        os.close(fd)  # whoever waits is told that there is no connection
+        os.close(fd)  # every waiting process gets ENOTCONN
         _libc.umount2(os.fsencode(folder), MNT_DETACH)
 
 
 @contextmanager
 def stuck(folder: Path) -> Iterator[None]:
-    """The same with a server that takes each question and answers none: the kernel lets nobody who asks end
-    before the server does, not even by SIGKILL."""
+    """Let every access to this folder hang within the block, even against SIGKILL.
+
+    A server reads each request and answers none, and the kernel ends no waiting process before the server.
+    """
     fd = _mounted(folder)
     server = subprocess.Popen([sys.executable, "-I", "-S", "-c", _SERVER, str(fd)], pass_fds=[fd])
     os.close(fd)
@@ -47,7 +49,7 @@ def stuck(folder: Path) -> Iterator[None]:
 
 
 def _mounted(folder: Path) -> int:
-    """The descriptor by which a server would answer."""
+    """Mount the file system, and return the descriptor by which a server would answer."""
     fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     path = os.fsencode(folder)
     options = f"fd={fd},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
@@ -58,7 +60,7 @@ def _mounted(folder: Path) -> int:
     return fd
 
 
-# Only FUSE_INIT, the first request, is answered: by the version of the protocol, and no more.
+# The server answers only FUSE_INIT, the first request, with the version of the protocol.
 _SERVER = """
 import os, struct, sys
 fd = int(sys.argv[1])

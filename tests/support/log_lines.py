@@ -1,4 +1,4 @@
-"""What docs/logs.md promises of the log's lines: every test that runs a supervisor holds it to that."""
+"""The log lines that docs/logs.md promises, which every test that runs a supervisor checks."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ class Promise(NamedTuple):
 
 @cache
 def promises() -> Mapping[str, Promise]:
-    """By name of event, in the page's order."""
+    """Return the promises by name of event, in the page's order."""
     promised = {}
     for event, levels, fields, _, _ in rows(PAGE, "event"):
         promised[event.strip("`")] = Promise(
@@ -30,7 +30,7 @@ def promises() -> Mapping[str, Promise]:
 
 
 def undocumented(lines: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What these lines have that the page does not promise."""
+    """Return all events, fields and levels of these lines that the page does not promise."""
     found = []
     for line in lines:
         promise = promises().get(line["event"])

@@ -1,4 +1,4 @@
-"""The log in memory, on a clock of the test's own."""
+"""A log in memory, with a clock that the test sets."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from supervisor.telemetry.log.sink import NonBlockingWriter
 
 
 class Written:
-    """``log`` writes here."""
+    """A log and all that was written to it."""
 
     def __init__(self, level: Level = "debug", form: str = "json", *, journal: bool = False) -> None:
         self.now = 0.0
@@ -26,9 +26,9 @@ class Written:
         return os.pread(fd, os.fstat(fd).st_size, 0).decode()
 
     def lines(self) -> list[dict[str, Any]]:
-        """The same, decoded."""
+        """Return all lines, decoded."""
         return [json.loads(line) for line in self.text.splitlines()]
 
     def events(self) -> list[str]:
-        """Their names."""
+        """Return the names of all lines."""
         return [line["event"] for line in self.lines()]

@@ -1,4 +1,4 @@
-"""What the pages for readers say, taken from their Markdown: blocks, tables, code, anchors."""
+"""Contents of the pages for readers, taken from their Markdown: blocks, tables, code, anchors."""
 
 import re
 from pathlib import Path
@@ -24,11 +24,15 @@ FIRST_PAGES = tuple(
 )
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, ARCHITECTURE, CONTRIBUTING, *DOCS, ROOT / "CHANGELOG.md"]
-HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that nothing here sees
+HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that ``fenced`` would miss
 
 
 class Block(NamedTuple):
-    """A fenced block: its section (the heading above it but the page's title) and its language, if any."""
+    """A fenced block.
+
+    section: the heading above it, other than the page's title.
+    language: blank: none.
+    """
 
     section: str
     language: str
@@ -40,7 +44,7 @@ def name(page: Path) -> str:
 
 
 def fenced(page: Path) -> list[Block]:
-    """All blocks of a page, in their order; AssertionError when one may have been overlooked."""
+    """Return all blocks of a page, in their order; AssertionError when one may have been overlooked."""
     markdown = page.read_text()
     pieces = re.split(r"^(```.*)\n", markdown, flags=re.MULTILINE)
     prose, openings, texts, closings = (pieces[at::4] for at in range(4))
@@ -54,9 +58,9 @@ def fenced(page: Path) -> list[Block]:
 
 
 class Shown:
-    """The blocks of some pages, and which of them the tests of one module show to be true.
+    """The blocks of some pages, and which of them the tests of one module check.
 
-    A test takes its blocks with ``by``, and so no block can be forgotten: ``untested`` names it.
+    A test takes its blocks with ``by``. ``untested`` names every other block, so that none is forgotten.
     """
 
     def __init__(self, *pages: Path) -> None:
@@ -64,7 +68,7 @@ class Shown:
         self._taken: set[tuple[Path, Block]] = set()
 
     def by(self, page: Path, section: str, language: str, argument: str = "shown") -> pytest.MarkDecorator:
-        """The test runs once for each block of that section and language, with its text as argument."""
+        """Run the test once for each block of that section and language, with its text as argument."""
         wanted = (page, section, language)
         found = [(at, block) for at, block in self._blocks if (at, block.section, block.language) == wanted]
         assert found, f"{name(page)} has no {language} in section {section!r}"
@@ -80,7 +84,7 @@ class Shown:
         return [block for _, block in found]
 
     def session(self, page: Path, section: str) -> pytest.MarkDecorator:
-        """The test gets the commands of that section (sh) with the output below each block (text)."""
+        """Give the test the commands of a section (sh) with the output below each block (text)."""
         prompts = {"sh": "$ ", "text": ""}
         shown = "".join(
             prompts[block.language] + line
@@ -90,13 +94,13 @@ class Shown:
         return pytest.mark.parametrize("shown", [shown], ids=["session"])
 
     def untested(self) -> list[tuple[str, str, str]]:
-        """Page, section and language of every block that no test has taken."""
+        """Return page, section and language of every block that no test has taken."""
         left = [(page, block) for page, block in self._blocks if (page, block) not in self._taken]
         return [(name(page), block.section, block.language) for page, block in left]
 
 
 def rows(page: Path, heading: str) -> list[list[str]]:
-    """The cells of the table whose first column is headed so, without the heading."""
+    """Return the cells of the table whose first column has this heading, without the heading."""
     table = page.read_text().partition(f"\n| {heading} |")[2].partition("\n\n")[0]
     assert table, f"{name(page)} has no table of {heading}"
     lines = table.splitlines()[2:]
@@ -104,24 +108,24 @@ def rows(page: Path, heading: str) -> list[list[str]]:
 
 
 def first_codes(page: Path, heading: str) -> list[str]:
-    """What stands as code in the first column of that table."""
+    """Return the code in the first column of that table."""
     return [re.sub(r"`(.*?)`.*", r"\1", row[0]) for row in rows(page, heading)]
 
 
 def words_of(page: Path) -> list[tuple[str, str]]:
-    """The entries of a glossary: each word, which is a heading, and what stands below it."""
+    """Return the entries of a glossary: each word, which is a heading, and the text below it."""
     _, *parts = re.split(r"^### (.+)\n", page.read_text(), flags=re.MULTILINE)
     return list(zip(parts[::2], (text.strip() for text in parts[1::2]), strict=True))
 
 
 def code_of(page: Path) -> list[str]:
-    """All that a page shows as code: blocks, and pieces of a line."""
+    """Return all that a page shows as code: blocks, and pieces of a line."""
     text = page.read_text()
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
     return [block.text for block in fenced(page)] + inline
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub makes of a page's headings."""
+    """Return the anchors that GitHub makes of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,14 +1,13 @@
-"""A proxy between one supervisor and Consul that loses, delays and breaks what a test names.
+"""A proxy between one supervisor and Consul that loses, delays and breaks the requests that a test names.
 
-It stands on a port of its own and passes everything through until a rule says otherwise. A rule
-catches exchanges by method, part of the target and part of the body, either on their way to Consul
-(``request``) or on the way back (``answer``: Consul has done its work, and the client does not
-hear of it), and holds them, resets their connection or answers in Consul's place. A request that
-is held reaches Consul when it is let go even if its client has gone meanwhile: that is how a late
-write looks.
+It has a port of its own and forwards everything until a rule applies. A rule catches exchanges by method,
+part of the target and part of the body, either on their way to Consul (``request``) or on the way back
+(``answer``: Consul has done its work, and the client does not learn of it). It holds them, resets their
+connection, or answers in Consul's place. A request that is held reaches Consul when it is released, even if
+its client has gone meanwhile: this is a late write.
 
-The test stays synchronous: one thread of the test's process runs an event loop for the proxy.
-A rule is in force when the call that made it has returned.
+The test stays synchronous: one thread of the test's process runs an event loop for the proxy. A rule is in
+force when the call that made it has returned.
 """
 
 import asyncio
@@ -32,7 +31,10 @@ Stage = Literal["request", "answer", "body"]  # body: a request whose body is ch
 
 @dataclass(eq=False)
 class Exchange:
-    """A request that came by. ``answered`` is set once Consul has begun to answer it."""
+    """A request that passed the proxy.
+
+    answered: set once Consul has begun to answer it.
+    """
 
     method: str
     target: str
@@ -42,7 +44,7 @@ class Exchange:
 
 @dataclass(eq=False)
 class Rule:
-    """What is done with the exchanges that match, until ``release``. Made by the proxy's methods."""
+    """The treatment of the exchanges that match, until ``release``; the proxy's methods make rules."""
 
     proxy: "Proxy"
     stage: Stage
@@ -64,18 +66,19 @@ class Rule:
         return list(self._caught)
 
     def wait_caught(self, count: int = 1) -> None:
-        """Return when so many exchanges have been caught; TimeoutError when they do not come."""
+        """Return when ``count`` exchanges have been caught; TimeoutError when they do not come."""
         self.proxy.run(self._until_caught(count))
 
     def release(self) -> None:
-        """Let go what is held, and catch no more.
+        """Release all that is held, and catch no more.
 
-        Returns when Consul has answered the writes among it (a read may be a blocking query).
+        Returns when Consul has answered the writes among it. Reads, which may be blocking queries, are not
+        awaited.
         """
         self.proxy.run(self._let_go())
 
     def catches(self, stage: Stage, exchange: Exchange) -> bool:
-        """Whether this exchange is this rule's, and if so take it."""
+        """Return whether this rule applies to the exchange, and take the exchange if it does."""
         matches = (
             stage == self.stage
             and (self.times is None or len(self._caught) < self.times)
@@ -102,7 +105,7 @@ class Rule:
 
 
 class Proxy:
-    """``with Proxy(agent.host, agent.port) as proxy:`` and give the supervisor ``proxy.url``."""
+    """A proxy: ``with Proxy(agent.host, agent.port) as proxy:``, and give the supervisor ``proxy.url``."""
 
     def __init__(self, host: str, port: int) -> None:
         self._upstream = (host, port)
@@ -110,7 +113,7 @@ class Proxy:
         self.port = free_ports(1)[0]
         self.rules: list[Rule] = []
         self.exchanges: list[Exchange] = []
-        """Everything that was asked, oldest first, whatever became of it."""
+        """All requests, oldest first, with any fate."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._listener: socket.socket | None = None
@@ -136,7 +139,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The address to give to the supervisor instead of Consul's; it stays over ``refuse``."""
+        """The address to give to the supervisor instead of Consul's; it stays the same over ``refuse``."""
         return f"http://{self._host}:{self.port}"
 
     def hold(
@@ -150,8 +153,10 @@ class Proxy:
     ) -> Rule:
         """Keep matching requests from Consul, or its answers from the client, until ``release``.
 
-        ``path`` and ``body`` are parts of the target (query included) and of the body; with
-        ``times`` only the first so many are caught, with ``for_s`` each is held that long at most.
+        path: a part of the target, query included.
+        body: a part of the body.
+        times: how many exchanges are caught. None: all.
+        for_s: how long each is held at most. None: until ``release``.
         """
         return self._add(Rule(self, stage, method, path, body, times, for_s=for_s))
 
@@ -164,7 +169,7 @@ class Proxy:
     def answer(
         self, status: str, text: str = "", method: str = "", path: str = "", times: int | None = None
     ) -> Rule:
-        """Answer matching requests with this status and body; Consul does not hear of them."""
+        """Answer matching requests with this status and body, in Consul's place."""
         body = text.encode()
         reply = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
         return self._add(Rule(self, "request", method, path, b"", times, reply=reply))
@@ -172,12 +177,12 @@ class Proxy:
     def change(
         self, edit: Callable[[bytes], bytes], method: str = "", path: str = "", times: int | None = None
     ) -> Rule:
-        """Send matching requests on with the body that ``edit`` makes of theirs."""
+        """Forward matching requests with the body that ``edit`` makes of theirs."""
         return self._add(Rule(self, "body", method, path, b"", times, edit=edit))
 
     @contextmanager
     def silence(self) -> Iterator[None]:
-        """Nothing comes through either way, and nothing is refused: a black hole; later all goes on."""
+        """Let no byte through either way and refuse nothing, within the block; then release all."""
         rules = (self.hold("answer"), self.hold("request"))
         try:
             yield
@@ -186,7 +191,7 @@ class Proxy:
                 rule.release()
 
     def refuse(self) -> None:
-        """Refuse new connections, and reset those that there are."""
+        """Refuse new connections, and reset the open ones."""
         self.run(self._refuse())
 
     def accept(self) -> None:
@@ -194,7 +199,7 @@ class Proxy:
         self.run(self._listen())
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this on the proxy's loop; TimeoutError after PATIENCE_S."""
+        """Run this on the proxy's loop; TimeoutError after PATIENCE_S."""
         asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, PATIENCE_S), self._loop).result()
 
     def _add(self, rule: Rule) -> Rule:
@@ -218,7 +223,7 @@ class Proxy:
             connection.cancel()
         if self._connections:
             await asyncio.wait(tuple(self._connections))
-        await asyncio.sleep(0)  # the transports' own last callbacks
+        await asyncio.sleep(0)  # lets the transports run their last callbacks
 
     def _accepted(self, listener: socket.socket) -> None:
         """Own the connection from its first moment, so that ``refuse`` misses none."""
@@ -242,12 +247,12 @@ class Proxy:
             writer.close()
             await writer.wait_closed()
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # a rule says so, Consul has gone, or the test is over
+            pass  # a rule breaks the connection, Consul has gone, or the test is over
         finally:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass one exchange after the other; the answers' framing is Consul's and the client's affair."""
+        """Forward one exchange after the other; the framing of answers is left to Consul and the client."""
         up_reader, up_writer = await asyncio.open_connection(*self._upstream)
         exchanges: list[Exchange] = []
         answers = asyncio.create_task(self._pass_answers(up_reader, writer, exchanges))
@@ -255,15 +260,17 @@ class Proxy:
         try:
             done, _ = await asyncio.wait((answers, requests), return_when=asyncio.FIRST_COMPLETED)
             if answers not in done and requests.exception() is None and exchanges:
-                # The client has gone. What has reached Consul is finished there all the same.
+                # The client has gone, and a request that has reached Consul must still be finished there.
                 await _first(answers, exchanges[-1].answered)
         finally:
             up_writer.close()
             for exchange in exchanges:
-                exchange.answered.set()  # or it never will be: nobody shall wait for it
+                exchange.answered.set()  # it may never be answered, and a rule may wait for it
             for task in (answers, requests):
                 task.cancel()
-            await asyncio.wait((answers, requests))  # the last step, for it may itself be cancelled
+            await asyncio.wait(
+                (answers, requests)
+            )  # the last step, because this wait may itself be cancelled
         for task in done:
             task.result()
 
@@ -291,7 +298,7 @@ class Proxy:
             await up_writer.drain()
 
     def _sent_on(self, head: bytes, exchange: Exchange) -> bytes:
-        """The request as Consul gets it: as it came, unless a rule changes its body."""
+        """Return the request for Consul: unchanged, unless a rule changes its body."""
         body = exchange.body
         for rule in tuple(self.rules):
             if rule.edit is not None and rule.catches("body", exchange):
@@ -315,9 +322,9 @@ class Proxy:
             await writer.drain()
 
     async def _gate(self, stage: Stage, exchange: Exchange) -> bytes:
-        """Return when no rule stands in the way of this exchange; ConnectionResetError to break it.
+        """Return when no rule holds this exchange; ConnectionResetError to break it.
 
-        What is returned, if anything, is to be the answer instead of Consul's.
+        Returns the answer in Consul's place. Blank: Consul answers.
         """
         for rule in tuple(self.rules):
             if rule.catches(stage, exchange):
@@ -331,7 +338,7 @@ class Proxy:
 
 
 async def _exchange(head: bytes, reader: asyncio.StreamReader) -> Exchange:
-    """The request that this head begins, with its body (Content-Length only: nobody here sends chunks)."""
+    """Return the request that begins with this head, with its body by Content-Length."""
     request_line, *lines = head.decode("latin-1").split("\r\n")
     method, target, _ = request_line.split(" ")
     headers = {
@@ -349,7 +356,7 @@ async def _first(task: asyncio.Task[None], event: asyncio.Event) -> None:
 
 
 def _reset(connection: socket.socket) -> None:
-    """Close with RST, as a crashed peer or a firewall does, what has not been closed in order."""
+    """Close a connection with RST, as a crashed peer or a firewall does, unless it is closed already."""
     if connection.fileno() >= 0:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()

@@ -1,6 +1,6 @@
-"""A bash that runs what a page shows, and leaves nothing behind.
+"""A bash that runs the commands of a page, and leaves nothing behind.
 
-It knows nothing of the product: which programs and which variables there are is said by the test.
+It does not know the product: the test provides programs and variables.
 """
 
 import os
@@ -16,7 +16,7 @@ import psutil
 from tests.support.supervisor import PATIENCE_S, kill_all
 
 MARK = "---this command is over---"
-# In this order; what differs from run to run, and nothing else.
+# The parts of an output that differ from run to run, replaced in this order.
 VARIABLE = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "TIME"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
@@ -26,9 +26,11 @@ VARIABLE = (
 
 
 class Shell:
-    """A bash that is told one command after the other; ``folder/bin`` comes first on its PATH.
+    """A bash that runs one command after the other.
 
-    ``cwd`` is where it begins, ``environ`` all that it has beside PATH.
+    folder: ``folder/bin`` comes first on its PATH.
+    cwd: the folder that it begins in.
+    environ: all its variables except PATH.
     """
 
     def __init__(self, folder: Path, cwd: Path, environ: Mapping[str, str]) -> None:
@@ -43,20 +45,20 @@ class Shell:
             cwd=cwd,
             env={**environ, "PATH": f"{self._programs}:{os.environ['PATH']}"},
         )
-        self.run("set -m")  # %1 is for shells with job control
+        self.run("set -m")  # %1 needs job control
 
     def provide(self, program: str, line: str) -> None:
-        """Put a program on its PATH; what the line starts dies with whoever started it."""
+        """Put a program on the PATH; a process that it starts dies with its parent."""
         file = self._programs / program
         file.write_text(f"#!/bin/sh\nexec setpriv --pdeathsig KILL {line}\n")
         file.chmod(0o755)
 
     def run(self, command: str, within_s: float = PATIENCE_S) -> str:
-        """What a command prints, on both streams."""
+        """Run a command, and return its output on both streams."""
         return self.ended(command, within_s)[1]
 
     def ended(self, command: str, within_s: float = PATIENCE_S) -> tuple[int, str]:
-        """The exit code of a command, and what it prints on both streams."""
+        """Run a command, and return its exit code and its output on both streams."""
         assert self._bash.stdin is not None and self._bash.stdout is not None
         self._bash.stdin.write(f"{command}\necho {MARK}$?\n".encode())
         give_up_at = time.monotonic() + within_s
@@ -71,7 +73,7 @@ class Shell:
         return int(over[1]), over.string[: over.start()]
 
     def close(self) -> None:
-        """End the shell and whatever it started."""
+        """End the shell and all that it started."""
         started = psutil.Process(self._bash.pid).children(recursive=True)
         with self._bash:
             self._bash.kill()
@@ -80,9 +82,9 @@ class Shell:
 
 
 def replay(shell: Shell, session: str) -> None:
-    """Run a session (```console) and compare what it prints with what is shown.
+    """Run a session (```console) and compare its output with the shown one.
 
-    A sleep is for people: here a command is repeated until it prints what it should.
+    A sleep is for human readers: here a command is repeated until its output is right.
     """
     for line, expected in steps(session):
         if not line.startswith("sleep "):
@@ -90,29 +92,29 @@ def replay(shell: Shell, session: str) -> None:
 
 
 def paste(shell: Shell, block: str, expected: str = "") -> None:
-    """Run a block of commands (```sh) and compare what its last command prints with what is shown.
+    """Run a block of commands (```sh) and compare the output of its last command with the shown one.
 
     The commands before it print nothing. A sleep is left out, as in ``replay``.
     """
     lines = [line for line in block.splitlines(keepends=True) if not line.startswith("sleep ")]
     *before, last = lines if expected else (*lines, "")
     printed = shell.run("".join(before)) if before else ""
-    assert printed == "", f"{block} prints what is not shown: {printed}"
+    assert printed == "", f"{block} prints an output that is not shown: {printed}"
     if last:
         _repeat(shell, last.rstrip("\n"), expected)
 
 
 def _repeat(shell: Shell, line: str, expected: str) -> None:
-    """Run a command until it prints what is shown; a command that shows nothing runs once."""
+    """Run a command until it prints the shown output; a command without a shown output runs once."""
     give_up_at = time.monotonic() + PATIENCE_S
     while constant(printed := shell.run(line)) != constant(expected):
-        assert expected, f"{line} prints what is not shown: {printed}"
+        assert expected, f"{line} prints an output that is not shown: {printed}"
         assert time.monotonic() < give_up_at, f"{line} prints {printed}"
         time.sleep(0.05)
 
 
 def steps(session: str) -> Iterator[tuple[str, str]]:
-    """The commands of a shell session, here-documents included, each with the output it shows."""
+    """Return the commands of a shell session, here-documents included, each with the output that it shows."""
     before, *found = re.split(r"^\$ ", session, flags=re.MULTILINE)
     assert found and not before, f"a session begins with a command: {session}"
     for step in found:
@@ -124,7 +126,7 @@ def steps(session: str) -> Iterator[tuple[str, str]]:
 
 
 def constant(text: str) -> str:
-    """The text without what differs each time."""
+    """Return the text without the parts that differ from run to run."""
     for pattern, stands_for in VARIABLE:
         text = re.sub(pattern, stands_for, text)
     return text.strip()

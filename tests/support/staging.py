@@ -1,4 +1,4 @@
-"""Scenes on a stage: whatever a test does, at its end all is stopped, judged and cleared away."""
+"""Scenes: at the end of a test all its processes are stopped, judged and cleared away."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -8,16 +8,16 @@ import pytest
 
 
 class Stage(Protocol):
-    """Some processes of one test."""
+    """The processes of one test."""
 
     def end(self) -> None:
         """Stop what runs, then judge."""
 
     def close(self) -> None:
-        """Leave nothing, whatever happened."""
+        """Leave nothing behind, even after a failure."""
 
     def account(self) -> str:
-        """All that is known, for the text of a failure."""
+        """Return all that is known, for the text of a failure."""
 
 
 S = TypeVar("S", bound=Stage)
@@ -29,7 +29,7 @@ _stages = pytest.StashKey[list[Stage]]()
 def reported(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failure shows what all nodes logged; a scene that failed already is not judged again."""
+    """Add the logs of all nodes to the report of a failure, and note that the scene is not judged again."""
     report = yield
     if report.failed and call.when == "call":
         item.stash[_failed] = True
@@ -41,7 +41,7 @@ def reported(
 
 @contextmanager
 def staged(made: S, request: pytest.FixtureRequest) -> Iterator[S]:
-    """At the end of the block all is stopped and judged."""
+    """Stop and judge the scene at the end of the block."""
     node = request.node
     node.stash.setdefault(_stages, []).append(made)
     try:

@@ -1,8 +1,8 @@
 """A real supervisor process for one test: its file, its log, its end.
 
-The process is the installed command in all but name (``python -m supervisor run FILE``) and is
-spoken to as an operator does: by its configuration, signals, exit code and log. It never outlives
-its test: PDEATHSIG ends it when the test process is killed, ``close`` when the test is over.
+The process is the installed command (as ``python -m supervisor run FILE``), and a test uses it as an operator
+does: by its configuration, signals, exit code and log. It never outlives its test: PDEATHSIG ends it when the
+test process is killed, and ``close`` when the test is over.
 """
 
 import json
@@ -25,7 +25,7 @@ from tests.support.patience import patient
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "supervisor")
-POLL_S = (0.01, 0.05)  # at first, and at most: each look takes time from what we wait for
+POLL_S = (0.01, 0.05)  # at first, and at most: each check takes time from the awaited event
 POLL_SHARE = 0.02  # of the time waited so far
 TAIL_CHARS = 6000
 FAULTS = ("Traceback", '"event": "bug"', "Task exception", "was never awaited", "ResourceWarning")
@@ -35,9 +35,9 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], what: str, within_s: float = PATIENCE_S) -> T:
-    """The first true value of the condition; AssertionError with ``what`` when it does not come.
+    """Return the first true value of the condition; AssertionError with ``what`` when it does not come.
 
-    ``within_s`` is of a quiet machine.
+    within_s: a time of a quiet machine.
     """
     began_at = time.monotonic()
     within_s = patient(within_s)
@@ -51,7 +51,7 @@ def until(condition: Callable[[], T], what: str, within_s: float = PATIENCE_S) -
 def command(
     *arguments: str, environ: Mapping[str, str] | None = None, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """A command that ends by itself, with its exit code, standard output and standard error."""
+    """Run a command that ends by itself, and return exit code, standard output and standard error."""
     return subprocess.run(
         [*COMMAND, *arguments],
         check=False,
@@ -65,7 +65,10 @@ def command(
 
 
 class Supervisor:
-    """One ``consul-supervisor run``; ``config`` is the content of its file."""
+    """One ``consul-supervisor run``.
+
+    config: the content of its file.
+    """
 
     def __init__(
         self, folder: Path, config: Mapping[str, object], environ: Mapping[str, str] | None = None
@@ -81,13 +84,13 @@ class Supervisor:
         self._process: subprocess.Popen[bytes] | None = None
 
     def rewrite(self, config: Mapping[str, object]) -> None:
-        """Its file has this content from now on."""
-        unshared = json.loads(json.dumps(config))  # what is there twice would become a YAML alias
+        """Replace the content of its file."""
+        unshared = json.loads(json.dumps(config))  # a value that occurs twice would become a YAML alias
         self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
 
     def start(self) -> None:
-        """Start it (again); its log goes on in the same file."""
-        assert not self.running, "it is running"
+        """Start the supervisor, at first or again; its log goes on in the same file."""
+        assert not self.running, "the supervisor is running"
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self._argv(),
@@ -96,7 +99,7 @@ class Supervisor:
                 stderr=log,
                 cwd=ROOT,
                 env=self._environ,
-                start_new_session=True,  # Ctrl-C is for pytest, which then ends it
+                start_new_session=True,  # only pytest gets Ctrl-C, and then ends the supervisor
             )
 
     def _argv(self) -> list[str]:
@@ -111,62 +114,64 @@ class Supervisor:
     @property
     def pid(self) -> int:
         """The process id of the running supervisor."""
-        assert self._process is not None, "it was not started"
+        assert self._process is not None, "the supervisor was not started"
         return self._process.pid
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        assert self.running, f"it has ended:\n{self.log_tail()}"
+        """Send the supervisor a signal."""
+        assert self.running, f"the supervisor has ended:\n{self.log_tail()}"
         os.kill(self.pid, number)
 
     def wait(self, within_s: float = PATIENCE_S) -> int:
-        """Its exit code, once it has ended; negative for a signal."""
-        assert self._process is not None, "it was not started"
+        """Return its exit code, once it has ended; negative for a signal."""
+        assert self._process is not None, "the supervisor was not started"
         try:
             return self._process.wait(patient(within_s))
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"it did not end within {within_s:g} s:\n{self.log_tail()}") from None
+            raise AssertionError(
+                f"the supervisor did not end within {within_s:g} s:\n{self.log_tail()}"
+            ) from None
 
     def stop(self, within_s: float = PATIENCE_S) -> int:
-        """SIGTERM, and its exit code."""
+        """Send SIGTERM, and return the exit code."""
         self.signal(signal.SIGTERM)
         return self.wait(within_s)
 
     def kill(self) -> None:
-        """SIGKILL: what a crash looks like."""
+        """Send SIGKILL, which is a crash."""
         self.signal(signal.SIGKILL)
         self.wait()
 
     def close(self) -> None:
-        """The test is over: end it whatever it does."""
+        """End the supervisor, in any state, because the test is over."""
         if self._process is not None:
-            self._process.kill()  # nothing where it has ended, be it just now
+            self._process.kill()  # no effect if the process has ended
             self.wait()
 
     @property
     def log_text(self) -> str:
-        """What it wrote, over all its starts."""
+        """All that the supervisor wrote, over all its starts."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def log_tail(self) -> str:
-        """The end of its log, for the text of a failure."""
+        """Return the end of its log, for the text of a failure."""
         return f"--- {self.log_path}\n{self.log_text[-TAIL_CHARS:]}"
 
     def lines(self, event: str = "", **fields: object) -> list[dict[str, Any]]:
-        """The lines of its log with this event and these fields, oldest first."""
+        """Return the lines of its log with this event and these fields, oldest first."""
         texts = self.log_text.splitlines(keepends=True)
-        named = json.dumps(event) if event else ""  # what does not name it need not be decoded
+        named = json.dumps(event) if event else ""  # a line without the name need not be decoded
         whole = [text for text in texts if named in text and text.startswith("{") and text.endswith("\n")]
         decoded = [json.loads(text) for text in whole]
         return [line for line in decoded if event in ("", line["event"]) and fields.items() <= line.items()]
 
     def wait_line(self, event: str, within_s: float = PATIENCE_S, **fields: object) -> dict[str, Any]:
-        """The first such line; AssertionError when it does not come or the process ends without."""
+        """Return the first such line; AssertionError when it does not come or the process ends without it."""
 
         def line() -> dict[str, Any] | None:
             ended = not self.running
             found = self.lines(event, **fields)
-            assert found or not ended, f"it ended without {event} {fields}:\n{self.log_tail()}"
+            assert found or not ended, f"the supervisor ended without {event} {fields}:\n{self.log_tail()}"
             return found[0] if found else None
 
         found = until(line, f"{event} {fields} in\n{self.log_tail()}", within_s)
@@ -174,7 +179,7 @@ class Supervisor:
         return found
 
     def assert_no_fault(self) -> None:
-        """No trace, no bug, no warning of Python's and nothing undocumented in its log."""
+        """Check that its log has no trace, no bug, no warning of Python and no undocumented line."""
         text = self.log_text
         faults = [fault for fault in FAULTS if fault in text]
         assert not faults, f"{faults} in {self.log_tail()}"
@@ -182,7 +187,7 @@ class Supervisor:
 
 
 def name_of(process: psutil.Process) -> str:
-    """The name of a process; blank for one that has ended meanwhile."""
+    """Return the name of a process; blank for one that has ended meanwhile."""
     try:
         return process.name()
     except psutil.NoSuchProcess:
@@ -197,7 +202,7 @@ def kill_all(processes: Iterable[psutil.Process]) -> None:
 
 
 def processes_of(mark: str) -> list[psutil.Process]:
-    """All processes that have this text in their environment or command line, but ours."""
+    """Return all processes with this text in their environment or command line, except this one."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -205,16 +210,16 @@ def processes_of(mark: str) -> list[psutil.Process]:
                 continue
             words = [*process.cmdline(), *process.environ().values()]
         except psutil.Error:
-            continue  # it has ended, or is another user's
+            continue  # the process has ended, or belongs to another user
         if any(mark in word for word in words):
             found.append(process)
     return found
 
 
 def assert_none_left(processes: Callable[[], list[psutil.Process]]) -> None:
-    """No process is left of what these were, but a ``sync`` of a record, which is waited for.
+    """Check that none of these processes is left, except a ``sync`` of a record, which is awaited.
 
-    A disk may take seconds for it, during which nobody can end it; the supervisor waits for none.
+    A disk may take seconds for it, during which the process cannot be ended. The supervisor does not wait.
     """
     left = [process.cmdline() for process in processes() if not _is_sync(process)]
     assert not left, f"processes are left: {left}"
@@ -224,5 +229,5 @@ def assert_none_left(processes: Callable[[], list[psutil.Process]]) -> None:
 def _is_sync(process: psutil.Process) -> bool:
     try:
         return "--data" in process.cmdline()
-    except psutil.Error:  # it has ended
+    except psutil.Error:  # the process has ended
         return True

@@ -1,8 +1,8 @@
-"""What a test process has inherited from whatever started it, made the same everywhere.
+"""The surroundings of a test process, made the same on every machine.
 
 A script starts its background jobs with SIGINT and SIGQUIT ignored, nohup ignores SIGHUP, a login sets
-variables and a umask: all of it reaches every program that a test starts. Here is the one place that
-undoes it; a test that is about such an inheritance sets it itself.
+variables and a umask, and every program that a test starts inherits them. This module undoes it. A test about
+such an inheritance sets it itself.
 """
 
 import os
@@ -10,20 +10,20 @@ import signal
 from types import FrameType
 
 UMASK = 0o022
-# What the supervisor, Consul, Python, systemd, make or a shell would obey.
+# Variables that the supervisor, Consul, Python, systemd, make or a shell would use.
 FOREIGN = (
     "CONSUL_", "PYTHON", "XDG_", "LC_", "LANG", "MAKE", "MFLAGS", "LISTEN_", "NOTIFY_", "WATCHDOG_",
     "JOURNAL_STREAM", "INVOCATION_ID", "CREDENTIALS_DIRECTORY", "STATE_DIRECTORY", "RUNTIME_DIRECTORY",
     "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TERM", "TZ", "ENV", "BASH_ENV", "CDPATH",
     "POSIXLY_CORRECT", "GREP_", "CURL_HOME", "SHELLOPTS", "BASHOPTS", "PIPX_",
 )  # fmt: skip
-WANTED = ("PYTHON", "TERMINFO")  # which interpreter make is to take; where terminals are described
+WANTED = ("PYTHON", "TERMINFO")  # the interpreter for make, and the descriptions of terminals
 OWN = {"LANG": "C.UTF-8", "TERM": "dumb"}
-LOOPBACK = "localhost,127.0.0.1,::1"  # all that tests talk to; a proxy is for package indexes
+LOOPBACK = "localhost,127.0.0.1,::1"  # every peer of a test; a proxy is for package indexes
 
 
 def make_our_own() -> None:
-    """Give this process, and what it starts, the signals, the umask and the variables of every run."""
+    """Give this process and its children the same signals, umask and variables in every run."""
     catch_what_is_ignored()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(UMASK)
@@ -34,10 +34,10 @@ def make_our_own() -> None:
 
 
 def catch_what_is_ignored() -> None:
-    """Go on without the signals that we were told to ignore, and let our children hear them.
+    """Undo ignored signals, so that this process survives them and its children get them.
 
-    An exec passes on an ignored signal and resets a caught one. SIGPIPE and SIGXFSZ are ignored by
-    Python itself, and ``subprocess`` resets them; SIGCHLD ignored would hide how children end.
+    An exec passes on an ignored signal and resets a caught one. Python itself ignores SIGPIPE and SIGXFSZ,
+    and ``subprocess`` resets them. An ignored SIGCHLD would hide how children end.
     """
     ours = {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTIN, signal.SIGTTOU}
     for number in signal.valid_signals() - ours:
@@ -46,4 +46,4 @@ def catch_what_is_ignored() -> None:
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """Whatever started us wanted this signal to do nothing."""
+    """Do nothing, as the parent of this process wanted for this signal."""

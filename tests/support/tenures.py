@@ -1,8 +1,8 @@
-"""Who acted when, by the lines that hooks left, and what is promised of it. Pure: it knows no product.
+"""Which node acted when, by the lines that hooks left, and the promises about it. Pure: it knows no product.
 
-A node acts from the first line of on_acquire to the last of on_lose. One whose supervisor was killed
-acts until its on_lose has ended or its last room is over, whichever comes first; that of one whose
-process is back within the room, or went on with the tenure, counts as if nobody had died.
+A node acts from the first line of on_acquire to the last of on_lose. A node whose supervisor was killed acts
+until its on_lose has ended or its last room is over, whichever comes first. If its process is back within the
+room, or has gone on with the tenure, the death does not count.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,18 +13,21 @@ from pathlib import Path
 
 SCRIPT = Path(__file__).with_name("hook.sh")  # the hook that leaves these lines
 
-# Lines of the test's own: what it did to a node.
+# Lines that the test writes about its own acts.
 KILLED = "killed"
 STARTED = "started"
-NOT_ADOPTED = "crashed"  # the reason of an on_lose for a tenure that nobody went on with
+NOT_ADOPTED = "crashed"  # the reason of an on_lose for a tenure that was not adopted
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line: a hook begins or ends. ``at`` in seconds of CLOCK_BOOTTIME, cut to hundredths; ``line`` is
-    its place in the file."""
+    """One line: a hook begins or ends, or the test did something to a node.
 
-    stage: str  # begin | end, or what the test did
+    at: seconds of CLOCK_BOOTTIME, cut to hundredths.
+    line: its place in the file.
+    """
+
+    stage: str  # begin | end, or the act of the test
     exit: int | None
     at: float
     node: str
@@ -47,21 +50,25 @@ class Record:
 
     @property
     def when(self) -> "Moment":
-        """Its place in time."""
+        """The moment of this line."""
         return Moment(self.at, self.line)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Moment:
-    """Of a line, or of what no line tells: then ``line`` is -1. Lines are written in the order in which
-    things happen, but what a test did to a node it may tell later."""
+    """The time and the place of a line. Lines are written in the order of events, except those of a test.
+
+    line: -1: no line tells of this moment.
+    """
 
     at: float
     line: float = -1
 
     def is_over(self, at: "Moment") -> bool:
-        """Whether what ended at this moment had surely ended by that one: by the clock, which is cut, and by
-        the order of the lines."""
+        """Return whether an act that ended at this moment had surely ended by that one.
+
+        Both the clock, which is cut, and the order of the lines must say so.
+        """
         return self.at <= at.at and self.line < at.line
 
 
@@ -70,7 +77,11 @@ FOR_EVER = Moment(inf, inf)
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """``tokens``: all that its hooks were told; ``lost`` False: no on_lose has ended it yet."""
+    """One tenure, as its lines show it.
+
+    tokens: all tokens that its hooks got.
+    lost: False: no on_lose has ended it yet.
+    """
 
     node: str
     session: str
@@ -85,7 +96,7 @@ class Tenure:
         return self.tokens[0]
 
     def acts_at(self, at: Moment) -> bool:
-        """Whether it had begun by then and is not surely over."""
+        """Return whether the tenure had begun by then and is not surely over."""
         return self.begin <= at and not self.end.is_over(at)
 
 
@@ -98,13 +109,13 @@ def read_records(path: Path) -> list[Record]:
 
 
 def parse(text: str) -> list[Record]:
-    """Parse all lines, oldest first; one that is being written does not count yet."""
+    """Parse all lines, oldest first; a line that is still being written does not count."""
     lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
     return [_record(number, line.rstrip("\n")) for number, line in enumerate(lines)]
 
 
 def told_line(stage: str, node: str, at: float, *, token: int = 0, attempt: int = 0) -> str:
-    """Write a line of the test's own, for what no hook can tell."""
+    """Write a line of the test's own, for an act that no hook can record."""
     fields = [stage, "", f"{at:.2f}", node, *[""] * 5, str(token or ""), *[""] * 4, str(attempt or "")]
     return "\t".join([*fields, *[""] * 4]) + "\n"
 
@@ -134,11 +145,11 @@ def shown(records: Iterable[Record]) -> str:
 
 
 def tenures(records: Sequence[Record], name: str, room_s: float | None = None) -> list[Tenure]:
-    """Find the tenures of one item, by their begin; one that goes on ends never.
+    """Find the tenures of one item, in the order of their begins; a tenure that goes on never ends.
 
-    Without ``room_s`` the lines are those of a scene that breaks hooks on purpose: there any line of
-    on_lose ends a tenure, however late, for what TERM ends leaves no other; and where none came at all,
-    the death of the supervisor does.
+    room_s: None: the lines are those of a scene that breaks hooks on purpose. There any line of on_lose ends
+        a tenure, however late, because a hook that TERM ends leaves no other line. Without any such line, the
+        death of the supervisor ends the tenure.
     """
     of_session: dict[str, list[Record]] = {}
     for record in records:
@@ -149,7 +160,7 @@ def tenures(records: Sequence[Record], name: str, room_s: float | None = None) -
 
 
 def _tenure(lines: Sequence[Record], records: Sequence[Record], room_s: float | None) -> Tenure:
-    first = lines[0]  # of on_lose, where an on_acquire was killed at its birth
+    first = lines[0]  # that of on_lose, if an on_acquire was killed before it wrote a line
     losing = [line for line in lines if line.event != "acquire"]
     if room_s is not None:
         losing = [line for line in losing if (line.event, line.stage, line.exit) == ("lose", "end", 0)]
@@ -163,8 +174,11 @@ def _tenure(lines: Sequence[Record], records: Sequence[Record], room_s: float | 
 def _last_of_the_dead(
     lines: Sequence[Record], records: Sequence[Record], room_s: float | None, lost_at: float
 ) -> Moment:
-    """Tell until when it can have acted after its death: for ever if nobody died, or it is there again."""
-    # What began on_acquire has survived all deaths before that.
+    """Return until when a node may have acted after its death.
+
+    FOR_EVER: no supervisor of it died, or one is back within the room.
+    """
+    # A tenure whose on_acquire begins has survived all earlier deaths.
     since = max(
         line.at for line in lines if line is lines[0] or (line.event, line.stage) == ("acquire", "begin")
     )
@@ -174,18 +188,18 @@ def _last_of_the_dead(
         return FOR_EVER
     if room_s is None:
         return deaths[0].when
-    # Adoptions may run no hook, so an older death may have been survived. The contact is not younger than
-    # the newest, so it can have believed one room longer at most.
+    # An adoption may run no hook, so the tenure may have survived an older death. No contact is later than
+    # the newest death, so belief ends one room after it at most.
     over_at = deaths[-1].at + room_s
     back = any(record.stage == STARTED and deaths[-1].at <= record.at < over_at for record in of_node)
     return FOR_EVER if back else Moment(over_at)
 
 
-# --- what is promised of them --------------------------------------------------------------------
+# --- promises about tenures ----------------------------------------------------------------------
 
 
 def crowds(found: Sequence[Tenure]) -> list[tuple[Tenure, list[Tenure]]]:
-    """Tell who acts, by their tokens, whenever one begins: it is then that there are most."""
+    """List for each tenure which tenures act when it begins, by their tokens; the most act at a begin."""
     return [
         (begun, sorted((each for each in found if each.acts_at(begun.begin)), key=lambda each: each.token))
         for begun in found
@@ -193,7 +207,7 @@ def crowds(found: Sequence[Tenure]) -> list[tuple[Tenure, list[Tenure]]]:
 
 
 def most_at_once(found: Sequence[Tenure]) -> int:
-    """Count how many acted at once at most."""
+    """Count how many tenures acted at once at most."""
     return max((len(acting) for _, acting in crowds(found)), default=0)
 
 
@@ -211,17 +225,17 @@ def most_between(journal: Iterable[tuple[str, str]], begin: str, end: str) -> in
 
 
 def overlaps(found: Sequence[Tenure]) -> list[tuple[Tenure, Tenure]]:
-    """Find every two that acted at once, of tenures in the order of their begins."""
+    """Find every two tenures that acted at once, in the order of their begins."""
     return [(first, second) for first, second in combinations(found, 2) if first.acts_at(second.begin)]
 
 
 def wrong_tokens(found: Sequence[Tenure], *, slots: bool = False) -> list[str]:
-    """Say what is wrong with the fencing tokens: each tenure has one, the same all the time, and it grows
-    with every tenure. Whoever has one of many ``slots`` may begin later than who took one after that:
-    there it grows only with those that begin when another is over."""
-    wrong = [
-        f"{each.node} was told the tokens {each.tokens} in one tenure" for each in found if each.tokens[1:]
-    ]
+    """List the faults of fencing tokens: each tenure has one token, and it grows with every tenure.
+
+    slots: the holder of one of many slots may begin later than the holder of a later token. There the token
+        grows only from a tenure that is over to one that begins after it.
+    """
+    wrong = [f"{each.node} got the tokens {each.tokens} in one tenure" for each in found if each.tokens[1:]]
     wrong += [f"{each.node} has no token" for each in found if 0 in each.tokens]
     for earlier, later in combinations(found, 2):
         in_order = not slots or not earlier.acts_at(later.begin)
@@ -231,5 +245,5 @@ def wrong_tokens(found: Sequence[Tenure], *, slots: bool = False) -> list[str]:
 
 
 def unfinished(found: Sequence[Tenure]) -> list[Tenure]:
-    """Find those that no on_lose has ended."""
+    """Find the tenures that no on_lose has ended."""
     return [tenure for tenure in found if not tenure.lost]

@@ -1,4 +1,4 @@
-"""The agents that tests stand on do what their docstrings say."""
+"""The Consul agents of the tests, which must keep the promises of their docstrings."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def test_a_started_agent_answers_reads_and_writes_at_once(agent: Agent) -> None:
 
 
 def test_a_lock_belongs_to_one_session_until_it_is_released(shared_agent: Agent, unique: str) -> None:
-    """Also shows that sessions of one second are allowed."""
+    """The sessions have a TTL of one second, which only a changed session_ttl_min allows."""
     one, other = (shared_agent.session_create(TTL="1s", LockDelay="0s", Name=unique) for _ in range(2))
     assert shared_agent.acquire(unique, one, b"one")
     assert not shared_agent.acquire(unique, other)
@@ -46,7 +46,7 @@ def test_a_blocking_query_wakes_on_a_change(shared_agent: Agent, unique: str) ->
 
 
 @pytest.mark.long
-def test_a_persistent_agent_remembers_over_a_kill_and_keeps_its_ports(persistent_agent: Agent) -> None:
+def test_a_persistent_agent_keeps_data_and_ports_over_a_kill(persistent_agent: Agent) -> None:
     session = persistent_agent.session_create(TTL="600s")
     assert persistent_agent.acquire("key", session, b"mine")
     url = persistent_agent.url
@@ -75,7 +75,7 @@ def test_a_frozen_agent_can_be_killed(tmp_path: Path) -> None:
     assert not psutil.pid_exists(pid)
 
 
-def test_a_stopped_dev_agent_forgets_and_stop_without_one_is_quiet(agent: Agent) -> None:
+def test_a_restarted_dev_agent_has_no_data_and_a_second_stop_is_no_error(agent: Agent) -> None:
     agent.kv_put("key", b"value")
     agent.restart()
     assert agent.kv_get("key") is None
@@ -83,20 +83,20 @@ def test_a_stopped_dev_agent_forgets_and_stop_without_one_is_quiet(agent: Agent)
     agent.stop()
 
 
-def test_the_configuration_is_merged_over_ours(tmp_path: Path) -> None:
+def test_the_configuration_of_a_test_replaces_the_default_one(tmp_path: Path) -> None:
     rules = {"acl": {"enabled": True, "default_policy": "deny", "tokens": {"master": "a-test-token"}}}
     with Agent(tmp_path, config=rules, token="a-test-token") as agent:
         assert agent.kv_put("key", b"value")
         assert Client(agent.host, agent.port).call("GET", "/kv/key").status == 403
 
 
-def test_a_start_that_fails_shows_consuls_own_words(tmp_path: Path) -> None:
+def test_a_start_that_fails_shows_the_log_of_consul(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no_such_setting"), Agent(tmp_path, config={"no_such_setting": 1}):
         pass
 
 
-def test_an_agent_never_takes_another_for_itself(tmp_path: Path, agent: Agent) -> None:
-    """Two workers may choose one port: whoever comes second must not talk to the first."""
+def test_an_agent_whose_port_another_agent_has_does_not_start(tmp_path: Path, agent: Agent) -> None:
+    """Two workers may choose one port, and the second one must not use the first one's agent."""
     second = Agent(tmp_path / "second", config={"ports": {"http": agent.port}})
     with pytest.raises(RuntimeError, match="address already in use"):
         second.start()
@@ -104,7 +104,7 @@ def test_an_agent_never_takes_another_for_itself(tmp_path: Path, agent: Agent) -
 
 @pytest.mark.long
 def test_an_agent_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
-    """Pytest may be killed; no agent may be left then."""
+    """Pytest may be killed, and no agent may be left then."""
     program = """
         import os, pathlib, signal, sys
         from tests.support.consul import Agent

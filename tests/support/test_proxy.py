@@ -1,4 +1,4 @@
-"""The proxy breaks exactly what it is told to, between a real client and a real Consul."""
+"""The proxy, which must break exactly the exchanges of its rules, between a real client and a real Consul."""
 
 import http.client
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ def proxy(shared_agent: Agent) -> Iterator[Proxy]:
 
 @pytest.fixture
 def client(proxy: Proxy) -> Client:
-    """Talks to Consul through the proxy."""
+    """Return a client that reaches Consul through the proxy."""
     return Client("127.0.0.1", proxy.port)
 
 
 def gives_up(client: Client, method: str, path: str, body: bytes | None = None) -> None:
-    """An exchange whose client hears nothing and goes away."""
+    """Send a request whose client gets no answer and goes away."""
     with pytest.raises(TimeoutError):
         client.call(method, path, body, timeout_s=0.2)
 
 
 def opened(proxy: Proxy) -> closing[http.client.HTTPConnection]:
-    """A connection of its own through the proxy, for what Client does not do."""
+    """Return a connection through the proxy, for requests that Client does not send."""
     return closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE_S))
 
 
@@ -39,7 +39,9 @@ def value(agent: Agent, key: str) -> bytes | None:
     return None if entry is None else bytes(entry["Value"])
 
 
-def test_without_rules_everything_passes_and_is_recorded(proxy: Proxy, client: Client, unique: str) -> None:
+def test_the_proxy_without_rules_forwards_and_records_everything(
+    proxy: Proxy, client: Client, unique: str
+) -> None:
     big = bytes(300_000)
     assert client.kv_put(unique, big)
     entry = client.kv_get(unique)
@@ -51,7 +53,7 @@ def test_without_rules_everything_passes_and_is_recorded(proxy: Proxy, client: C
     assert proxy.exchanges[0].body == big
 
 
-def test_a_kept_connection_carries_many_exchanges(proxy: Proxy, unique: str) -> None:
+def test_a_kept_connection_through_the_proxy_carries_many_exchanges(proxy: Proxy, unique: str) -> None:
     with opened(proxy) as connection:
         for number in range(3):
             connection.request("PUT", f"/v1/kv/{unique}", body=str(number))
@@ -60,7 +62,7 @@ def test_a_kept_connection_carries_many_exchanges(proxy: Proxy, unique: str) -> 
         assert connection.getresponse().read() == b"2"
 
 
-def test_a_held_request_reaches_consul_late_though_its_client_has_gone(
+def test_a_held_request_reaches_consul_late_although_its_client_has_gone(
     proxy: Proxy, client: Client, shared_agent: Agent, unique: str
 ) -> None:
     rule = proxy.hold("request", "PUT", f"/kv/{unique}")
@@ -73,7 +75,7 @@ def test_a_held_request_reaches_consul_late_though_its_client_has_gone(
     answer.wait_caught()
 
 
-def test_a_held_answer_is_one_that_consul_has_applied(
+def test_a_held_answer_is_of_a_request_that_consul_has_applied(
     proxy: Proxy, client: Client, shared_agent: Agent, unique: str
 ) -> None:
     rule = proxy.hold("answer", "PUT", unique)
@@ -83,13 +85,13 @@ def test_a_held_answer_is_one_that_consul_has_applied(
     rule.release()
 
 
-def test_a_request_is_held_no_longer_than_asked(proxy: Proxy, client: Client, unique: str) -> None:
+def test_a_request_is_held_no_longer_than_its_rule_says(proxy: Proxy, client: Client, unique: str) -> None:
     rule = proxy.hold("request", path=unique, for_s=0.1)
     assert client.kv_put(unique, b"slow")
     assert len(rule.caught) == 1
 
 
-def test_a_rule_catches_only_what_matches_and_only_so_often(
+def test_a_rule_catches_only_matching_requests_up_to_its_number(
     proxy: Proxy, client: Client, shared_agent: Agent, unique: str
 ) -> None:
     session = shared_agent.session_create(TTL="60s")
@@ -115,7 +117,7 @@ def test_a_reset_comes_before_or_after_consul_has_seen_the_request(
     assert client.kv_put(unique, b"again")
 
 
-def test_an_answer_in_consuls_place_is_one_that_consul_has_not_seen(
+def test_consul_gets_no_request_that_the_proxy_answers(
     proxy: Proxy, client: Client, shared_agent: Agent, unique: str
 ) -> None:
     proxy.answer("429 Too Many Requests", "slow down", "PUT", unique, times=1)
@@ -128,7 +130,7 @@ def test_an_answer_in_consuls_place_is_one_that_consul_has_not_seen(
         assert connection.getresponse().read().strip() == b"true"
 
 
-def test_silence_swallows_a_query_that_was_waiting_and_lets_all_go_on_afterwards(
+def test_silence_holds_a_waiting_query_and_all_goes_on_afterwards(
     proxy: Proxy, client: Client, shared_agent: Agent, unique: str
 ) -> None:
     shared_agent.kv_put(unique, b"1")
@@ -146,7 +148,7 @@ def test_silence_swallows_a_query_that_was_waiting_and_lets_all_go_on_afterwards
         assert connection.getresponse().read() == b"2"
 
 
-def test_refusal_breaks_what_is_open_and_ends_on_the_same_port(
+def test_refuse_resets_open_connections_and_accept_uses_the_same_port(
     proxy: Proxy, client: Client, unique: str
 ) -> None:
     with opened(proxy) as connection:
@@ -160,7 +162,7 @@ def test_refusal_breaks_what_is_open_and_ends_on_the_same_port(
     assert client.kv_get(unique) is None
 
 
-def test_an_agent_that_is_down_is_a_reset_and_comes_back(agent: Agent) -> None:
+def test_the_proxy_resets_connections_while_its_agent_is_down(agent: Agent) -> None:
     with Proxy(agent.host, agent.port) as proxy:
         client = Client("127.0.0.1", proxy.port)
         agent.kill()
@@ -170,14 +172,14 @@ def test_an_agent_that_is_down_is_a_reset_and_comes_back(agent: Agent) -> None:
         assert client.kv_get("key") is None
 
 
-def test_a_request_that_the_proxy_cannot_frame_fails_the_test(shared_agent: Agent, unique: str) -> None:
+def test_a_chunked_request_through_the_proxy_fails_the_test(shared_agent: Agent, unique: str) -> None:
     with pytest.raises(AssertionError, match="chunked"), Proxy(shared_agent.host, shared_agent.port) as proxy:
         with opened(proxy) as connection, pytest.raises(ConnectionError):
             connection.request("PUT", f"/v1/kv/{unique}", body=iter([b"part"]))
             connection.getresponse()
 
 
-def test_waiting_for_what_does_not_come_ends_in_an_error(
+def test_a_wait_for_a_request_that_does_not_come_ends_in_an_error(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.support.proxy.PATIENCE_S", 0.1)

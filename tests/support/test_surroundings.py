@@ -1,4 +1,4 @@
-"""What tests stand on wherever they are started: their surroundings, their patience, what may be left."""
+"""The surroundings of tests: inherited settings, patience, and processes that may be left."""
 
 import os
 import shlex
@@ -28,11 +28,11 @@ def left(tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
         each.wait()
 
 
-def test_what_started_the_tests_changes_nothing_of_what_they_start() -> None:
-    """As nohup, a script's background job and a login with variables and a umask of its own do."""
+def test_programs_that_tests_start_inherit_nothing_from_the_parent_of_the_tests() -> None:
+    """nohup, a background job of a script, or a login may have set signals, a umask and variables."""
     script = f"trap '' INT QUIT HUP USR1 CHLD; umask 077; exec {shlex.quote(sys.executable)} -c \"$0\""
     foreign = {"CONSUL_HTTP_ADDR": "http://192.0.2.1:1", "CONSUL_HTTP_TOKEN": "x", "XDG_STATE_HOME": "/x"}
-    told = subprocess.run(
+    printed = subprocess.run(
         ["sh", "-c", script, OURS + SHOW],
         env={
             "PATH": os.environ["PATH"],
@@ -47,21 +47,23 @@ def test_what_started_the_tests_changes_nothing_of_what_they_start() -> None:
         check=True,
         timeout=PATIENCE_S,
     ).stdout
-    *sets, umask = told.splitlines()[:3]
-    assert [int(line.split()[1], 16) & STANDARD_SIGNALS & ~IGNORED_BY_PYTHON for line in sets] == [0, 0], told
+    *sets, umask = printed.splitlines()[:3]
+    assert [int(line.split()[1], 16) & STANDARD_SIGNALS & ~IGNORED_BY_PYTHON for line in sets] == [0, 0], (
+        printed
+    )
     assert umask == "0022"
     for name in (*foreign, "LC_ALL", "COLUMNS"):
-        assert f"\n{name}=" not in told
-    assert "127.0.0.1" in told.partition("\nno_proxy=")[2].partition("\n")[0]
+        assert f"\n{name}=" not in printed
+    assert "127.0.0.1" in printed.partition("\nno_proxy=")[2].partition("\n")[0]
 
 
-def test_patience_grows_with_what_the_machine_has_to_do() -> None:
+def test_patience_grows_with_the_load_of_the_machine() -> None:
     assert stretch() >= 1 and 1.0 <= patient(1.0) <= PATIENCE_S
-    assert patient(2 * PATIENCE_S) == 2 * PATIENCE_S, "what is long already stays as it is"
+    assert patient(2 * PATIENCE_S) == 2 * PATIENCE_S, "a long time stays unchanged"
 
 
 @pytest.mark.long
-def test_a_sync_may_be_left_for_a_while_and_nothing_else(
+def test_a_sync_may_be_left_for_a_while_and_no_other_process(
     left: list[subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     def processes() -> list[psutil.Process]:

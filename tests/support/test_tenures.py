@@ -1,4 +1,4 @@
-"""The judge of who acts when says what is wrong with lines written by hand, and lets pass what is right."""
+"""The judge of tenures: it reports faulty lines that were written by hand, and accepts right ones."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def found(text: str, room_s: float | None = ROOM_S) -> list[Tenure]:
 
 
 def both(text: str, room_s: float | None = ROOM_S) -> list[tuple[str, str]]:
-    """Who acts at once, after a check that the two ways to ask agree."""
+    """Return the pairs that act at once, after a check that the two ways to count agree."""
     seen = found(text, room_s)
     assert bool(overlaps(seen)) is (most_at_once(seen) > 1)
     return [(first.node, second.node) for first, second in overlaps(seen)]
@@ -49,7 +49,7 @@ def without(what: str, text: str = HANDED_OVER) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if what not in line)
 
 
-# --- who acts when -------------------------------------------------------------------------------
+# --- which node acts when ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("room_s", [ROOM_S, None])
@@ -76,9 +76,10 @@ def test_a_rival_that_begins_while_another_holds_is_an_overlap(room_s: float | N
     assert both(text, room_s) == [("a", "b")]
 
 
-def test_an_overlap_by_the_clock_alone_or_by_the_order_of_the_lines_alone_is_one() -> None:
-    """The clock is cut to hundredths; a file that is appended to tells more. And who reads the clock early
-    may write late."""
+def test_an_overlap_by_the_clock_alone_or_by_the_order_of_lines_alone_counts() -> None:
+    """The clock is cut to hundredths, so the order of lines is finer; a hook may read the clock early and
+    write late.
+    """
     together = HANDED_OVER.replace("26.00 b", "20.10 b")
     *lines, lose_ended, began, _ = together.splitlines(keepends=True)
     assert not both(together)
@@ -86,18 +87,18 @@ def test_an_overlap_by_the_clock_alone_or_by_the_order_of_the_lines_alone_is_one
     assert both(HANDED_OVER.replace("26.00 b", "20.05 b")) == [("a", "b")]
 
 
-def test_two_tenures_of_one_node_must_not_overlap_either() -> None:
+def test_two_overlapping_tenures_of_one_node_are_an_overlap() -> None:
     assert both(HANDED_OVER.replace("26.00 b", "20.00 a").replace("26.10 b", "26.10 a")) == [("a", "a")]
 
 
-def test_an_overlap_inside_a_third_tenure_is_counted_too() -> None:
+def test_an_overlap_inside_a_third_tenure_is_counted() -> None:
     text = "10.00 a acquire-begin A 7\n11.00 b acquire-begin B 8\n"
     text += "12.00 b lose-end B 8\n13.00 c acquire-begin C 9\n"
     assert both(text) == [("a", "b"), ("a", "c")]
     assert most_at_once(found(text)) == 2, "of three, never all"
 
 
-def test_of_many_it_counts_those_that_act_at_once() -> None:
+def test_the_judge_counts_the_tenures_that_act_at_once() -> None:
     text = "".join(
         f"1{number}.00 {node} acquire-begin {node} {number}\n" for number, node in enumerate("abc")
     )
@@ -108,23 +109,23 @@ def test_of_many_it_counts_those_that_act_at_once() -> None:
 
 
 def test_an_on_lose_without_an_on_acquire_acts_while_it_runs() -> None:
-    """An on_acquire that was killed at its birth has left no line."""
+    """An on_acquire that was killed at its start has left no line."""
     late = "20.05 b acquire-begin B 9 acquired\n20.20 a lose-end A 7 shutdown\n"
     assert both("20.00 a lose-begin A 7 shutdown\n" + late) == [("a", "b")]
     assert both("20.00 a lose-begin A 7 shutdown\n" + late, None) == [("a", "b")]
 
 
-def test_other_items_and_on_change_tell_nothing() -> None:
+def test_lines_of_other_items_and_of_on_change_do_not_count() -> None:
     text = HANDED_OVER + "15.00 b change-begin X 0\n"
     assert found(text) == found(HANDED_OVER)
     assert not tenures(by_hand(HANDED_OVER), "other", ROOM_S)
 
 
-# --- what ends a tenure --------------------------------------------------------------------------
+# --- the end of a tenure -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ended", ["", "20.10 a lose-end=1 A 7 session-invalidated\n"])
-def test_only_an_on_lose_that_succeeded_ends_a_tenure(ended: str) -> None:
+def test_only_a_successful_on_lose_ends_a_tenure(ended: str) -> None:
     text = HANDED_OVER.replace("20.10 a lose-end A 7 session-invalidated\n", ended)
     assert both(text) == [("a", "b")]
     assert [tenure.node for tenure in unfinished(found(text))] == ["a", "b"]
@@ -138,30 +139,30 @@ def test_the_last_of_several_attempts_ends_a_tenure() -> None:
 
 
 def test_in_a_scene_any_line_of_on_lose_ends_a_tenure() -> None:
-    """What TERM ends leaves no other."""
+    """A hook that TERM ends leaves no other line."""
     assert not both(without("lose-end"), None)
     failed = without("lose").replace("26.00 b", "20.10 a lose-failure-begin A 7 shutdown\n26.00 b")
     assert not both(failed, None)
     assert both(failed.replace("20.10", "26.05"), None) == [("a", "b")]
 
 
-# --- killed --------------------------------------------------------------------------------------
+# --- killed supervisors --------------------------------------------------------------------------
 
 
-def test_who_died_acts_to_the_end_of_its_last_room_and_no_longer() -> None:
+def test_a_killed_node_acts_to_the_end_of_its_last_room_and_no_longer() -> None:
     assert both(DIED + "16.99 b acquire-begin B 9 acquired\n") == [("a", "b")]
     assert not both(DIED + "17.01 b acquire-begin B 9 acquired\n")
 
 
-def test_who_died_acts_to_the_end_of_its_on_lose_when_that_comes_first() -> None:
+def test_a_killed_node_acts_to_the_end_of_its_on_lose_if_that_comes_first() -> None:
     lost = DIED + "13.00 a lose-begin A 7 crashed\n13.10 a lose-end A 7 crashed\n"
     assert not both(lost + "13.20 b acquire-begin B 9 acquired\n")
     late = DIED + "19.00 b acquire-begin B 9 acquired\n20.10 a lose-end A 7 crashed\n"
     assert not both(late), "its room was over at 17: a stated limit"
-    assert not both(late + "20.50 a killed\n"), "that death was another tenure's"
+    assert not both(late + "20.50 a killed\n"), "the second death was another tenure's"
 
 
-def test_an_adopted_tenure_goes_on_as_if_nobody_had_died() -> None:
+def test_an_adopted_tenure_goes_on_as_without_the_death() -> None:
     by_its_reason = DIED + "30.00 b acquire-begin B 9 acquired\n31.00 a lose-end A 7 lease-expired\n"
     assert both(by_its_reason) == [("a", "b")]
     by_its_hook = DIED + "18.00 a acquire-begin A 7 adopted\n30.00 b acquire-begin B 9 acquired\n"
@@ -170,21 +171,21 @@ def test_an_adopted_tenure_goes_on_as_if_nobody_had_died() -> None:
     assert not both(ended), "a hook that outlived its supervisor adopts nothing"
 
 
-def test_who_is_back_within_the_room_acts_until_its_on_lose_has_ended() -> None:
+def test_a_node_that_is_back_within_the_room_acts_until_its_on_lose_has_ended() -> None:
     began = "30.00 b acquire-begin B 9 acquired\n31.00 a lose-end A 7 crashed\n"
     assert both(f"{DIED}16.99 a started\n{began}") == [("a", "b")]
     assert not both(f"{DIED}17.00 a started\n{began}")
     assert not both(f"{DIED}16.99 c started\n{began}")
-    assert not both(f"{DIED}16.99 a started\n20.00 a killed\n{began}"), "that one died, too"
+    assert not both(f"{DIED}16.99 a started\n20.00 a killed\n{began}"), "the second process died"
 
 
-def test_the_newest_death_counts_when_older_ones_were_survived() -> None:
+def test_the_newest_death_counts_if_the_tenure_survived_older_ones() -> None:
     twice = DIED + "30.00 a killed\n34.00 b acquire-begin B 9 acquired\n36.00 a lose-end A 7 crashed\n"
     assert both(twice) == [("a", "b")]
     assert not both(twice.replace("34.00", "35.01"))
 
 
-def test_a_death_before_or_of_another_node_changes_nothing() -> None:
+def test_an_earlier_death_or_one_of_another_node_changes_nothing() -> None:
     late = HANDED_OVER.replace("20.10 a lose-end", "26.50 a lose-end").replace(
         "session-invalidated", "crashed"
     )
@@ -192,21 +193,23 @@ def test_a_death_before_or_of_another_node_changes_nothing() -> None:
     assert both("9.00 a killed\n" + without("lose")) == [("a", "b")]
 
 
-def test_in_a_scene_a_death_ends_a_tenure_and_the_on_lose_of_its_restart_however_late() -> None:
-    """What a scene breaks beyond that, it says itself."""
+def test_in_a_scene_a_death_or_the_on_lose_of_a_restart_ends_a_tenure() -> None:
+    """A scene that breaks more than this reports it itself."""
     began = "12.10 b acquire-begin B 9 acquired\n"
     assert not both(DIED + began, None)
     assert both(began.replace("12.10", "11.90") + DIED.replace("a killed", "c killed"), None) == [("a", "b")]
     assert both(DIED + began + "40.00 a lose-begin A 7 crashed\n", None) == [("a", "b")]
     ended = DIED.replace("10.00 a", "9.00 a acquire-begin A 7\n9.50 a lose-begin A 7\n10.00 c")
-    assert not both(ended + "9.80 b acquire-begin B 9\n", None), "who was over before is not there again"
+    assert not both(ended + "9.80 b acquire-begin B 9\n", None), (
+        "a tenure that was over before does not return"
+    )
     assert not both(DIED + began + "14.00 a killed\n", None), "that death was another tenure's"
 
 
-# --- tokens, and on_lose -------------------------------------------------------------------------
+# --- tokens and on_lose --------------------------------------------------------------------------
 
 
-def test_a_token_that_does_not_grow_is_told() -> None:
+def test_a_token_that_does_not_grow_is_reported() -> None:
     assert not wrong_tokens(found(HANDED_OVER))
     assert not wrong_tokens(found(HANDED_OVER), slots=True)
     for token in (6, 7):
@@ -215,12 +218,12 @@ def test_a_token_that_does_not_grow_is_told() -> None:
         assert wrong_tokens(fell) == wrong_tokens(fell, slots=True) == told
 
 
-def test_a_token_that_falls_behind_its_neighbour_s_neighbour_is_told() -> None:
+def test_a_token_below_that_of_any_earlier_tenure_is_reported() -> None:
     text = HANDED_OVER + "27.00 b lose-end B 9 shutdown\n28.00 c acquire-begin C 8\n"
     assert wrong_tokens(found(text)) == ["token 8 of c came after 9 of b"]
 
 
-def test_who_has_one_of_several_slots_may_begin_after_who_took_one_later() -> None:
+def test_a_holder_of_a_slot_may_begin_after_a_holder_with_a_later_token() -> None:
     text = "10.00 a acquire-begin A 8\n11.00 b acquire-begin B 7\n"
     assert wrong_tokens(found(text)) == ["token 7 of b came after 8 of a"]
     assert not wrong_tokens(found(text), slots=True)
@@ -228,21 +231,21 @@ def test_who_has_one_of_several_slots_may_begin_after_who_took_one_later() -> No
 
 
 @pytest.mark.parametrize("event", ["acquire-end A 7", "lose-begin A 7", "lose-end A 7"])
-def test_a_token_that_changes_within_a_tenure_is_told(event: str) -> None:
+def test_a_token_that_changes_within_a_tenure_is_reported(event: str) -> None:
     text = HANDED_OVER.replace(event, event.replace("7", "8"))
-    assert wrong_tokens(found(text)) == ["a was told the tokens (7, 8) in one tenure"]
+    assert wrong_tokens(found(text)) == ["a got the tokens (7, 8) in one tenure"]
 
 
-def test_a_tenure_without_a_token_is_told() -> None:
+def test_a_tenure_without_a_token_is_reported() -> None:
     assert wrong_tokens(found(HANDED_OVER.replace("A 7", "A 0"))) == ["a has no token"]
 
 
-def test_a_tenure_without_its_on_lose_is_told() -> None:
+def test_a_tenure_without_its_on_lose_is_reported() -> None:
     assert [tenure.node for tenure in unfinished(found(HANDED_OVER, None))] == ["b"]
     assert [tenure.node for tenure in unfinished(found(without("lose"), None))] == ["a", "b"]
 
 
-def test_tenures_stand_in_the_order_of_their_begins_whatever_their_lines_say() -> None:
+def test_tenures_are_in_the_order_of_their_begins_for_any_order_of_lines() -> None:
     text = "10.05 b acquire-begin B 8\n10.00 a acquire-begin A 7\n"
     assert [tenure.node for tenure in found(text)] == ["a", "b"] and both(text) == [("a", "b")]
 
@@ -250,7 +253,7 @@ def test_tenures_stand_in_the_order_of_their_begins_whatever_their_lines_say() -
 # --- lines ---------------------------------------------------------------------------------------
 
 
-def test_a_line_that_is_being_written_does_not_count_yet(tmp_path: Path) -> None:
+def test_a_line_that_is_still_being_written_does_not_count(tmp_path: Path) -> None:
     line = told_line(KILLED, "a", 12.0, token=5, attempt=2)
     assert parse(line) == parse(line + line[:-1])
     assert parse(line) == [Record(KILLED, None, 12.0, "a", "", token=5, attempt=2)]

@@ -1,6 +1,6 @@
-"""A peer on a unix socket that answers every connection with given bytes, whatever it is asked.
+"""A peer on a unix socket that answers every connection with given bytes, to any request.
 
-It stands in for a daemon that is slow, broken, or another program; a real one is ``Supervisor``.
+It stands for a daemon that is slow or broken, or for another program; a real daemon is ``Supervisor``.
 """
 
 import socket
@@ -15,7 +15,11 @@ POLL_S = 0.05
 
 
 class UnixPeer:
-    """Answers with the pieces of ``answer``, ``pause_s`` apart; then hangs up, or with ``stay`` does not."""
+    """A server that answers with the pieces of ``answer`` and then disconnects.
+
+    pause_s: the time between two pieces.
+    stay: keep the connection after the last piece.
+    """
 
     def __init__(
         self, path: Path, answer: Callable[[], Sequence[bytes]], *, pause_s: float = 0.0, stay: bool = False
@@ -65,12 +69,12 @@ class UnixPeer:
                     if self._ended.is_set():
                         return
             except OSError:
-                return  # it has hung up
+                return  # the client has disconnected
             while self._stay and not self._ended.wait(POLL_S):
                 continue
 
 
 def answer_of(body: bytes, status: int = 200) -> list[bytes]:
-    """An HTTP answer in one piece."""
+    """Return an HTTP answer in one piece."""
     head = f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\nContent-Type: x/x\r\n\r\n"
     return [head.encode() + body]
