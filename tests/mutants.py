@@ -1,11 +1,10 @@
-"""Break each rule of the core, of the turn and of the journal once: its tests must notice.
+"""Break each rule of the core, of the driver and of the journal once: its tests must notice.
 
     python -m tests.mutants [--quick] [WORD ...]     only those whose reason holds one of the words
 
-The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree,
-never to the tree itself; there the tests of these run until the first that fails, the quick
-ones first, and those marked long only when all others pass. Exit 1 when one survives, or when what
-it replaces is not there exactly once.
+The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree, never to the
+tree itself. There these tests run until the first that fails, the quick ones first, and those marked long
+only when all others pass. Exit 1 when a mutant survives, or when its ``old`` does not occur exactly once.
 """
 
 import os
@@ -32,15 +31,20 @@ TESTS = (
 )
 SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
 COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")
-QUICK = "--quick"  # not the walks over every order: tells which mutants only those notice
+QUICK = "--quick"  # without the walks over every order: a survivor is a mutant that only those notice
 MARKS = ("not long", "long")
-DEPTH = "2"  # of the walks marked "not long": some rules show further than `make test` goes
-TIMEOUT_S = 600  # for either; a mutant may also make a test run for ever; that is noticed, too
+DEPTH = "2"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
+TIMEOUT_S = 600  # for each of the two runs; a mutant that makes a test run for ever counts as noticed
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """``old`` stands once in ``file`` (below supervisor) and becomes ``new``; ``why``: the rule."""
+    """One change of a source file.
+
+    why: the rule that it breaks.
+    file: its path below supervisor.
+    old: a text that occurs exactly once in the file, and becomes ``new``.
+    """
 
     why: str
     file: str
@@ -49,7 +53,7 @@ class Mutant:
 
 
 def main() -> int:
-    """The table, and the exit code."""
+    """Run the mutants, print the table, and return the exit code."""
     words = [word for word in sys.argv[1:] if word != QUICK]
     mutants = [Mutant(**each) for each in tomllib.loads(DATA.read_text())["mutant"]]
     mutants = [mutant for mutant in mutants if not words or any(word in mutant.why for word in words)]
@@ -70,7 +74,7 @@ def main() -> int:
 
 
 def noticed_by(mutant: Mutant) -> str | None:
-    """The first test that fails with this mutant, or None."""
+    """Return the first test that fails with this mutant. None: none fails."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy = Path(folder)
         for name in COPIED:
@@ -82,7 +86,7 @@ def noticed_by(mutant: Mutant) -> str | None:
 
 
 def clone(source: Path, target: Path) -> None:
-    """A file, or a folder with its links as they are and without what was compiled."""
+    """Copy a file, or a folder with its links as they are and without compiled files."""
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     else:
@@ -90,12 +94,12 @@ def clone(source: Path, target: Path) -> None:
 
 
 def source(root: Path, mutant: Mutant) -> str:
-    """The text of its file in the tree at ``root``."""
+    """Return the text of the mutant's file in the tree at ``root``."""
     return (root / "supervisor" / mutant.file).read_text()
 
 
 def first_failure(copy: Path, mark: str) -> str | None:
-    """The name of the first of these tests that fails in that tree, or None."""
+    """Return the name of the first of these tests that fails in that tree. None: none fails."""
     places = [ROOT / place for place in TESTS]
     found = [path for place in places for path in ([place] if place.is_file() else place.glob("test_*.py"))]
     tests = sorted(found, key=lambda path: (path.name in SLOW, path.name))
