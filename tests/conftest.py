@@ -1,4 +1,4 @@
-"""Fixtures that every test may use. What only some tests need stands beside them."""
+"""Fixtures that every test may use. Fixtures of some tests stand beside those tests."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ from tests.support.surroundings import make_our_own
 
 make_our_own()  # each worker imports this before it collects a test
 
-is_local("/")  # its table stays open from the first question on, which is no leak of a test's
+is_local("/")  # its table stays open from the first call on, and would look like a leak of a test
 
 pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 
@@ -32,35 +32,35 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Agent]:
-    """A ``-dev`` agent of this test alone: it may stop, kill, freeze and fill it."""
+    """Return a ``-dev`` agent of this test alone, which may stop, kill, freeze and fill it."""
     with Agent(tmp_path / "consul") as running:
         yield running
 
 
 @pytest.fixture
 def persistent_agent(tmp_path: Path) -> Iterator[Agent]:
-    """A server of this test alone that keeps its state over restarts."""
+    """Return a server of this test alone that keeps its state over restarts."""
     with Agent(tmp_path / "consul", persistent=True) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def shared_agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """A ``-dev`` agent for all tests of this worker: use keys of your own (``unique``), never stop it."""
+    """Return a ``-dev`` agent for all tests of this worker: use your own keys (``unique``), never stop it."""
     with Agent(tmp_path_factory.mktemp("shared") / "consul") as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def shared_client(shared_agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """A client agent of it, as users run one on each machine: what it answers is not all its own."""
+    """Return a client agent of the shared agent, as users run one on each machine."""
     with Agent(tmp_path_factory.mktemp("client") / "consul", servers=shared_agent) as running:
         yield running
 
 
 @pytest.fixture(params=WAYS)
 def either_agent(request: pytest.FixtureRequest) -> Agent:
-    """The test runs twice: against a server, and through a client agent of that server."""
+    """Return a server, and in a second run of the test a client agent of that server."""
     name = "shared_agent" if request.param == WAYS[0] else "shared_client"
     agent: Agent = request.getfixturevalue(name)
     return agent
@@ -68,14 +68,16 @@ def either_agent(request: pytest.FixtureRequest) -> Agent:
 
 @pytest.fixture
 def unique(tmp_path: Path) -> str:
-    """A name for this test's keys and sessions on ``shared_agent``; it suits an election, too."""
+    """Return a name for this test's keys and sessions on ``shared_agent``, which an election may have."""
     return tmp_path.name.lower()
 
 
 @pytest.fixture
 def hangs() -> Iterator[Callable[[Path], None]]:
-    """Makes a script that hangs whoever opens it, as on a file system that does not answer: the kernel
-    waits until the holder of a lease gives it up, or for some 45 s."""
+    """Return a function that makes a script whose open hangs, as on a file system that does not answer.
+
+    The kernel waits until the holder of a lease gives it up, or for some 45 s.
+    """
     former = signal.signal(signal.SIGIO, signal.SIG_IGN)
     held: list[int] = []
 

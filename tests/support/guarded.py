@@ -97,7 +97,10 @@ class Guarded(Agent):
 
 @contextmanager
 def guarded_agent(folder: Path, asked: str) -> Iterator[Guarded]:
-    """Return a guarded server, or a client agent of one; ``asked`` is one of WAYS."""
+    """Return a guarded server, or a client agent of one.
+
+    asked: the agent that the test uses, one of WAYS.
+    """
     with Guarded(folder / "server") as server:
         if asked == WAYS[0]:
             yield server

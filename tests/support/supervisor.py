@@ -195,7 +195,7 @@ def name_of(process: psutil.Process) -> str:
 
 
 def kill_all(processes: Iterable[psutil.Process]) -> None:
-    """KILL these processes; some may have ended meanwhile."""
+    """Kill these processes, of which some may have ended meanwhile."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()

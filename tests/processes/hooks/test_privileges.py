@@ -132,7 +132,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run_as(name: str, then: Callable[[], None] = lambda: None) -> tuple[bool, str]:
-    """Look up the users of an on_lose, do what comes ``then``, and run on_lose as the user of this name."""
+    """Look up the users of an on_lose, call ``then``, and run on_lose as this user."""
     hook = Hook("down", shell("true", user=name), timeout_s=5.0)
     settings = ElectionSettings("n", "k", b"", SessionSettings("n"), on_lose=(hook,))
 

@@ -137,7 +137,7 @@ def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
 
 
 def test_the_table_holds_no_control_characters() -> None:
-    """Everybody who may write a key in Consul could otherwise write to an operator's terminal."""
+    """A user who may write a key in Consul could otherwise write to an operator's terminal."""
     bad = "\x1b]0;owned\x07\x1b[2J\r\n\u202e\x9b"
     error = {"at": NOW, "text": bad}
     each = [

@@ -92,7 +92,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize(("definition", "key"), defaults(), ids=map(".".join, defaults()))
-def test_a_default_that_is_changed_in_the_schema_changes_what_is_loaded(
+def test_a_changed_default_of_the_schema_changes_the_loaded_settings(
     definition: str, key: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "c.yaml"

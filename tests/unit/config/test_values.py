@@ -256,7 +256,7 @@ def test_the_log_section_is_read(file: Path) -> None:
     assert (default.level, default.format) == ("info", "auto")
 
 
-def test_warnings_say_what_the_operator_should_know(file: Path) -> None:
+def test_each_risky_setting_is_a_warning_with_its_place(file: Path) -> None:
     text = """
 consul: {address: "https://consul:8501", tls: {verify: false}}
 elections:

@@ -1,4 +1,4 @@
-"""Which paths lie on disks of this machine: the kernel's table decides, and no file system is asked."""
+"""Which paths lie on disks of this machine: the kernel's table decides, without a use of any file system."""
 
 import os
 from pathlib import Path
