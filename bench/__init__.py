@@ -25,6 +25,8 @@ __main__.py.
     resources.py   row: memory, threads and idle CPU
     streak.py      row: five hundred hand-overs in a row, and whether one of them stalls
     takeover.py    row: after a loss, the next leader against the end of the lock-delay
+    loss.py        row: the holder's machine is lost; the next leader acts, and the old one acts on
+    machines.py    the machines of that row, on a real cluster
     load.py        row: requests to Consul at rest
     fleet.py       part of that row: how far the requests of a fleet are apart
     start.py       row: --help, check of a large file, run to its first on_acquire

@@ -18,6 +18,7 @@ from bench import (
     herd,
     journal,
     load,
+    loss,
     many,
     page,
     reaction,
@@ -38,6 +39,7 @@ from tests.support.consul import BINARY
 ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "reaction": reaction.measure,
     "takeover": takeover.measure,
+    "machine-loss": loss.measure,
     "handover": handover.measure,
     "calls": calls.measure,
     "streak": streak.measure,
@@ -69,13 +71,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         machine = _machine()
         with Lab(quick=options.quick) as lab:
-            measured, failed = _measure(lab, options.rows or list(ROWS))
+            measured, failed, left_out = _measure(lab, options.rows or list(ROWS))
     except CannotMeasure as error:
         print(f"bench: cannot measure: {error}", file=sys.stderr)
         return NOT_MEASURED
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
         return INTERRUPTED
+    for why in left_out:
+        print(f"bench: cannot measure {why}", file=sys.stderr)
+    if left_out and not measured and not failed:
+        return NOT_MEASURED
     figures = [figure for row in measured.values() for figure in row]
     if options.page:
         _write_page(machine, measured)
@@ -83,19 +89,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     took_s = time.monotonic() - began
     few = ", quick: few samples, no verdict to rely on" if options.quick else ""
     print(f"{machine}; measured in {took_s:.0f} s{few}\n\n{table}")
-    return _verdict(figures, failed)
+    verdict = _verdict(figures, failed)
+    return NOT_MEASURED if verdict == DONE and left_out else verdict
 
 
-def _measure(lab: Lab, names: Sequence[str]) -> tuple[dict[str, list[Figure]], list[str]]:
-    """Return the figures of these rows, and the errors of rows without figures."""
+def _measure(lab: Lab, names: Sequence[str]) -> tuple[dict[str, list[Figure]], list[str], list[str]]:
+    """Return the figures of these rows, the errors of rows that failed, and why a row cannot be measured."""
     figures: dict[str, list[Figure]] = {}
     failed: list[str] = []
+    left_out: list[str] = []
     for name in names:
         try:
             figures[name] = ROWS[name](lab)
         except (TimeoutError, RuntimeError) as error:
             failed.append(f"{name}: {error}")
-    return figures, failed
+        except CannotMeasure as error:
+            left_out.append(f"{name}: {error}")
+    return figures, failed, left_out
 
 
 def _write_page(machine: str, measured: Mapping[str, list[Figure]]) -> None:

@@ -1,23 +1,28 @@
 """The bench's own instruments: what they count and what they refuse. What they measure has no test."""
 
 import asyncio
+import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench import page
+from bench import loss, page
 from bench.__main__ import ROWS
 from bench.agent_log import LOGGED, expiries, late_ms, most_within, renewals, requests
 from bench.asker import Asked
 from bench.figures import Figure
-from bench.lab import Lab
+from bench.lab import ROOT, Lab
+from bench.machines import CUT_OFF, KEEPALIVED, KILLED, QUICKEST, Sample, elections
 from bench.slow import FREE, TROUBLED, Spells
 from bench.troubles import Pipe
+from supervisor.config import load
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
 from tests.support.consul import HOST, Agent
 from tests.support.supervisor import PATIENCE_S, until
@@ -150,6 +155,48 @@ def test_a_request_that_failed_is_passed_over() -> None:
     answered = '{"@timestamp":"2026-11-21T20:27:47.9Z","url":"/v1/kv/k","latency":"1.5ms"}'
     (only,) = requests(f"{failed}\n{answered}\n")
     assert only.done_at - only.at == pytest.approx(0.0015, abs=1e-6)
+
+
+# --- a lost machine ------------------------------------------------------------------------------------
+
+
+def warnings(folder: Path, stop_timeout: str, **session: str) -> int:
+    """How many warnings `check` has of the quickest file with these settings instead."""
+    quickest = elections(lambda name: ["/bin/true"])["quickest"]
+    quickest["run"]["stop_timeout"] = stop_timeout
+    quickest["session"] = {**quickest["session"], **session}
+    path = folder / "config.yaml"
+    path.write_text(json.dumps({"elections": {"quickest": quickest}}))
+    return len(load(path, {}, "node").warnings)
+
+
+def test_no_file_with_a_shorter_failover_is_without_a_warning(tmp_path: Path) -> None:
+    """Where the times of its session are whole seconds, however soon its application stops."""
+    shorter = {name: f"{int(value.removesuffix('s')) - 1}s" for name, value in QUICKEST.items()}
+    assert loss.promises(tmp_path)["quickest"] == 43
+    assert warnings(tmp_path, "500ms") == 0
+    assert warnings(tmp_path, "10ms", lock_delay=shorter["lock_delay"]) > 0
+    assert warnings(tmp_path, "10ms", ttl=shorter["ttl"]) > 0
+
+
+def test_a_lost_machine_is_measured_by_the_slowest_and_by_the_longest_overlap() -> None:
+    killed = [Sample(KILLED, "defaults", next_s, 0.0) for next_s in (40.0, 51.0, 45.0)]
+    median, worst = loss.figures_of(killed, 50.0)
+    assert (median.value, median.missed, worst.value, worst.missed) == (45.0, False, 51.0, True)
+    cut_off = [Sample(CUT_OFF, KEEPALIVED, 3.5, 60.0), Sample(CUT_OFF, KEEPALIVED, 4.0, 60.0)]
+    assert [figure.value for figure in loss.figures_of(cut_off, None)[2:]] == [60.0, 56.5]
+    assert loss.figures_of([Sample(CUT_OFF, "defaults", 45.0, 23.0)], 50.0)[3].value == 0.0
+
+
+@needs_compiler
+def test_a_row_that_cannot_be_measured_here_says_how_it_can() -> None:
+    """Without root, and without keepalived, which is in no folder of this PATH."""
+    argv = [sys.executable, "-m", "bench", "machine-loss", "--quick"]
+    environ = {**os.environ, "PATH": "/usr/bin"}
+    done = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 69 and done.stdout == ""
+    why = r"network namespaces need root.*|programs are missing; `apt install .*keepalived.*` brings them"
+    assert re.fullmatch(rf"bench: cannot measure machine-loss: ({why})\n", done.stderr)
 
 
 # --- the page of figures ------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ run (``enter``): two runs cannot meet, and even after a kill -9 nothing is left 
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -34,6 +36,15 @@ class CannotRun(Exception):
     """This machine, or this user, cannot have such a network; the text says why and what helps."""
 
 
+def require(programs: Mapping[str, str]) -> None:
+    """Raise CannotRun without root, or without one of these programs. ``programs``: name and package."""
+    if os.geteuid() != 0:
+        raise CannotRun("network namespaces need root; run it with sudo")
+    missing = sorted({package for program, package in programs.items() if shutil.which(program) is None})
+    if missing:
+        raise CannotRun(f"programs are missing; `apt install {' '.join(missing)}` brings them")
+
+
 def enter(module: str, arguments: Sequence[str]) -> None:
     """Become ``python -m module arguments`` with names of its own; returns when it is that already.
 
@@ -41,11 +52,7 @@ def enter(module: str, arguments: Sequence[str]) -> None:
     """
     if os.environ.get(INSIDE):
         return
-    if os.geteuid() != 0:
-        raise CannotRun("network namespaces need root; run it with sudo")
-    missing = sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
-    if missing:
-        raise CannotRun(f"programs are missing; `apt install {' '.join(missing)}` brings them")
+    require(PROGRAMS)
     shell = ["unshare", "--mount", "sh", "-c", OWN_NAMES, "sh"]
     os.environ[INSIDE] = "yes"
     os.execvp(shell[0], [*shell, sys.executable, "-m", module, *arguments])
@@ -67,8 +74,7 @@ class Network:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for name in self._addresses:
-            for pid in _ip("netns", "pids", name).split():
-                subprocess.run(["kill", "-KILL", pid], stderr=subprocess.DEVNULL, check=False)
+            self.kill(name)
         for name in (*self._addresses, SWITCH):
             _ip("netns", "delete", name)
 
@@ -87,6 +93,17 @@ class Network:
     def inside(self, name: str, argv: Sequence[str]) -> list[str]:
         """The command line that runs this one on that node; it dies with us."""
         return ["ip", "netns", "exec", name, "setpriv", "--pdeathsig", "KILL", *argv]
+
+    def kill(self, name: str) -> None:
+        """Kill every process on the node.
+
+        All processes stand still before the first one is killed, so that none reacts to the end of another.
+        """
+        while pids := [int(pid) for pid in _ip("netns", "pids", name).split()]:
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in pids:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, number)
 
     def cut(self, name: str, *, sent: bool = True, received: bool = True) -> None:
         """Drop every packet that the node sends to others, or that others send to it, or both."""
