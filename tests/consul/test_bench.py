@@ -25,6 +25,7 @@ from bench.troubles import Pipe
 from supervisor.config import load
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
 from tests.support.consul import HOST, Agent
+from tests.support.pages import SAFETY, rows
 from tests.support.supervisor import PATIENCE_S, until
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -197,6 +198,12 @@ def test_a_row_that_cannot_be_measured_here_says_how_it_can() -> None:
     assert done.returncode == 69 and done.stdout == ""
     why = r"network namespaces need root.*|programs are missing; `apt install .*keepalived.*` brings them"
     assert re.fullmatch(rf"bench: cannot measure machine-loss: ({why})\n", done.stderr)
+
+
+def test_the_page_of_safety_has_the_promises_of_check(tmp_path: Path) -> None:
+    shown = {re.sub(r"`(.*?)`.*", r"\1", row[0]): row[1] for row in rows(SAFETY, "file")}
+    promised = {name: f"{promised_s:g} s" for name, promised_s in loss.promises(tmp_path).items()}
+    assert {name: cell for name, cell in shown.items() if cell != "–"} == promised
 
 
 # --- the page of figures ------------------------------------------------------------------------------
