@@ -1,14 +1,15 @@
-"""The safety arithmetic: how long a holder may believe that it holds after the last news of it.
+"""The safety arithmetic: how long a holder may believe that it holds while Consul is silent.
 
 ``contact`` is the send time of the newest consistent read that showed our session on the key. However the
-session ends, Consul lets no rival take the key before ``rival = contact + lock_delay``. The time for all that
-must have ended by then is subtracted. The *room* that is left is how long Consul may be silent:
+session ends, Consul lets no rival take the key before the time ``rival = contact + lock_delay``. Losing takes
+``lose_time``, and a ``margin`` stays free. The *room* that is left is how long Consul may be silent:
 
     contact                                    contact + room               rival
        |------------- silence is ridden out -------------|-- lose_time --|-margin-|
 
-Pure functions of the settings. This module must never use a clock or the TTL to decide belief, because
-Consul promises only the lock-delay, and documents a TTL as a lower bound.
+All functions here are pure functions of the settings. This module must never use a clock or the TTL to decide
+belief, because Consul promises only the lock-delay, and documents a TTL as a lower bound. Only with
+``accept_overlap``, which gives up the promise, the TTL may become the room.
 """
 
 from dataclasses import dataclass
@@ -16,14 +17,14 @@ from dataclasses import dataclass
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
-MARGIN_SHARE = 0.05  # clocks whose rates differ, many times what crystals do
-ROOM_MIN_S = 2.0  # below it a lost packet or two would be a failover
+MARGIN_SHARE = 0.05  # clocks whose rates differ, with much more than any crystal's error
+ROOM_MIN_S = 2.0  # with less room, a lost packet or two would cause a failover
 SILENCE_MIN_S = 14.5  # a change of Consul's leader took 14.2 s with its default settings
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
 PRUNE_DELAY_MAX_S = 3600.0  # a damaged or hostile record must not block a slot for longer than this
 INTERVAL_MIN_S = 1.0
 EXCHANGE_MAX_S = 3.0
-RETRY_MIN_S = 0.5  # after no answer: soon enough for the lease, slow enough for a sick agent
+RETRY_MIN_S = 0.5  # the pause after no answer: soon enough for the lease, slow enough for a sick agent
 RETRY_MAX_S = 1.0
 RETRY_SPREAD_S = RETRY_MAX_S - RETRY_MIN_S
 
@@ -33,9 +34,9 @@ class Lease:
     """The figures of one item, all in seconds.
 
     ttl_s: the TTL of the session. None: the session has none.
-    lock_delay_s: how long rivals surely wait for a holder that vanished; for a slot, the prune delay.
-    margin_s: how long the time between the end of on_lose and the first moment of a rival is.
-    lose_time_s: how long the hooks after the end of belief may take.
+    lock_delay_s: how long rivals surely wait after a holder has vanished; for a slot, the prune delay.
+    margin_s: what stays free between the end of on_lose and the first moment at which a rival may hold.
+    lose_time_s: how long everything that must end after belief may take: hooks, and the run child.
     room_s: how long belief lasts after the newest contact.
     interval_s: how long a holder waits from one read to the next.
     exchange_s: how long one exchange with Consul may take.
@@ -51,15 +52,19 @@ class Lease:
 
     @property
     def silence_s(self) -> float:
-        """How long Consul may be silent without a loss, where two reads may have failed just before."""
+        """How long Consul may be silent without a loss.
+
+        The newest contact may be one interval old when the silence begins, and the next read may come one
+        interval after the end of the silence.
+        """
         return self.room_s - 2 * self.interval_s
 
     @property
     def cut_off_s(self) -> float:
         """How long this node may be cut off from a Consul that keeps its leader, without a loss.
 
-        Consul counts the TTL during the cut. The sum allows for a renewal that was due just then, failed,
-        and is repeated after the cut.
+        Consul counts the TTL during the cut. The sum allows for a renewal that was due as the cut
+        began, failed, and is repeated after the cut.
         """
         if self.ttl_s is None:
             return self.silence_s
@@ -76,7 +81,7 @@ class Lease:
 
     @property
     def fresh_s(self) -> float:
-        """How old news may be that a hook or run begins by: one interval and one exchange."""
+        """How old the newest contact may be when on_acquire or run begins: one interval and one exchange."""
         return self.interval_s + self.exchange_s
 
 
@@ -97,7 +102,7 @@ def lease_of(settings: ItemSettings, guard_s: float | None = None) -> Lease:
     """Return the lease that these settings allow.
 
     With ``accept_overlap``, a room below ROOM_MIN_S becomes the TTL. Without it, such a room is returned as
-    it is, because the loader refuses it.
+    it is, because the loader refuses such a file.
 
     guard_s: how long rivals wait, where that is less than the file says. None: as long as the file says.
     """
@@ -111,9 +116,9 @@ def guard_max_s(settings: ItemSettings) -> float:
 
 
 def sufficient_guard_s(settings: ItemSettings, room_min_s: float, silence_min_s: float = 0.0) -> int | None:
-    """Return the smallest whole lock-delay, or prune delay, that leaves this room and rides out this silence.
+    """Return the shortest guard, in whole seconds, that leaves this room and rides out this silence.
 
-    None: not even the longest does.
+    The guard is the lock-delay, or for a semaphore the prune delay. None: even the longest is too short.
     """
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
     for guard_s in range(1, int(guard_max_s(settings)) + 1):
@@ -124,7 +129,7 @@ def sufficient_guard_s(settings: ItemSettings, room_min_s: float, silence_min_s:
 
 
 def margin_of(lock_delay_s: float) -> float:
-    """Return the time kept free between the end of on_lose and the first moment of a rival."""
+    """Return the time kept free between the end of on_lose and the first moment at which a rival may hold."""
     return max(MARGIN_MIN_S, MARGIN_SHARE * lock_delay_s)
 
 

@@ -1,25 +1,26 @@
-"""One tenure: from Consul's word that our session holds the lock to the end of the last on_lose.
+"""One tenure: from Consul's word that our session holds the lock to the end of on_lose.
 
     ACQUIRING -> HOLDING -> STOPPING -> LOSING -> LOST    a whole tenure
     ADOPTING -> HOLDING       a crash came after on_acquire was done
     ADOPTING -> ACQUIRING     a crash came before that, or on_adopt asks for on_acquire
     ADOPTING -> STOPPING      the tenure on record is over before Consul has confirmed it
-    ACQUIRING -> STOPPING     on_acquire failed, or the tenure ended meanwhile
+    ACQUIRING -> STOPPING     on_acquire failed, or belief ended meanwhile
     STOPPING -> LOST          nothing had begun, so on_lose has nothing to do
-    LOSING -> LAST_RESORT -> LOST    on_lose failed, and on_lose_failure did not
+    LOSING -> LAST_RESORT -> LOST    on_lose failed, and on_lose_failure succeeded
     LOSING -> STUCK           on_lose failed, and there is no on_lose_failure
     LAST_RESORT -> STUCK      both failed
     STUCK -> LOST             an operator says by `recover` that nothing acts any more
 
-ACQUIRING runs on_acquire and then starts the run child. STOPPING kills what is left of these two. LOSING
-runs on_lose, and LAST_RESORT runs on_lose_failure; ``core.phases`` says what begins in each. A tenure that is
-ADOPTING comes from the record of a process that crashed: the record says that this node holds, and Consul
-has not said so to this process yet.
+ACQUIRING runs on_acquire and then starts the run child, which is the command of ``run``. STOPPING kills what
+is left of these two. LOSING runs on_lose, and LAST_RESORT runs on_lose_failure; ``core.phases`` says what
+begins in each phase. A tenure that is ADOPTING comes from the record of a process that crashed: the record
+says that this node holds, and Consul has not said so to this process yet.
 
-A tenure never runs two hooks at once. It runs on_lose once if its on_acquire began, and else never.
-Nothing begins on stale news or before it is on record. A hook begins with its process, so a hook that
-could not be started has not begun. A tenure knows nothing of keys, prefixes or the lives of sessions.
-Elections and semaphores share this module, and they alone decide when a tenure begins and why it ends.
+A tenure never runs two hooks at once. It runs on_lose once if ``began`` is true, else never. on_acquire
+and the run child begin only on fresh news, and only once the tenure is on record; on_lose waits for neither.
+A hook begins when its process starts, so a hook that could not be started has not begun. A tenure knows
+nothing of keys, prefixes or the lives of sessions, so elections and semaphores share this module.
+``core.lifecycle`` decides when a tenure begins.
 """
 
 from collections.abc import Mapping
@@ -70,18 +71,19 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
 class Tenure:
     """One tenure, and the hook or child that runs for it.
 
-    token: the fencing token, which is the key's ModifyIndex of the moment it was won.
-    contact: when the question was sent whose consistent answer was the newest to show us as holder.
+    token: the fencing token, which is the ModifyIndex that the key got when this node won it.
+    contact: when the newest consistent read was sent that showed us as holder.
     leader, previous_leader, next_leader: the values of this holder, the one before and the one after.
-    began: on_acquire or the run child has begun, or is being started.
-    began_before: one of them had begun before the start that is under way.
-    reason_deadline: on_lose waits until then for a better reason than the one at hand. LONG_AGO: it does not.
-    taken_at: since when a rival may certainly hold. None: Consul still guards the lock.
+    began: on_lose must run, because on_acquire or the run child has begun or is being started, or because a
+        tenure that has neither of them holds. It is always true of a tenure from a record.
+    began_before: what ``began`` was before the start that is under way.
+    reason_deadline: until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
+    taken_at: since when nothing keeps a rival out any more. None: Consul still guards the lock.
     held_at: when this node began to hold.
-    recorded: the tenure is on record, so a crash of ours would not forget it. Nothing begins before.
-    fresh_since: nothing begins on news older than this.
-    renewed: Consul has renewed the session since the tenure is ADOPTING.
-    acquired: on_acquire was done before the crash that a tenure is adopted after.
+    recorded: the tenure is on record, so a crash of ours would not forget it. No hook begins before that.
+    fresh_since: on_acquire and the run child do not begin on news older than this.
+    renewed: Consul has renewed the session since this process took the tenure up.
+    acquired: on_acquire was already done when the process before this one crashed.
     holders: the holders of a semaphore, as this node last heard of them.
     """
 
@@ -133,7 +135,10 @@ class Tenure:
         return replace(self, contact=max(self.contact, at))
 
     def lose(self, reason: Reason, now: float, *, reason_within_s: float = 0.0) -> "Tenure":
-        """End belief, for this reason or for a better one that comes within ``reason_within_s``."""
+        """End belief, for this reason or for a better one that comes within ``reason_within_s``.
+
+        A tenure that is ADOPTING ends with the reason CRASHED, unless the reason is one of ``ORDERED``.
+        """
         if not self.believes:
             return self
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
@@ -146,7 +151,7 @@ class Tenure:
         return replace(self, fresh_since=now)
 
     def with_reason(self, reason: Reason) -> "Tenure":
-        """Replace the reason of a loss by the certain one, unless on_lose has begun with the first."""
+        """Replace the reason of a loss by a better one, if on_lose was made to wait for one."""
         if self.phase is Phase.STOPPING and self.reason_deadline > LONG_AGO:
             return replace(self, reason=reason, reason_deadline=LONG_AGO)
         return self
@@ -156,17 +161,17 @@ class Tenure:
         return self.phase is Phase.STOPPING and now < self.reason_deadline
 
     def outlived(self) -> "Tenure":
-        """Note that the session lives, so that an operator has released a key which does not show it."""
+        """Note that the session lives: if the key does not show it, an operator has released the key."""
         gone = self.reason is Reason.LOCK_GONE
         return self.with_reason(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
 
     def key_lost(self, now: float, next_leader: bytes | None) -> "Tenure":
-        """Note that the key is ours no longer, so that a rival may hold it from now on."""
+        """Note that the key is ours no longer, so a rival may hold the key from now on."""
         taken_at = now if self.taken_at is None else self.taken_at
         return replace(self, taken_at=taken_at, next_leader=next_leader)
 
     def still_guarded(self) -> "Tenure":
-        """Note that the session ended without a release, so that the lock-delay guards the lock."""
+        """Note that the session ended without a release, so the lock-delay guards the lock."""
         return replace(self, taken_at=None)
 
 
@@ -181,12 +186,12 @@ def become(tenure: Tenure, phase: Phase, **changes: Any) -> Tenure:
 
 
 def recover(tenure: Tenure) -> Tenure:
-    """Believe the operator that nothing of a stuck tenure acts any more; change no other tenure."""
+    """Believe the operator that nothing of a stuck tenure acts any more; leave any other tenure as it is."""
     return become(tenure, Phase.LOST) if tenure.phase is Phase.STUCK else tenure
 
 
 def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
-    """Note the result of the attempt of a hook that has ended."""
+    """Note how an attempt of a hook has ended."""
     if event.started != tenure.hooks.running:
         return tenure
     tenure = replace(tenure, hooks=tenure.hooks.ended(event.ok), killing=False)

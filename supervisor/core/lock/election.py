@@ -1,13 +1,13 @@
 """The key of an election: the node whose session holds the key leads.
 
 No contender can see why a key is free, so each one tries. When Consul refuses an attempt because of a
-lock-delay, the contender tries again when that delay should be over. The delay is that of the former
-holder's session, which the contender reads once while that session holds.
+lock-delay, the contender tries again when that delay should be over. The contender knows the length of the
+delay, because it reads each holder's session once while that session holds the key.
 
-Where many contenders wait for the key, few try at once (``lock.backoff``).
+Where many contenders wait for the key, few of them try at the same moment (``lock.backoff``).
 
-The bound: a contender that may try does so at most ``BACKOFF_MAX_S`` after the key has become free, and at
-most ``BACKOFF_MAX_S`` after the lock-delay.
+The bound: a contender that may try does so at most ``BACKOFF_MAX_S`` after the key has become free. If a
+lock-delay refuses that attempt, the contender tries again at most ``BACKOFF_MAX_S`` after the delay's end.
 """
 
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ from supervisor.core.requests import Acquire, ReadKey, ReadSession, Release, Req
 from supervisor.core.session import Session, Terms
 from supervisor.core.tenure import Tenure
 
-LOCK_DELAY_SLACK_S = 0.002  # Consul's own timer, and the way of the news that the delay began
+LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time that news of the delay takes to come
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every try that comes too soon
-LAG_S_MAX = 0.025  # a hand-over is over by then; on_change is that much later
+LAG_S_MAX = 0.025  # a hand-over takes less; on_change runs later by this much
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class ElectionLock(Lock):
 
     spread: the contender's own number in [0, 1).
     holder: the session that holds the key, or held it last.
-    holder_session: the newest session that Consul has shown more of.
-    attempt_probability: how likely this node tries at once for the key that is free again.
+    holder_session: the session of the newest holder whose lock-delay this node has asked for.
+    attempt_probability: how likely it is that this node tries at once when the key is free again.
     hold_index: the index at which the newest hold began.
-    backoff_s: how long this node leaves the key, which is free now, to others.
+    backoff_s: how long this node leaves the free key to other contenders before it tries.
     """
 
     spread: float = 0.0
@@ -69,7 +69,7 @@ class ElectionLock(Lock):
 
     @property
     def notice(self) -> str:
-        """Another program's key is never tried for, so nobody leads until an operator has chosen."""
+        """A warning about a key of another program: no contender tries for such a key, so nobody leads."""
         if self.view is None or not self.view.is_foreign:
             return ""
         whose = (
@@ -78,7 +78,7 @@ class ElectionLock(Lock):
         return f"{whose}, not a lock's; give the election another key, or delete this one if nobody needs it"
 
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
-        """Return the key as the observation shows it, with the time of the attempt when it is free."""
+        """Return the key as the observation shows it; where the key is free, plan when to try for it."""
         view = observation.view
         assert isinstance(view, KeyView)
         if our_session is None:
@@ -96,7 +96,7 @@ class ElectionLock(Lock):
         return key._taken()
 
     def _free(self, observation: Observation, view: KeyView, now: float) -> Self:
-        """Return the free key; where it was not free before, draw how long others may try for it first."""
+        """Return the key as free; where it has just become free, set how long others may try for it first."""
         if self.is_free:
             return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
         since = observation.true_since if observation.after_index else now
@@ -116,7 +116,7 @@ class ElectionLock(Lock):
 
     @property
     def _next_backoff_s(self) -> float:
-        """How long this node leaves the key to others, once the hold that began last has ended."""
+        """How long this node will leave the key to others when the newest hold has ended."""
         return backoff.backoff_s(self.attempt_probability, backoff.hash_to_unit(self.spread, self.hold_index))
 
     def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
@@ -142,7 +142,7 @@ class ElectionLock(Lock):
     # --- attempts and release ---------------------------------------------------------------------
 
     def _lock_delay_ends_at(self, terms: Terms) -> float:
-        """Return when the lock-delay should be over; ours counts where the former holder's is not known."""
+        """Return when the lock-delay should be over; our own is assumed where the former one is not known."""
         known = self.holder_session
         is_former = known is not None and known.session == self.holder
         lock_delay_s = known.lock_delay_s if known and is_former else terms.settings.lock_delay_s
@@ -161,7 +161,7 @@ class ElectionLock(Lock):
         return KeyView(index, request.session, request.value, outcome.create_index, index, outcome.lock_index)
 
     def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
-        """Plan the next attempt after one that a lock-delay or a rival refused, or that has no answer."""
+        """Plan the next attempt after one that a lock-delay refused, a rival won or Consul did not answer."""
         match outcome:
             case LockDelayed():
                 return self._delayed(terms, RETRY_SPREAD_S * terms.spread, now)
@@ -203,8 +203,9 @@ class ElectionLock(Lock):
     def _lag_s(self) -> float:
         """How much later than others this node may learn that the key is free.
 
-        A contender that will leave the key to others leaves Consul to them as well, and the machine that they
-        may share. It looks early enough to know in its turn whether another has taken the key.
+        A contender that will leave the key to others does not load Consul, or a machine that it shares with
+        them, while those others try. It still learns of the free key early enough to know before its own turn
+        whether another contender has taken the key.
         """
         return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
 
@@ -214,7 +215,7 @@ class ElectionLock(Lock):
         return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
 
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
-        """Note the holder's lock-delay, or ours where Consul does not show the session."""
+        """Note the holder's lock-delay, or assume our own where Consul does not show the session."""
         assert isinstance(request, ReadSession)
         if not isinstance(outcome, SessionInfo):
             return replace(self, details=self.details.finish(now + terms.retry_s))
