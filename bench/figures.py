@@ -10,23 +10,29 @@ _RIGHT = ("value", "limit")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table. A value up to ``limit`` is good. ``limit`` None: reported only."""
+    """One line of the table.
+
+    limit: a value up to this one is good. None: reported only.
+    at_least: a value below this one is not good either.
+    """
 
     row: str
     what: str
     value: float
     unit: str
     limit: float | None = None
+    at_least: float = float("-inf")
 
     @property
     def missed(self) -> bool:
         """Whether the value is beyond its limit."""
-        return self.limit is not None and not self.value <= self.limit
+        return self.limit is not None and not self.at_least <= self.value <= self.limit
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The cells of the line as text, in the order of HEADINGS."""
         limit = "" if self.limit is None else f"≤ {self.limit:g}"
+        limit = limit if self.at_least == float("-inf") else f"{self.at_least:g} to {self.limit:g}"
         verdict = "" if self.limit is None else "MISSED" if self.missed else "ok"
         return (self.row, self.what, _number(self.value), self.unit, limit, verdict)
 

@@ -158,6 +158,12 @@ def test_a_request_that_failed_is_passed_over() -> None:
     assert only.done_at - only.at == pytest.approx(0.0015, abs=1e-6)
 
 
+def test_a_figure_may_have_a_least_value() -> None:
+    figures = [Figure("r", "w", value, "×", 1.2, 0.8) for value in (0.79, 0.8, 1.2, 1.21)]
+    assert [figure.missed for figure in figures] == [True, False, False, True]
+    assert figures[0].cells[-2:] == ("0.8 to 1.2", "MISSED")
+
+
 # --- a lost machine ------------------------------------------------------------------------------------
 
 

@@ -114,6 +114,8 @@ class Proxy:
         self.rules: list[Rule] = []
         self.exchanges: list[Exchange] = []
         """All requests, oldest first, with any fate."""
+        self.bytes_passed = 0
+        """The length of all requests and answers that were passed on, as HTTP."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._listener: socket.socket | None = None
@@ -294,7 +296,9 @@ class Proxy:
                 writer.write(reply)
                 await writer.drain()
                 continue
-            up_writer.write(self._sent_on(head, exchange))
+            sent = self._sent_on(head, exchange)
+            self.bytes_passed += len(sent)
+            up_writer.write(sent)
             await up_writer.drain()
 
     def _sent_on(self, head: bytes, exchange: Exchange) -> bytes:
@@ -318,6 +322,7 @@ class Proxy:
             exchange.answered.set()
             if first:
                 await self._gate("answer", exchange)
+            self.bytes_passed += len(part)
             writer.write(part)
             await writer.drain()
 

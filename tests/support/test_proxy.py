@@ -51,6 +51,7 @@ def test_the_proxy_without_rules_forwards_and_records_everything(
         ("GET", f"/v1/kv/{unique}"),
     ]
     assert proxy.exchanges[0].body == big
+    assert 2.3 * len(big) < proxy.bytes_passed < 2.4 * len(big)  # the answer has it in base64
 
 
 def test_a_kept_connection_through_the_proxy_carries_many_exchanges(proxy: Proxy, unique: str) -> None:
