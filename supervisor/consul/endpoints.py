@@ -24,6 +24,7 @@ from supervisor.core.requests import (
     LeaveSemaphore,
     ReadKey,
     ReadSession,
+    ReadSessions,
     ReadSlots,
     Release,
     RenewSession,
@@ -40,6 +41,7 @@ Operation = Literal["read", "renew", "write", "watch"]
 Encode = Callable[[Any], Call]
 Decode = Callable[[Any, requests.Response], Outcome]
 NODE = "NAME-OF-THE-AGENTS-NODE"
+READS_SESSIONS = 'session_prefix "" { policy = "read" }'
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,12 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
         lambda request: get(f"session/info/{request.session}"),
         {200: sessions.informed},
         _session("read"),
+    ),
+    ReadSessions: ApiEndpoint(
+        "read",
+        lambda request: get("session/list", {"consistent": ""}),
+        {200: sessions.listed},
+        lambda request: READS_SESSIONS,
     ),
     Acquire: ApiEndpoint(
         "write",

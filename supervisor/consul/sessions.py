@@ -4,14 +4,37 @@ Nothing here decides anything. A function that reads an answer raises MalformedR
 answer like that. Error texts are those of Consul 1.8.7, without the prefixes of agents (``responses.said``).
 """
 
+from typing import Any
+
 import requests
 
 from supervisor.consul.calls import Call, put
-from supervisor.consul.responses import MalformedResponse, failed, json_of, number, said, text, why
+from supervisor.consul.responses import (
+    MalformedResponse,
+    failed,
+    is_filtered,
+    json_of,
+    number,
+    said,
+    text,
+    why,
+)
 from supervisor.consul.shown_session import compare_session, new_id
-from supervisor.core.outcomes import Created, Done, Ineligible, Outcome, Refused, SessionGone, SessionInfo
-from supervisor.core.requests import CreateSession, DestroySession, ReadSession, RenewSession
+from supervisor.core.outcomes import (
+    Created,
+    Done,
+    Ineligible,
+    ListedSession,
+    Outcome,
+    Refused,
+    SessionGone,
+    SessionInfo,
+    SessionsView,
+)
+from supervisor.core.requests import CreateSession, DestroySession, ReadSession, ReadSessions, RenewSession
 
+NAME_CHARS_MAX = 1024  # of a session's name, node and TTL, because any program may have written them
+NS_MAX = 2**63  # the largest duration of Go
 NO_PATH = "No path to datacenter"
 _CONFIGURATION_FAULTS = (
     "Invalid Session TTL",
@@ -92,3 +115,21 @@ def informed(request: ReadSession, response: requests.Response) -> Outcome:
         if text(info, "ID") == request.session:
             return SessionInfo(number(info, "LockDelay") / 1e9)
     return SessionInfo(None)
+
+
+def listed(request: ReadSessions, response: requests.Response) -> Outcome:
+    """Return all sessions of the answer. Consul leaves out those that the token may not read."""
+    return SessionsView(tuple(map(_entry, json_of(response, list))), is_filtered(response))
+
+
+def _entry(entry: Any) -> ListedSession:
+    """Return one session of a list. An odd value of another program must not hide the other sessions."""
+    delay_ns = entry.get("LockDelay") if isinstance(entry, dict) else 0
+    return ListedSession(
+        id=text(entry, "ID")[:NAME_CHARS_MAX],
+        name=text(entry, "Name", "")[:NAME_CHARS_MAX],
+        node=text(entry, "Node", "")[:NAME_CHARS_MAX],
+        ttl=text(entry, "TTL", "")[:NAME_CHARS_MAX],
+        lock_delay_s=min(max(0, delay_ns), NS_MAX) / 1e9 if isinstance(delay_ns, int | float) else 0.0,
+        create_index=number(entry, "CreateIndex"),
+    )

@@ -315,6 +315,35 @@ class SessionInfo:
     lock_delay_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """One session in a list, which any program may have made.
+
+    name: its Name, which need not be unique.
+    node: the Consul node whose agent made it.
+    ttl: its TTL as that program wrote it. Blank: the session has none.
+    create_index: a smaller index belongs to an older session.
+    """
+
+    id: str
+    name: str
+    node: str
+    ttl: str
+    lock_delay_s: float
+    create_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsView:
+    """All sessions that the token may read.
+
+    filtered: whether Consul reports that it left out some. Before 1.11 it never does.
+    """
+
+    sessions: tuple[ListedSession, ...] = ()
+    filtered: bool = False
+
+
 Outcome = (
     Unknown
     | Failed
@@ -334,4 +363,5 @@ Outcome = (
     | SlotsView
     | SlotWritten
     | SessionInfo
+    | SessionsView
 )

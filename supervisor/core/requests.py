@@ -50,6 +50,11 @@ class ReadSession(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadSessions(Request):
+    """``GET /v1/session/list``, for commands: the daemon never sends it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Acquire(Request):
     """The transaction verb ``lock`` with our value, whose answer tells a lost race from a lock-delay."""
 

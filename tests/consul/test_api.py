@@ -78,6 +78,7 @@ EVERY_OTHER_REQUEST = [
     req.TakeSlot("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
     req.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
     req.WriteSemaphoreRecord("e", 0.0, 1.0, "p", ROSTER, 3),
+    req.ReadSessions("e", 0.0, 1.0),
 ]
 
 

@@ -1,5 +1,6 @@
 """Every answer of Consul to every request has a defined outcome, and the core goes on after each of them."""
 
+import json
 from typing import get_args
 
 import pytest
@@ -14,7 +15,7 @@ from supervisor.telemetry.log.names import Name
 from supervisor.telemetry.metrics.counters import ERRORS, Totals
 from tests.support.log_written import Written
 from tests.unit.answers.__main__ import name_of, table
-from tests.unit.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, good, outcomes
+from tests.unit.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, Reply, good, outcomes
 from tests.unit.answers.stories import STORIES, Story, moments
 
 SAYS_NOTHING = (o.Unknown, o.Denied, o.Refused, o.Ineligible)
@@ -85,6 +86,23 @@ def test_a_denied_request_names_its_remedy() -> None:
     assert 'key_prefix "p/" { policy = "write" }' in outcomes(slot)["403 Permission denied"].why  # type: ignore[union-attr]
 
 
+def test_a_list_of_sessions_is_shown_whatever_other_programs_have_put_there() -> None:
+    """One odd session must not hide the others; an answer that no Consul gives is none."""
+    odd = [
+        {"ID": "a", "Name": "x" * 10_000, "Node": "\x1b[2J", "TTL": "1m", "LockDelay": -5, "CreateIndex": 1},
+        {"ID": "b", "LockDelay": 10**400, "CreateIndex": 2},
+        {"ID": "c", "LockDelay": "15s", "CreateIndex": 3},
+    ]
+    request = r.ReadSessions("", 0.0, 1.0)
+    view = CONSUL.decode(request, Reply(200, json.dumps(odd).encode()).response)
+    assert isinstance(view, o.SessionsView) and [each.id for each in view.sessions] == ["a", "b", "c"]
+    assert len(view.sessions[0].name) == 1024 and view.sessions[0].lock_delay_s == 0 and not view.filtered
+    hidden = Reply(200, b"[]", {"X-Consul-Results-Filtered-By-ACLs": "true"})
+    assert CONSUL.decode(request, hidden.response) == o.SessionsView((), filtered=True)
+    for body in (b"[1]", b"[{}]", b'[{"ID": "a"}]', b'[{"ID": 7, "CreateIndex": 1}]', b"{}"):
+        assert isinstance(CONSUL.decode(request, Reply(200, body).response), o.Failed), body
+
+
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_the_core_goes_on_after_every_outcome_in_every_state(story: Story) -> None:
     """A contender that has not stopped always has a request under way or a deadline."""
@@ -111,7 +129,7 @@ def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
     pending = {
         type(request) for story in STORIES for moment in moments(story) for request in moment.play.under_way
     }
-    only_of_commands = {r.WriteSemaphoreRecord}
+    only_of_commands = {r.WriteSemaphoreRecord, r.ReadSessions}
     assert {*ENDPOINTS} - pending == only_of_commands
 
 
