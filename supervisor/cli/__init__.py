@@ -8,7 +8,8 @@
     running.py          run
     checking.py         check
     consul_commands.py  leader, verify, limit: requests to Consul
-    daemon_commands.py  status, holds, reload, step-down, ...: requests to the running daemon
+    cluster_commands.py members, sessions, wait, status --cluster: requests about all nodes
+    daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
     local_commands.py   demo, dev-agent, schema
     display/            tables, and pages that are drawn again and again
 

@@ -60,7 +60,16 @@ def _flag(name: str, help: str) -> Argument:
 
 _PATH = "configuration: a file or a directory"
 _CONFIG = _argument("--config PATH", "configuration (default: %(default)s)", Path, default=DEFAULT_CONFIG)
+_CONFIG_OR_NONE = _argument(
+    "--config PATH",
+    f"configuration (default: {DEFAULT_CONFIG}; with --key none, and the CONSUL_ variables say how to reach "
+    "Consul)",
+    Path,
+)
+_KEY = _argument("--key KEY", "a key in Consul, without any configuration", values.key)
+_JSON = _flag("--json", "print one JSON document")
 _ITEM = "an election or semaphore of the daemon"
+_CONFIGURED = "an election or semaphore of the configuration"
 _NAME = _argument("NAME", _ITEM, values.name)
 _NAME_OR_ALL = OneOf(
     _argument("NAME", _ITEM, values.name, nargs="?"),
@@ -80,6 +89,10 @@ _SOCKET = (
 _ASKS_CONSUL = {
     UNREACHABLE: "Consul is unreachable or did not answer",
     CONFIGURATION: "the configuration, a CONSUL_ variable or the token file cannot be used",
+}
+_ASKS_CONSUL_FOR_ITEM = {
+    USAGE: "wrong usage, or the configuration has no such election or semaphore",
+    **_ASKS_CONSUL,
 }
 _NO_PLACE = "the configuration, which names the control socket, cannot be used"
 _ASKS_DAEMON = {
@@ -154,23 +167,97 @@ COMMANDS = {
             **_ASKS_CONSUL,
         },
         OneOf(
-            _argument("NAME", "an election of the configuration", nargs="?"),
-            _argument("--key KEY", "a key in Consul, without any configuration", values.key),
-            required=True,
+            _argument("NAME", "an election of the configuration", values.name, nargs="?"), _KEY, required=True
         ),
+        _flag(
+            "--json",
+            "print one JSON document with value, session, node, TTL, lock-delay and fencing token",
+        ),
+        _CONFIG_OR_NONE,
+    ),
+    "members": CommandSpec(
+        "list the nodes that take part in an election or semaphore now",
+        "members namenode",
+        "cluster_commands:members",
+        {
+            DONE: "at least one node takes part",
+            NEGATIVE: "nobody takes part, as far as the token may read",
+            **_ASKS_CONSUL_FOR_ITEM,
+        },
+        _argument("NAME", _CONFIGURED, values.name),
+        _JSON,
         _CONFIG,
     ),
+    "sessions": CommandSpec(
+        "list the sessions of supervisors and what each holds, or destroy one",
+        "sessions --orphans",
+        "cluster_commands:sessions",
+        {
+            DONE: "the sessions were printed, even if there are none; or the session was destroyed",
+            NEGATIVE: "destroy: there is no such session of a supervisor, or it was not confirmed",
+            **_ASKS_CONSUL,
+        },
+        Argument(
+            "destroy",
+            {
+                "metavar": "destroy",
+                "choices": ["destroy"],
+                "nargs": "?",
+                "help": "end the session ID; first print what it holds, and when a rival may take it",
+            },
+        ),
+        _argument("session ID", "the session to destroy", values.session, nargs="?"),
+        _flag(
+            "--orphans",
+            "only those without a part in any item, whose node has another session of this name: one with a "
+            "part, or a newer one",
+        ),
+        _JSON,
+        _flag("--yes", "with destroy: do not ask on the terminal whether to do it"),
+        _CONFIG,
+    ),
+    "wait": CommandSpec(
+        "wait until an election or semaphore is held or free",
+        "wait namenode --for holding --timeout 2m",
+        "daemon_commands:wait",
+        {
+            DONE: "it is so",
+            NEGATIVE: "it was not so within the time",
+            USAGE: "wrong usage, or there is no such election or semaphore, or a semaphore has no leader",
+            UNREACHABLE: "Consul, or for `holding` the daemon, did not answer at the end of the time",
+            CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
+        },
+        _argument("NAME", f"{_CONFIGURED}; for `holding`, of the daemon", values.name),
+        _argument(
+            "--for STATE",
+            "holding: this node holds it, and on_acquire has finished; leader: a node holds the key of the "
+            "election; free: nobody holds the key, or a slot of the semaphore is not taken",
+            dest="state",
+            choices=["holding", "leader", "free"],
+            required=True,
+        ),
+        _argument(
+            "--timeout DURATION",
+            "how long to wait, a day at most; 0s: look once (default: %(default)s)",
+            values.timeout_s,
+            default="60s",
+            dest="timeout_s",
+        ),
+        _argument("--socket PATH", "for `holding`: the daemon's control socket", values.socket),
+        _argument("--config PATH", f"configuration (default: {DEFAULT_CONFIG})", Path),
+    ),
     "verify": CommandSpec(
-        "ask Consul whether a session still holds a key",
+        "ask Consul whether a session still holds a key or a slot",
         "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
         "consul_commands:verify",
         {
             DONE: "the session still holds the lock",
             NEGATIVE: "the session does not hold it any more",
             UNREACHABLE: f"cannot tell: {_ASKS_CONSUL[UNREACHABLE]}",
-            CONFIGURATION: "a CONSUL_ variable or the token file cannot be used",
+            USAGE: "wrong usage, or the configuration has no such election or semaphore",
+            CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
         },
-        _argument("--key KEY", "the key in Consul", values.key, required=True),
+        OneOf(_argument("NAME", _CONFIGURED, values.name, nargs="?"), _KEY, required=True),
         _argument("--session ID", "CONSUL_SUPERVISOR_SESSION of a hook", values.session, required=True),
         _argument(
             "--lock-index N",
@@ -178,6 +265,7 @@ COMMANDS = {
             "again. A plain PUT on the key sets the index to 0 in Consul; then the session alone decides",
             values.index,
         ),
+        _CONFIG_OR_NONE,
     ),
     "limit": CommandSpec(
         "change in Consul how many nodes may hold a semaphore",
@@ -197,8 +285,18 @@ COMMANDS = {
         "show this node's part in each election and semaphore",
         "status --watch",
         "daemon_commands:status",
-        {DONE: "the status was printed, healthy or not; or --watch was stopped", **_ASKS_FOR_ITEM},
+        {
+            **_ASKS_FOR_ITEM,
+            DONE: "the status was printed, healthy or not; or --watch was stopped",
+            UNREACHABLE: "the daemon, or with --cluster Consul, is unreachable or did not answer",
+            CONFIGURATION: f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL[CONFIGURATION]}",
+        },
         _argument("NAME", "show only this election or semaphore", values.name, nargs="?"),
+        _flag(
+            "--cluster",
+            "show the members of each election and semaphore of the configuration, by Consul and without the "
+            "daemon",
+        ),
         OneOf(
             _flag("--json", "print the daemon's JSON unchanged"),
             _flag("--watch", "draw the status on the terminal each second, until Ctrl-C"),

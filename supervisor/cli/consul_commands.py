@@ -1,55 +1,79 @@
-"""Commands that send requests to Consul, without the daemon: leader, verify, limit."""
+"""Commands that send requests to Consul about one election or semaphore: leader, verify, limit."""
 
 import argparse
 import os
 import socket
 import sys
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import fail, run_async
 
+if TYPE_CHECKING:
+    from supervisor.config import Config, ConsulSettings
+    from supervisor.core.settings import ItemSettings
+
 
 def leader(options: argparse.Namespace) -> int:
-    """Print the value of the current leader, and return the exit code."""
-    from supervisor.config import consul_settings, load_for_question
+    """Print the value of the current leader, or all that Consul shows of it, and return the exit code."""
     from supervisor.consul.query import key_now
 
     if options.key is not None:
-        settings, key = consul_settings(os.environ), options.key
+        settings, key = _settings_alone(options), options.key
     else:
-        config = load_for_question(options.config, options.name, os.environ, socket.gethostname())
-        settings = config.consul
-        items = {item.name: item for item in config.items}
-        if options.name not in items:
-            elections = (name for name, item in items.items() if item.kind == "election")
-            return _not_found("election", elections, options)
-        key = items[options.name].key
-        if items[options.name].kind != "election":
-            why = f"a semaphore has holders, not one; consul kv get {key} names them"
+        config, item = load_item(options)
+        if item is None:
+            return not_found("election", config, options)
+        settings, key = config.consul, item.key
+        if item.kind != "election":
+            why = f"a semaphore has holders, not one; `members {options.name}` lists them"
             return fail(USAGE, f"cannot name a leader of {options.name}: {why}")
+    if options.json:
+        return _leader_json(settings, key)
     value = run_async(key_now(settings, key)).leader
     if value is None:
-        return fail(NEGATIVE, f"no leader: nobody holds {key}")
+        return _nobody(key)
     sys.stdout.buffer.write(value + b"\n")
+    return DONE
+
+
+def _nobody(key: str) -> int:
+    return fail(NEGATIVE, f"no leader: nobody holds {key}")
+
+
+def _leader_json(settings: "ConsulSettings", key: str) -> int:
+    from supervisor.cli.display.members import leader_json
+    from supervisor.consul.members import leader_now
+
+    view, member = run_async(leader_now(settings, key))
+    if member is None:
+        return _nobody(key)
+    print(leader_json(key, view, member))
     return DONE
 
 
 def verify(options: argparse.Namespace) -> int:
     """Return DONE if the session of a sequencer still holds the key or slot, else print why not."""
-    from supervisor.config import consul_settings
     from supervisor.consul.query import key_now, slots_now, why_no_slot, why_not_held
     from supervisor.core.settings import LOCK_SUFFIX
 
-    settings = consul_settings(os.environ)
-    if options.key.endswith(LOCK_SUFFIX):
-        prefix = options.key.removesuffix(LOCK_SUFFIX)
+    if options.key is not None:
+        settings, key = _settings_alone(options), options.key
+    else:
+        config, item = load_item(options)
+        if item is None:
+            return not_found("election or semaphore", config, options)
+        settings, key = config.consul, item.key
+    if key.endswith(LOCK_SUFFIX):
+        prefix = key.removesuffix(LOCK_SUFFIX)
         slots = run_async(slots_now(settings, prefix))
         if slots.lock is not None and not slots.lock.is_lock:
             asked = why_no_slot(settings, prefix, slots, options.session, options.lock_index)
-            return _no_longer(options.key, run_async(asked))
-    view = run_async(key_now(settings, options.key))
-    return _no_longer(options.key, why_not_held(view, options.session, options.lock_index))
+            return _no_longer(key, run_async(asked))
+    return _no_longer(
+        key, why_not_held(run_async(key_now(settings, key)), options.session, options.lock_index)
+    )
 
 
 def _no_longer(key: str, why_not: str) -> int:
@@ -58,18 +82,48 @@ def _no_longer(key: str, why_not: str) -> int:
 
 def limit(options: argparse.Namespace) -> int:
     """Write the limit into the semaphore's record in Consul, and return the exit code."""
-    from supervisor.config import load_for_question
     from supervisor.consul.query import set_limit
     from supervisor.core.settings import SemaphoreSettings
 
-    config = load_for_question(options.config, options.name, os.environ, socket.gethostname())
-    found = {item.name: item for item in config.items if isinstance(item, SemaphoreSettings)}
-    if options.name not in found:
-        return _not_found("semaphore", found, options)
-    run_async(set_limit(config.consul, found[options.name].prefix, options.limit))
+    config, item = load_item(options)
+    if not isinstance(item, SemaphoreSettings):
+        return not_found("semaphore", config, options)
+    run_async(set_limit(config.consul, item.prefix, options.limit))
     return DONE
 
 
-def _not_found(kind: str, names: Iterable[str], options: argparse.Namespace) -> int:
+def load_item(options: argparse.Namespace) -> "tuple[Config, ItemSettings | None]":
+    """Return the configuration, and its item of the name in ``options``. None: it has no such item.
+
+    Raises ConfigError.
+    """
+    from supervisor.config import load_for_question
+
+    path = options.config or DEFAULT_CONFIG
+    config = load_for_question(path, options.name, os.environ, socket.gethostname())
+    return config, next((item for item in config.items if item.name == options.name), None)
+
+
+def not_found(kind: str, config: "Config", options: argparse.Namespace) -> int:
+    """Print that the configuration has no item of this kind and name, and return the exit code.
+
+    kind: a kind of item, or several.
+    """
+    names = [item.name for item in config.items if item.kind in kind]
     known = ", ".join(sorted(names)) or "none"
-    return fail(USAGE, f"cannot find {kind} {options.name} in {options.config}: it has {known}")
+    return fail(
+        USAGE, f"cannot find {kind} {options.name} in {options.config or DEFAULT_CONFIG}: it has {known}"
+    )
+
+
+def _settings_alone(options: argparse.Namespace) -> "ConsulSettings":
+    """Return how to reach Consul for a question about a key: by --config, else by the environment alone.
+
+    Raises ConfigError.
+    """
+    from supervisor.config import consul_settings, load_for_question
+
+    if options.config is None:
+        return consul_settings(os.environ)
+    no_item = ""
+    return load_for_question(options.config, no_item, os.environ, socket.gethostname()).consul

@@ -1,4 +1,7 @@
-"""Commands to the running daemon: those that the daemon carries out, and those that only read its status."""
+"""Commands to the running daemon: those that the daemon carries out, and those that only read its status.
+
+``status --cluster`` and some forms of ``wait`` are handed on to ``cluster_commands``.
+"""
 
 import argparse
 import os
@@ -9,7 +12,9 @@ from typing import Any
 
 from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import columns, fail, has_colours
+from supervisor.cli.terminal import columns, fail, has_colours, run_async
+
+DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connections of the control socket
 
 
 def operate(options: argparse.Namespace) -> int:
@@ -33,6 +38,8 @@ def status(options: argparse.Namespace) -> int:
     from supervisor.cli.display.table import lines, of_item
     from supervisor.control import fetch
 
+    if options.cluster:
+        return _cluster(options)
     path = _socket_path(options)
     if options.watch:
         return _watch(options, path)
@@ -45,6 +52,15 @@ def status(options: argparse.Namespace) -> int:
         return DONE
     print("\n".join(lines(shown, columns(), colours=has_colours())))
     return DONE
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    from supervisor.cli.cluster_commands import cluster
+
+    for option, given in {"--watch": options.watch, "--socket": options.socket}.items():
+        if given:
+            return fail(USAGE, f"cannot use {option} with --cluster, which asks Consul and not the daemon")
+    return cluster(options)
 
 
 def _as_json(status: Mapping[str, Any]) -> bytes:
@@ -78,7 +94,53 @@ def holds(options: argparse.Namespace) -> int:
     return DONE if held else NEGATIVE
 
 
+def wait(options: argparse.Namespace) -> int:
+    """Wait until the item is in the named state, and return the exit code. Print nothing if it is."""
+    if options.state == "holding":
+        return _wait_here(options)
+    from supervisor.cli.cluster_commands import wait
+
+    return wait(options)
+
+
+def _wait_here(options: argparse.Namespace) -> int:
+    from supervisor.control import fetch
+
+    path = _socket_path(options)
+    held = run_async(_held_within(path, options.name, options.timeout_s))
+    if held is None:
+        return _no_such_item(options.name, fetch.status(path)[1])
+    if held:
+        return DONE
+    return fail(NEGATIVE, f"this node does not hold {options.name}, also after {options.timeout_s:g} s")
+
+
+async def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
+    """Return whether this node holds the item within the time. None: the daemon has no such item.
+
+    Raises DaemonUnreachable when the daemon does not answer at the end of the time.
+    """
+    import asyncio
+
+    from supervisor.control import fetch
+
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + timeout_s
+    while True:
+        left_s = max(0.0, deadline - clock())
+        try:
+            held = fetch.holds(path, name, within_s=min(fetch.FETCH_S, left_s + 1))
+        except fetch.DaemonUnreachable:
+            if left_s == 0.0:
+                raise
+        else:
+            if held is not False or left_s == 0.0:
+                return held
+        await asyncio.sleep(min(DAEMON_EVERY_S, left_s))
+
+
 def _no_such_item(name: str, status: Mapping[str, Any]) -> int:
+    """Print that the daemon has no item of this name, and return the exit code."""
     known = ", ".join(sorted(item["name"] for item in status["items"])) or "none"
     return fail(USAGE, f"cannot find {name}: no such election or semaphore, there are {known}")
 

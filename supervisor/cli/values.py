@@ -9,6 +9,8 @@ import re
 from argparse import ArgumentTypeError
 from pathlib import Path
 
+TIMEOUT_S_MAX = 86_400.0  # of a command that waits; a script that waits for longer should do so in a loop
+
 
 def name(text: str) -> str:
     """Return the name of an election or semaphore."""
@@ -80,6 +82,14 @@ def duration_s(text: str) -> float:
         return parse_duration(text)
     except ValueError:
         raise ArgumentTypeError(f"invalid duration {text}: write 500ms, 1s or 1m30s") from None
+
+
+def timeout_s(text: str) -> float:
+    """Return the seconds that a command waits at most."""
+    length_s = duration_s(text)
+    if length_s > TIMEOUT_S_MAX:
+        raise ArgumentTypeError(f"invalid duration {text}: a day at most")
+    return length_s
 
 
 def rest_s(text: str) -> float:

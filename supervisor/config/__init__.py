@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from supervisor.config import consul as _consul
 from supervisor.config import control as _control
+from supervisor.config.environment import ANY_TEXT, EVERY_ITEM
 from supervisor.config.problems import ConfigError, Problem
 from supervisor.config.schema import Defaults as _Defaults
 from supervisor.config.schema import document as schema
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from supervisor.config.drop_in import Placed
 
 __all__ = [
+    "ANY_TEXT",
+    "EVERY_ITEM",
     "Config",
     "ConfigError",
     "ConsulSettings",
@@ -70,10 +73,11 @@ def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
 
 
 def load_for_question(path: Path, name: str, environ: Mapping[str, str], hostname: str) -> Config:
-    """Load the configuration at ``path`` for a query about the item ``name``.
+    """Load the configuration at ``path`` for a query about the item ``name``, or about EVERY_ITEM.
 
     Texts that refer to unset variables are left out, because only the daemon's unit may set those variables.
-    Texts in ``consul`` and in the key or prefix of the item are not left out.
+    Texts in ``consul`` and in the key or prefix of the item are not left out. In names of sessions ANY_TEXT
+    stands for each variable.
 
     Raises ConfigError with every problem at once.
     """

@@ -11,6 +11,8 @@ from typing import Any
 
 from supervisor.config.problems import KeyPath, Report, hooks_of, items_of
 
+ANY_TEXT = "\ufffc"  # in the session name of a query: a variable, whose value other nodes may not share
+EVERY_ITEM = "*"  # the name of a query about all items; no item has it
 FILLED_CHARS_MAX = 1024 * 1024  # of all references together, as much as a file may hold
 
 _WEBHOOK_FIELDS = ("webhook", "headers", "body", "secret_file", "tls")
@@ -96,7 +98,8 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
 def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> None:
     """Remove, in place, each text that refers to an unset variable and is not needed for a query.
 
-    A query about the item ``asked`` needs the texts of ``consul``, and the item's key or prefix.
+    A query about the item ``asked`` needs the texts of ``consul``, and the item's key or prefix. In names of
+    sessions each variable becomes ANY_TEXT, because the sessions of other nodes have other values there.
     """
 
     def leave_out(mapping: Any, names: tuple[str, ...]) -> None:
@@ -105,8 +108,10 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
                 del mapping[name]
 
     for _, name, item in items_of(data):
-        leave_out(item, ("value",) if name == asked else ("value", "key", "prefix"))
-        leave_out(item.get("session") if isinstance(item, dict) else None, ("name",))
+        leave_out(item, ("value",) if asked in (name, EVERY_ITEM) else ("value", "key", "prefix"))
+        session = item.get("session") if isinstance(item, dict) else None
+        if isinstance(session, dict) and isinstance(named := session.get("name"), str):
+            session["name"] = _REFERENCE.sub(lambda found: ANY_TEXT if found[2] else found[0], named)
     for _, hook in hooks_of(data):
         leave_out(hook, _WEBHOOK_FIELDS[1:])
         if isinstance(hook, dict) and variables.refers_to_unset(hook.get("webhook")):

@@ -34,8 +34,8 @@ def load(
     """Load the configuration at ``path`` by the schema ``document``.
 
     files: the files of a folder to read. None: all that count in it.
-    asked: the item that a query is about, which needs no variables except those for Consul and for the
-        item's key or prefix. None: the whole configuration is needed.
+    asked: the item that a query is about, or EVERY_ITEM. A query needs no variables except those for Consul
+        and for the item's key or prefix. None: the whole configuration is needed.
     Raises ConfigError with every problem at once.
     """
     report = Report(Places(str(path)))

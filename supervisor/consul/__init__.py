@@ -14,7 +14,9 @@
     limiter.py        a bounded number of requests at a time, in the order of their arrival
     spacing.py        a limit on how often a blocking query is repeated
     shared/           one query for many keys, for more elections than connections
-    query.py          single requests of commands that run without the daemon
+    query.py          requests of commands that run without the daemon
+    members.py        which nodes take part in each item, and which sessions are supervisors'
+    awaiting.py       waits until an item is in some state
     versions.py       versions of Consul that were tested, and those with known faults
 
 The package imports nothing here, because every command pays for what its package imports.

@@ -1,13 +1,22 @@
-"""Single requests to Consul for commands that run without the daemon: reads, and one change."""
+"""Requests to Consul for commands that run without the daemon: reads, and two changes."""
 
 from dataclasses import replace
+from typing import Self
 
 from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
+from supervisor.consul.endpoints import endpoint_of
 from supervisor.consul.token import Token
-from supervisor.core.outcomes import Done, KeyView, LostRace, Outcome, SlotsView
-from supervisor.core.requests import ReadKey, ReadSlots, Request, WriteSemaphoreRecord
-from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome, SessionsView, SlotsView, View
+from supervisor.core.requests import (
+    DestroySession,
+    ReadKey,
+    ReadSessions,
+    ReadSlots,
+    Request,
+    WriteSemaphoreRecord,
+)
+from supervisor.core.settings import LOCK_SUFFIX, ItemSettings, SemaphoreSettings
 from supervisor.errors import NotPossible, PeerError
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
@@ -20,34 +29,113 @@ class LookupFailed(PeerError):
     """A request to Consul without a usable answer; the text says why."""
 
 
+class NotReadable(LookupFailed):
+    """Keys that the token may not read; the text names the rule that it lacks."""
+
+
 class CannotChange(NotPossible):
     """A change of data in Consul that is not possible; the text says why."""
 
 
-async def key_now(settings: ConsulSettings, key: str) -> KeyView:
-    """Return the key as it was at some moment between the request and the answer: a consistent read.
+class Questions:
+    """Requests of one command, one after another. The reads share a connection.
 
-    Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
+    Raises TokenError when the token file cannot be used.
     """
-    outcome = await _exchange(settings, ReadKey("", 0.0, LOOKUP_S, key))
+
+    def __init__(self, settings: ConsulSettings) -> None:
+        endpoint = Endpoint.of(settings.address, settings.tls)
+        self._codec = Codec(settings, endpoint.base_url, Token(settings))
+        self._transport = Transport(endpoint)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self._transport.close()
+
+    async def ask(self, request: Request) -> Outcome:
+        """Send the request, and return its outcome. Raises LookupFailed when there is no answer."""
+        fresh = endpoint_of(request).operation == "write"
+        encoded = self._codec.encode(request)
+        try:
+            response = await self._transport.exchange(encoded, timeout_s=request.timeout_s, fresh=fresh)
+        except ExchangeFailed as failure:
+            raise LookupFailed(f"cannot ask Consul: {failure}") from None
+        return self._codec.decode(request, response)
+
+    async def key(self, key: str) -> KeyView:
+        """Return the key as it was at some moment between the request and the answer: a consistent read.
+
+        Raises LookupFailed when Consul gives no usable answer.
+        """
+        return key_view(key, await self.ask(ReadKey("", 0.0, LOOKUP_S, key)))
+
+    async def slots(self, prefix: str) -> SlotsView:
+        """Return all keys below a semaphore's prefix, by one consistent read.
+
+        Raises LookupFailed when Consul gives no usable answer or leaves out keys that the token may not read.
+        """
+        return slots_view(prefix, await self.ask(ReadSlots("", 0.0, LOOKUP_S, prefix)))
+
+    async def item(self, settings: ItemSettings) -> View:
+        """Return the key of an election, or all keys of a semaphore. Raises LookupFailed."""
+        if isinstance(settings, SemaphoreSettings):
+            return await self.slots(settings.prefix)
+        return await self.key(settings.key)
+
+    async def sessions(self) -> SessionsView:
+        """Return all sessions that the token may read. Raises LookupFailed."""
+        outcome = await self.ask(ReadSessions("", 0.0, LOOKUP_S))
+        if not isinstance(outcome, SessionsView):
+            raise LookupFailed(f"cannot list sessions: Consul answers {_reason(outcome)}")
+        return outcome
+
+    async def destroy(self, session: str) -> None:
+        """Destroy the session. Raises LookupFailed."""
+        outcome = await self.ask(DestroySession("", 0.0, LOOKUP_S, session))
+        if not isinstance(outcome, Done):
+            raise LookupFailed(f"cannot destroy session {session}: Consul answers {_reason(outcome)}")
+
+
+def key_view(key: str, outcome: Outcome) -> KeyView:
+    """Return the outcome of a request for the key. Raises LookupFailed when it is no view."""
     if not isinstance(outcome, KeyView):
-        raise LookupFailed(f"cannot read {key}: Consul answers {_reason(outcome)}")
+        raise _failure(outcome)(f"cannot read {key}: Consul answers {_reason(outcome)}")
     return outcome
 
 
+def slots_view(prefix: str, outcome: Outcome) -> SlotsView:
+    """Return the outcome of a request for all keys of a semaphore. Raises LookupFailed when it is no view."""
+    if not isinstance(outcome, SlotsView):
+        raise _failure(outcome)(f"cannot read {prefix}/: Consul answers {_reason(outcome)}")
+    if outcome.hides:
+        rule = f'give the token: key_prefix "{prefix}/" {{ policy = "read" }}'
+        raise NotReadable(f"cannot tell: {_left_out(prefix)}; {rule}")
+    return outcome
+
+
+def _failure(outcome: Outcome) -> type[LookupFailed]:
+    return NotReadable if isinstance(outcome, Denied) else LookupFailed
+
+
+async def key_now(settings: ConsulSettings, key: str) -> KeyView:
+    """Return the key as ``Questions.key`` does, for a command that reads nothing else.
+
+    Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
+    """
+    async with Questions(settings) as consul:
+        return await consul.key(key)
+
+
 async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
-    """Return all keys below a semaphore's prefix, by one consistent read.
+    """Return a semaphore's keys as ``Questions.slots`` does, for a command that reads nothing else.
 
     Raises LookupFailed when Consul gives no usable answer or leaves out keys that the token may not read, and
     TokenError when the token file cannot be used.
     """
-    outcome = await _exchange(settings, ReadSlots("", 0.0, LOOKUP_S, prefix))
-    if not isinstance(outcome, SlotsView):
-        raise LookupFailed(f"cannot read {prefix}/: Consul answers {_reason(outcome)}")
-    if outcome.hides:
-        rule = f'give the token: key_prefix "{prefix}/" {{ policy = "read" }}'
-        raise LookupFailed(f"cannot tell: {_left_out(prefix)}; {rule}")
-    return outcome
+    async with Questions(settings) as consul:
+        return await consul.slots(prefix)
 
 
 async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
@@ -86,16 +174,8 @@ def _left_out(prefix: str) -> str:
 
 
 async def _exchange(settings: ConsulSettings, request: Request) -> Outcome:
-    endpoint = Endpoint.of(settings.address, settings.tls)
-    codec = Codec(settings, endpoint.base_url, Token(settings))
-    transport = Transport(endpoint)
-    try:
-        response = await transport.exchange(codec.encode(request), timeout_s=LOOKUP_S, fresh=True)
-    except ExchangeFailed as failure:
-        raise LookupFailed(f"cannot ask Consul: {failure}") from None
-    finally:
-        await transport.close()
-    return codec.decode(request, response)
+    async with Questions(settings) as consul:
+        return await consul.ask(request)
 
 
 def _is_relocked(lock_index: int, then: int | None) -> bool:

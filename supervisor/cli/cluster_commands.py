@@ -1,0 +1,144 @@
+"""Requests to Consul about all nodes: members, sessions, wait, and status --cluster."""
+
+import argparse
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from supervisor.cli.commands import DEFAULT_CONFIG
+from supervisor.cli.consul_commands import load_item, not_found
+from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
+from supervisor.cli.terminal import columns, fail, run_async
+
+if TYPE_CHECKING:
+    from supervisor.config import Config
+    from supervisor.consul.members import Cluster, SupervisorSession
+
+HIDDEN = "Consul does not show all sessions to this token, which needs: {}"
+
+
+def members(options: argparse.Namespace) -> int:
+    """Print the nodes that take part in one election or semaphore, and return the exit code."""
+    from supervisor.cli.display.members import member_lines, members_json
+    from supervisor.consul.members import cluster_now
+
+    config, item = load_item(options)
+    if item is None:
+        return not_found("election or semaphore", config, options)
+    (found,) = run_async(cluster_now(config.consul, [item])).items
+    if options.json:
+        print(members_json([found]))
+    else:
+        print("\n".join(member_lines(found, columns())))
+    if found.members:
+        return DONE
+    known = "" if found.is_complete else ", as far as this token may read"
+    return fail(NEGATIVE, f"nobody takes part in {options.name}{known}")
+
+
+def cluster(options: argparse.Namespace) -> int:
+    """Print the members of each item of the configuration, or of one, and return the exit code."""
+    from supervisor.cli.display.members import cluster_lines, members_json
+    from supervisor.config import EVERY_ITEM, load_for_question
+    from supervisor.consul.members import cluster_now
+
+    path = options.config or DEFAULT_CONFIG
+    config = load_for_question(path, options.name or EVERY_ITEM, os.environ, socket.gethostname())
+    items = [item for item in config.items if options.name in (None, item.name)]
+    if not items:
+        return not_found("election or semaphore", config, options)
+    found = run_async(cluster_now(config.consul, items)).items
+    print(members_json(found) if options.json else "\n".join(cluster_lines(found, columns())))
+    return DONE
+
+
+def sessions(options: argparse.Namespace) -> int:
+    """Print the sessions of supervisors, or destroy one of them, and return the exit code."""
+    from supervisor.cli.display.members import ORPHANS, notes_lines, session_lines, sessions_json
+    from supervisor.config import EVERY_ITEM, load_for_question
+    from supervisor.consul.endpoints import READS_SESSIONS
+    from supervisor.consul.members import cluster_now, supervisor_sessions
+
+    if why := _wrong_options(options):
+        return fail(USAGE, why)
+    config = load_for_question(options.config, EVERY_ITEM, os.environ, socket.gethostname())
+    found = run_async(cluster_now(config.consul, config.items))
+    listed = supervisor_sessions(found)
+    if options.destroy is not None:
+        return _destroy(options, config, found, listed)
+    shown = [each for each in listed if each.is_orphan or not options.orphans]
+    if options.json:
+        print(sessions_json(shown, is_complete=not found.is_hidden))
+        return DONE
+    notes = [] if shown else ["no orphans" if options.orphans else "no sessions of supervisors"]
+    notes += [ORPHANS] if any(each.is_orphan for each in shown) else []
+    notes += [HIDDEN.format(READS_SESSIONS)] if found.is_hidden else []
+    lines = session_lines(shown, columns()) if shown else []
+    print("\n".join([*lines, *([""] if lines and notes else []), *notes_lines(notes, columns())]))
+    return DONE
+
+
+def _wrong_options(options: argparse.Namespace) -> str:
+    """Return why these options cannot be used together. Blank: they can."""
+    if options.destroy is None:
+        return "cannot use --yes alone: it is for destroy ID" if options.yes else ""
+    if options.session is None:
+        return "cannot destroy a session without its ID: sessions lists them"
+    return "cannot use --orphans or --json with destroy" if options.orphans or options.json else ""
+
+
+def _destroy(
+    options: argparse.Namespace,
+    config: "Config",
+    found: "Cluster",
+    listed: "list[SupervisorSession]",
+) -> int:
+    from supervisor.cli.display.members import part_of
+    from supervisor.cli.display.text import escape
+    from supervisor.consul.members import consequences
+
+    session = next((each for each in listed if each.listed.id == options.session), None)
+    if session is None:
+        known = any(each.id == options.session for each in found.sessions.sessions)
+        why = "another program made it" if known else "Consul shows no such session"
+        return fail(NEGATIVE, f"cannot destroy {options.session}: {why}")
+    one = session.listed
+    print(escape(f"session {one.id} of node {one.node}, named {one.name}: {part_of(session)}"))
+    for line in consequences(session, found.items):
+        print(escape(line))
+    if not options.yes:
+        if not sys.stdin.isatty():
+            return fail(USAGE, "cannot ask whether to destroy it: standard input is no terminal; add --yes")
+        print("Destroy it? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            return fail(NEGATIVE, f"session {one.id} was not destroyed")
+    run_async(_destroyed(config, one.id))
+    print("destroyed")
+    return DONE
+
+
+async def _destroyed(config: "Config", session: str) -> None:
+    from supervisor.consul.query import Questions
+
+    async with Questions(config.consul) as consul:
+        await consul.destroy(session)
+
+
+def wait(options: argparse.Namespace) -> int:
+    """Wait until Consul shows that the item has a leader or is free, and return the exit code."""
+    from functools import partial
+
+    from supervisor.consul.awaiting import has_leader, is_free, wait_until
+    from supervisor.core.settings import SemaphoreSettings
+
+    config, item = load_item(options)
+    if item is None:
+        return not_found("election or semaphore", config, options)
+    limit = item.limit if isinstance(item, SemaphoreSettings) else 1
+    if options.state == "leader" and item.kind != "election":
+        return fail(USAGE, f"cannot wait for a leader of {options.name}: a semaphore has holders, not one")
+    condition = has_leader if options.state == "leader" else partial(is_free, limit=limit)
+    met = run_async(wait_until(config.consul, item, condition, options.timeout_s))
+    what = "nobody holds" if options.state == "leader" else "it is not free"
+    return DONE if met else fail(NEGATIVE, f"{options.name}: {what}, also after {options.timeout_s:g} s")

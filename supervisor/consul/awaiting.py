@@ -1,0 +1,82 @@
+"""Waits until an election or semaphore is in some state, by blocking queries.
+
+A failure of Consul is ridden out until the time is over, because a command that waits is often typed while
+something starts. A missing right ends the wait at once, because time does not cure it.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from supervisor.config import ConsulSettings
+from supervisor.consul.query import LookupFailed, NotReadable, Questions, key_view, slots_view
+from supervisor.consul.spacing import Spacing
+from supervisor.core.outcomes import KeyView, SlotsView, View
+from supervisor.core.requests import WatchKey, WatchSlots
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+
+WAIT_S = 30.0  # of one query; Consul keeps the connection of a client that vanished for that long
+JITTER = 16  # Consul waits for up to a sixteenth longer
+FAILED_PAUSE_S = 1.0
+ANSWER_S = 1.0  # how much longer than the time that is left an answer may take
+
+
+def has_leader(view: View) -> bool:
+    """Return whether a session holds the key."""
+    return isinstance(view, KeyView) and bool(view.session)
+
+
+def is_free(view: View, limit: int) -> bool:
+    """Return whether nobody holds the key, or fewer than ``limit`` sessions have a slot."""
+    if isinstance(view, KeyView):
+        return not view.session
+    if view.roster is None:
+        return view.lock is None
+    return len(view.roster.holders) < min(limit, view.roster.limit or limit)
+
+
+async def wait_until(
+    settings: ConsulSettings, item: ItemSettings, condition: Callable[[View], bool], timeout_s: float
+) -> bool:
+    """Return whether the condition was met within the time.
+
+    Raises LookupFailed when Consul's last answer at that time was not usable, NotReadable when the token may
+    not read the keys, and TokenError when the token file cannot be used.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline, spacing, index = clock() + timeout_s, Spacing(), 0
+    async with Questions(settings) as consul:
+        while True:
+            left_s = max(0.0, deadline - clock())
+            try:
+                view = await _look(consul, item, index, left_s)
+            except NotReadable:
+                raise
+            except LookupFailed:
+                if left_s == 0.0:
+                    raise
+                index = 0
+                await asyncio.sleep(min(FAILED_PAUSE_S, left_s))
+                continue
+            if condition(view):
+                return True
+            if left_s == 0.0:
+                return False
+            index = view.index if view.index >= index else 0
+            await asyncio.sleep(min(spacing.wait_s(clock()), max(0.0, deadline - clock())))
+
+
+async def _look(consul: Questions, item: ItemSettings, index: int, left_s: float) -> View:
+    """Return the item's keys when they differ from those at ``index``, or at the end of the time.
+
+    index: 0: return them at once.
+    """
+    wait_s = round(min(WAIT_S, left_s * JITTER / (JITTER + 1)), 3)
+    if index == 0 or wait_s == 0.0:  # Consul takes a wait of 0 for its default of five minutes
+        index, wait_s = 0, WAIT_S
+    within_s = left_s + ANSWER_S
+    if isinstance(item, SemaphoreSettings):
+        slots = WatchSlots("", 0.0, within_s, item.prefix, index, wait_s, consistent=True)
+        view: KeyView | SlotsView = slots_view(item.prefix, await consul.ask(slots))
+        return view
+    watch = WatchKey("", 0.0, within_s, item.key, index, wait_s, consistent=True)
+    return key_view(item.key, await consul.ask(watch))
