@@ -23,12 +23,13 @@ from supervisor.consul.codec import Codec
 from supervisor.consul.responses import MalformedResponse, json_of, said, why
 from supervisor.consul.sessions import NO_PATH
 from supervisor.consul.token import Token
-from supervisor.core.outcomes import Created, Outcome
-from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
+from supervisor.core.outcomes import Created, KeyView, Outcome
+from supervisor.core.requests import CreateSession, DestroySession, ReadKey, ReadSessions, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader, and an item takes a millisecond
+_COMMAND = ("", 0.0, CONNECT_S)  # the fields that only requests of the daemon need, and the timeout
 NO_INDEX = 2**63 - 1  # higher than any index that Consul has reached
 
 
@@ -64,6 +65,7 @@ class _Checker:
         self._consul = Codec(settings, endpoint.base_url, Token(settings))
         self._transport = Transport(endpoint)
         self._deadline = asyncio.get_running_loop().time() + CONNECT_S
+        self._holders: set[str] = set()
 
     async def close(self) -> None:
         await self._transport.close()
@@ -88,6 +90,9 @@ class _Checker:
                 return found
             for settings in items:
                 found += findings.together(await self._rights(settings, facts.node if facts else ""))
+            found.append(
+                findings.of_sessions(await self._outcome(ReadSessions(*_COMMAND)), self._holders, facts)
+            )
         except _NoAnswer as failure:
             found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
         return found
@@ -126,7 +131,10 @@ class _Checker:
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
         found = []
         for shown, key in _keys_of(settings).items():
-            read = await self._outcome(ReadKey("", 0.0, CONNECT_S, key))
+            read = await self._outcome(ReadKey(*_COMMAND, key))
+            self._holders |= (
+                {holder.session for holder in read.holders} if isinstance(read, KeyView) else set()
+            )
             found.append(findings.of_read(settings, shown, read))
             if settings.contend:
                 response = await self._exchange(self._consul.transaction(impossible_write(key)))
@@ -143,9 +151,9 @@ class _Checker:
         impossible = str(uuid4())
         checks = (*settings.session.service_checks, impossible)
         session = replace(settings.session, service_checks=checks)
-        outcome = await self._outcome(CreateSession("", 0.0, CONNECT_S, session))
+        outcome = await self._outcome(CreateSession(*_COMMAND, session))
         if isinstance(outcome, Created):  # this Consul does not validate the checks of a session
-            await self._outcome(DestroySession("", 0.0, CONNECT_S, outcome.session))
+            await self._outcome(DestroySession(*_COMMAND, outcome.session))
         return findings.of_session(settings, node, impossible, outcome)
 
     async def _outcome(self, request: Request) -> Outcome:

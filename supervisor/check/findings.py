@@ -10,12 +10,13 @@ from enum import StrEnum
 from typing import Any
 
 from supervisor.consul import permissions, versions
-from supervisor.consul.endpoints import NODE
+from supervisor.consul.endpoints import NODE, READS_SESSIONS
 from supervisor.consul.shared.grouping import queries_for
-from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outcome, Refused
+from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outcome, Refused, SessionsView
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write
+REPORTS_FILTERED = (1, 11)  # the first version that reports that a list is incomplete
 OTHERS_MAX = 56  # of all items together: client.CONCURRENT_MAX in use, and pool.IDLE_MAX kept open
 
 
@@ -244,6 +245,35 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
         text = f"cannot make its session now: Consul answers {said}"
         return _right(settings, Level.WARNING, text, "nothing: the node contends once the check passes")
     return _right(settings, Level.UNTOLD, f"whether it may make its session: Consul answers {said}")
+
+
+def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | None) -> Finding:
+    """Return the finding about whether the token may list the sessions of all nodes, as some commands do.
+
+    Consul leaves out a session that the token may not read. Only since 1.11 it reports that. No level is an
+    error, because the daemon lists no sessions.
+    holders: the sessions that hold a key of the configuration.
+    facts: None: the agent did not report them.
+    """
+    rule = f"to see all nodes in members and sessions, give the token: {READS_SESSIONS}"
+    if isinstance(outcome, Denied):
+        return Finding(
+            "sessions", Level.UNTOLD, f"may not list sessions: Consul answers {_said(outcome)}", rule
+        )
+    if not isinstance(outcome, SessionsView):
+        return Finding(
+            "sessions", Level.UNTOLD, f"whether it may list sessions: Consul answers {_said(outcome)}"
+        )
+    shown = {session.id for session in outcome.sessions}
+    if outcome.filtered or not set(holders) <= shown:
+        text = "members and sessions do not see all nodes: Consul leaves out sessions that the token may not read"
+        return Finding("sessions", Level.UNTOLD, text, rule)
+    version = versions.numbers(facts.version) if facts else None
+    reports = version is not None and version >= REPORTS_FILTERED and bool(shown)
+    if reports or (facts is not None and facts.debug.get("ACLsEnabled") is False):
+        return Finding("sessions", Level.OK, "members and sessions see all nodes")
+    text = "whether members and sessions see all nodes: Consul does not report which sessions it leaves out"
+    return Finding("sessions", Level.UNTOLD, text, rule)
 
 
 def together(found: Sequence[Finding]) -> list[Finding]:

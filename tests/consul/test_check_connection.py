@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
-from supervisor.check.findings import OTHERS_MAX, Level, facts_of, of_agent, of_datacenter
+from supervisor.check.findings import OTHERS_MAX, Level, facts_of, of_agent, of_datacenter, of_sessions
 from supervisor.consul.client import CONCURRENT_MAX
 from supervisor.consul.shared import WATCHES_MAX
+from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.transport.pool import IDLE_MAX
 from tests.support.consul import BINARY, WAYS, Agent, free_ports
 from tests.support.guarded import Guarded, guarded_agent
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
 
+SOME = ListedSession("s", "n", "node", "10s", 30.0, 7)
 OK, UNREACHABLE, CONFIGURATION = 0, 69, 78
 FILE = """
 elections:
@@ -91,7 +93,9 @@ def test_a_token_with_the_rights_that_are_needed_is_right(guarded: Guarded, tmp_
     assert check.levels() == {
         *((what, "", "ok") for what in ("reachable", "leader", "version", "machine", "leave", "connections")),
         *(("rights", item, "ok") for item in ("app", "watched", "rebuild")),
+        ("sessions", "", "cannot tell"),
     }
+    assert 'session_prefix "" { policy = "read" }' in check.of("sessions")["remedy"]
     assert secret not in check.done.stdout + check.done.stderr
 
 
@@ -168,6 +172,37 @@ def test_a_token_that_consul_does_not_know(guarded: Guarded, tmp_path: Path) -> 
 def test_a_token_file_that_is_not_there(guarded: Guarded, tmp_path: Path) -> None:
     check = Check(tmp_path, f"address: '{guarded.url}', token_file: {tmp_path}/none")
     assert check.code == CONFIGURATION and f"{tmp_path}/none" in check.of("token")["text"]
+
+
+def test_whether_a_command_sees_all_sessions_is_told_where_consul_shows_it(
+    shared_agent: Agent, guarded: Guarded, tmp_path: Path
+) -> None:
+    """Without access control all; and a holder that the list does not have is hidden."""
+    check = Check(tmp_path, f"address: '{shared_agent.url}'")
+    assert check.of("sessions")["level"] == "ok"
+    holder = guarded.session_create(TTL="600s", LockDelay="0s")
+    assert guarded.acquire("service/app/leader", holder)
+    only_keys = "".join(line for line in NEEDED.splitlines(keepends=True) if not line.startswith("session"))
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, only_keys)}")
+    guarded.session_destroy(holder)
+    assert "do not see all nodes" in check.of("sessions")["text"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "version", "level"),
+    [
+        (SessionsView((SOME,)), "1.11.0", Level.OK),
+        (SessionsView((SOME,), filtered=True), "1.11.0", Level.UNTOLD),
+        (SessionsView(()), "1.22.0", Level.UNTOLD),
+        (SessionsView((SOME,)), "1.8.7", Level.UNTOLD),
+        (Denied("403 Permission denied"), "1.8.7", Level.UNTOLD),
+        (Failed("500 No cluster leader"), "1.8.7", Level.UNTOLD),
+    ],
+)
+def test_what_a_list_of_sessions_shows(outcome: Outcome, version: str, level: Level) -> None:
+    facts = facts_of({"Config": {"Version": version}})
+    assert of_sessions(outcome, (), facts).level is level
+    assert of_sessions(outcome, (), None).level is Level.UNTOLD
 
 
 # --- another datacenter ------------------------------------------------------------------------------
