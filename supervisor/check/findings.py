@@ -266,7 +266,7 @@ def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | 
         )
     shown = {session.id for session in outcome.sessions}
     if outcome.filtered or not set(holders) <= shown:
-        text = "members and sessions do not see all nodes: Consul leaves out sessions that the token may not read"
+        text = "members and sessions do not see all nodes: Consul leaves out what the token may not read"
         return Finding("sessions", Level.UNTOLD, text, rule)
     version = versions.numbers(facts.version) if facts else None
     reports = version is not None and version >= REPORTS_FILTERED and bool(shown)

@@ -190,6 +190,6 @@ def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
         return
     held = "key" if settings.kind == "election" else "slot"
     yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
-    yield f'session named "{settings.session.name}" in GET /v1/session/list, make sure that its node is'
+    yield f"session by `consul-supervisor members {settings.name}`, make sure that its node is down, then"
     later = f"{format_duration(lease.lock_delay_s)} ({settings.guard_name}) later"
-    yield f"down, then PUT /v1/session/destroy/ID; the {held} is free {later}"
+    yield f"`consul-supervisor sessions destroy ID`; the {held} is free {later}"

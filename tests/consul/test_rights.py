@@ -152,6 +152,44 @@ def test_the_command_leader(shown: str, guarded: Guarded, unique: str, held: str
     needs_every_line(guarded, named(shown, unique, guarded), attempt)
 
 
+@SHOWN.by(SECURITY, "members and sessions", "hcl")
+def test_the_command_members(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
+    """Without the right to read sessions they are hidden: that is no error, but told."""
+    file = tmp_path / "c.yaml"
+    file.write_text(json.dumps({"elections": {"app": {"key": f"{unique}/leader"}}}))
+
+    def told(secret: str) -> str:
+        environ = {"CONSUL_HTTP_ADDR": guarded.url, "CONSUL_HTTP_TOKEN": secret}
+        done = command("sessions", "--config", str(file), environ=environ)
+        assert command("members", "app", "--config", str(file), environ=environ).returncode == done.returncode
+        return done.stderr + "".join(line for line in done.stdout.splitlines() if "needs" in line)
+
+    needs_every_line(guarded, named(shown, unique, guarded), told)
+
+
+@SHOWN.by(SECURITY, "sessions destroy", "hcl")
+def test_the_command_sessions_destroy(
+    shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path
+) -> None:
+    """The right to write a session is the right to read it, so without it the list has none."""
+    file = tmp_path / "c.yaml"
+    file.write_text(json.dumps({"elections": {"app": {"key": f"{unique}/leader"}}}))
+
+    def destroy(rules: str) -> tuple[int, str]:
+        secret = guarded.token_of(rules).secret
+        environ = {"CONSUL_HTTP_ADDR": guarded.url, "CONSUL_HTTP_TOKEN": secret}
+        arguments = ("sessions", "destroy", held, "--yes", "--config", str(file))
+        done = command(*arguments, environ=environ)
+        return done.returncode, done.stderr
+
+    rules = named(shown, unique, guarded)
+    key, session = rules.splitlines()
+    assert [destroy(line)[0] for line in (session, key)] == [69, 1]
+    code, error = destroy(rules.replace('"" { policy = "write"', '"" { policy = "read"'))
+    assert code == 69 and "Permission denied" in error
+    assert destroy(rules) == (0, "")
+
+
 @SHOWN.by(SECURITY, "verify", "hcl")
 def test_the_command_verify(shown: str, guarded: Guarded, unique: str, held: str) -> None:
     """The first block is for a key that is locked, the second for a slot."""

@@ -59,7 +59,8 @@ class Nodes:
     def _new_shell(node: Supervisor, folder: Path) -> Shell:
         shell = Shell(folder, folder, {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
         place = f"--config {node.config_path}", f"--socket {node.folder}/control.sock"
-        chosen = f"$(case $1 in check) ;; leader|limit) echo {place[0]} ;; *) echo {place[1]} ;; esac)"
+        asks_consul = "leader*|limit*|members*|sessions*|'status --cluster'"
+        chosen = f'$(case "$1 $2" in check*) ;; {asks_consul}) echo {place[0]} ;; *) echo {place[1]} ;; esac)'
         shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {chosen}')
         return shell
 
@@ -134,6 +135,15 @@ def test_the_first_look_shows_something(shown: str, nodes: Nodes) -> None:
     assert journal.startswith(f"journalctl -u {UNIT.stem} ")
     nodes.start()
     run_all(nodes, ours)
+
+
+@SHOWN.by(OPERATIONS, "Who takes part?", "sh")
+def test_both_nodes_take_part(shown: str, nodes: Nodes) -> None:
+    nodes.start()
+    until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it has a session")
+    members, cluster, orphans = (run_all(nodes, [line]) for line in typed(shown))
+    assert members.startswith("app: election ") and ", 1 holder, 1 candidate\n" in members
+    assert cluster.count("\nrebuild ") == 2 and "consul-supervisor:rebuild" not in orphans
 
 
 @SHOWN.by(OPERATIONS, "Reload", "sh", "reload")

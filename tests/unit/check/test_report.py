@@ -55,8 +55,8 @@ def test_a_cut_off_node_tolerates_no_more_than_the_room_allows(tmp_path: Path) -
 def test_without_a_ttl_the_report_says_how_to_free_the_key(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {session: {ttl: none, lock_delay: 60s}}}")
     assert "  ttl          none\n" in text
-    assert 'named "consul-supervisor:app" in GET /v1/session/list' in text
-    assert "PUT /v1/session/destroy/ID; the key is free 60s (lock_delay) later" in text
+    assert "session by `consul-supervisor members app`, make sure" in text
+    assert "`consul-supervisor sessions destroy ID`; the key is free 60s (lock_delay) later" in text
 
 
 def test_with_an_accepted_overlap_the_report_says_how_small_the_room_would_be(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ rebuild
 def test_without_a_prune_delay_the_lock_delay_guards_a_slot(tmp_path: Path) -> None:
     text = printed(tmp_path, "semaphores: {rebuild: {limit: 3, session: {ttl: none, lock_delay: 47s}}}")
     assert "  prune_delay  47s\n" in text
-    assert "PUT /v1/session/destroy/ID; the slot is free 47s (prune_delay) later" in text
+    assert "`consul-supervisor sessions destroy ID`; the slot is free 47s (prune_delay) later" in text
 
 
 def test_a_semaphore_whose_contender_keys_would_stay_is_a_warning(tmp_path: Path) -> None:
