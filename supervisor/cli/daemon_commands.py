@@ -12,7 +12,7 @@ from typing import Any
 
 from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import columns, fail, has_colours, run_async
+from supervisor.cli.terminal import columns, fail, has_colours
 
 DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connections of the control socket
 
@@ -107,7 +107,7 @@ def _wait_here(options: argparse.Namespace) -> int:
     from supervisor.control import fetch
 
     path = _socket_path(options)
-    held = run_async(_held_within(path, options.name, options.timeout_s))
+    held = _held_within(path, options.name, options.timeout_s)
     if held is None:
         return _no_such_item(options.name, fetch.status(path)[1])
     if held:
@@ -115,19 +115,19 @@ def _wait_here(options: argparse.Namespace) -> int:
     return fail(NEGATIVE, f"this node does not hold {options.name}, also after {options.timeout_s:g} s")
 
 
-async def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
+def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
     """Return whether this node holds the item within the time. None: the daemon has no such item.
 
     Raises DaemonUnreachable when the daemon does not answer at the end of the time.
     """
-    import asyncio
+    import signal
+    import time
 
     from supervisor.control import fetch
 
-    clock = asyncio.get_running_loop().time
-    deadline = clock() + timeout_s
+    deadline = time.monotonic() + timeout_s
     while True:
-        left_s = max(0.0, deadline - clock())
+        left_s = max(0.0, deadline - time.monotonic())
         try:
             held = fetch.holds(path, name, within_s=min(fetch.FETCH_S, left_s + 1))
         except fetch.DaemonUnreachable:
@@ -136,7 +136,7 @@ async def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
         else:
             if held is not False or left_s == 0.0:
                 return held
-        await asyncio.sleep(min(DAEMON_EVERY_S, left_s))
+        signal.sigtimedwait((), min(DAEMON_EVERY_S, left_s))  # a pause that Ctrl-C ends
 
 
 def _no_such_item(name: str, status: Mapping[str, Any]) -> int:

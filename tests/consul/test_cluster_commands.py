@@ -17,6 +17,7 @@ from supervisor.cli.cluster_commands import HIDDEN
 from supervisor.consul.endpoints import READS_SESSIONS
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import Guarded, below
+from tests.support.proxy import Proxy
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
@@ -385,6 +386,17 @@ def test_wait_ends_with_its_time(file: File, timeout: str) -> None:
     done = file.run("wait", "app", "--for", "leader", "--timeout", timeout)
     assert done.returncode == NEGATIVE and "nobody holds" in done.stderr
     assert time.monotonic() - began_at < PATIENCE_S / 4
+
+
+def test_wait_is_a_blocking_query_and_no_polling(file: File) -> None:
+    """Two seconds are a handful of requests, however often Consul is asked at the end of the time."""
+    with Proxy(file.agent.host, file.agent.port) as proxy:
+        file.path.write_text(file.path.read_text().replace(file.agent.url, proxy.url))
+        asked = proxy.hold("request", "GET", file.key, for_s=0.001)
+        assert file.run("wait", "app", "--for", "leader", "--timeout", "2s").returncode == NEGATIVE
+        first, *later = [each.target for each in asked.caught]
+    assert "index=0" in first and len(later) <= 8, later
+    assert all("wait=" in each and "index=0" not in each for each in later[:-1])
 
 
 def test_wait_rides_out_a_consul_that_does_not_answer_yet(tmp_path: Path, unique: str) -> None:

@@ -78,6 +78,11 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("check GOOD --connect", 0, YAML | VALIDATOR | CONSUL),
         ("leader app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("leader --key app/leader", 1, CONSUL),
+        ("members app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
+        ("sessions --config GOOD", 0, YAML | VALIDATOR | CONSUL),
+        ("status --cluster --config GOOD", 0, YAML | VALIDATOR | CONSUL),
+        ("wait app --for leader --timeout 0s --config GOOD", 1, YAML | VALIDATOR | CONSUL),
+        ("wait app --for holding --timeout 0s --socket /nonexistent", 69, ASK),
     ],
 )
 def test_a_command_imports_no_more_than_it_needs(
