@@ -66,7 +66,7 @@ def sessions(options: argparse.Namespace) -> int:
     found = run_async(cluster_now(config.consul, config.items))
     listed = supervisor_sessions(found)
     if options.destroy is not None:
-        return _destroy(options, config, found, listed)
+        return _destroy(options, config, found)
     shown = [each for each in listed if each.is_orphan or not options.orphans]
     if options.json:
         print(sessions_json(shown, is_complete=not found.is_hidden))
@@ -92,13 +92,12 @@ def _destroy(
     options: argparse.Namespace,
     config: "Config",
     found: "Cluster",
-    listed: "list[SupervisorSession]",
 ) -> int:
     from supervisor.cli.display.members import part_of
     from supervisor.cli.display.text import escape
-    from supervisor.consul.members import consequences
+    from supervisor.consul.members import cluster_now, consequences
 
-    session = next((each for each in listed if each.listed.id == options.session), None)
+    session = _session(found, options.session)
     if session is None:
         known = any(each.id == options.session for each in found.sessions.sessions)
         why = "another program made it" if known else "Consul shows no such session"
@@ -113,9 +112,19 @@ def _destroy(
         print("Destroy it? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return fail(NEGATIVE, f"session {one.id} was not destroyed")
+        now = _session(run_async(cluster_now(config.consul, config.items)), one.id)
+        if now is None or now.parts != session.parts:
+            return fail(NEGATIVE, f"session {one.id} was not destroyed: what it holds has changed meanwhile")
     run_async(_destroyed(config, one.id))
     print("destroyed")
     return DONE
+
+
+def _session(found: "Cluster", session: str) -> "SupervisorSession | None":
+    """Return this session of a supervisor. None: there is none."""
+    from supervisor.consul.members import supervisor_sessions
+
+    return next((each for each in supervisor_sessions(found) if each.listed.id == session), None)
 
 
 async def _destroyed(config: "Config", session: str) -> None:

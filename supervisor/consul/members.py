@@ -64,6 +64,7 @@ class Members:
     limit: how many nodes may hold. None: nobody has made the record of this semaphore, or it is unusable.
     guard_s: how long the slot of a holder that vanished stays taken. None: an election, where the lock-delay
         of the holder's session counts.
+    is_readable: whether the token may read the keys.
     """
 
     settings: ItemSettings
@@ -72,6 +73,7 @@ class Members:
     notes: tuple[str, ...] = ()
     limit: int | None = 1
     guard_s: float | None = None
+    is_readable: bool = True
 
     def of_part(self, part: Part) -> tuple[Member, ...]:
         """Return the members with this part."""
@@ -84,13 +86,15 @@ class SupervisorSession:
 
     parts: its part in each item, by the item's name.
     named: the items whose session.name it has.
-    is_orphan: whether it has no part, and its node has another session of this name: one with a part, or a
-        newer one.
+    is_known: whether the token may read all keys that the session may hold by its name.
+    is_orphan: whether it certainly has no part, and its node has another session of this name: one with a
+        part, or a newer one.
     """
 
     listed: ListedSession
     parts: Mapping[str, Part]
     named: tuple[str, ...]
+    is_known: bool
     is_orphan: bool = False
 
 
@@ -160,7 +164,7 @@ def members_of(settings: ItemSettings, view: View | NotReadable, sessions: Sessi
             assert isinstance(settings, SemaphoreSettings), "an election has one key"
             found = _of_semaphore(settings, view)
         case NotReadable():
-            return Members(settings, (), False, (str(view),), None)
+            return Members(settings, (), False, (str(view),), None, is_readable=False)
     by_id = {session.id: session for session in sessions.sessions}
     members = tuple(replace(member, listed=by_id.get(member.session)) for member in found.members)
     hidden = sessions.filtered or any(
@@ -226,6 +230,7 @@ def name_pattern(name: str) -> re.Pattern[str] | None:
 def supervisor_sessions(cluster: Cluster) -> list[SupervisorSession]:
     """Return the sessions of supervisors, the oldest first: those with a part in an item, or named so."""
     parts: dict[str, dict[str, Part]] = {}
+    unreadable = {item.settings.name for item in cluster.items if not item.is_readable}
     patterns = {item.settings.name: name_pattern(item.settings.session.name) for item in cluster.items}
     for item in cluster.items:
         for member in item.members:  # except those who are candidates by the name of their session alone
@@ -237,7 +242,8 @@ def supervisor_sessions(cluster: Cluster) -> list[SupervisorSession]:
             name for name, pattern in patterns.items() if pattern and pattern.fullmatch(listed.name)
         )
         if named or listed.id in parts or listed.name.startswith(DEFAULT_NAMES):
-            found.append(SupervisorSession(listed, parts.get(listed.id, {}), named))
+            is_known = bool(named) and not unreadable.intersection(named)
+            found.append(SupervisorSession(listed, parts.get(listed.id, {}), named, is_known))
     return list(_with_orphans(found))
 
 
@@ -253,13 +259,17 @@ def _with_orphans(sessions: Sequence[SupervisorSession]) -> Iterator[SupervisorS
             last[group] = each
     for each in sessions:
         current = last[each.listed.node, each.listed.name]
-        yield replace(each, is_orphan=bool(each.named) and not each.parts and current is not each)
+        yield replace(each, is_orphan=each.is_known and not each.parts and current is not each)
 
 
 def consequences(session: SupervisorSession, items: Iterable[Members]) -> list[str]:
     """Return the effect of destroying this session on each item in which it has a part, a line for each."""
     by_name = {item.settings.name: item for item in items}
     lines = [_consequence(by_name[name], part, session.listed) for name, part in session.parts.items()]
+    if not session.is_known:
+        lines.append(
+            "what else it holds is not known: no item has its name, or the token may not read the keys"
+        )
     return lines or ["it holds nothing: a supervisor that still waits with it makes another one"]
 
 

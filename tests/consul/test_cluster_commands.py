@@ -1,6 +1,6 @@
 """``members``, ``sessions``, ``wait``, ``status --cluster``, ``leader --json`` and ``verify NAME``, as a new
-operator types them, on a real Consul and through a client agent: also where nobody takes part, without
-rights, and beside hostile sessions."""
+operator types them, on a real Consul and through a client agent. Some tests have nobody that takes part, a
+token without rights, or sessions with hostile names."""
 
 import json
 import os
@@ -61,7 +61,7 @@ class File:
         return made
 
     def in_line(self, *, holders: int, waiting: int) -> list[str]:
-        """The sessions with contender keys, the holders first."""
+        """Return new sessions with contender keys, the holders first."""
         made = [self.session("slots") for _ in range(holders + waiting)]
         for number, each in enumerate(made):
             body = json.dumps({"Node": f"node{number}", "PruneDelay": "40s"}).encode()
@@ -103,7 +103,7 @@ def test_members_are_the_holder_and_then_who_waits_the_longest_first(file: File)
 
 
 def test_a_holder_with_another_session_name_is_a_member(file: File) -> None:
-    """As ``consul lock`` has it."""
+    """``consul lock`` names its sessions in its own way."""
     holder = file.leads(Name="Consul lock for 'x'")
     (item,) = file.document("members", "app")["items"]
     assert [(one["part"], one["session_name"]) for one in item["members"]] == [
@@ -287,6 +287,25 @@ def test_destroy_asks_on_a_terminal(file: File, typed: str, code: int) -> None:
     assert (made in {one["ID"] for one in file.agent.sessions()}) is (code != DONE)
 
 
+def test_destroy_does_nothing_when_the_session_has_changed_while_it_asks(file: File) -> None:
+    """An operator may think for minutes, and a candidate may have become the holder."""
+    made = file.session()
+    ours, theirs = pty.openpty()
+    argv = [*COMMAND, "sessions", "destroy", made, "--config", str(file.path)]
+    with subprocess.Popen(
+        argv, stdin=theirs, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=ENVIRON
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stderr.read(len("Destroy it?")) == "Destroy it?"
+        assert file.agent.acquire(file.key, made)
+        os.write(ours, b"y\n")
+        _, error = process.communicate(timeout=PATIENCE_S)
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == NEGATIVE and "has changed meanwhile" in error
+    assert made in {one["ID"] for one in file.agent.sessions()}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -324,7 +343,7 @@ def test_leader_as_json_has_all_that_consul_shows(file: File) -> None:
 
 
 def test_a_key_is_asked_of_the_consul_of_the_configuration(file: File) -> None:
-    """When --config is given; without it the environment alone decides."""
+    """With --config the file names Consul; without --config the environment alone does."""
     holder = file.leads(b"me")
     nobody = {"CONSUL_HTTP_ADDR": f"127.0.0.1:{free_ports(1)[0]}"}
     assert file.run("leader", "--key", file.key, **nobody).stdout == "me\n"
@@ -389,7 +408,7 @@ def test_wait_ends_with_its_time(file: File, timeout: str) -> None:
 
 
 def test_wait_is_a_blocking_query_and_no_polling(file: File) -> None:
-    """Two seconds are a handful of requests, however often Consul is asked at the end of the time."""
+    """A wait of two seconds sends a handful of requests, although the last ones become short."""
     with Proxy(file.agent.host, file.agent.port) as proxy:
         file.path.write_text(file.path.read_text().replace(file.agent.url, proxy.url))
         asked = proxy.hold("request", "GET", file.key, for_s=0.001)
@@ -493,3 +512,16 @@ def test_without_the_right_to_read_a_key_it_is_told(guarded: Guarded, tmp_path: 
     one.leads()
     done = one.run("status", "--cluster")
     assert done.returncode == DONE and "holder" in done.stdout
+
+
+def test_a_session_whose_keys_may_not_be_read_is_no_orphan(
+    guarded: Guarded, tmp_path: Path, unique: str
+) -> None:
+    """The session may be the holder's, so nothing may suggest that it can be destroyed."""
+    rules = below(f"{unique}/slots") + READS_SESSIONS
+    file = File(tmp_path / "c.yaml", guarded, unique, guarded.token_of(rules).secret)
+    holder = file.leads()
+    file.session()
+    assert orphans(file) == []
+    assert "the token may not read the keys of app" in file.run("sessions").stdout
+    assert "what else it holds is not known" in file.run("sessions", "destroy", holder).stdout

@@ -85,8 +85,10 @@ def part_of(session: SupervisorSession) -> str:
         return ", ".join(f"{part} of {name}" for name, part in session.parts.items())
     if session.is_orphan:
         return f"orphan of {', '.join(session.named)}"
-    if session.named:
+    if session.is_known:
         return f"candidate of {', '.join(session.named)}"
+    if session.named:
+        return f"not known: the token may not read the keys of {', '.join(session.named)}"
     return "not known: no item of the configuration has this name"
 
 
@@ -113,6 +115,7 @@ def sessions_json(sessions: Sequence[SupervisorSession], *, is_complete: bool) -
                 **session_fields(each.listed),
                 "parts": [{"item": name, "part": part} for name, part in each.parts.items()],
                 "named_as": list(each.named),
+                "known": each.is_known,
                 "orphan": each.is_orphan,
             }
             for each in sessions
