@@ -1,1 +1,1 @@
-"""Whole supervisors on a real Consul: what their hooks saw, in which order, and what is left behind."""
+"""Whole supervisors on a real Consul: their hooks' records, the order of events, and the end in Consul."""

@@ -1,4 +1,4 @@
-"""kill -9 of a supervisor, and what it leaves on record."""
+"""``kill -9`` of a supervisor, and helpers that read and change its record."""
 
 import json
 import zlib
@@ -9,7 +9,7 @@ from tests.support.supervisor import Supervisor
 
 
 def crash(scene: Scene, node: str) -> Supervisor:
-    """kill -9; unlike ``scene.kill`` it excuses nothing, for the restart owes everything."""
+    """Kill a supervisor with SIGKILL and excuse nothing, because its restart must finish the tenure."""
     scene.restarts = True
     supervisor = scene.nodes[node]
     supervisor.kill()
@@ -17,7 +17,7 @@ def crash(scene: Scene, node: str) -> Supervisor:
 
 
 def flag_of(scene: Scene) -> Path:
-    """While it is there, a hook that looks for it goes on."""
+    """Return a file that a hook looks for: the hook goes on while the file is there."""
     scene.folder.mkdir(parents=True, exist_ok=True)
     flag = scene.folder / "slow"
     flag.touch()
@@ -25,7 +25,7 @@ def flag_of(scene: Scene) -> Path:
 
 
 def state_of(supervisor: Supervisor, name: str) -> dict[str, object]:
-    """The newest state on record; empty when there is none."""
+    """Return the newest state on record; blank when there is none."""
     path = supervisor.state_dir / f"{name}.journal"
     lines = path.read_text().rstrip(" ").splitlines() if path.exists() else []
     states = [json.loads(line.partition(" ")[2]) for line in lines]
@@ -38,7 +38,7 @@ def session_in_force(scene: Scene) -> str:
 
 
 def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
-    """The newest state with other fields, its checksum right."""
+    """Write the newest state with other fields and a correct checksum."""
     path = supervisor.state_dir / f"{name}.journal"
     *before, newest = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
     state = json.loads(newest.partition(b" ")[2]) | changes
@@ -47,12 +47,12 @@ def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
 
 
 def spoil(supervisor: Supervisor, name: str) -> None:
-    """One byte of the newest line is another."""
+    """Change one byte of the newest line of the record."""
     path = supervisor.state_dir / f"{name}.journal"
     content = path.read_bytes().rstrip(b" ")
     path.write_bytes(content[:-10] + b"x" + content[-9:] + b" ")
 
 
 def refile(supervisor: Supervisor, config: object) -> None:
-    """Another file from the next start on."""
+    """Replace the configuration file, which the next start reads."""
     supervisor.config_path.write_text(json.dumps(config))

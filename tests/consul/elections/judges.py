@@ -1,5 +1,7 @@
-"""What must hold of the hooks' own lines in every scene, beside what ``tests.support.tenures`` says of who
-acts when. The judges know nothing of the product."""
+"""Promises about the lines of hooks in every scene. The judges know nothing of the product.
+
+``tests.support.tenures`` has the promises about which node acts when.
+"""
 
 from collections.abc import Sequence
 
@@ -7,8 +9,10 @@ from tests.support.tenures import Record, shown
 
 
 def assert_once_each(records: Sequence[Record], name: str) -> None:
-    """Each attempt of a hook began once, and a tenure has one on_lose, with one reason; ``run`` has a
-    transition of its own."""
+    """Check that each attempt of a hook began once and that a tenure has one on_lose with one reason.
+
+    ``run`` has a transition of its own.
+    """
     begun = [(r.transition, r.hook, r.attempt) for r in records if r.stage == "begin" and r.name == name]
     assert len(begun) == len(set(begun)), f"a hook ran twice: {begun}"
     told: dict[tuple[str, str, bool], set[tuple[str, str]]] = {}
@@ -19,7 +23,7 @@ def assert_once_each(records: Sequence[Record], name: str) -> None:
 
 
 def assert_changes_are_changes(records: Sequence[Record], name: str) -> None:
-    """on_change fires on transitions, knows what it told before, and begins with ``initial``."""
+    """Check that on_change fires on transitions, has the last reported value, and begins with ``initial``."""
     for node in {record.node for record in records}:
         told = [r for r in records if (r.node, r.name, r.event, r.stage) == (node, name, "change", "begin")]
         told = [record for record in told if record.attempt == 1 and record.hook == told[0].hook]

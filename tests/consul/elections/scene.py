@@ -1,7 +1,7 @@
-"""A scene: some supervisors, one Consul, one file in which their hooks leave what they saw.
+"""A scene: some supervisors, one Consul, and one file in which their hooks record their facts.
 
-``end`` is part of every test: it stops all nodes, then nothing may be left of them, and the
-judgements of ``judge`` must hold. What a test breaks on purpose it says with ``excuse`` or ``overlap``.
+Every test calls ``end``, which stops all nodes and then checks that nothing is left of them and that the
+promises of ``judge`` hold. A test that breaks a promise on purpose says so with ``excuse`` or ``overlap``.
 """
 
 import signal
@@ -37,26 +37,28 @@ from tests.support.tenures import (
     wrong_tokens,
 )
 
-TTL = "3s"  # Consul ends a session 6 s after its last renewal: a slow machine is no lost session
+TTL = "3s"  # Consul ends a session 6 s after its last renewal, so that a slow machine loses no session
 LOCK_DELAY = "4s"  # room 2.4 s with the hooks below
 LOCK_DELAY_S = 4.0
 ROOM_S = 4.0 - 0.5 - 0.1 - 1.0  # lock_delay - margin - kill_after of on_acquire - on_lose
-# Longer, for what must outlast the restart of a process on a busy machine: room 8.4 s.
+# For tenures that must outlast the restart of a process on a busy machine: room 8.4 s.
 LASTING = {"ttl": "5s", "lock_delay": "10s"}
-LASTING_OVER_S = 11.0  # after a crash: room and twice the ttl are over
+LASTING_OVER_S = 11.0  # after a crash: the room and twice the ttl are over
 LOSE = {"timeout": "900ms", "kill_after": "100ms"}
 OTHER = {"timeout": "20s", "kill_after": "100ms"}
 
 
 class Scene:
-    """``name`` is the election's and, with ``/leader``, its key; nodes have values of their name.
+    """Supervisors of one election, and their Consul.
 
-    ``section`` is that of the file; ``key_suffix`` makes the key of the name.
+    name: the election; with ``/leader`` its key. Nodes have values of their name.
+    section: the section of the file.
+    key_suffix: makes the key of the name.
     """
 
     section: ClassVar[str] = "elections"
     key_suffix: ClassVar[str] = "/leader"
-    limit: int = 1  # so many may act at once
+    limit: int = 1  # the most nodes that may act at once
 
     def __init__(self, agent: Agent, folder: Path, name: str) -> None:
         self.agent = agent
@@ -64,12 +66,10 @@ class Scene:
         self.name = name
         self.key = f"{name}{self.key_suffix}"
         self.nodes: dict[str, Supervisor] = {}
-        self.overlap = False  # an operator's own hand may let two nodes act at once
-        self.restarts = (
-            False  # a process that begins anew finishes what a crash interrupted, and tells what it finds
-        )
+        self.overlap = False  # an operator's act may let two nodes act at once
+        self.restarts = False  # the next process finishes whatever a crash interrupted, and logs its findings
         self.terms = {"ttl": TTL, "lock_delay": LOCK_DELAY}  # of sessions
-        self.forgets = False  # Consul began anew, its indexes too
+        self.forgets = False  # Consul began with empty data, so its indexes began again
         self._records = folder / "records"
         self._excused: set[str] = set()
         self._proxy: Proxy | None = None
@@ -77,26 +77,26 @@ class Scene:
     # --- configuration ---------------------------------------------------------------------------
 
     def hook(self, node: str, label: str, body: str = ":", **limits: object) -> dict[str, object]:
-        """A hook that records its begin and end as ``label`` and does ``body`` between."""
+        """Return a hook that records its begin and end as ``label`` and does ``body`` between them."""
         base = LOSE if label.startswith("lose") else OTHER
         env = {"RECORDS": str(self._records), "NODE": node, "HOOK": label}
         return {"exec": ["/bin/sh", str(SCRIPT), body], "env": env, **base, **limits}
 
     def run(self, node: str, body: str) -> dict[str, object]:
-        """A run child that records its begin and end as ``run`` and does ``body`` between."""
+        """Return a run child that records its begin and end as ``run`` and does ``body`` between them."""
         hook = self.hook(node, "run", body)
         return {"exec": hook["exec"], "env": hook["env"], "stop_timeout": "1500ms"}
 
     def lasting(self) -> None:
-        """Nodes that are started from here on have leases that outlast a restart."""
+        """Give the nodes that start from here on leases that outlast a restart."""
         self.terms = LASTING
 
     def election(self, node: str, **changes: object) -> dict[str, object]:
-        """An election whose hooks do nothing but record; None as a change leaves a key out."""
+        """Return an election whose hooks only record. A change to None leaves its key out."""
         return self._recording(node, {"key": self.key}, changes)
 
     def item(self, node: str, **changes: object) -> dict[str, object]:
-        """What this scene is about, as a node's file has it."""
+        """Return the item of this scene for a node's file."""
         return self.election(node, **changes)
 
     def _recording(
@@ -120,7 +120,7 @@ class Scene:
     def config(
         self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        """The content of a node's file."""
+        """Return the content of a node's file."""
         return {
             "consul": {"address": self.agent.url, **(consul or {})},
             "log": {"level": "debug", "format": "json"},
@@ -138,7 +138,7 @@ class Scene:
         environ: Mapping[str, str] | None = None,
         **changes: object,
     ) -> Supervisor:
-        """Start a node with our one item, changed as said, or with ``items``."""
+        """Start a node with the one item of this scene and these changes, or with ``items``."""
         if items is None:
             items = {self.name: self.item(node, **changes)}
         supervisor = Supervisor(self.folder / node, self.config(items, consul), environ)
@@ -147,7 +147,7 @@ class Scene:
         return supervisor
 
     def leader(self, node: str, **how: Any) -> Supervisor:
-        """Start a node that is alone, and return when it holds."""
+        """Start a node alone, and return when it holds."""
         supervisor = self.node(node, **how)
         supervisor.wait_line("role", role="holding")
         return supervisor
@@ -160,32 +160,32 @@ class Scene:
         return supervisor
 
     def three(self, **changes: Any) -> tuple[Supervisor, Supervisor, Supervisor]:
-        """Node a leads, b and c wait."""
+        """Start nodes a, b and c: a leads, and b and c wait."""
         return self.leader("a", **changes), self.waiter("b", **changes), self.waiter("c", **changes)
 
     def kill(self, node: str) -> None:
-        """kill -9 of a node; what it cannot do any more is not asked of it."""
+        """Kill a node with SIGKILL, and excuse it from all promises that a dead process cannot keep."""
         self.nodes[node].kill()
         with self._records.open("a") as file:
             file.write(told_line(KILLED, node, boottime()))
         self.excuse(node)
 
     def excuse(self, node: str) -> None:
-        """This node may leave its session, and a tenure without on_lose, behind."""
+        """Allow this node to leave its session, and a tenure without on_lose, behind."""
         self._excused.add(node)
 
     @property
     def proxy(self) -> Proxy:
-        """Between Consul and those nodes that are given its URL; it is there until all have ended."""
+        """Start a proxy between Consul and the nodes that get its URL; it outlives all nodes."""
         if self._proxy is None:
             self._proxy = Proxy(self.agent.host, self.agent.port)
             self._proxy.__enter__()
         return self._proxy
 
-    # --- what happened ---------------------------------------------------------------------------
+    # --- the record of events ----------------------------------------------------------------------
 
     def records(self, **fields: object) -> list[Record]:
-        """The lines with these fields, oldest first."""
+        """List the lines with these fields, oldest first."""
         return [
             record
             for record in read_records(self._records)
@@ -193,33 +193,33 @@ class Scene:
         ]
 
     def wait(self, within_s: float = PATIENCE_S, **fields: object) -> Record:
-        """The first line with these fields, once it is there."""
+        """Return the first line with these fields, once it is there."""
         return until(lambda: self.records(**fields), f"{fields}", within_s)[0]
 
     def calls(self, node: str, name: str = "") -> list[str]:
-        """The hooks that began on this node, but on_change: ``EVENT REASON``, oldest first."""
+        """List the hooks that began on this node, except on_change, as ``EVENT REASON``, oldest first."""
         began = [
             r for r in self.records(node=node, stage="begin", name=name or self.name) if r.event != "change"
         ]
         return [f"{record.event} {record.reason}" for record in began]
 
     def told(self, node: str) -> list[str]:
-        """What on_change was told on this node: ``REASON LEADER``, oldest first."""
+        """List the facts of each on_change on this node, as ``REASON LEADER``, oldest first."""
         return [
             f"{r.reason} {r.leader}".rstrip() for r in self.records(node=node, stage="begin", event="change")
         ]
 
     def wait_told(self, node: str, what: str) -> None:
-        """Return when on_change was told this on that node."""
+        """Return when on_change has run on that node with this reason and leader."""
         until(lambda: what in self.told(node), f"{node} is told {what}")
 
     def wait_told_leader(self, node: str, leader: str) -> None:
-        """Return when on_change was last told on that node that this one leads."""
+        """Return when the newest on_change of that node names this leader."""
         last = ([f"initial {leader}"], [f"leader-changed {leader}"])
         until(lambda: self.told(node)[-1:] in last, f"{node} is told that {leader} leads")
 
     def wait_leader(self, but: str = "", within_s: float = PATIENCE_S) -> str:
-        """The node whose on_acquire has ended and that holds the key, if it is not ``but``."""
+        """Return the node whose on_acquire has ended and that holds the key, if it is not ``but``."""
 
         def leading() -> str:
             entry = self.agent.kv_get(self.key)
@@ -231,33 +231,33 @@ class Scene:
         return until(leading, f"a leader other than {but!r}\n{shown(self.records())}", within_s)
 
     def session_of(self, node: str) -> str:
-        """The id of the node's only session in Consul, empty when there is none."""
+        """Return the id of the node's only session in Consul; blank when there is none."""
         ids = self.sessions_of(node)
         assert len(ids) < 2, f"{node} has {len(ids)} sessions"
         return ids[0] if ids else ""
 
     def sessions_of(self, node: str) -> list[str]:
-        """The ids of the node's sessions; more than one when a create had no answer."""
+        """List the ids of the node's sessions: several when a create got no response."""
         return [session["ID"] for session in self.sessions() if session["Name"] == f"{self.name}-{node}"]
 
     def wait_no_orphan(self, node: str) -> None:
-        """Return when sessions whose create had no answer have come to the end of their TTL."""
+        """Return when sessions whose create got no response have come to the end of their TTL."""
         until(lambda: len(self.sessions_of(node)) == 1, f"{node} has one session")
 
     def sessions(self) -> list[dict[str, Any]]:
-        """All sessions of this scene that Consul knows."""
+        """List all sessions of this scene that Consul knows."""
         return [session for session in self.agent.sessions() if session["Name"].startswith(f"{self.name}-")]
 
-    # --- an operator's hand ----------------------------------------------------------------------
+    # --- acts of an operator -----------------------------------------------------------------------
 
     def register_check(self, check: str) -> None:
-        """A check of the agent's node that passes until ``set_check`` says otherwise."""
+        """Register a check of the agent's node that passes until ``set_check`` changes it."""
         wanted = {"Name": check, "ID": check, "TTL": "600s", "Status": "passing"}
         self._put("/agent/check/register", wanted)
         self.agent.wait_check(check)
 
     def set_check(self, check: str, status: str) -> None:
-        """``pass``, ``warn`` or ``fail`` the check."""
+        """Set the check to ``pass``, ``warn`` or ``fail``."""
         self._put(f"/agent/check/{status}/{check}")
 
     def _put(self, path: str, body: object | None = None) -> None:
@@ -267,7 +267,7 @@ class Scene:
     # --- the end ---------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """SIGTERM to all nodes that run, at once; each must end with 0."""
+        """Send SIGTERM to all running nodes at once; each must end with 0."""
         running = [node for node in self.nodes.values() if node.running]
         for node in running:
             node.signal(signal.SIGTERM)
@@ -275,7 +275,7 @@ class Scene:
             assert node.wait() == 0, node.log_tail()
 
     def end(self) -> None:
-        """Stop what runs, then judge."""
+        """Stop all running nodes, then judge the scene."""
         self.stop()
         for node in self.nodes.values():
             node.assert_no_fault()
@@ -286,7 +286,7 @@ class Scene:
         self.judge()
 
     def judge(self) -> None:
-        """What must hold of the hooks in every scene."""
+        """Check the promises about hooks that hold in every scene."""
         seen = self.records()
         for name in {record.name for record in seen if record.name}:
             found = tenures(seen, name)
@@ -301,21 +301,21 @@ class Scene:
                 judges.assert_changes_are_changes(seen, name)
             open_ended = [tenure for tenure in unfinished(found) if tenure.node not in self._excused]
             assert not open_ended, f"on_lose did not run: {open_ended}\n{shown(seen)}"
-            # What a killed process was about to log is gone with it.
+            # Lines that a killed process had not logged yet are lost with it.
             for tenure in () if self.restarts else found:
                 began = self.nodes[tenure.node].lines("hook-started", transition=f"{tenure.session}-acquire")
                 assert began, f"on_lose without an on_acquire: {tenure}\n{shown(seen)}"
 
     def processes(self) -> list[psutil.Process]:
-        """All processes of the nodes and of their hooks; the agent's folder lies elsewhere."""
+        """List all processes of the nodes and of their hooks; the agent's folder lies elsewhere."""
         return processes_of(str(self.folder))
 
     def sleeping(self) -> list[psutil.Process]:
-        """Those of them that are a hook's or a child's ``sleep``."""
+        """List the processes among them that are the ``sleep`` of a hook or child."""
         return [process for process in self.processes() if "sleep" in name_of(process)]
 
     def close(self) -> None:
-        """Leave nothing, whatever happened."""
+        """End every process, in any state."""
         for node in self.nodes.values():
             node.close()
         kill_all(self.processes())
@@ -323,11 +323,11 @@ class Scene:
             self._proxy.__exit__(None, None, None)
 
     def account(self) -> str:
-        """All that is known, for the text of a failure."""
+        """Describe the scene, for the text of a failure."""
         logs = "\n".join(node.log_tail() for node in self.nodes.values())
         return f"{shown(self.records())}\n{logs}"
 
 
 def boottime() -> float:
-    """The clock of the records."""
+    """Return the time of the clock that the records use."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,4 +1,4 @@
-"""Ways to Consul: tokens that change, and a unix socket. (TLS: tests/test_tls.py.)"""
+"""Ways to Consul: tokens that change, and a unix socket. TLS is in test_tls.py."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -21,36 +21,36 @@ EITHER_WAY = pytest.mark.parametrize("guarded", WAYS, indirect=True)
 
 @pytest.fixture
 def scene(guarded: Guarded, make_scene: MakeScene[Scene]) -> Iterator[Scene]:
-    """Supervisors on the guarded agent."""
+    """Return supervisors on the guarded agent."""
     with make_scene(guarded) as made:
         yield made
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where the supervisor finds its token."""
+    """Return the file in which the supervisor finds its token."""
     return tmp_path / "token"
 
 
 def contender(guarded: Guarded, scene: Scene) -> Made:
-    """A token that may do what an election needs, and nothing else."""
+    """Create a token that may do only what an election needs."""
     return guarded.token_of(write(scene.key) + guarded.sessions_rule())
 
 
 def renamed(file: Path, content: str) -> None:
-    """As a careful tool replaces a file."""
+    """Replace the file by a rename, as a careful tool does."""
     new = file.with_suffix(".new")
     new.write_text(content)
     new.rename(file)
 
 
 def written_over(file: Path, content: str) -> None:
-    """As ``cp`` does: the same inode; for a moment it is empty."""
+    """Write over the file, as ``cp`` does: the inode stays, and for a moment the file is empty."""
     file.write_text(content)
 
 
 def linked(file: Path, content: str) -> None:
-    """As tools that keep versions do: a symlink is switched over."""
+    """Switch a symlink over, as tools that keep versions do."""
     version = file.with_name(f"{file.name}-{len(list(file.parent.iterdir()))}")
     version.write_text(content)
     link = file.with_suffix(".link")
@@ -59,7 +59,7 @@ def linked(file: Path, content: str) -> None:
 
 
 def assert_kept(a: Supervisor, scene: Scene, session: str) -> None:
-    """One tenure from begin to end, and no secret said."""
+    """Check that there was one tenure from begin to end, and that no secret was logged."""
     assert scene.session_of("a") == session
     assert a.stop() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
@@ -70,8 +70,11 @@ def assert_kept(a: Supervisor, scene: Scene, session: str) -> None:
 def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     scene: Scene, guarded: Guarded, file: Path, replace: Callable[[Path, str], None]
 ) -> None:
-    """The old one is deleted as soon as the log says that the new one is in use. The watch that was begun
-    with the old one goes on to its end; the session, which the old one made, is none the worse."""
+    """An operator deletes the old token as soon as the log says that the new one is in use.
+
+    The watch that began with the old token goes on to its end, and so does the session that the old token
+    made.
+    """
     first, second = contender(guarded, scene), contender(guarded, scene)
     file.write_text(first.secret)
     a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
@@ -92,7 +95,7 @@ def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
 def test_a_rotation_to_a_bad_file_keeps_the_last_good_token(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:
-    """It is said once for each fault; the next good file counts without a restart."""
+    """Each fault of the file is logged once, and the next good file counts without a restart."""
     first, second = contender(guarded, scene), contender(guarded, scene)
     file.write_text(first.secret)
     a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
@@ -115,7 +118,9 @@ def test_a_rotation_to_a_bad_file_keeps_the_last_good_token(
 def test_a_token_that_was_deleted_too_early_costs_no_leadership(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:
-    """403 is no answer: it is said aloud, with what is wrong and where, and ridden out like silence."""
+    """A 403 is no answer about the lock: it is logged with its cause and place, and the holder goes on within
+    its room.
+    """
     first, second = contender(guarded, scene), contender(guarded, scene)
     file.write_text(first.secret)
     a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
@@ -137,7 +142,7 @@ def test_a_token_that_was_deleted_too_early_costs_no_leadership(
 def test_a_token_that_stays_refused_ends_belief_with_the_lease(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:
-    """Ridden out like silence, and no longer; once a good one comes it begins again."""
+    """A refused token is tolerated like silence, and the node contends again once the token is good."""
     first, second = contender(guarded, scene), contender(guarded, scene)
     file.write_text(first.secret)
     a = scene.leader("a", consul={"token_file": str(file)})
@@ -190,7 +195,7 @@ def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
 def test_a_refusal_by_the_agents_own_configuration_names_that(
     tmp_path: Path, make_scene: MakeScene[Scene], blocks: dict[str, list[str]], words: str, remedy: str
 ) -> None:
-    """No right of a token is missing. What is written for its own sake is allowed from elsewhere."""
+    """No right of a token is missing: the agent allows the write only from another address."""
     with Agent(tmp_path / "server") as server:
         agent = Agent(tmp_path / "closed", servers=server, config={"http_config": blocks})
         with agent, make_scene(server) as scene:
@@ -200,7 +205,7 @@ def test_a_refusal_by_the_agents_own_configuration_names_that(
 
 
 @pytest.mark.long
-def test_a_unix_socket(make_scene: MakeScene[Scene], tmp_path: Path) -> None:
+def test_a_supervisor_leads_over_a_unix_socket(make_scene: MakeScene[Scene], tmp_path: Path) -> None:
     socket = tmp_path / "http.sock"
     config = {"addresses": {"http": f"127.0.0.1 unix://{socket}"}}
     with Agent(tmp_path / "unix", config=config) as agent, make_scene(agent) as scene:

@@ -1,4 +1,6 @@
-"""A proxy between this node and Consul changes the request for a session: with that nothing is held."""
+"""A proxy between this node and Consul changes the request for a session: nothing is held with such a
+session.
+"""
 
 import json
 from collections.abc import Callable
@@ -14,17 +16,17 @@ CREATE = ("PUT", "/session/create")
 
 
 def changed(**fields: object) -> Callable[[bytes], bytes]:
-    """The request with these fields as they are here."""
+    """Return the request with these fields replaced."""
     return lambda body: json.dumps({**json.loads(body), **fields}).encode()
 
 
 def no_body(body: bytes) -> bytes:
-    """Consul then makes a session by its defaults."""
+    """Remove the body, so that Consul makes a session by its defaults."""
     return b""
 
 
 def warned(supervisor: Supervisor) -> str:
-    """What status warns of."""
+    """List the warnings of status."""
     told = command("status", "--json", "--socket", str(supervisor.folder / "control.sock"))
     return "\n".join(json.loads(told.stdout)["items"][0]["warnings"])
 
@@ -39,10 +41,10 @@ def warned(supervisor: Supervisor) -> str:
     ],
     ids=["no body", "ttl", "behavior"],
 )
-def test_nothing_is_held_with_a_session_that_is_not_as_asked(
+def test_nothing_is_held_with_a_session_that_differs_from_the_request(
     scene: Scene, edit: Callable[[bytes], bytes], said: str
 ) -> None:
-    """Each is destroyed, and log and status say what differs."""
+    """The supervisor destroys each such session, and log and status name the difference."""
     rule = scene.proxy.change(edit, *CREATE)
     a = scene.node("a", consul={"address": scene.proxy.url}, session=SESSION)
     line = a.wait_line("session-altered", item=scene.name)
@@ -56,7 +58,7 @@ def test_nothing_is_held_with_a_session_that_is_not_as_asked(
 
 
 @pytest.mark.long
-def test_when_the_proxy_behaves_again_the_lock_is_taken_soon(scene: Scene) -> None:
+def test_the_lock_is_taken_soon_after_the_proxy_stops_changing_sessions(scene: Scene) -> None:
     rule = scene.proxy.change(no_body, *CREATE)
     a = scene.node("a", consul={"address": scene.proxy.url})
     a.wait_line("session-altered")

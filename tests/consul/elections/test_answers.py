@@ -1,4 +1,4 @@
-"""What Consul answers is told as what it is: the file's fault, a rate limit, an error."""
+"""Error responses of Consul are reported by their kind: a fault of the file, a rate limit, an error."""
 
 import json
 from pathlib import Path
@@ -11,15 +11,15 @@ from tests.consul.elections.test_reload import reload
 from tests.support.consul import WAYS, Agent
 from tests.support.supervisor import Supervisor, command
 
-LIMIT = {"rpc_rate": 0.2, "rpc_max_burst": 20}  # of what a client agent asks its servers
+LIMIT = {"rpc_rate": 0.2, "rpc_max_burst": 20}  # of the requests of a client agent to its servers
 NO_LIMIT = {"rpc_rate": -1.0, "rpc_max_burst": 1000}
 
 
 @pytest.mark.parametrize("asked", WAYS)
-def test_a_ttl_that_consul_does_not_allow_is_the_files_fault(
+def test_a_ttl_that_consul_does_not_allow_is_a_fault_of_the_file(
     tmp_path: Path, make_scene: MakeScene[Scene], asked: str
 ) -> None:
-    """It is no silence of Consul's, and another TTL in the file mends it."""
+    """Such a refusal must not look like silence, because another TTL in the file mends it."""
     with Agent(tmp_path / "server", config={"session_ttl_min": "10s"}) as server:
         client = Agent(tmp_path / "client", servers=server)
         with client, make_scene(server if asked == WAYS[0] else client) as scene:
@@ -34,10 +34,10 @@ def test_a_ttl_that_consul_does_not_allow_is_the_files_fault(
 
 
 @pytest.mark.long
-def test_a_rate_limit_is_told_as_one_and_ridden_out(
+def test_a_rate_limit_is_reported_as_one_and_ridden_out(
     tmp_path: Path, make_scene: MakeScene[Scene], agent: Agent
 ) -> None:
-    """The client agent hands on no more than its limit allows, until that is lifted."""
+    """The client agent forwards no more requests than its limit allows, until an operator lifts the limit."""
     client = Agent(tmp_path / "limited", servers=agent, config={"limits": LIMIT})
     with client, make_scene(client) as scene:
         while client.call("GET", "/kv/any").status != 429:
@@ -49,8 +49,8 @@ def test_a_rate_limit_is_told_as_one_and_ridden_out(
         a.wait_line("role", role="holding")
 
 
-def test_an_error_that_is_answered_again_and_again_is_told_in_its_own_words(tmp_path: Path) -> None:
-    """A client agent without its servers answers; so Consul is not said to be silent."""
+def test_an_error_that_consul_repeats_is_reported_in_its_own_words(tmp_path: Path) -> None:
+    """A client agent without its servers answers, so the log must not call Consul silent."""
     with Agent(tmp_path / "server") as server, Agent(tmp_path / "client", servers=server) as client:
         items = {"app": {"session": {"ttl": "2s", "lock_delay": "20s"}}}
         a = Supervisor(tmp_path / "a", {"consul": {"address": client.url}, "elections": items})

@@ -1,4 +1,4 @@
-"""A broken proxy calls something the ID of a session that is none: it is no answer, and nothing keeps it."""
+"""A broken proxy puts an invalid session ID into a response: the supervisor does not use or keep it."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ NAMES = ["path", "surrogate"]
 
 
 @pytest.mark.parametrize("session", BAD, ids=NAMES)
-def test_an_id_that_is_none_is_no_answer(scene: Scene, session: str) -> None:
+def test_an_invalid_session_id_is_no_answer(scene: Scene, session: str) -> None:
     scene.proxy.answer("200 OK", json.dumps({"ID": session}), "PUT", "/session/create", times=1)
     a = scene.leader("a", consul={"address": scene.proxy.url})
     assert "no UUID" in a.wait_line("consul-fails")["why"]
@@ -26,8 +26,8 @@ def test_an_id_that_is_none_is_no_answer(scene: Scene, session: str) -> None:
 
 
 @pytest.mark.parametrize("session", BAD, ids=NAMES)
-def test_one_that_is_on_record_already_is_forgotten(scene: Scene, session: str) -> None:
-    """By an earlier version; each start after that ended with 70."""
+def test_an_invalid_session_id_on_record_is_forgotten(scene: Scene, session: str) -> None:
+    """An earlier version wrote such records, and each start after that ended with 70."""
     a = Supervisor(scene.folder / "a", scene.config({scene.name: scene.item("a")}))
     scene.nodes["a"] = a
     a.state_dir.mkdir()

@@ -1,4 +1,4 @@
-"""A key that somebody writes without pause costs each supervisor so many questions a second, and no more."""
+"""A key that changes without pause costs each supervisor a bounded number of requests a second."""
 
 import time
 
@@ -9,7 +9,7 @@ from tests.support.supervisor import until
 PUTS = 400
 
 
-def test_a_key_that_changes_without_pause_is_asked_for_some_times_a_second(scene: Scene) -> None:
+def test_a_key_that_changes_without_pause_costs_some_requests_a_second(scene: Scene) -> None:
     a = scene.leader("a")
     b = scene.waiter("b")
     asked = {node: len(node.lines("request", kind="watch key")) for node in (a, b)}

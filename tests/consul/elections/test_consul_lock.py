@@ -20,7 +20,7 @@ def consul_lock(scene: Scene, *arguments: str) -> list[str]:
 
 @contextmanager
 def held_by_consul_lock(scene: Scene, prefix: str, folder: Path) -> Iterator[None]:
-    """``consul lock`` holds while the block runs; its child says so by a file."""
+    """Let ``consul lock`` hold while the block runs; its child shows that by a file."""
     held = folder / "held"
     argv = consul_lock(scene, prefix, f"touch {held}; exec sleep 600")
     with (folder / "consul-lock.log").open("wb") as log:
@@ -36,7 +36,7 @@ def held_by_consul_lock(scene: Scene, prefix: str, folder: Path) -> Iterator[Non
 
 
 @pytest.mark.long
-def test_consul_lock_cannot_hold_while_we_lead_and_can_afterwards(scene: Scene) -> None:
+def test_consul_lock_cannot_hold_before_the_leader_has_stopped(scene: Scene) -> None:
     prefix, key = scene.name, f"{scene.name}/.lock"
     a = scene.leader("a", key=key)
     entry = scene.agent.kv_get(key)
@@ -51,10 +51,10 @@ def test_consul_lock_cannot_hold_while_we_lead_and_can_afterwards(scene: Scene) 
         consul_lock(scene, "-child-exit-code", prefix, "exit 0"), check=False, capture_output=True, text=True
     )
     assert granted.returncode == 0, granted.stderr
-    assert scene.agent.kv_get(key) is None  # it deletes the key behind itself
+    assert scene.agent.kv_get(key) is None  # `consul lock` deletes the key when it ends
 
 
-def test_we_wait_for_consul_lock_and_lead_as_soon_as_it_lets_go(scene: Scene, tmp_path: Path) -> None:
+def test_a_waiter_leads_as_soon_as_consul_lock_releases(scene: Scene, tmp_path: Path) -> None:
     scene.key = f"{scene.name}/.lock"
     with held_by_consul_lock(scene, scene.name, tmp_path):
         a = scene.waiter("a")

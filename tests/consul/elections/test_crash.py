@@ -1,4 +1,4 @@
-"""kill -9 of a supervisor loses nothing: the next one adopts what still holds, or winds it up."""
+"""``kill -9`` of a supervisor loses nothing: the next process adopts a tenure that holds, or winds it up."""
 
 import signal
 from pathlib import Path
@@ -22,7 +22,7 @@ def test_on_adopt_acquire_runs_on_acquire_again(scene: Scene) -> None:
     assert len(tokens) == 1
 
 
-def test_a_crash_in_on_acquire_kills_what_is_left_of_it_and_begins_it_again(scene: Scene) -> None:
+def test_a_crash_in_on_acquire_kills_its_processes_and_runs_on_acquire_again(scene: Scene) -> None:
     scene.lasting()
     flag = flag_of(scene)
     body = f"test -e {flag} && {{ setsid sleep 300 & sleep 300; }}; :"
@@ -38,10 +38,10 @@ def test_a_crash_in_on_acquire_kills_what_is_left_of_it_and_begins_it_again(scen
 
 
 @pytest.mark.long
-def test_a_key_that_is_somebody_else_s_after_the_crash_means_on_lose_first(scene: Scene) -> None:
+def test_a_key_of_another_holder_after_the_crash_means_on_lose_first(scene: Scene) -> None:
     a = scene.leader("a")
     scene.waiter("b")
-    scene.overlap = True  # nobody tells the application of a supervisor that is dead and not restarted
+    scene.overlap = True  # a dead supervisor that is not restarted stops no application
     crash(scene, "a")
     assert scene.wait_leader(but="a") == "b"
     a.start()
@@ -52,7 +52,7 @@ def test_a_key_that_is_somebody_else_s_after_the_crash_means_on_lose_first(scene
 
 @pytest.mark.long
 def test_while_consul_is_silent_belief_lasts_to_the_end_of_the_room(scene: Scene) -> None:
-    """From the contact on record, not from the restart."""
+    """The lease counts from the contact on record, not from the restart."""
     a = scene.leader("a", consul={"address": scene.proxy.url})
     crash(scene, "a")
     contact = float(str(state_of(a, scene.name)["contact"]))
@@ -77,7 +77,7 @@ def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene)
     assert len(a.lines("run-started")) == 2
 
 
-def test_what_a_finished_on_acquire_left_running_is_left_alone(scene: Scene) -> None:
+def test_processes_that_a_finished_on_acquire_left_are_left_alone_after_a_crash(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader(
         "a", on_acquire=[scene.hook("a", "acquire", "setsid sleep 300 >/dev/null 2>&1 & sleep 0.3")]
@@ -91,7 +91,7 @@ def test_what_a_finished_on_acquire_left_running_is_left_alone(scene: Scene) -> 
 
 
 @pytest.mark.long
-def test_a_waiter_that_crashed_gives_its_old_session_back(scene: Scene) -> None:
+def test_a_waiter_that_crashed_destroys_its_old_session(scene: Scene) -> None:
     scene.leader("a")
     b = scene.waiter("b")
     old = scene.session_of("b")
@@ -160,15 +160,15 @@ def test_stuck_stays_stuck_over_a_restart_and_keeps_the_key(scene: Scene) -> Non
     scene.excuse("a")
 
 
-# --- records that are not as they were written -----------------------------------------------------
+# --- damaged and foreign records -------------------------------------------------------------------
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("field", ["machine", "host", "boot"])
-def test_a_record_of_elsewhere_gets_its_on_lose_and_leaves_the_session_alone(
+def test_a_record_of_another_machine_gets_its_on_lose_and_leaves_the_session_alone(
     scene: Scene, field: str
 ) -> None:
-    """A cloned disk must not free the original's lock."""
+    """A cloned disk must not free the lock of the original machine."""
     a = scene.leader("a")
     session = session_in_force(scene)
     crash(scene, "a")
@@ -183,11 +183,11 @@ def test_a_record_of_elsewhere_gets_its_on_lose_and_leaves_the_session_alone(
 
 @pytest.mark.parametrize("kept", ["in its settings", "in its newest line", "up to its newest line"])
 def test_a_record_that_was_cut_means_on_lose_before_anything_else(scene: Scene, kept: str) -> None:
-    """What a cut took may have been a tenure: its application may act."""
+    """The lost part may have been a tenure whose application still acts."""
     a = scene.leader("a")
     crash(scene, "a")
     scene.excuse("a")
-    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
+    scene.overlap = scene.forgets = True  # the record names neither the tenure nor its token
     path = a.state_dir / f"{scene.name}.journal"
     lines = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
     cuts = {"in its settings": lines[0][:99], "in its newest line": b"".join(lines)[:-40]}
@@ -213,11 +213,11 @@ def test_an_empty_record_means_on_lose_before_anything_else(scene: Scene) -> Non
 
 @pytest.mark.long
 def test_a_record_that_cannot_be_read_means_on_lose_before_anything_else(scene: Scene) -> None:
-    """Nobody knows what was held: the worst is taken for true."""
+    """The record may have been of a holder, so the supervisor assumes the worst."""
     a = scene.leader("a")
     crash(scene, "a")
     scene.excuse("a")
-    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
+    scene.overlap = scene.forgets = True  # the record names neither the tenure nor its token
     session = session_in_force(scene)
     spoil(a, scene.name)
     a.start()
@@ -235,7 +235,7 @@ def test_a_second_process_refuses_the_folder_of_the_first(scene: Scene) -> None:
         {"STATE_DIRECTORY": str(a.state_dir)},
     )
     second.start()
-    assert second.wait() == 1  # systemd tries again: the first may be about to end
+    assert second.wait() == 1  # systemd tries again, because the first may be about to end
     assert "another consul-supervisor is using it" in second.log_text
     second.assert_no_fault()
 

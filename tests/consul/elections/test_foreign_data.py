@@ -1,4 +1,4 @@
-"""An election takes a key with a lock's flags or with none; any others are another program's data."""
+"""An election takes a key with the flags of a lock or with none; other flags mark data of another program."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ def test_a_semaphore_that_is_in_use_is_left_alone(scene: Scene, tmp_path: Path) 
         assert scene.agent.kv_get(scene.key) == before
         assert scene.calls("a") == []
         process.terminate()
-        process.wait(PATIENCE_S)  # it gives its slot back, and removes a semaphore that nobody else uses
+        process.wait(PATIENCE_S)  # consul lock removes a semaphore without contenders
         released = scene.agent.kv_get(scene.key)
         if released is not None and released["Flags"] == SEMAPHORE_FLAGS:
             assert json.loads(released["Value"])["Holders"] == {}
@@ -54,7 +54,7 @@ def test_data_of_another_program_is_left_alone_until_it_is_gone(scene: Scene) ->
 
 
 @pytest.mark.parametrize("flags", [0, LOCK_FLAGS])
-def test_a_key_with_no_flags_or_a_lock_s_is_taken(scene: Scene, flags: int) -> None:
+def test_a_key_with_the_flags_of_a_lock_or_none_is_taken(scene: Scene, flags: int) -> None:
     scene.agent.kv_put(scene.key, b"left by the last one", flags=flags)
     scene.leader("a")
     entry = scene.agent.kv_get(scene.key)

@@ -1,4 +1,4 @@
-"""What hooks decide: failures, retries, the run child, and the order in which all of it happens."""
+"""The effects of hooks: failures, retries, the run child, and the order of it all."""
 
 import signal
 from pathlib import Path
@@ -13,7 +13,7 @@ ROOM_FOR_RUN = {"lock_delay": "6s"}
 
 
 def order(scene: Scene, node: str) -> list[str]:
-    """``STAGE LABEL`` of all hooks and run children of this node but on_change."""
+    """List ``STAGE LABEL`` of all hooks and run children of this node, except on_change."""
     return [f"{r.stage} {r.hook}" for r in scene.records(node=node) if r.hook != "change"]
 
 
@@ -21,10 +21,10 @@ def order(scene: Scene, node: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_a_failed_on_acquire_gives_the_lock_to_the_next_and_waits_before_it_tries_again(
+def test_a_node_whose_on_acquire_fails_hands_over_and_waits_before_its_next_attempt(
     scene: Scene, tmp_path: Path
 ) -> None:
-    """on_acquire stops at its first failure; on_lose undoes what has been done."""
+    """on_acquire stops at its first failure, and on_lose undoes the finished hooks."""
     body = f"until [ -e {tmp_path}/fail ]; do sleep 0.02; done; exit 3"
     hooks = [scene.hook("a", "acquire", body), scene.hook("a", "acquire-2")]
     scene.node("a", on_acquire=hooks, rejoin_delay="2s")
@@ -40,7 +40,7 @@ def test_a_failed_on_acquire_gives_the_lock_to_the_next_and_waits_before_it_trie
     assert again.at >= lost.at + 2.0 - 0.02
 
 
-def test_a_kept_failure_of_on_acquire_goes_on_leading(scene: Scene) -> None:
+def test_a_holder_keeps_leading_when_on_acquire_fails_with_keep(scene: Scene) -> None:
     a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "exit 3")], acquire_failure="keep")
     a.wait_line("role", role="holding")
     assert a.stop() == 0
@@ -76,7 +76,7 @@ def test_an_on_acquire_that_ignores_term_is_killed_before_on_lose(scene: Scene) 
 # --- run -----------------------------------------------------------------------------------------
 
 
-def test_run_lives_between_on_acquire_and_on_lose(scene: Scene) -> None:
+def test_the_run_child_lives_between_on_acquire_and_on_lose(scene: Scene) -> None:
     run = scene.run("a", SLOW_TO_STOP)
     a = scene.node("a", run=run, session=ROOM_FOR_RUN)
     scene.wait(node="a", hook="run", stage="begin")
@@ -95,7 +95,7 @@ def test_a_run_child_that_ends_is_a_loss(scene: Scene) -> None:
 
 
 def test_a_run_child_that_cannot_start_is_a_loss(scene: Scene, tmp_path: Path) -> None:
-    """It could when it was looked at: its first hook takes the program away."""
+    """The child can start when it is checked, and its first hook then removes the program."""
     daemon = tmp_path / "daemon"
     daemon.write_text("#!/bin/sh\n")
     daemon.chmod(0o755)
@@ -122,7 +122,7 @@ def test_on_lose_runs_all_hooks_and_a_retry_saves_it(scene: Scene) -> None:
 
 
 def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(scene: Scene) -> None:
-    """All hooks of on_lose run although the first failed; what is left is on_lose_failure's."""
+    """All hooks of on_lose run although the first fails, and then on_lose_failure runs."""
     hooks = [scene.hook("a", "lose", "exit 1", timeout="300ms"), scene.hook("a", "lose-2", timeout="300ms")]
     resort = [scene.hook("a", "lose-failure", timeout="300ms")]
     a = scene.leader("a", on_lose=hooks, on_lose_failure=resort)
@@ -135,7 +135,7 @@ def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(
 
 @pytest.mark.long
 def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) -> None:
-    """on_lose failed and nothing else is left: the lock goes only with the session, by its TTL."""
+    """on_lose has failed and no on_lose_failure is set, so only the end of the session frees the lock."""
     a = scene.node(
         "a",
         on_acquire=[scene.hook("a", "acquire", "exit 1")],
@@ -156,7 +156,7 @@ def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) 
     assert b.running
 
 
-# --- others --------------------------------------------------------------------------------------
+# --- elections side by side, observers, sessions ---------------------------------------------------
 
 
 @pytest.mark.long
@@ -178,7 +178,7 @@ def test_a_slow_election_does_not_delay_another_of_the_same_process(scene: Scene
     assert a.stop() == 0
 
 
-def test_an_observer_has_no_session_and_hears_of_every_leader(scene: Scene) -> None:
+def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: Scene) -> None:
     observer = {"key": scene.key, "contend": False, "on_change": [scene.hook("o", "change")]}
     scene.node("o", items={scene.name: observer})
     scene.wait_told("o", "initial")
@@ -190,7 +190,7 @@ def test_an_observer_has_no_session_and_hears_of_every_leader(scene: Scene) -> N
     assert scene.calls("o") == []
 
 
-def test_a_slow_on_change_is_told_of_the_newest_state_only(scene: Scene) -> None:
+def test_a_slow_on_change_runs_next_with_the_newest_state_only(scene: Scene) -> None:
     scene.leader("a", on_change=[scene.hook("a", "change", "sleep 0.5")])
     for number in range(5):
         scene.agent.kv_put(scene.key, b"%d" % number)
@@ -221,7 +221,7 @@ def test_with_no_lock_delay_a_destroyed_session_is_followed_at_once(scene: Scene
 
 @pytest.mark.long
 def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene: Scene) -> None:
-    """candidate_check: a is fit until its file goes, b takes over, and a comes back as a waiter."""
+    """candidate_check: a is fit until its file is removed, b takes over, and a comes back as a waiter."""
     fit = scene.folder / "fit"
     scene.folder.mkdir(parents=True)
     fit.touch()

@@ -1,4 +1,4 @@
-"""What lies on a file system that does not answer harms no other election, and no start."""
+"""Paths on a file system that does not answer harm no other election and no start."""
 
 import signal
 from pathlib import Path
@@ -15,7 +15,7 @@ HANGS = {"timeout": "500ms", "kill_after": "100ms"}
 
 @pytest.fixture
 def far(tmp_path: Path) -> Path:
-    """A folder that will hang, with a program and a secret in it."""
+    """Return a folder that will hang, with a program and a secret in it."""
     folder = tmp_path / "far"
     folder.mkdir()
     (folder / "hook").write_text("#!/bin/sh\nexit 0\n")
@@ -26,7 +26,7 @@ def far(tmp_path: Path) -> Path:
 
 
 def beside(scene: Scene, far: Path) -> dict[str, object]:
-    """The election of the scene, and beside it two that ask for what hangs again and again."""
+    """Return the election of the scene and two elections that use hung paths again and again."""
     program = {"exec": [str(far / "hook")], **HANGS}
     folder = {"exec": ["/bin/true"], "cwd": str(far), **HANGS}
     secret = {"webhook": "http://127.0.0.1:9/", "secret_file": str(far / "secret"), "timeout": "500ms"}
@@ -39,7 +39,7 @@ def beside(scene: Scene, far: Path) -> dict[str, object]:
 
 
 def hand_over(scene: Scene, a: Supervisor) -> None:
-    """A loss is met as soon as ever."""
+    """Check that a loss runs on_lose without a delay."""
     scene.agent.session_destroy(scene.session_of("a"))
     scene.wait(node="a", event="lose", stage="end", name=scene.name)
     until(lambda: a.lines("role", item=scene.name, role="waiting"), "it gives the lock back")
@@ -59,8 +59,8 @@ def test_hooks_that_hang_delay_no_other_election(scene: Scene, far: Path) -> Non
 
 
 @pytest.mark.long
-def test_a_start_beside_what_hangs_winds_up_its_records(scene: Scene, far: Path) -> None:
-    """Killed, and lost meanwhile: on_lose is due at once, whatever else hangs."""
+def test_a_start_beside_hung_paths_winds_up_its_records(scene: Scene, far: Path) -> None:
+    """A killed supervisor has lost its lock meanwhile, so on_lose is due at once."""
     scene.restarts = True
     a = scene.node("a", items=beside(scene, far), consul={"token_file": str(far / "token")})
     a.wait_line("role", role="holding", item=scene.name)
@@ -95,7 +95,7 @@ def test_a_start_whose_configuration_hangs_winds_up_its_records_and_is_tried_aga
     until(lambda: len(a.lines("role", role="holding")) > 1, "it leads again")
 
 
-def test_a_reload_whose_configuration_hangs_is_refused_and_delays_nobody(
+def test_a_reload_whose_configuration_hangs_is_refused_and_delays_no_election(
     scene: Scene, tmp_path: Path
 ) -> None:
     (tmp_path / "far").mkdir()
@@ -121,7 +121,7 @@ def test_a_state_dir_that_hangs_delays_no_on_lose(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_start_whose_state_dir_hangs_ends_and_winds_up_when_it_is_back(scene: Scene) -> None:
+def test_a_start_whose_state_dir_hangs_ends_and_winds_up_when_the_disk_is_back(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a")
     scene.kill("a")

@@ -1,7 +1,7 @@
-"""Writes that Consul applies seconds after we gave up, and answers that never come.
+"""Writes that Consul applies seconds after the supervisor gave up on them, and responses that never come.
 
-A proxy stands between node a and Consul; node b, where there is one, talks to Consul directly. What
-must hold each time: never two holders, in the end somebody leads again, no session is left behind.
+A proxy stands between node a and Consul. Node b, where there is one, talks to Consul directly. Each time
+there must never be two holders, in the end some node must lead again, and no session may be left behind.
 """
 
 from collections.abc import Callable
@@ -13,29 +13,29 @@ from tests.consul.elections.scene import Scene
 from tests.support.proxy import Rule
 from tests.support.supervisor import Supervisor, until
 
-pytestmark = pytest.mark.long  # `make test-long`: they wait for writes that come late
+pytestmark = pytest.mark.long  # `make test-long`: the tests wait for writes that come late
 
-Request = dict[str, Any]  # what a rule of the proxy catches
+Request = dict[str, Any]  # requests that a rule of the proxy matches
 
 LOCK: Request = {"method": "PUT", "path": "/txn", "body": b'"lock"'}
 UNLOCK: Request = {"method": "PUT", "path": "release="}
 CREATE: Request = {"method": "PUT", "path": "/session/create"}
 DESTROY: Request = {"method": "PUT", "path": "/session/destroy"}
-SHORT = {"ttl": "1s"}  # for those whose session Consul itself must end
+SHORT = {"ttl": "1s"}  # for nodes whose session Consul itself must end
 
 
 def start(scene: Scene, **changes: Any) -> Supervisor:
-    """Node a, behind the proxy."""
+    """Start node a behind the proxy."""
     return scene.node("a", consul={"address": scene.proxy.url}, **changes)
 
 
 def lead(scene: Scene, **changes: Any) -> Supervisor:
-    """Node a, behind the proxy, as leader."""
+    """Start node a behind the proxy as leader."""
     return scene.leader("a", consul={"address": scene.proxy.url}, **changes)
 
 
 def holder(scene: Scene) -> str:
-    """The session on the key."""
+    """Return the session on the key."""
     entry = scene.agent.kv_get(scene.key)
     return entry["Session"] if entry else ""
 
@@ -54,7 +54,7 @@ def test_a_late_acquire_of_a_holder_changes_nothing(scene: Scene) -> None:
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
 
 
-def test_acquires_that_are_applied_long_after_we_gave_up_are_one_tenure(scene: Scene) -> None:
+def test_acquires_that_are_applied_long_after_their_deadline_are_one_tenure(scene: Scene) -> None:
     rule = scene.proxy.hold("request", **LOCK)
     a = start(scene)
     rule.wait_caught(3)
@@ -65,7 +65,7 @@ def test_acquires_that_are_applied_long_after_we_gave_up_are_one_tenure(scene: S
 
 
 def test_an_acquire_that_is_applied_between_release_and_destroy_does_not_keep_the_key(scene: Scene) -> None:
-    """The key is taken again by a session that is being given up; its destroy frees it."""
+    """A session that is being given up takes the key again, and its destroy frees the key."""
     acquire = scene.proxy.hold("request", **LOCK, times=1)
     destroy = scene.proxy.hold("request", **DESTROY, times=1)
     lose_by_failing(scene, session={"ttl": "60s"})
@@ -79,7 +79,7 @@ def test_an_acquire_that_is_applied_between_release_and_destroy_does_not_keep_th
     assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
 
 
-def test_late_acquires_while_another_leads_are_refused(scene: Scene) -> None:
+def test_late_acquires_while_another_node_leads_are_refused(scene: Scene) -> None:
     rule = scene.proxy.hold("request", **LOCK)
     start(scene)
     rule.wait_caught()
@@ -103,8 +103,8 @@ def test_an_acquire_that_is_applied_after_a_stop_takes_nothing(scene: Scene) -> 
     scene.leader("b")
 
 
-def test_an_acquire_that_is_applied_after_the_process_took_the_session_for_destroyed(scene: Scene) -> None:
-    """The destroy was held back as well: the lock is taken by nobody, until Consul ends the session."""
+def test_an_acquire_that_is_applied_after_the_stop_holds_only_until_the_ttl(scene: Scene) -> None:
+    """The proxy holds the destroy back as well, so no node leads until Consul ends the session."""
     acquire, destroy = scene.proxy.hold("request", **LOCK), scene.proxy.hold("request", **DESTROY)
     a = start(scene, session=SHORT)
     acquire.wait_caught()
@@ -116,8 +116,8 @@ def test_an_acquire_that_is_applied_after_the_process_took_the_session_for_destr
     assert b.running and scene.calls("a") == []
 
 
-def test_a_stop_while_nothing_is_known_of_an_applied_acquire_frees_the_key(scene: Scene) -> None:
-    """Neither its answer nor any read comes back before the stop: no hook has run, none must."""
+def test_a_stop_with_an_unseen_acquire_frees_the_key(scene: Scene) -> None:
+    """Neither the response nor a read comes back before the stop, so no hook has run and none must."""
     request = scene.proxy.hold("request", **LOCK)
     a = start(scene)
     request.wait_caught()
@@ -135,12 +135,14 @@ def test_a_stop_while_nothing_is_known_of_an_applied_acquire_frees_the_key(scene
 
 
 def lose_by_failing(scene: Scene, **changes: Any) -> Supervisor:
-    """Node a acquires, fails, and gives the lock up again while its process goes on."""
+    """Let node a acquire, fail, and give the lock up while its process goes on."""
     return start(scene, on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m", **changes)
 
 
 @pytest.mark.parametrize("stage", ["request", "answer"])
-def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_nobody(scene: Scene, stage: str) -> None:
+def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_no_holder(
+    scene: Scene, stage: str
+) -> None:
     rule = scene.proxy.hold("request" if stage == "request" else "answer", **UNLOCK, times=1)
     lose_by_failing(scene)
     rule.wait_caught()
@@ -153,9 +155,7 @@ def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_nobody(scene:
 
 
 @pytest.mark.parametrize("stage", ["request", "answer"])
-def test_a_release_that_is_not_answered_at_the_stop_is_followed_by_the_destroy(
-    scene: Scene, stage: str
-) -> None:
+def test_a_release_without_an_answer_at_the_stop_is_followed_by_the_destroy(scene: Scene, stage: str) -> None:
     a = lead(scene)
     rule = scene.proxy.hold("request" if stage == "request" else "answer", **UNLOCK)
     assert a.stop() == 0
@@ -179,8 +179,8 @@ def test_an_unanswered_destroy_is_repeated_until_it_is_answered(scene: Scene) ->
     until(lambda: not scene.session_of("a"), "a's session is destroyed")
 
 
-def test_a_destroy_that_is_not_answered_at_the_stop_is_left_to_the_ttl(scene: Scene) -> None:
-    """The key is free at once, for the release was answered."""
+def test_a_destroy_without_an_answer_at_the_stop_is_left_to_the_ttl(scene: Scene) -> None:
+    """The key is free at once, because Consul has answered the release."""
     a = lead(scene, session=SHORT)
     rule = scene.proxy.hold("request", **DESTROY)
     assert a.stop() == 0
@@ -202,7 +202,7 @@ def test_a_create_whose_answer_is_lost_leaves_a_session_until_its_ttl(scene: Sce
     assert holder(scene) == scene.session_of("a")
 
 
-def test_a_stop_while_the_create_is_outstanding_ends_all_the_same(scene: Scene) -> None:
+def test_a_stop_while_the_create_is_outstanding_ends_in_time(scene: Scene) -> None:
     rule = scene.proxy.hold("request", **CREATE)
     a = start(scene, session=SHORT)
     rule.wait_caught()
@@ -225,7 +225,7 @@ def test_a_stop_while_the_create_is_outstanding_ends_all_the_same(scene: Scene) 
         ("200 OK", "<html>a captive portal</html>"),
     ],
 )
-def test_renewals_that_get_no_answer_of_consul_are_ridden_out(scene: Scene, status: str, text: str) -> None:
+def test_renewals_without_an_answer_of_consul_are_ridden_out(scene: Scene, status: str, text: str) -> None:
     a = lead(scene)
     session = scene.session_of("a")
     rule = scene.proxy.answer(status, text, "PUT", "/session/renew")
@@ -236,15 +236,15 @@ def test_renewals_that_get_no_answer_of_consul_are_ridden_out(scene: Scene, stat
 
 
 def disown(scene: Scene, session: str) -> None:
-    """One renewal is told that there is no such session.
+    """Answer one renewal with "no such session".
 
-    So does a server that has just come back and leads, but has not read its log to the end.
+    A server that has just restarted does so when it leads before it has read its log to the end.
     """
     text = f"Session id '{session}' not found"
     scene.proxy.answer("404 Not Found", text, "PUT", f"/session/renew/{session}", times=1).wait_caught()
 
 
-def test_a_holder_believes_the_key_and_not_a_server_that_has_just_come_back(scene: Scene) -> None:
+def test_a_holder_believes_the_key_and_not_a_server_that_has_just_restarted(scene: Scene) -> None:
     lead(scene)
     session = scene.session_of("a")
     disown(scene, session)
@@ -254,7 +254,7 @@ def test_a_holder_believes_the_key_and_not_a_server_that_has_just_come_back(scen
     assert scene.session_of("a") == session and scene.calls("a") == ["acquire acquired"]
 
 
-def test_a_waiter_leaves_no_session_behind_when_it_is_told_that_there_is_none(scene: Scene) -> None:
+def test_a_waiter_leaves_no_session_behind_after_a_false_report_that_it_has_ended(scene: Scene) -> None:
     scene.leader("b")
     start(scene, session={"ttl": "6s"})
     session = until(lambda: scene.session_of("a"), "a waits")
@@ -263,7 +263,7 @@ def test_a_waiter_leaves_no_session_behind_when_it_is_told_that_there_is_none(sc
 
 
 @pytest.mark.parametrize("status", ["500 Internal Server Error", "429 Too Many Requests"])
-def test_when_nothing_is_answered_any_more_belief_ends_with_room(scene: Scene, status: str) -> None:
+def test_belief_ends_with_the_room_when_no_answer_comes_any_more(scene: Scene, status: str) -> None:
     lead(scene)
     scene.node("b")
     rule = scene.proxy.answer(status, "No cluster leader")
@@ -284,12 +284,12 @@ def test_silence_while_on_acquire_runs_kills_it_and_runs_on_lose(scene: Scene) -
         lost = scene.wait(node="a", event="lose", stage="end")
     assert lost.reason == "lease-expired"
     assert not scene.records(event="acquire", stage="end", session=lost.session)
-    scene.excuse("a")  # it leads and sleeps again
+    scene.excuse("a")  # the node leads and sleeps again
 
 
 @pytest.mark.parametrize("moment", ["waiting", "acquiring", "holding", "losing"])
-def test_a_stop_in_silence_ends_in_order_and_somebody_leads_afterwards(scene: Scene, moment: str) -> None:
-    """on_lose runs; release and destroy are tried once each, and Consul carries them out much later."""
+def test_a_stop_in_silence_ends_in_order_and_another_leads_afterwards(scene: Scene, moment: str) -> None:
+    """on_lose runs; the release and the destroy are sent once each, and Consul applies them much later."""
     if moment == "waiting":
         scene.leader("b")
     slow = {"on_acquire": [scene.hook("a", "acquire", "sleep 60")]} if moment == "acquiring" else {}

@@ -1,4 +1,4 @@
-"""More elections than may have a watch of their own: what is promised of one holds for each."""
+"""More elections than may have a watch of their own: the promises of one election hold for each of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ class Cast:
         self._made: list[Supervisor] = []
 
     def join(self, name: str) -> Supervisor:
-        """It has begun."""
+        """Start a node with all elections."""
         one = Supervisor(self._folder / name, self._config(name))
         self._made.append(one)
         one.start()
@@ -45,7 +45,7 @@ class Cast:
         return {"consul": {"address": self._agent.url}, "elections": elections}
 
     def led_by(self, name: str) -> int:
-        """How many elections it leads, as Consul says."""
+        """Count the elections that Consul shows as led by this node."""
         entries = self._agent.kv_list(f"{self._unique}/")
         return sum(entry["Value"] == name.encode() and bool(entry["Session"]) for entry in entries)
 
@@ -53,7 +53,7 @@ class Cast:
         return sum(each["Name"] == f"{self._unique}-{name}" for each in self._agent.sessions())
 
     def told(self, name: str, on: str) -> list[str]:
-        """What these hooks wrote, sorted."""
+        """Return the lines of these hooks, sorted."""
         path = self._folder / f"{name}.{on}"
         return sorted(path.read_text().splitlines()) if path.exists() else []
 
@@ -76,7 +76,7 @@ def each(reason: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_all_go_over_to_the_other_each_with_its_hooks_once(cast: Cast) -> None:
+def test_all_elections_go_over_to_the_other_node_and_run_each_hook_once(cast: Cast) -> None:
     a = cast.join("a")
     until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
     b = cast.join("b")
@@ -90,7 +90,7 @@ def test_all_go_over_to_the_other_each_with_its_hooks_once(cast: Cast) -> None:
 
 
 @pytest.mark.long
-def test_one_that_another_takes_by_force_is_lost_and_no_other(
+def test_an_election_taken_by_force_is_lost_and_no_other_one(
     cast: Cast, shared_agent: Agent, unique: str
 ) -> None:
     a = cast.join("a")
@@ -102,7 +102,7 @@ def test_one_that_another_takes_by_force_is_lost_and_no_other(
 
 
 @pytest.mark.long
-def test_after_a_crash_all_are_adopted_without_a_hook(cast: Cast) -> None:
+def test_all_elections_are_adopted_after_a_crash_without_a_hook(cast: Cast) -> None:
     a = cast.join("a")
     until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
     until(lambda: len(a.lines("role", role="holding")) == MANY, "and has done with on_acquire")

@@ -1,4 +1,4 @@
-"""What an operator asks of a running supervisor: recover, pause, resume."""
+"""Commands of an operator to a running supervisor: recover, pause, resume."""
 
 import signal
 
@@ -9,14 +9,14 @@ from tests.support.supervisor import Supervisor, command, until
 
 
 def operate(node: Supervisor, *words: str) -> tuple[int, str]:
-    """Exit code and standard error of a command for this node's supervisor."""
+    """Run a command for this node's supervisor, and return its exit code and standard error."""
     done = command(*words, "--socket", str(node.folder / "control.sock"))
     return done.returncode, done.stderr.strip()
 
 
 @pytest.mark.long
 def test_recover_ends_stuck_and_gives_the_key_back(scene: Scene) -> None:
-    mended = scene.folder / "mended"  # who leads next is open: its on_lose then works again
+    mended = scene.folder / "mended"  # any node may lead next, and its on_lose then works again
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {mended}")])
     scene.waiter("b")
     code, why = operate(a, "recover", scene.name)
@@ -33,7 +33,7 @@ def test_recover_ends_stuck_and_gives_the_key_back(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_recover_after_a_restart_that_found_it_stuck(scene: Scene) -> None:
+def test_recover_after_a_restart_that_found_the_node_stuck_frees_the_key(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
     a.signal(signal.SIGTERM)
@@ -65,7 +65,7 @@ def test_a_paused_waiter_leaves_a_free_key_alone_even_after_a_crash(scene: Scene
 
 
 @pytest.mark.long
-def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: Scene) -> None:
+def test_a_paused_holder_goes_on_holding_and_does_not_contend_again(scene: Scene) -> None:
     a = scene.leader("a")
     assert operate(a, "pause", scene.name) == (0, "")
     scene.agent.session_destroy(scene.session_of("a"))
@@ -77,7 +77,7 @@ def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: Scene) ->
 
 
 @pytest.mark.long
-def test_an_unknown_name_and_an_absent_daemon_are_said(scene: Scene) -> None:
+def test_an_unknown_name_and_an_absent_daemon_are_reported(scene: Scene) -> None:
     a = scene.leader("a")
     code, why = operate(a, "pause", "nothing")
     assert code == 2 and "no such election" in why and scene.name in why

@@ -1,4 +1,4 @@
-"""Consul is away: nothing is lost within room, belief ends at its end, and all goes on afterwards."""
+"""Consul is away: within the room nothing is lost, belief ends with the room, and later all goes on."""
 
 import time
 
@@ -8,14 +8,14 @@ from tests.consul.elections.scene import ROOM_S, Scene, boottime
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
-INTERVAL_S = 1.0  # between two consistent reads of a holder, with the scene's figures
+INTERVAL_S = 1.0  # between two consistent reads of a holder, with the figures of the scene
 LATE_S = 1.0
-# Room 17.9 s: more than an agent with a data directory takes to start.
+# Room 17.9 s, which is longer than an agent with a data directory takes to start.
 ROOMY = {"ttl": "5s", "lock_delay": "20s"}
 
 
 def goes_on(scene: Scene, node: str) -> None:
-    """This node has heard from Consul again: a change of the value reaches it."""
+    """Check that this node receives news of Consul again: a change of the value reaches it."""
     scene.agent.kv_put(scene.key, b"after the outage")
     scene.wait_told(node, "value-changed after the outage")
 
@@ -37,7 +37,7 @@ def test_an_agent_that_restarts_within_room_costs_nothing(own_scene: Scene) -> N
 
 @pytest.mark.long
 def test_a_frozen_agent_ends_belief_when_room_ends(own_scene: Scene) -> None:
-    """on_lose begins and ends while Consul is still frozen; then the old session is given up."""
+    """on_lose begins and ends while Consul is still frozen, and then the old session is destroyed."""
     scene = own_scene
     scene.leader("a")
     scene.waiter("b")
@@ -72,7 +72,7 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -
 
 
 @pytest.mark.long
-def test_without_a_ttl_silence_ends_belief_too_and_nobody_else_leads(own_scene: Scene) -> None:
+def test_without_a_ttl_silence_ends_belief_and_no_other_node_leads(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session={"ttl": "none"})
     scene.waiter("b", session={"ttl": "none"})
@@ -86,7 +86,7 @@ def test_without_a_ttl_silence_ends_belief_too_and_nobody_else_leads(own_scene: 
 
 @pytest.mark.long
 def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
-    """A starting Consul may carry out a create that nobody waits for any more: its TTL ends that."""
+    """A starting Consul may apply a create whose client has given up, and the TTL ends that session."""
     scene = own_scene
     scene.agent.stop()
     a = scene.node("a", session={"ttl": "2s"})
@@ -99,7 +99,7 @@ def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_waiter_outlives_an_outage_and_leads_when_its_turn_comes(own_scene: Scene) -> None:
+def test_a_waiter_outlives_an_outage_and_leads_when_the_key_is_free(own_scene: Scene) -> None:
     scene = own_scene
     a = scene.leader("a", session=ROOMY)
     b = scene.waiter("b", session=ROOMY)
@@ -112,8 +112,8 @@ def test_a_waiter_outlives_an_outage_and_leads_when_its_turn_comes(own_scene: Sc
 
 
 @pytest.mark.long
-def test_an_agent_that_forgot_everything_is_a_loss_and_a_new_start(dev_scene: Scene) -> None:
-    """A -dev agent keeps nothing over a restart: the session and the key are gone."""
+def test_an_agent_that_lost_all_its_data_is_a_loss_and_a_new_start(dev_scene: Scene) -> None:
+    """A -dev agent keeps nothing over a restart, so the session and the key are gone."""
     scene = dev_scene
     scene.leader("a", session=ROOMY)
     scene.agent.restart()
@@ -151,7 +151,7 @@ def test_a_fault_of_the_network_within_room_costs_nothing(scene: Scene, fault: s
 
 @pytest.mark.long
 def test_silence_towards_one_node_hands_over_to_the_other_without_overlap(scene: Scene) -> None:
-    """The other leads once Consul has ended the session; the silent node's on_lose was over before."""
+    """The other node leads once Consul has ended the session, and the silent node's on_lose ends before."""
     scene.leader("a", consul={"address": scene.proxy.url}, session={"ttl": "1s"})
     scene.waiter("b")
     with scene.proxy.silence():

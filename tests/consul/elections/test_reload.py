@@ -1,4 +1,4 @@
-"""The file changes while supervisors run: what goes on, what begins anew, what a bad file does."""
+"""The file changes while supervisors run: a test of each effect that a change may have."""
 
 import json
 import re
@@ -15,25 +15,25 @@ from tests.support.supervisor import Supervisor, command, until
 
 
 def rewrite(scene: Scene, node: Supervisor, name: str = "", **changes: Any) -> None:
-    """The node's file has these changes, and its election perhaps another name."""
+    """Change the node's file, and perhaps the name of its election."""
     node.rewrite(scene.config({name or scene.name: scene.item(node.folder.name, **changes)}))
 
 
 def entry(scene: Scene, key: str = "") -> dict[str, Any]:
-    """The key as it stands in Consul."""
+    """Return the entry of the key in Consul."""
     found = scene.agent.kv_get(key or scene.key)
     assert found is not None
     return found
 
 
 def reload(node: Supervisor) -> tuple[int, list[str]]:
-    """Exit code and what is said of each item."""
+    """Reload, and return the exit code and the reported effect on each item."""
     done = command("reload", "--socket", str(node.folder / "control.sock"))
     return done.returncode, [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
 
 def item(node: Supervisor) -> dict[str, Any]:
-    """The only election of this node, as its status tells it."""
+    """Return the only election of this node, as its status shows it."""
     told: dict[str, Any] = json.loads(
         command("status", "--json", "--socket", str(node.folder / "control.sock")).stdout
     )
@@ -42,14 +42,14 @@ def item(node: Supervisor) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_nothing_has_changed(scene: Scene) -> None:
+def test_a_reload_of_an_unchanged_file_changes_nothing(scene: Scene) -> None:
     a = scene.leader("a")
     assert reload(a) == (0, ["nothing has changed"])
     assert scene.calls("a") == ["acquire acquired"]
 
 
 @pytest.mark.long
-def test_a_change_of_the_process_is_told_without_its_secrets(scene: Scene) -> None:
+def test_a_changed_setting_of_the_process_is_reported_without_its_secrets(scene: Scene) -> None:
     a = scene.leader("a")
     port = free_ports(1)[0]
     config = scene.config({scene.name: scene.item("a")}, {"token": "0b8a1c58-secret"})
@@ -63,10 +63,10 @@ def test_a_change_of_the_process_is_told_without_its_secrets(scene: Scene) -> No
 
 
 @pytest.mark.long
-def test_changed_hooks_keep_leadership_and_count_from_then_on(scene: Scene) -> None:
-    """The new on_lose runs, also by the record: a crash right behind the reload changes nothing of it."""
+def test_changed_hooks_keep_leadership_and_are_used_from_then_on(scene: Scene) -> None:
+    """The new on_lose runs even when a crash follows the reload at once, because the record has it."""
     scene.restarts = True
-    patient = {"ttl": "10s", "lock_delay": "20s"}  # a slow machine is no expired lease
+    patient = {"ttl": "10s", "lock_delay": "20s"}  # a slow machine must not look like an expired lease
     a = scene.leader("a", session=patient)
     session = scene.session_of("a")
     rewrite(scene, a, session=patient, on_lose=[scene.hook("a", "lose-new")], on_change=None)
@@ -117,7 +117,7 @@ def test_a_removed_election_is_wound_up_and_an_added_one_begins(scene: Scene) ->
 
 @pytest.mark.long
 def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -> None:
-    """Both stop and start the same application."""
+    """The old and the new election stop and start one application."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     rewrite(scene, a, f"{scene.name}-2")
     assert reload(a) == (0, [f"{scene.name}: removed", f"{scene.name}-2: added"])
@@ -129,7 +129,7 @@ def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -
 
 
 @pytest.mark.long
-def test_a_waiter_follows_without_a_word(scene: Scene) -> None:
+def test_a_waiter_follows_a_changed_file_without_a_restart(scene: Scene) -> None:
     a = scene.leader("a")
     b = scene.waiter("b")
     rewrite(scene, b, value="bee", on_acquire=[scene.hook("b", "acquire-new")])
@@ -156,13 +156,13 @@ def test_a_bad_file_changes_nothing(scene: Scene, how: str) -> None:
 
 
 def rewrite_large(scene: Scene, node: Supervisor) -> None:
-    """Its file takes half a second to be read, and has another on_lose."""
+    """Write a file whose reading takes half a second, with another on_lose."""
     changed = scene.item(node.folder.name, on_lose=[scene.hook(node.folder.name, "lose-new")])
     observers = {f"{scene.name}-{number}": {"contend": False} for number in range(1000)}
     node.rewrite(scene.config({scene.name: changed, **observers}))
 
 
-def test_a_stop_waits_for_no_file_that_is_being_read(scene: Scene) -> None:
+def test_a_stop_does_not_wait_for_a_file_that_is_being_read(scene: Scene) -> None:
     a = scene.leader("a")
     rewrite_large(scene, a)
     a.signal(signal.SIGHUP)
@@ -183,8 +183,10 @@ def test_reloads_that_come_together_are_answered_one_after_the_other(scene: Scen
 @pytest.mark.parametrize(
     ("key", "remedy"), [("state_dir", "systemctl stop"), ("control_socket", "systemctl restart")]
 )
-def test_what_the_process_cannot_follow_is_refused_whole(scene: Scene, key: str, remedy: str) -> None:
-    """A kill keeps leadership, but where the records are elsewhere it would orphan it."""
+def test_a_change_that_the_process_cannot_follow_is_refused_whole(
+    scene: Scene, key: str, remedy: str
+) -> None:
+    """A kill and a restart keep leadership, but in another state_dir the next process finds no record."""
     a = scene.leader("a")
     settings = scene.config({scene.name: scene.item("a", value="another")})
     a.rewrite({**settings, key: str(a.folder / "elsewhere")})
@@ -194,8 +196,8 @@ def test_what_the_process_cannot_follow_is_refused_whole(scene: Scene, key: str,
 
 
 @pytest.mark.long
-def test_a_file_that_comes_back_while_the_old_one_ends(scene: Scene) -> None:
-    """Removed, and there again before on_lose has ended: it begins anew after that."""
+def test_an_item_that_is_added_again_during_its_on_lose_begins_afterwards(scene: Scene) -> None:
+    """The election is removed and added again before on_lose has ended, and begins after that end."""
     scene.restarts = True
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
@@ -208,7 +210,7 @@ def test_a_file_that_comes_back_while_the_old_one_ends(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_step_down_hands_over_and_rests(scene: Scene) -> None:
+def test_step_down_hands_over_and_the_node_rests(scene: Scene) -> None:
     a = scene.leader("a")
     b = scene.waiter("b")
     assert operate(a, "step-down", scene.name, "--for", "2s") == (0, "")
@@ -220,7 +222,7 @@ def test_step_down_hands_over_and_rests(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_step_down_alone_says_that_nobody_took_over(scene: Scene) -> None:
+def test_step_down_of_a_single_node_reports_that_no_node_took_over(scene: Scene) -> None:
     a = scene.leader("a")
     code, why = operate(a, "step-down", scene.name, "--for", "10m")
     assert code == 1 and "nobody took over within 10 s; this node rests for 600 s after the release, " in why

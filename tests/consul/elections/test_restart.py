@@ -1,4 +1,4 @@
-"""A restart with a file that has changed, with records that somebody touched, with a disk that broke."""
+"""A restart with a changed file, with records that were changed by hand, and on a broken disk."""
 
 import fcntl
 import os
@@ -37,7 +37,7 @@ def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, 
 
 @pytest.mark.long
 def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene: Scene) -> None:
-    """The file got another one, and a kill came where a stop was meant, such as `systemctl restart`."""
+    """The file has another state_dir, and a kill came in place of the stop by `systemctl restart`."""
     config = scene.config({scene.name: scene.election("a")})
     a = scene.leader("a")
     crash(scene, "a")
@@ -53,8 +53,10 @@ def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene
 
 
 def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) -> None:
-    """A process that was killed may take a moment to end. With 78 systemd would not start it again, and
-    nobody would wind up what it holds."""
+    """A killed process may take a moment to end.
+
+    With 78 systemd would not start the supervisor again, and no process would wind up its tenures.
+    """
     config = scene.config({scene.name: scene.election("a")})
     a = scene.leader("a")
     crash(scene, "a")
@@ -71,7 +73,7 @@ def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) ->
 
 
 @pytest.mark.parametrize("other", ["{0}/", "{1}/link"])
-def test_the_same_state_dir_written_in_another_way_keeps_what_is_held(scene: Scene, other: str) -> None:
+def test_another_spelling_of_the_same_state_dir_keeps_the_tenure(scene: Scene, other: str) -> None:
     config = scene.config({scene.name: scene.election("a")})
     a = scene.leader("a")
     session = session_in_force(scene)
@@ -86,7 +88,7 @@ def test_the_same_state_dir_written_in_another_way_keeps_what_is_held(scene: Sce
 
 
 @pytest.mark.long
-def test_records_in_the_state_dir_of_the_process_before_are_wound_up_where_the_file_is_bad(
+def test_records_in_a_former_state_dir_are_wound_up_even_if_the_file_is_bad(
     scene: Scene,
 ) -> None:
     a = scene.leader("a")
@@ -98,7 +100,7 @@ def test_records_in_the_state_dir_of_the_process_before_are_wound_up_where_the_f
     assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
-def test_what_is_stuck_in_the_state_dir_of_the_process_before_needs_a_person(scene: Scene) -> None:
+def test_a_tenure_stuck_in_a_former_state_dir_needs_an_operator(scene: Scene) -> None:
     scene.restarts = True
     config = scene.config({scene.name: scene.election("a")})
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "false")])
@@ -113,7 +115,7 @@ def test_what_is_stuck_in_the_state_dir_of_the_process_before_needs_a_person(sce
 
 @pytest.mark.long
 def test_a_loss_goes_by_the_hooks_on_record_until_the_tenure_is_adopted(scene: Scene) -> None:
-    """The application was started by that file."""
+    """The file of that record started the application."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose old")])
     crash(scene, "a")
     refile(a, scene.config({scene.name: scene.election("a", on_lose=[scene.hook("a", "lose new")])}))
@@ -164,8 +166,8 @@ def test_once_adopted_the_hooks_of_the_file_count_and_are_on_record(scene: Scene
 
 
 @pytest.mark.long
-def test_a_renamed_election_waits_for_the_end_of_the_old_one(scene: Scene) -> None:
-    """Both act on the same application: nothing of the new one before on_lose of the old has ended."""
+def test_a_renamed_election_waits_after_a_restart_for_the_end_of_the_old_one(scene: Scene) -> None:
+    """Both elections act on one application, so no new hook may run before the old on_lose has ended."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     crash(scene, "a")
     scene.agent.session_destroy(session_in_force(scene))
@@ -174,7 +176,7 @@ def test_a_renamed_election_waits_for_the_end_of_the_old_one(scene: Scene) -> No
     a.start()
     lost = scene.wait(node="a", event="lose", stage="end")
     code, why = operate(a, "pause", "renamed")
-    assert code == 0 or "which has the same name or key" in why  # it may have begun by then
+    assert code == 0 or "which has the same name or key" in why  # on_acquire may have begun by then
     if code == 0:
         assert operate(a, "resume", "renamed") == (0, "")
     until(lambda: scene.calls("a", "renamed"), "the new one leads")
@@ -221,7 +223,7 @@ def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_what_has_ended_cannot_be_paused(scene: Scene) -> None:
+def test_an_item_that_has_ended_cannot_be_paused(scene: Scene) -> None:
     a = scene.leader("a")
     crash(scene, "a")
     refile(a, scene.config({"other": scene.election("a", key=f"{scene.name}/other")}))
@@ -233,8 +235,8 @@ def test_what_has_ended_cannot_be_paused(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_session_that_is_left_is_ended_before_the_new_one_begins(scene: Scene) -> None:
-    """With ``ttl: none`` nobody else ever would."""
+def test_a_leftover_session_is_ended_before_the_new_one_begins(scene: Scene) -> None:
+    """With ``ttl: none`` nothing else would ever end it."""
     none = {"ttl": "none", "lock_delay": "4s"}
     a = scene.leader("a", consul={"address": scene.proxy.url}, session=none)
     old = session_in_force(scene)
@@ -252,7 +254,7 @@ def test_a_session_that_is_left_is_ended_before_the_new_one_begins(scene: Scene)
 
 
 @pytest.mark.long
-def test_a_record_of_another_consul_is_said(scene: Scene) -> None:
+def test_a_record_of_another_consul_is_reported(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a", consul={"address": scene.proxy.url})
     crash(scene, "a")
@@ -268,7 +270,7 @@ def test_a_record_of_another_consul_is_said(scene: Scene) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("after_s", [0.08, 0.12, 0.16, 0.2, 0.3])
-def test_a_stop_that_comes_while_it_starts_is_in_order(scene: Scene, after_s: float) -> None:
+def test_a_stop_that_comes_while_the_supervisor_starts_is_in_order(scene: Scene, after_s: float) -> None:
     a = scene.leader("a")
     crash(scene, "a")
     a.start()
@@ -280,7 +282,7 @@ def test_a_stop_that_comes_while_it_starts_is_in_order(scene: Scene, after_s: fl
 
 
 @pytest.mark.long
-def test_two_signals_that_come_together_while_it_starts_are_one_stop(scene: Scene) -> None:
+def test_two_signals_that_come_together_at_the_start_are_one_stop(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.3")])
     crash(scene, "a")
     a.start()
@@ -293,10 +295,10 @@ def test_two_signals_that_come_together_while_it_starts_are_one_stop(scene: Scen
 
 @pytest.mark.long
 @pytest.mark.parametrize("touched", ["unreadable", "renamed host"])
-def test_a_hook_that_a_crash_left_running_is_ended_whatever_became_of_the_record(
+def test_a_hook_that_a_crash_left_running_is_ended_even_if_the_record_is_bad(
     scene: Scene, touched: str
 ) -> None:
-    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was
+    scene.overlap = scene.forgets = True  # the record does not name the tenure
     a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "sleep 3")])
     scene.wait(node="a", event="acquire", stage="begin")
     a.wait_line("hook-started", event_kind="acquire")
@@ -315,7 +317,7 @@ def test_a_hook_that_a_crash_left_running_is_ended_whatever_became_of_the_record
 
 
 @pytest.mark.long
-def test_what_a_finished_on_acquire_left_running_is_left_alone_beside_a_run_child(scene: Scene) -> None:
+def test_processes_of_a_finished_on_acquire_are_left_alone_beside_a_run_child(scene: Scene) -> None:
     scene.lasting()
     left = [scene.hook("a", "acquire", "setsid sleep 301 >/dev/null 2>&1 & sleep 0.3")]
     a = scene.leader("a", on_acquire=left, run=scene.run("a", "exec sleep 302"))
@@ -328,8 +330,8 @@ def test_what_a_finished_on_acquire_left_running_is_left_alone_beside_a_run_chil
 
 
 @pytest.mark.long
-def test_what_a_failed_last_resort_left_running_is_left_alone_by_a_restart(scene: Scene) -> None:
-    """It may be the power-off, to come in a minute."""
+def test_processes_of_a_failed_last_resort_are_left_alone_by_a_restart(scene: Scene) -> None:
+    """Such a process may be the power-off that is due in a minute."""
     a = scene.leader(
         "a",
         on_lose=[scene.hook("a", "lose", "exit 1")],
@@ -350,11 +352,11 @@ def test_what_a_failed_last_resort_left_running_is_left_alone_by_a_restart(scene
     scene.excuse("a")
 
 
-# --- records that somebody touched, disks that broke ------------------------------------------------
+# --- changed records and broken disks ---------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_a_copy_of_a_record_disturbs_nothing(scene: Scene) -> None:
+def test_a_copy_of_a_record_disturbs_no_holder(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a")
     session = session_in_force(scene)
@@ -368,7 +370,7 @@ def test_a_copy_of_a_record_disturbs_nothing(scene: Scene) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["rm", "mv", "cut"])
-def test_a_record_that_was_removed_is_written_anew(scene: Scene, how: str) -> None:
+def test_a_record_that_was_removed_is_written_again(scene: Scene, how: str) -> None:
     scene.lasting()
     a = scene.leader("a")
     path = a.state_dir / f"{scene.name}.journal"
@@ -387,7 +389,7 @@ def test_a_record_that_was_removed_is_written_anew(scene: Scene, how: str) -> No
 
 @pytest.mark.long
 def test_a_damaged_record_and_a_broken_file_still_mean_on_lose(scene: Scene) -> None:
-    """By the hooks of the newest line that can be read."""
+    """The newest line that can be read gives the hooks."""
     a = scene.leader("a")
     crash(scene, "a")
     spoil(a, scene.name)
@@ -395,13 +397,13 @@ def test_a_damaged_record_and_a_broken_file_still_mean_on_lose(scene: Scene) -> 
     a.start()
     assert a.wait() == 78
     assert scene.calls("a") == ["acquire acquired", "lose crashed"]
-    scene.overlap = scene.forgets = True  # nobody knows whose tenure it was, nor its token
+    scene.overlap = scene.forgets = True  # the record names neither the tenure nor its token
     scene.excuse("a")
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, of 256 KiB."""
+    """Mount a file system of 256 KiB for this test alone."""
     path = tmp_path / "disk"
     path.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(path)], check=True)
@@ -414,7 +416,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a di
 
 @pytest.mark.long
 @needs_root
-def test_a_disk_that_became_read_only_orphans_nothing(scene: Scene, disk: Path) -> None:
+def test_a_disk_that_became_read_only_orphans_no_tenure(scene: Scene, disk: Path) -> None:
     scene.lasting()
     a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
     crash(scene, "a")
@@ -425,17 +427,17 @@ def test_a_disk_that_became_read_only_orphans_nothing(scene: Scene, disk: Path) 
     a.signal(signal.SIGTERM)
     assert a.wait() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-    scene.excuse("a")  # neither a release nor a record: the session is left to its TTL
+    scene.excuse("a")  # neither a release nor a record follows, so the session is left to its TTL
 
 
 @pytest.mark.long
 @needs_root
-def test_a_pause_that_cannot_be_recorded_is_no_success(scene: Scene, disk: Path) -> None:
+def test_a_pause_that_cannot_be_recorded_is_reported_as_a_failure(scene: Scene, disk: Path) -> None:
     scene.lasting()
     a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
     crash(scene, "a")
     path = disk / f"{scene.name}.journal"
-    os.truncate(path, len(path.read_bytes().rstrip(b" ")) + 1)  # the room that was kept
+    os.truncate(path, len(path.read_bytes().rstrip(b" ")) + 1)  # the space that the journal keeps free
     with (disk / "filler").open("wb", 0) as file, pytest.raises(OSError):
         while True:
             file.write(b"x")

@@ -1,7 +1,7 @@
-"""What must not get out does not, in good circumstances and bad; and what a whole life logs is whole.
+"""No secret gets out, in good circumstances and bad, and the log of a whole life is well formed.
 
-Unmistakable markers stand wherever a secret can stand. Whatever the program emits or writes is then
-searched for them, as they are and as base64.
+Unmistakable markers stand in each place that may hold a secret. The output and the files of the program are
+then searched for them, as they are and as base64.
 """
 
 import base64
@@ -38,7 +38,7 @@ STATUS = ("/v1/status", "/metrics", "/", "/healthz", "/leader/NAME", "/holder/NA
 
 
 def of_process(pid: int, what: str) -> str:
-    """Blank for one that has ended."""
+    """Return the content of this file of /proc; blank for a process that has ended."""
     try:
         return Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace")
     except OSError:
@@ -46,7 +46,7 @@ def of_process(pid: int, what: str) -> str:
 
 
 def asleep(scene: Scene) -> bool:
-    """A process shows no environment while it becomes another program."""
+    """Return whether the process sleeps, because it shows no environment while it becomes another program."""
     pids = [process.pid for process in scene.processes()]
     return any(of_process(pid, "comm") == "sleep\n" and of_process(pid, "environ") for pid in pids)
 
@@ -61,7 +61,7 @@ def secret_in(text: str, secrets: Iterable[str]) -> list[str]:
 
 @dataclass
 class Told:
-    """Everything that was emitted or written, by where that was."""
+    """All output and all files, by their origin."""
 
     secrets: tuple[str, ...]
     texts: dict[str, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Told:
         self.texts[where] = self.texts.get(where, "") + text
 
     def add_processes(self, scene: Scene, node: Supervisor) -> None:
-        """The command line of the supervisor and of all its children, and the environment of these."""
+        """Add the command lines of the supervisor and its children, and the environments of the children."""
         self.add("command line of the supervisor", of_process(node.pid, "cmdline"))
         for process in scene.processes():
             if process.pid != node.pid:
@@ -79,12 +79,12 @@ class Told:
                 self.add(f"environment of {name}", of_process(process.pid, "environ"))
 
     def add_status(self, node: Supervisor, name: str) -> None:
-        """Whatever the control socket answers."""
+        """Add the responses of the control socket."""
         for path in STATUS:
             self.add(f"answer to {path}", asked(node.folder / "control.sock", path.replace("NAME", name)))
 
     def add_commands(self, node: Supervisor, environ: Mapping[str, str]) -> None:
-        """Whatever commands print about this configuration and this daemon."""
+        """Add the output of the commands about this configuration and this daemon."""
         config = str(node.config_path)
         for arguments in (
             ["check", config],
@@ -107,7 +107,7 @@ class Told:
 
 
 def asked(path: Path, target: str) -> str:
-    """The whole answer to a GET over a unix socket."""
+    """Return the whole response to a GET over a unix socket."""
     connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
     connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.sock.settimeout(PATIENCE_S)
@@ -121,12 +121,12 @@ def asked(path: Path, target: str) -> str:
 
 
 def journals(node: Supervisor) -> dict[str, str]:
-    """What is on record, file by file."""
+    """Return the content of each record, by its file."""
     return {file.name: file.read_text(errors="replace") for file in node.state_dir.iterdir()}
 
 
 def recorded_programs(folder: Path) -> str:
-    """A PATH on which getent and setpriv first write down how they were started, each in a file."""
+    """Return a PATH on which getent and setpriv record their command lines, each in a file of its own."""
     folder.mkdir()
     for name in ("getent", "setpriv"):
         program = folder / name
@@ -137,7 +137,7 @@ def recorded_programs(folder: Path) -> str:
 
 
 def started_programs(folder: Path) -> str:
-    """What they wrote; but not of the setpriv by which the test itself starts the supervisor."""
+    """Return these records, without that of the setpriv by which the test itself starts the supervisor."""
     texts = [file.read_text() for file in folder.glob("*.started")]
     return "".join(text for text in texts if "\0supervisor\0run\0" not in text)
 
@@ -150,13 +150,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @pytest.fixture
 def scene(guarded: Guarded, make_scene: MakeScene[Scene]) -> Iterator[Scene]:
-    """On an agent that denies by default: the token is a real one."""
+    """Return supervisors on an agent that denies by default, so that the token is a real one."""
     with make_scene(guarded) as made:
         yield made
 
 
 def webhook(url: str, folder: Path) -> dict[str, object]:
-    """With a secret in each place that may have one; nobody listens there."""
+    """Return a webhook with a secret in each place that may have one; its address has no listener."""
     signing, key, cert = folder / "hook.key", folder / "tls.key", folder / "tls.pem"
     signing.write_text(SIGNING)
     issued = trustme.CA().issue_cert("client.example")
@@ -176,8 +176,8 @@ PLACES = ["token", "token_file", "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE", 
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
-def test_a_whole_life_tells_no_secret(scene: Scene, guarded: Guarded, tmp_path: Path, place: str) -> None:
-    """It leads; hooks print their environment, fail, and cannot be sent; the token is refused."""
+def test_a_whole_life_reveals_no_secret(scene: Scene, guarded: Guarded, tmp_path: Path, place: str) -> None:
+    """The node leads; hooks print their environment, fail, and cannot be sent; the token is refused."""
     made = guarded.token_of(write(scene.key) + guarded.sessions_rule())
     file, programs = tmp_path / "token", tmp_path / "bin"
     file.write_text(made.secret)
@@ -250,13 +250,13 @@ def test_a_whole_life_tells_no_secret(scene: Scene, guarded: Guarded, tmp_path: 
 
 
 def ask_anew(scene: Scene) -> None:
-    """Let every watch of the key end, so that the next request need not wait for half a minute."""
+    """End every watch of the key, so that the next request need not wait for half a minute."""
     scene.agent.kv_put(scene.key, os.urandom(4).hex().encode())
 
 
 @pytest.mark.long
 def test_records_are_for_their_owner_alone(scene: Scene, guarded: Guarded, tmp_path: Path) -> None:
-    """The hooks by which a tenure would be lost are on record with all that they need, webhooks too."""
+    """The record has all that the hooks of a loss need, and webhooks may hold secrets."""
     secret = guarded.token_of(write(scene.key) + guarded.sessions_rule()).secret
     scene.leader(
         "a",
@@ -314,7 +314,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("fault", BAD)
-def test_a_bad_file_is_refused_without_showing_what_is_secret_in_it(tmp_path: Path, fault: str) -> None:
+def test_a_bad_file_is_refused_without_showing_its_secrets(tmp_path: Path, fault: str) -> None:
     text = BAD[fault]
     more = "" if "elections:" in text else "\nelections: {app: {}}"
     file = tmp_path / "c.yaml"
@@ -325,7 +325,7 @@ def test_a_bad_file_is_refused_without_showing_what_is_secret_in_it(tmp_path: Pa
 
 
 @pytest.mark.long
-def test_a_bad_token_of_the_environment_is_not_shown(tmp_path: Path) -> None:
+def test_a_bad_token_in_the_environment_is_not_shown(tmp_path: Path) -> None:
     environ = {"CONSUL_HTTP_TOKEN": f"{MARK} {MARK}"}
     done = command("leader", "--key", "k", environ=environ)
     assert done.returncode == 78 and MARK not in done.stdout + done.stderr
@@ -335,7 +335,7 @@ def test_a_bad_token_of_the_environment_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
-    """Not even of one that complains about the settings themselves."""
+    """A trace may hold the settings themselves."""
     signing = tmp_path / "hook.key"
     signing.write_text(SIGNING)
     hook = {
@@ -360,7 +360,7 @@ def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
 
 
 def test_every_line_of_a_life_is_one_json_object(scene: Scene, guarded: Guarded) -> None:
-    """Whatever a hook writes."""
+    """Hooks may write any bytes."""
     secret = guarded.token_of(write(scene.key) + guarded.sessions_rule()).secret
     body = "echo out; echo '{\"event\": \"x\"}' >&2; printf '\\033[31m\\377 no newline'"
     a = scene.leader("a", consul={"token": secret}, on_acquire=[scene.hook("a", "acquire", body)])

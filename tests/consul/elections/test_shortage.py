@@ -1,4 +1,4 @@
-"""What a hook needs to begin is short at the worst moment: at a loss, and when a node has just won."""
+"""Resources that a hook needs to begin run short at the worst moments: at a loss, and after a win."""
 
 import os
 import resource
@@ -13,17 +13,17 @@ from tests.support.supervisor import Supervisor, until
 from tests.support.tenures import SCRIPT
 
 SHORT_S = 0.4  # of the 0.9 s that an on_lose here has
-NONE_LEFT = 3  # descriptors: what is open stays open, and nothing more can be
+NONE_LEFT = 3  # of descriptors: open ones stay open, and no new one can be opened
 
 
 def limit_descriptors(supervisor: Supervisor, count: int) -> None:
-    """So many from now on."""
+    """Limit the number of the supervisor's descriptors from now on."""
     _, hard = resource.prlimit(supervisor.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(supervisor.pid, resource.RLIMIT_NOFILE, (count, hard))
 
 
 def leave_descriptors(supervisor: Supervisor, count: int) -> None:
-    """So many beside those that are open now, once no hook's are among them: those are about to be closed."""
+    """Leave this many descriptors free, once no hook's are open, because those are about to be closed."""
     until(lambda: not has_children(supervisor), "the end of every hook")
     used, limit = {int(fd.name) for fd in Path(f"/proc/{supervisor.pid}/fd").iterdir()}, 0
     while count:
@@ -33,22 +33,22 @@ def leave_descriptors(supervisor: Supervisor, count: int) -> None:
 
 
 def has_children(supervisor: Supervisor) -> bool:
-    """Whether a pipe, a file in memory or a watched process of a hook is open."""
+    """Return whether a pipe, a file in memory or a watched process of a hook is open."""
     links = []
     for fd in Path(f"/proc/{supervisor.pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # closed while we looked
+        with suppress(FileNotFoundError):  # closed meanwhile
             links.append(os.readlink(fd))
     return any(link.startswith(("pipe:", "/memfd:", "anon_inode:[pidfd]")) for link in links)
 
 
 def enough_descriptors(supervisor: Supervisor) -> None:
-    """As many as it may ever have."""
+    """Allow as many descriptors as the hard limit does."""
     _, hard = resource.prlimit(supervisor.pid, resource.RLIMIT_NOFILE)
     limit_descriptors(supervisor, hard)
 
 
 def assert_lost_in_order(scene: Scene, a: Supervisor) -> None:
-    """on_lose has run to its end."""
+    """Check that on_lose has run to its end."""
     ended = scene.wait(node="a", event="lose", stage="end")
     assert ended.exit == 0
     assert not a.lines("role", role="stuck") and not a.lines("hook-failed")
@@ -67,7 +67,7 @@ def test_a_loss_while_descriptors_are_short_for_a_moment_runs_on_lose(scene: Sce
     assert scene.wait_leader() in ("a", "b")
 
 
-def test_a_loss_while_descriptors_are_used_up_runs_on_lose_on_those_kept_for_it(scene: Scene) -> None:
+def test_on_lose_runs_on_reserved_descriptors_when_all_others_are_used_up(scene: Scene) -> None:
     a = scene.leader("a")
     used = max(int(fd.name) for fd in Path(f"/proc/{a.pid}/fd").iterdir()) + 1
     limit_descriptors(a, used)
@@ -76,7 +76,9 @@ def test_a_loss_while_descriptors_are_used_up_runs_on_lose_on_those_kept_for_it(
     enough_descriptors(a)
 
 
-def test_a_loss_while_its_program_is_being_replaced_runs_on_lose(scene: Scene, tmp_path: Path) -> None:
+def test_a_loss_while_the_program_of_on_lose_is_being_replaced_runs_on_lose(
+    scene: Scene, tmp_path: Path
+) -> None:
     script = tmp_path / "down"
     script.write_text(f"#!/bin/sh\nexec /bin/sh {SCRIPT} :\n")
     script.chmod(0o755)
@@ -93,7 +95,7 @@ def test_a_node_that_cannot_start_on_acquire_gives_the_lock_back_without_on_lose
     b = scene.leader("b")
     a = scene.waiter("a", on_acquire=[scene.hook("a", "acquire", timeout="700ms")], rejoin_delay="30s")
     a.wait_line("hook-succeeded", hook="on_change[0]")
-    leave_descriptors(a, 2)  # for a connection to win by; a hook needs six
+    leave_descriptors(a, 2)  # for the connection of the acquire; a hook needs six
     assert b.stop() == 0
     failed = a.wait_line("hook-failed", hook="on_acquire[0]")
     assert failed["detail"] == "cannot start: Too many open files"

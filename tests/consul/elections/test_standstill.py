@@ -1,4 +1,4 @@
-"""A supervisor that stands still (SIGSTOP): the lease is looked at first, and nothing begins on old news."""
+"""A supervisor that SIGSTOP stops: it then checks its lease first, and begins nothing on old news."""
 
 import signal
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ import pytest
 from tests.consul.elections.scene import Scene, boottime
 from tests.support.supervisor import Supervisor, until
 
-LONG = {"session": {"lock_delay": "20s"}}  # a standstill of some seconds is within its room
+LONG = {"session": {"lock_delay": "20s"}}  # a stop of some seconds is within its room
 
 
 @contextmanager
 def stopped(node: Supervisor) -> Iterator[None]:
-    """It gets no turn inside this block."""
+    """Stop the supervisor while the block runs."""
     node.signal(signal.SIGSTOP)
     try:
         yield
@@ -23,13 +23,13 @@ def stopped(node: Supervisor) -> Iterator[None]:
 
 
 def passes(seconds: float) -> None:
-    """So long, by the clock of the lease."""
+    """Wait for this time on the clock of the lease."""
     end_at = boottime() + seconds
     until(lambda: boottime() >= end_at, "time passes")
 
 
 @pytest.mark.long
-def test_a_holder_that_stood_still_within_its_lease_goes_on(scene: Scene) -> None:
+def test_a_holder_that_was_stopped_within_its_lease_goes_on(scene: Scene) -> None:
     a = scene.leader("a", **LONG)
     with stopped(a):
         passes(2.6)
@@ -39,8 +39,8 @@ def test_a_holder_that_stood_still_within_its_lease_goes_on(scene: Scene) -> Non
 
 
 @pytest.mark.long
-def test_a_holder_that_stood_still_beyond_its_room_runs_on_lose_before_anything_else(scene: Scene) -> None:
-    """Consul still guards the lock: the lock-delay is longer than the standstill."""
+def test_a_holder_that_was_stopped_beyond_its_room_runs_on_lose_first(scene: Scene) -> None:
+    """Consul still guards the lock, because the lock-delay is longer than the stop."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", timeout="10s")], **LONG)
     with stopped(a):
         passes(9.0)
@@ -49,8 +49,8 @@ def test_a_holder_that_stood_still_beyond_its_room_runs_on_lose_before_anything_
 
 
 @pytest.mark.long
-def test_a_session_that_ended_while_consul_stood_still_was_released_by_nobody(own_scene: Scene) -> None:
-    """Both stand still, because a renewal that waits for Consul could keep the session alive."""
+def test_a_session_that_ended_while_consul_was_stopped_was_released_by_no_node(own_scene: Scene) -> None:
+    """Both processes are stopped, because a renewal that waits for Consul could keep the session alive."""
     scene = own_scene
     terms = {"ttl": "1s", "lock_delay": "20s"}
     a = scene.leader("a", session=terms, on_acquire=None, on_lose=None)
@@ -66,8 +66,8 @@ def test_a_session_that_ended_while_consul_stood_still_was_released_by_nobody(ow
 
 
 @pytest.mark.long
-def test_a_waiter_that_stood_still_takes_no_key_by_old_news(scene: Scene) -> None:
-    """The key was free for a moment while it stood still, and is another's now."""
+def test_a_waiter_that_was_stopped_takes_no_key_by_old_news(scene: Scene) -> None:
+    """The key was free for a moment during the stop, and another session holds it now."""
     a = scene.leader("a")
     b, c = scene.waiter("b"), scene.waiter("c")
     with stopped(b):
@@ -81,10 +81,10 @@ def test_a_waiter_that_stood_still_takes_no_key_by_old_news(scene: Scene) -> Non
 
 
 @pytest.mark.long
-def test_a_win_while_it_stands_still_begins_nothing_before_consul_says_so_again(
+def test_a_win_during_a_stop_begins_nothing_before_consul_confirms_it(
     scene: Scene,
 ) -> None:
-    """Neither the try nor a read tells it before it is stopped."""
+    """Neither the response to the acquire nor a read reaches the supervisor before the stop."""
     held = scene.proxy.hold("answer", "PUT", "/v1/txn", times=1)
     unread = scene.proxy.hold("answer", "GET", f"/v1/kv/{scene.key}?consistent")
     a = scene.node("a", consul={"address": scene.proxy.url}, **LONG)
@@ -101,7 +101,7 @@ def test_a_win_while_it_stands_still_begins_nothing_before_consul_says_so_again(
 
 
 @pytest.mark.long
-def test_on_lose_that_runs_while_it_stands_still_is_followed_by_the_release(scene: Scene) -> None:
+def test_an_on_lose_that_ends_during_a_stop_is_followed_by_the_release(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.3")], **LONG)
     scene.waiter("b")
     a.signal(signal.SIGTERM)
@@ -113,7 +113,7 @@ def test_on_lose_that_runs_while_it_stands_still_is_followed_by_the_release(scen
 
 
 @pytest.mark.long
-def test_on_acquire_that_ended_while_it_stood_still_is_followed_by_nothing_on_old_news(scene: Scene) -> None:
+def test_nothing_follows_an_on_acquire_that_ended_during_a_stop_on_old_news(scene: Scene) -> None:
     a = scene.node(
         "a", on_acquire=[scene.hook("a", "acquire", "sleep 0.5"), scene.hook("a", "second")], **LONG
     )

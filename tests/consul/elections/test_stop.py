@@ -1,4 +1,4 @@
-"""A stop ends in order, whatever goes on and whatever Consul does; a second signal ends it at once."""
+"""A stop ends in order in every state and without Consul; a second signal ends the supervisor at once."""
 
 import signal
 
@@ -9,7 +9,7 @@ from tests.support.supervisor import PATIENCE_S, assert_none_left, until
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_both_signals_of_a_stop_end_it_with_0(scene: Scene, number: signal.Signals) -> None:
+def test_sigterm_and_sigint_end_the_supervisor_with_0(scene: Scene, number: signal.Signals) -> None:
     a = scene.leader("a")
     a.signal(number)
     assert a.wait() == 0
@@ -35,7 +35,7 @@ def test_a_stop_during_on_acquire_kills_it_and_runs_on_lose(scene: Scene) -> Non
 
 
 def test_a_stop_during_on_lose_lets_it_end(scene: Scene) -> None:
-    """A loss that is already being told keeps its reason; the on_lose runs once."""
+    """on_lose keeps its reason and runs once."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     scene.agent.session_destroy(scene.session_of("a"))
     scene.wait(node="a", event="lose", stage="begin")
@@ -51,7 +51,7 @@ def test_a_stop_does_not_wait_for_on_change(scene: Scene) -> None:
     assert not scene.records(event="change", stage="end")
 
 
-def test_the_key_is_released_after_on_lose_and_not_before(scene: Scene) -> None:
+def test_the_key_is_released_only_after_on_lose(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
     session = scene.session_of("a")
     a.signal(signal.SIGTERM)
@@ -62,7 +62,7 @@ def test_the_key_is_released_after_on_lose_and_not_before(scene: Scene) -> None:
     assert a.wait() == 0
 
 
-def test_a_second_signal_kills_what_runs_and_exits_1(scene: Scene) -> None:
+def test_a_second_signal_kills_running_hooks_and_exits_1(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 60; :", timeout="4s")],
                      session={"lock_delay": "8s", "ttl": "2s"})  # fmt: skip
     scene.excuse("a")
@@ -79,7 +79,7 @@ def test_a_second_signal_kills_what_runs_and_exits_1(scene: Scene) -> None:
 @pytest.mark.parametrize("role", ["holder", "waiter", "newcomer"])
 @pytest.mark.parametrize("away", ["down", "frozen"])
 def test_a_stop_without_consul_is_bounded_and_in_order(own_scene: Scene, role: str, away: str) -> None:
-    """One try each of what Consul should still be told; what it does not hear its TTL ends."""
+    """Each remaining request is sent once, and the TTL ends the session if Consul does not receive them."""
     scene = own_scene
     scene.excuse("a")
     if role == "waiter":
@@ -102,7 +102,7 @@ def test_a_stop_without_consul_is_bounded_and_in_order(own_scene: Scene, role: s
     until(lambda: not scene.sessions_of("a"), "the session is gone")
 
 
-def test_a_stop_among_thousands_of_reloads_is_heard(scene: Scene) -> None:
+def test_a_stop_among_thousands_of_reloads_takes_effect(scene: Scene) -> None:
     a = scene.leader("a")
     for number in range(5000):
         a.signal(signal.SIGTERM if number == 2500 else signal.SIGHUP)

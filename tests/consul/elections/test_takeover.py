@@ -1,4 +1,4 @@
-"""Three nodes and one key: who leads, which hooks run when that ends, and who is next."""
+"""Three nodes and one key: the leader, the hooks at the end of a tenure, and the next leader."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from tests.support.patience import patient
 from tests.support.supervisor import until
 from tests.support.tenures import Record
 
-TICK_S = 0.01  # what /proc/uptime cuts off
-SLACK_S = 10.0  # generous: it only shows that nothing hung
+TICK_S = 0.01  # /proc/uptime is cut to this
+SLACK_S = 10.0  # generous, because it only shows that nothing hung
 
 
 def next_leader(scene: Scene, after: str) -> Record:
-    """The begin of the tenure after that of session ``after``, once all living nodes know the leader."""
+    """Return the begin of the tenure after session ``after``, once all living nodes know the leader."""
 
     def begun() -> list[Record]:
         return [record for record in scene.records(event="acquire", stage="begin") if record.session != after]
@@ -38,7 +38,7 @@ def test_exactly_one_of_three_leads(scene: Scene) -> None:
 
 @pytest.mark.long
 def test_a_stop_hands_over_at_once(scene: Scene) -> None:
-    """on_lose, then the release, then the next node; what each hook is told fits together."""
+    """on_lose runs first, then the release, then the next node's hooks, and their facts fit together."""
     a, _, _ = scene.three()
     session = scene.session_of("a")
     assert scene.told("b") == scene.told("c") == ["initial a"]
@@ -53,7 +53,7 @@ def test_a_stop_hands_over_at_once(scene: Scene) -> None:
     assert began.transition != lost.transition
 
 
-def test_after_kill_9_the_next_leads_once_consul_has_ended_the_session(scene: Scene) -> None:
+def test_after_kill_9_another_node_leads_once_consul_has_ended_the_session(scene: Scene) -> None:
     scene.three(session={"ttl": "2s"})
     session = scene.session_of("a")
     scene.kill("a")
@@ -64,8 +64,8 @@ def test_after_kill_9_the_next_leads_once_consul_has_ended_the_session(scene: Sc
     assert began.at - killed_at < 2 * 2 + LOCK_DELAY_S + patient(SLACK_S)
 
 
-def test_kill_9_ends_the_run_child_too(scene: Scene) -> None:
-    """The child itself; what it started in turn is systemd's to end."""
+def test_kill_9_ends_the_run_child(scene: Scene) -> None:
+    """Only the child itself is ended; systemd ends the processes that the child has started."""
     scene.node("a", run=scene.run("a", "exec sleep 600"), session={"lock_delay": "6s"})
     until(scene.sleeping, "the child runs")
     scene.kill("a")
@@ -90,7 +90,7 @@ def test_a_destroyed_session_is_a_loss_and_the_lock_delay_guards_the_key(scene: 
 
 
 @pytest.mark.long
-def test_a_key_that_an_operator_releases_is_free_for_the_others_at_once(scene: Scene) -> None:
+def test_a_key_that_an_operator_releases_is_free_for_other_nodes_at_once(scene: Scene) -> None:
     scene.three()
     scene.overlap = True
     session = scene.session_of("a")
@@ -151,7 +151,7 @@ def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passe
 
 
 @pytest.mark.long
-def test_a_check_that_consul_does_not_know_is_said_aloud_and_waited_for(either_scene: Scene) -> None:
+def test_a_check_that_consul_does_not_know_is_reported_and_waited_for(either_scene: Scene) -> None:
     scene = either_scene
     a = scene.node("a", session={"node_checks": [scene.name]})
     line = a.wait_line("consul-refused", kinds=["create session"])
@@ -161,8 +161,8 @@ def test_a_check_that_consul_does_not_know_is_said_aloud_and_waited_for(either_s
 
 
 @pytest.mark.parametrize("behavior", ["release", "delete"])
-def test_a_stop_keeps_value_and_flags_whatever_the_behavior(scene: Scene, behavior: str) -> None:
-    """Deleting is what the end of a session that still holds does; a release comes before it."""
+def test_a_stop_keeps_value_and_flags_with_either_behavior(scene: Scene, behavior: str) -> None:
+    """Consul deletes a key only when the session ends while it holds, and the release comes before that."""
     a = scene.leader("a", session={"behavior": behavior})
     held = scene.agent.kv_get(scene.key)
     assert a.stop() == 0
@@ -172,7 +172,7 @@ def test_a_stop_keeps_value_and_flags_whatever_the_behavior(scene: Scene, behavi
 
 
 @pytest.mark.long
-def test_with_behavior_delete_a_destroyed_session_takes_the_key_along(scene: Scene) -> None:
+def test_with_behavior_delete_the_key_goes_with_its_destroyed_session(scene: Scene) -> None:
     scene.three(session={"behavior": "delete"})
     session = scene.session_of("a")
     destroyed_at = boottime()

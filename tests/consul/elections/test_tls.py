@@ -1,5 +1,7 @@
-"""TLS with client certificates, on a real Consul that asks for them: who has what it takes leads, and
-each thing that is wrong is told to a person: the file, why, and the remedy."""
+"""TLS with client certificates, on a real Consul that requires them.
+
+A node with a good certificate leads, and each fault is reported with the file, the reason and the remedy.
+"""
 
 import datetime
 import json
@@ -20,19 +22,19 @@ from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import command, until
 
 PAST = datetime.datetime(2020, 1, 1), datetime.datetime(2021, 1, 1)
-TRIES = 5  # a server's reset may overtake its alert; then it only says that the connection was closed
+TRIES = 5  # a server's reset may overtake its alert, and then only says that the connection was closed
 
 
 @dataclass
 class Pki:
-    """Two authorities, and files that they issued: ``NAME.pem`` and ``NAME.key`` in ``folder``."""
+    """Two authorities, and the files that they issued: ``NAME.pem`` and ``NAME.key`` in ``folder``."""
 
     folder: Path
     authority: trustme.CA
     stranger: trustme.CA
 
     def issue(self, name: str, identity: str, by: trustme.CA, *, expired: bool = False) -> None:
-        """A certificate and its key, replaced if they are there."""
+        """Issue a certificate and its key; existing files are replaced."""
         begin, end = PAST if expired else (None, None)
         issued = by.issue_cert(identity, not_before=begin, not_after=end)
         for suffix, pem in ((".pem", issued.cert_chain_pems[0]), (".key", issued.private_key_pem)):
@@ -40,14 +42,14 @@ class Pki:
             os.replace(self.folder / "new", self.folder / f"{name}{suffix}")
 
     def trust(self, name: str, *authorities: trustme.CA) -> None:
-        """A file of authorities."""
+        """Write a file of authorities."""
         self.path(name).write_bytes(b"".join(authority.cert_pem.bytes() for authority in authorities))
 
     def path(self, name: str) -> Path:
         return self.folder / name
 
     def tls(self, **changes: str | None) -> dict[str, str]:
-        """What a good client's file says, changed so: a name of a file, or None."""
+        """Return the TLS section of a good client's file with these changes: a name of a file, or None."""
         files = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key", **changes}
         return {
             key: file if key == "server_name" else str(self.path(file))
@@ -77,7 +79,7 @@ def made_pki(folder: Path) -> Pki:
 
 
 class TlsAgent(Agent):
-    """An agent that also listens for TLS, and wants a client certificate there."""
+    """An agent that also listens for TLS and requires a client certificate there."""
 
     def __init__(self, folder: Path, pki: Pki) -> None:
         self.tls_port = free_ports(1)[0]
@@ -112,7 +114,7 @@ def scene(tls_agent: TlsAgent, make_scene: MakeScene[Scene]) -> Iterator[Scene]:
 
 
 def leader_of(folder: Path, address: str, tls: dict[str, str]) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of a command that asks Consul."""
+    """Run ``leader``, and return its exit code, standard output and standard error."""
     file = folder / "command.yaml"
     consul = {"address": address, "tls": tls}
     file.write_text(json.dumps({"consul": consul, "elections": {"app": {"key": "app/leader"}}}))
@@ -124,7 +126,7 @@ def leader_of(folder: Path, address: str, tls: dict[str, str]) -> tuple[int, str
     return done.returncode, done.stdout, done.stderr
 
 
-def test_who_has_a_certificate_leads_and_who_has_none_is_told_what_to_set(
+def test_a_node_with_a_certificate_leads_and_one_without_gets_the_remedy(
     scene: Scene, tls_agent: TlsAgent, pki: Pki
 ) -> None:
     a = scene.leader("a", consul={"address": tls_agent.tls_url, "tls": pki.tls()})
@@ -140,10 +142,10 @@ def test_who_has_a_certificate_leads_and_who_has_none_is_told_what_to_set(
 
 
 @pytest.mark.long
-def test_commands_that_ask_consul_show_the_certificate_too(
+def test_commands_that_query_consul_present_the_certificate(
     tls_agent: TlsAgent, pki: Pki, tmp_path: Path, unique: str
 ) -> None:
-    """From a file, or from Consul's own variables."""
+    """The certificate comes from the file or from Consul's own variables."""
     session = tls_agent.session_create(TTL="60s", LockDelay="0s")
     assert tls_agent.acquire("app/leader", session, b"me")
     assert leader_of(tmp_path, tls_agent.tls_url, pki.tls()) == (0, "me\n", "")
@@ -210,7 +212,7 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", WRONG)
-def test_what_is_wrong_is_told_with_the_file_and_the_remedy(
+def test_each_fault_of_tls_is_reported_with_the_file_and_the_remedy(
     tls_agent: TlsAgent, pki: Pki, tmp_path: Path, fault: str
 ) -> None:
     changes, told = WRONG[fault]
@@ -229,13 +231,13 @@ def test_a_server_whose_certificate_has_expired_is_not_trusted(tmp_path: Path) -
     assert "its certificate is not trusted: certificate has expired; renew it on that side" in error
 
 
-def test_an_address_without_tls_there_is_told_so(tls_agent: TlsAgent, pki: Pki, tmp_path: Path) -> None:
+def test_an_address_without_tls_is_reported_as_one(tls_agent: TlsAgent, pki: Pki, tmp_path: Path) -> None:
     code, _, error = leader_of(tmp_path, f"https://127.0.0.1:{tls_agent.port}", pki.tls())
     assert code == 69 and "it does not speak TLS there (http:// instead of https://?)" in error
 
 
 def test_a_webhook_has_tls_of_its_own(scene: Scene, tls_agent: TlsAgent, pki: Pki, unique: str) -> None:
-    """The receiver is a Consul that wants a client certificate; the elections' own Consul wants none."""
+    """The receiver is a Consul that requires a client certificate; the elections' Consul requires none."""
     url = f"{tls_agent.tls_url}/v1/kv/{unique}/hook-"
     hooks = [
         {"name": "good", "webhook": f"{url}good", "method": "PUT", "tls": pki.tls()},
@@ -258,8 +260,10 @@ def test_a_webhook_has_tls_of_its_own(scene: Scene, tls_agent: TlsAgent, pki: Pk
 def test_certificates_and_authorities_are_renewed_without_a_restart(
     make_scene: MakeScene[Scene], tmp_path: Path
 ) -> None:
-    """Step by step as an operator does it; at the end nothing of the first authority is trusted on
-    either side. What is written on the way out goes over a new connection."""
+    """An operator renews them step by step, and at the end neither side trusts the first authority.
+
+    Each write goes over a new connection.
+    """
     pki = made_pki(tmp_path / "pki")
     first, second = pki.authority, pki.stranger
     with TlsAgent(tmp_path / "consul", pki) as agent, make_scene(agent) as scene:
@@ -290,7 +294,7 @@ def test_certificates_and_authorities_are_renewed_without_a_restart(
 def test_a_certificate_that_turns_bad_costs_no_leadership(
     scene: Scene, tls_agent: TlsAgent, pki: Pki, tmp_path: Path
 ) -> None:
-    """The last good one stays in use, and it is said."""
+    """The last good certificate stays in use, and the fault is logged."""
     for name in ("client.pem", "client.key"):
         shutil.copy(pki.path(name), tmp_path / name)
     tls = {**pki.tls(), "cert_file": str(tmp_path / "client.pem"), "key_file": str(tmp_path / "client.key")}

@@ -1,5 +1,7 @@
-"""Hooks that cannot start on this machine: found before they are relied on, told with a remedy, and over
-when the operator has mended them."""
+"""Hooks that cannot start on this machine: they are found before they are needed.
+
+Each is reported with a remedy, and the report ends when the operator has mended the hook.
+"""
 
 import json
 import os
@@ -32,13 +34,13 @@ def only_item(told: dict[str, object]) -> dict[str, object]:
 
 
 def hurry(node: Supervisor) -> None:
-    """The file is read again, and so its hooks are looked at now."""
+    """Reload the file, so that its hooks are checked now."""
     node.signal(signal.SIGHUP)
 
 
 @pytest.mark.long
 @as_root
-def test_a_typo_and_an_unknown_user_keep_a_node_from_taking_over_until_both_are_mended(
+def test_a_typo_or_an_unknown_user_keeps_a_node_ineligible_until_both_are_mended(
     scene: Scene, tmp_path: Path
 ) -> None:
     demote = tmp_path / "demote"
@@ -61,16 +63,14 @@ def test_a_typo_and_an_unknown_user_keep_a_node_from_taking_over_until_both_are_
     assert not a.lines("role", role="holding") and not scene.records(event="acquire")
     assert TRUE is not None
     demote.symlink_to(TRUE)
-    a.wait_line("hooks-can-start")  # by itself, some ten seconds later
+    a.wait_line("hooks-can-start")  # the supervisor checks by itself some ten seconds later
     a.wait_line("role", role="holding")
     scene.excuse("a")  # this on_lose records nothing
     assert a.stop() == 0
 
 
 @pytest.mark.long
-def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_says_so_until_it_is_back(
-    scene: Scene, tmp_path: Path
-) -> None:
+def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_warns(scene: Scene, tmp_path: Path) -> None:
     demote = tmp_path / "demote"
     demote.write_text("#!/bin/sh\n")
     demote.chmod(0o755)
@@ -93,7 +93,7 @@ def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_says_so_until_it_is
 
 
 @pytest.mark.long
-def test_an_adopted_holder_is_told_of_a_hook_that_cannot_start_and_goes_on(
+def test_an_adopted_holder_warns_of_a_hook_that_cannot_start_and_goes_on(
     scene: Scene, tmp_path: Path
 ) -> None:
     scene.lasting()
@@ -112,7 +112,7 @@ def test_an_adopted_holder_is_told_of_a_hook_that_cannot_start_and_goes_on(
 
 
 @pytest.mark.long
-def test_a_path_that_hangs_concerns_the_items_that_name_it_alone(
+def test_a_path_that_hangs_affects_only_the_items_that_name_it(
     scene: Scene, tmp_path: Path, hangs: Callable[[Path], None]
 ) -> None:
     script = tmp_path / "script"
@@ -129,7 +129,7 @@ def test_a_path_that_hangs_concerns_the_items_that_name_it_alone(
     assert a.stop() == 0
 
 
-def test_observers_and_on_change_are_warned_of_and_go_on(scene: Scene) -> None:
+def test_a_leader_whose_on_change_cannot_start_warns_and_goes_on(scene: Scene) -> None:
     a = scene.leader("a", on_change=[{"exec": ["/nonexistent/told"]}])
     line = until(lambda: [x for x in a.lines("configuration") if "on_change[0]" in x["why"]], "a warning")[0]
     assert "cannot start here: no such program: /nonexistent/told" in line["why"]
