@@ -16,23 +16,24 @@ Play = Callable[[SlotScene], None]
 
 SCENES: tuple[Play, ...] = (
     test_slots.test_three_of_five_hold_and_a_freed_slot_goes_to_the_first_in_line,
-    test_slots.test_what_the_hooks_are_told,
-    partial(test_slots.test_who_loses_by_an_operator_s_hand_still_leaves_in_order, lost="contender key"),
-    test_late_writes.test_a_late_try_for_a_slot_that_another_has_meanwhile_takes_nothing,
+    test_slots.test_the_hooks_of_a_semaphore_get_its_facts,
+    partial(test_slots.test_a_holder_that_loses_by_an_operators_act_leaves_in_order, lost="contender key"),
+    test_late_writes.test_a_late_acquire_of_a_slot_that_another_node_has_takes_nothing,
     test_consul_lock.test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once,
 )
 LONG: tuple[Play, ...] = (
-    test_slots.test_all_leave_at_once_and_nothing_is_left_but_an_empty_record,
+    test_slots.test_all_nodes_leave_at_once_and_only_an_empty_record_is_left,
     partial(
         test_slots.test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay, behavior="delete"
     ),
-    partial(test_slots.test_who_loses_by_an_operator_s_hand_still_leaves_in_order, lost="session"),
-    test_record.test_a_deleted_one_is_a_loss_and_is_made_again_after_the_prune_delay,
+    partial(test_slots.test_a_holder_that_loses_by_an_operators_act_leaves_in_order, lost="session"),
+    test_record.test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay,
     test_line.test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again,
     partial(
-        test_consul_lock.test_never_more_than_three_while_nobody_crashes_and_both_make_progress, times=10
+        test_consul_lock.test_never_more_than_three_hold_without_crashes_and_both_kinds_make_progress,
+        times=10,
     ),
-    test_consul_lock.test_we_wait_while_it_has_all_slots_and_are_next,
+    test_consul_lock.test_our_waiters_are_next_after_consul_lock_has_had_all_slots,
 )
 
 

@@ -19,7 +19,7 @@ from tests.support.consul import Agent
 
 
 def main() -> int:
-    """One round; its seed, its counts and its verdict."""
+    """Play one round, and print its seed, its counts and its verdict."""
     parser = argparse.ArgumentParser(prog="python -m tests.consul.semaphores")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
     parser.add_argument("--minutes", type=float, default=5.0)

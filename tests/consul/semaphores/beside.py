@@ -27,14 +27,18 @@ DEFAULTS: dict[str, object] = {"session": {"ttl": "10s", "lock_delay": "30s"}, "
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """``theirs``: when their child began; ``ours``: when our on_lose had ended, None: never."""
+    """Times of one run.
+
+    theirs: when their child began.
+    ours: when our on_lose had ended. None: never.
+    """
 
     theirs: float | None
     ours: float | None
 
     @property
     def both_s(self) -> float | None:
-        """For how long both acted; None: until somebody ends our application."""
+        """Return for how long both acted; None: until an operator ends our application."""
         if self.theirs is None:
             return 0.0
         return None if self.ours is None else max(0.0, self.ours - self.theirs)
@@ -44,17 +48,17 @@ Happens = Callable[[SlotScene], None]
 
 
 def destroyed(scene: SlotScene) -> None:
-    """As by an operator, a critical check, or the agent's leaving."""
+    """Destroy the session, as an operator, a critical check or a leaving agent does."""
     scene.agent.session_destroy(scene.session_of("a"))
 
 
 def killed(scene: SlotScene) -> None:
-    """And nobody restarts it: the application goes on alone."""
+    """Kill the supervisor for good, so that the application goes on alone."""
     scene.nodes["a"].kill()
 
 
 def killed_and_restarted(scene: SlotScene) -> None:
-    """As systemd does, a second later."""
+    """Kill the supervisor and restart it a second later, as systemd does."""
     scene.nodes["a"].kill()
     killed_at = boottime()
     until(lambda: boottime() > killed_at + 1, "a second")
@@ -62,12 +66,12 @@ def killed_and_restarted(scene: SlotScene) -> None:
 
 
 def cut_off(scene: SlotScene) -> None:
-    """This node alone does not reach Consul any more."""
+    """Cut this node off from Consul."""
     scene.proxy.refuse()
 
 
 def seen(agent: Agent, folder: Path, name: str, happens: Happens) -> Seen:
-    """One slot is theirs, one is ours until this happens; another of them waits."""
+    """Give them one slot and us one until this fault; another client of theirs waits."""
     scene = SlotScene(agent, folder, name)
     scene.limit = 2
     with ExitStack() as stack:
@@ -103,7 +107,7 @@ CASES: dict[str, Happens] = {
 
 
 def main() -> int:
-    """A table of what was seen."""
+    """Print a table of all runs."""
     parser = argparse.ArgumentParser(prog="python -m tests.consul.semaphores.beside")
     parser.add_argument("--times", type=int, default=3)
     times = parser.parse_args().times

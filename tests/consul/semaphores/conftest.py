@@ -7,5 +7,5 @@ from tests.consul.semaphores.scene import SlotScene
 
 @pytest.fixture
 def scene_class() -> type[SlotScene]:
-    """Say what scenes are of."""
+    """Return the class of which scenes are made."""
     return SlotScene

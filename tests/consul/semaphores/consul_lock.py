@@ -1,4 +1,4 @@
-"""``consul lock -n`` beside us: real processes on the same prefix, whose children leave records too."""
+"""``consul lock -n`` beside us: real processes on the same prefix, with children that write records."""
 
 import os
 import subprocess
@@ -9,14 +9,14 @@ from tests.support.consul import BINARY
 from tests.support.supervisor import PATIENCE_S
 from tests.support.tenures import FOR_EVER, SCRIPT, Record, Tenure, tenures
 
-HOOK = "consul lock"  # what its children's records say where those of hooks name a hook
+HOOK = "consul lock"  # the label in its children's records, where those of hooks have the name of a hook
 
 
 class Locker:
-    """One ``consul lock -n`` after the other, each for as long as its child takes, until ``stop``.
+    """One ``consul lock -n`` after the other, each for as long as its child runs, until ``stop``.
 
-    Between two it pauses: its waiters try at each change at once and in no order, so where one of them
-    always waits, nobody who keeps to an order gets much.
+    It pauses between two, because its waiters try at each change at once and in no order. With a waiter of
+    that kind always there, contenders that keep an order would get few slots.
     """
 
     def __init__(self, scene: SlotScene, node: str, child: str, *, again: bool = True) -> None:
@@ -50,18 +50,18 @@ class Locker:
         self._process.wait(PATIENCE_S)
 
     def close(self) -> None:
-        """The test is over. What it has started has the scene's folder in its environment."""
+        """End all of them, found by the scene's folder in their environments."""
         self._process.kill()
         self._process.wait()
 
     @property
     def log(self) -> str:
-        """What they said."""
+        """Return their output."""
         return self.log_path.read_text(errors="replace")
 
 
 _SCRIPT = """\
-# The child is our recording hook: its words are quoted for the shell that consul lock gives them to.
+# The child is our recording hook, quoted for the shell to which consul lock gives it.
 while :; do
     "$@" 'exec /bin/sh "$SCRIPT" "$CHILD"'
     if [ -e "$STOPPED" ] || [ -z "$AGAIN" ]; then exit 0; fi
@@ -71,9 +71,9 @@ done
 
 
 def tenures_of_all(records: list[Record], name: str) -> list[Tenure]:
-    """Find the tenures of ours, and those of the children, which act from begin to end."""
+    """Find the tenures of our nodes, and those of the children, which act from begin to end."""
     children: dict[tuple[str, int], Tenure] = {}
-    count: Counter[str] = Counter()  # of each node, for its children have no other name
+    count: Counter[str] = Counter()  # of each node, because its children have no other name
     for record in records:
         if record.hook == HOOK:
             count[record.node] += record.stage == "begin"

@@ -1,7 +1,7 @@
-"""A round: many supervisors on one semaphore, and one who makes faults, all from one seed.
+"""A round: many supervisors on one semaphore, and faults, all from one seed.
 
-The seed says which fault comes when and to whom among those who can be chosen; how the processes
-interleave is the machine's. Whoever has a slot is asked of Consul, never of the product.
+The seed decides the kind, the time and the node of each fault; the interleaving of the processes is the
+machine's. The round asks Consul, never the product, for the holders.
 """
 
 import base64
@@ -26,17 +26,20 @@ TTL_S = 2
 PRUNE_DELAY_S = 5
 ROOM_S = 5 - 0.5 - 0.1 - 1.0  # prune_delay - margin - kill_after of on_acquire - on_lose
 IDLE_S_MAX = PRUNE_DELAY_S + 2 * TTL_S + 1.0
-PASSED_MAX = 2 * NODES  # a place in line is nobody's for sure before it is known to all
+PASSED_MAX = 2 * NODES  # until then other contenders may not know of a place in line
 DOWN_MAX = 6
-SETTLED_S = 3.0  # nobody is chosen so soon after its start, nor twice within that time
+SETTLED_S = 3.0  # no fault hits a node this soon after its start, and none hits it twice within that time
 PAUSE_S = (0.2, 1.0)  # from one fault to the next
-SOON_S = (0.0, 0.5)  # a restart within the room: what was held is adopted
+SOON_S = (0.0, 0.5)  # a restart within the room, so that the tenure is adopted
 LATER_S = (0.5, 3.0)
-LONG_S = (6.0, 14.0)  # a restart when the slot has another holder, or nearly
+LONG_S = (6.0, 14.0)  # a restart when another node has the slot, or nearly
 
 
 class Round(SlotScene):
-    """``faults``: how many of each kind were made."""
+    """One round.
+
+    faults: how many faults of each kind were made.
+    """
 
     limit: int = LIMIT
 
@@ -65,7 +68,7 @@ class Round(SlotScene):
     # --- configuration ---------------------------------------------------------------------------
 
     def item(self, node: str, **changes: object) -> dict[str, object]:
-        """Adoptions run hooks, so that the verdict sees them; two nodes are told every change."""
+        """Return an item whose adoptions run hooks, which the verdict sees; two nodes have an on_change."""
         settings: dict[str, object] = {
             "session": {"ttl": f"{TTL_S}s"},
             "prune_delay": f"{PRUNE_DELAY_S}s",
@@ -78,13 +81,13 @@ class Round(SlotScene):
     def config(
         self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        """Twenty that log each request would be busy with that."""
+        """Return a node's configuration with a short log, which costs twenty nodes little time."""
         return {**super().config(items, consul), "log": {"level": "info", "format": "json"}}
 
     # --- the round -------------------------------------------------------------------------------
 
     def play(self, seconds: float) -> Verdict:
-        """Faults for so long; then all are there again, and the verdict is spoken."""
+        """Make faults for this time, start all nodes again, and return the verdict."""
         for node in self._names:
             self._tells_start(node)
             self.node(node)
@@ -105,7 +108,7 @@ class Round(SlotScene):
         return judged(self.records(), terms, boottime())
 
     def judge(self) -> None:
-        """What is left at the end; the hooks are the verdict's."""
+        """Check what is left in Consul at the end; the verdict judges the hooks."""
         self.judge_leftovers()
 
     def _tells_start(self, node: str) -> None:
@@ -114,7 +117,7 @@ class Round(SlotScene):
         self._starts[node] += 1
 
     def _all_there(self) -> None:
-        """What a killed one has left in Consul is not it: each must have said that it is there."""
+        """Return whether each node has logged its begin; a killed node may have left its entry in Consul."""
         for node, starts in self._starts.items():
             self._wait_started(node, starts)
         count = LIMIT, NODES - LIMIT
@@ -124,11 +127,11 @@ class Round(SlotScene):
         until(lambda: len(self.nodes[node].lines("started")) >= count, f"{node} is there", 60)
 
     def _start_due(self) -> bool:
-        """Whether all that were to be started have been."""
+        """Return whether all nodes that were due have been started."""
         due = [node for node, at in self._start_at.items() if boottime() >= at]
         for node in due:
             if self.nodes[node].running:
-                continue  # its stop is not over
+                continue  # the stop is not over
             del self._start_at[node]
             self._tells_start(node)
             self.nodes[node].start()
@@ -148,7 +151,7 @@ class Round(SlotScene):
             self.faults[kind] += 1
 
     def _a_holder(self) -> str:
-        """One that may be chosen, or none."""
+        """Return a holder that a fault may hit; None: there is none."""
         return self._choice(set(self.holders()))
 
     def _a_waiter(self) -> str:
@@ -203,7 +206,7 @@ class Round(SlotScene):
         return bool(session)
 
     def _delete_lock(self) -> bool:
-        """With its index, so that no other write lies between."""
+        """Delete ``.lock`` with a check of its index, so that no other write lies between."""
         entry = self.agent.kv_get(self.key)
         if entry is None:
             return False
@@ -218,7 +221,7 @@ class Round(SlotScene):
         return self._set_limit(self._random.randint(1, LIMIT + 2))
 
     def _set_limit(self, limit: int) -> bool:
-        """As the command does; the transaction tells the index."""
+        """Set the limit as the command does; the transaction returns the index."""
         for _ in range(20):
             entry = self.agent.kv_get(self.key)
             if entry is None:

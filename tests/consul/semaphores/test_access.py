@@ -1,7 +1,7 @@
-"""Tokens that may not see or not write all below the prefix: no slot is ever stolen, and it is said.
+"""Tokens that may not read or write all keys below the prefix: no slot is ever stolen, and the log says why.
 
-A denied list looks empty or short. What it does not show counts as gone only when a read of the one
-key says so, and to one that may not read that key nothing ever does.
+A denied list looks empty or short. A key that it does not show counts as gone only when a read of that key
+confirms it, and a token that may not read the key never gets that answer.
 """
 
 import time
@@ -17,23 +17,23 @@ from tests.support.guarded import Guarded, below, deny, write
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
-LONG_S = PRUNE_DELAY_S + 2.5  # what is wrongly taken for gone would be pruned by then
+LONG_S = PRUNE_DELAY_S + 2.5  # by then a node would have pruned a key that it wrongly takes for gone
 
 
 @pytest.fixture
 def scene(guarded: Guarded, make_scene: MakeScene[SlotScene]) -> Iterator[SlotScene]:
-    """Supervisors on an agent that denies by default."""
+    """Return supervisors on an agent that denies by default."""
     with make_scene(guarded) as made:
         yield made
 
 
 def may(guarded: Guarded, *rules: str) -> str:
-    """These rules, and the one that lets make sessions."""
+    """Create a token with these rules and the right to make sessions."""
     return "".join(rules) + guarded.sessions_rule()
 
 
 def two_hold(scene: SlotScene, guarded: Guarded) -> None:
-    """a and b may do all that they need, and have both slots."""
+    """Start a and b with full rights; they have both slots."""
     scene.limit = 2
     secret = guarded.token_of(may(guarded, below(scene.name))).secret
     for node in "ab":
@@ -41,7 +41,7 @@ def two_hold(scene: SlotScene, guarded: Guarded) -> None:
 
 
 def nothing_happens(scene: SlotScene) -> None:
-    """For longer than a prune delay."""
+    """Check that nothing changes for longer than a prune delay."""
     before = scene.agent.kv_get(scene.key)
     time.sleep(LONG_S)
     assert scene.agent.kv_get(scene.key) == before
@@ -50,7 +50,9 @@ def nothing_happens(scene: SlotScene) -> None:
 
 
 @pytest.mark.long
-def test_what_a_semaphore_needs_is_its_prefix_and_sessions(scene: SlotScene, guarded: Guarded) -> None:
+def test_a_semaphore_needs_only_the_rights_to_its_prefix_and_to_sessions(
+    scene: SlotScene, guarded: Guarded
+) -> None:
     two_hold(scene, guarded)
     secret = guarded.token_of(may(guarded, below(scene.name))).secret
     c = scene.waiter("c", consul={"token": secret})
@@ -61,7 +63,9 @@ def test_what_a_semaphore_needs_is_its_prefix_and_sessions(scene: SlotScene, gua
 
 @pytest.mark.long
 @pytest.mark.parametrize("denied", ["all of it", "all but .lock", "all but .lock and what is beside it"])
-def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, guarded: Guarded, denied: str) -> None:
+def test_a_node_that_may_not_stand_in_line_takes_no_slot(
+    scene: SlotScene, guarded: Guarded, denied: str
+) -> None:
     two_hold(scene, guarded)
     allowed = {
         "all of it": "",
@@ -80,7 +84,7 @@ def test_who_may_not_stand_in_line_takes_nothing(scene: SlotScene, guarded: Guar
 
 
 @pytest.mark.long
-def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not_see(
+def test_a_node_that_sees_only_itself_and_the_record_takes_no_unseen_slot(
     scene: SlotScene, guarded: Guarded
 ) -> None:
     two_hold(scene, guarded)
@@ -94,11 +98,11 @@ def test_who_sees_itself_and_the_record_alone_takes_no_slot_of_those_it_does_not
     nothing_happens(scene)
     assert scene.session_of("c") == session and scene.line() == ["c"]
     assert scene.nodes["a"].stop() == 0
-    scene.wait_holders("b", "c")  # a has left, and the record says so
+    scene.wait_holders("b", "c")  # a has left, and the record shows that
 
 
 @pytest.mark.long
-def test_who_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guarded) -> None:
+def test_a_node_that_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guarded) -> None:
     two_hold(scene, guarded)
     made = guarded.token_of(may(guarded, below(scene.name), deny(scene.key)))
     c = scene.node("c", consul={"token": made.secret})
@@ -113,7 +117,7 @@ def test_who_does_not_see_the_record_makes_none(scene: SlotScene, guarded: Guard
 
 @pytest.mark.long
 @pytest.mark.parametrize("guarded", WAYS, indirect=True)
-def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
+def test_a_node_that_does_not_see_the_record_of_an_empty_prefix_makes_none(
     scene: SlotScene, guarded: Guarded
 ) -> None:
     secret = guarded.token_of(may(guarded, below(scene.name), deny(scene.key))).secret
@@ -124,10 +128,10 @@ def test_who_does_not_see_the_record_of_an_empty_prefix_makes_none(
 
 
 @pytest.mark.long
-def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_replaced(
+def test_a_denied_holder_holds_for_the_rest_of_its_room_and_is_then_replaced(
     scene: SlotScene, guarded: Guarded
 ) -> None:
-    """It cannot leave either: its session ends, and the others prune it."""
+    """The holder cannot leave in order, so its session ends and other contenders prune it."""
     scene.limit = 1
     made = guarded.token_of(may(guarded, below(scene.name)))
     a = scene.holder("a", consul={"token": made.secret})
@@ -147,10 +151,10 @@ def test_a_holder_that_is_denied_holds_for_the_rest_of_its_room_and_is_then_repl
 
 
 @pytest.mark.long
-def test_who_only_observes_and_may_not_see_the_prefix_is_never_told_that_nobody_holds(
+def test_an_observer_that_may_not_see_the_prefix_never_reports_it_as_empty(
     scene: SlotScene, guarded: Guarded
 ) -> None:
-    """The list that it gets is empty, with status 200 or 404, and no error."""
+    """The list in the response is empty, with status 200 or 404 and without an error."""
     two_hold(scene, guarded)
     made = guarded.token_of(guarded.sessions_rule())
     contends = ("on_acquire", "on_lose", "value", "session", "prune_delay", "rejoin_delay")

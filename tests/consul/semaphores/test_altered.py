@@ -1,4 +1,4 @@
-"""A proxy changes the request for a session: no place in line and no slot is taken with what comes of it."""
+"""A proxy changes the request for a session: such a session gets no place in line and no slot."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from tests.consul.semaphores.scene import SlotScene
 
 
 @pytest.mark.long
-def test_a_slot_is_taken_only_with_a_session_that_is_as_asked(scene: SlotScene) -> None:
-    """With behavior release, say, the contender key of a node that died would stay for ever."""
+def test_a_slot_is_taken_only_with_a_session_as_requested(scene: SlotScene) -> None:
+    """With behavior release, for example, the contender key of a dead node would stay for ever."""
     rule = scene.proxy.change(lambda body: body.replace(b'"delete"', b'"release"'), "PUT", "/session/create")
     a = scene.node("a", consul={"address": scene.proxy.url})
     line = a.wait_line("session-altered", item=scene.name)

@@ -35,7 +35,7 @@ def test_limit_rewrites_the_record_and_nothing_else_of_it(scene: SlotScene) -> N
 
 
 @pytest.mark.long
-def test_limit_in_the_midst_of_everybody_s_writes_is_not_lost(scene: SlotScene) -> None:
+def test_limit_is_not_lost_among_the_writes_of_contenders(scene: SlotScene) -> None:
     nodes = [scene.node(node) for node in "abcdef"]
     until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, "three hold, three wait")
     for number in (2, 3, 1, 3, 2):
@@ -51,7 +51,7 @@ def test_limit_in_the_midst_of_everybody_s_writes_is_not_lost(scene: SlotScene) 
 
 
 @pytest.mark.long
-def test_limit_says_what_it_cannot_do(scene: SlotScene) -> None:
+def test_limit_reports_why_it_cannot_be_changed(scene: SlotScene) -> None:
     a = scene.holder("a")
     code, why = limit(a, "nothing", 2)
     assert code == 2 and f"cannot find semaphore nothing in {a.config_path}: it has {scene.name}" in why
@@ -67,7 +67,7 @@ def test_limit_says_what_it_cannot_do(scene: SlotScene) -> None:
 
 
 @pytest.mark.long
-def test_verify_tells_whether_a_slot_is_still_the_holder_s(scene: SlotScene) -> None:
+def test_verify_reports_whether_the_holder_still_has_its_slot(scene: SlotScene) -> None:
     scene.limit = 1
     a = scene.holder("a")
     scene.waiter("b")

@@ -14,14 +14,14 @@ from tests.support.patience import patient
 from tests.support.supervisor import PATIENCE_S, until
 from tests.support.tenures import most_at_once
 
-# How often each kind must have begun, beside the other.
+# How often each kind must have begun beside the other kind.
 TIMES = (4, pytest.param(20, marks=pytest.mark.long))
 
 
 @contextmanager
 def lockers(scene: SlotScene, count: int, child: str, *, again: bool = True) -> Iterator[list[Locker]]:
     for number in range(count):
-        scene.excuse(f"lock{number}")  # one that loses a race for the first slot leaves its session behind
+        scene.excuse(f"lock{number}")  # a loser of the race for the first slot leaves its session
     made = [Locker(scene, f"lock{number}", child, again=again) for number in range(count)]
     try:
         yield made
@@ -37,10 +37,10 @@ def begun(scene: SlotScene, hook: str) -> int:
 
 
 @pytest.mark.parametrize("times", TIMES)
-def test_never_more_than_three_while_nobody_crashes_and_both_make_progress(
+def test_never_more_than_three_hold_without_crashes_and_both_kinds_make_progress(
     scene: SlotScene, times: int
 ) -> None:
-    """Four of each; ours stop as soon as they hold, and start again."""
+    """Four supervisors stop as soon as they hold, and start again, beside four consul locks."""
     scene.restarts = True
     scene.leaves = True
     with lockers(scene, 4, "sleep 0.4"):
@@ -78,7 +78,7 @@ def test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once(scene: Sl
 
 
 @pytest.mark.long
-def test_we_wait_while_it_has_all_slots_and_are_next(scene: SlotScene) -> None:
+def test_our_waiters_are_next_after_consul_lock_has_had_all_slots(scene: SlotScene) -> None:
     scene.leaves = True
     done = scene.folder / "done"
     with lockers(scene, 3, f"until test -e {done}; do sleep 0.1; done", again=False):
@@ -95,11 +95,11 @@ def test_we_wait_while_it_has_all_slots_and_are_next(scene: SlotScene) -> None:
 
 
 @pytest.mark.parametrize("limit", [2, 4])
-def test_consul_lock_refuses_another_limit_as_it_does_among_its_own(
+def test_consul_lock_refuses_another_limit_beside_our_record(
     scene: SlotScene, limit: int, tmp_path: Path
 ) -> None:
     a = scene.holder("a")
-    scene.excuse("lock")  # it leaves its session and its contender key behind
+    scene.excuse("lock")  # the refused consul lock leaves its session and its contender key behind
     address = f"-http-addr={scene.agent.host}:{scene.agent.port}"
     command = [str(BINARY), "lock", address, f"-n={limit}", f"-name={scene.name}-lock", scene.name, "true"]
     refused = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""The examples of semaphores do what their comments say: the files themselves, on several nodes."""
+"""The examples of semaphores keep the promises of their comments: the files themselves, on several nodes."""
 
 import re
 import signal
@@ -21,7 +21,7 @@ MakeFleet = Callable[[str, Mapping[str, str]], Fleet]
 
 @pytest.fixture
 def make_fleet(agent: Agent, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MakeFleet]:
-    """Of an example, with some of its times changed."""
+    """Return a function that makes a fleet of an example, with some of its times changed."""
     with ExitStack() as stack:
         yield lambda example, times: stack.enter_context(
             staged(Fleet(agent, tmp_path / "fleet", example, times), request)
@@ -30,7 +30,7 @@ def make_fleet(agent: Agent, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 # --- rolling-restart --------------------------------------------------------------------------------
 
-# What systemd does goes on when the client that asked for it is ended; `start` waits for it.
+# The work of systemd goes on when the client that requested it ends; `start` waits for it.
 RESTARTER = """\
 case "$1 $2" in
 "restart app")
@@ -53,7 +53,7 @@ HEALTHY = 'if test -e "$RUN/app-is-broken"; then note sick; exit 1; fi; test -e 
 
 @pytest.fixture
 def restart(make_fleet: MakeFleet) -> Fleet:
-    """Four nodes whose service runs."""
+    """Return four nodes whose service runs."""
     return running(make_fleet, {})
 
 
@@ -69,7 +69,7 @@ def running(make_fleet: MakeFleet, times: Mapping[str, str]) -> Fleet:
 
 
 def wanted(fleet: Fleet) -> list[str]:
-    """The nodes on which the file still asks for a restart."""
+    """List the nodes on which the file still requests a restart."""
     return [name for name in fleet.nodes if (fleet.run(name) / "app-restart").exists()]
 
 
@@ -79,8 +79,8 @@ def ask(fleet: Fleet, *names: str) -> None:
 
 
 @pytest.mark.long
-def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_once(restart: Fleet) -> None:
-    """And when all have had their turn, none is in line any more."""
+def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_node_once(restart: Fleet) -> None:
+    """When all nodes are restarted, no node is left in line."""
     assert not restart.in_line("service/app-restart")
     ask(restart, *restart.nodes)
     restart.wait("up", 4)
@@ -95,8 +95,8 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_once(restart: 
 
 
 @pytest.mark.long
-def test_a_restart_that_is_asked_for_again_meanwhile_is_done_afterwards(make_fleet: MakeFleet) -> None:
-    """What was installed in between would else wait for the next one."""
+def test_a_restart_that_is_requested_again_meanwhile_is_done_afterwards(make_fleet: MakeFleet) -> None:
+    """A package that was installed in between would otherwise wait for the next restart."""
     restart = running(make_fleet, {"rejoin_delay: 30s": "rejoin_delay: 4s"})
     slow = restart.run("a") / "app-is-slow"
     slow.touch()
@@ -110,7 +110,7 @@ def test_a_restart_that_is_asked_for_again_meanwhile_is_done_afterwards(make_fle
 
 @pytest.mark.long
 def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fleet) -> None:
-    """Until it works again, or the operator takes its file away: then the others have their turn."""
+    """Other nodes go on once the node works again, or once the operator removes its file."""
     for name in restart.nodes:
         (restart.run(name) / "app-is-broken").touch()
     ask(restart, "a", "b", "c")
@@ -151,8 +151,8 @@ def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_se
 
 
 @pytest.mark.long
-def test_a_supervisor_that_crashes_amid_a_restart_begins_it_anew_in_its_own_slot(restart: Fleet) -> None:
-    """And not at all when nobody wants it any more."""
+def test_a_supervisor_that_crashes_amid_a_restart_repeats_it_in_its_own_slot(restart: Fleet) -> None:
+    """The restart is not repeated when the file that requests it is gone."""
     for name in restart.nodes:
         (restart.run(name) / "app-is-broken").touch()
     ask(restart, "a", "b", "c")
@@ -171,7 +171,7 @@ def test_a_supervisor_that_crashes_amid_a_restart_begins_it_anew_in_its_own_slot
 
 # --- rebuild ----------------------------------------------------------------------------------------
 
-# The unit: it goes on whatever becomes of the client, and ends when it may, or is stopped.
+# The unit goes on without its client, and ends when it is done or is stopped.
 REBUILDER = """\
 unit="$RUN/unit"
 case "$*" in
@@ -197,7 +197,7 @@ esac
 
 @pytest.fixture
 def rebuild(make_fleet: MakeFleet) -> Fleet:
-    """Five nodes that have to rebuild, three of which do."""
+    """Return five nodes that have to rebuild, three of which do."""
     fleet = make_fleet("rebuild", {"interval: 10s": "interval: 1s"})
     fleet.provide("systemctl", REBUILDER)
     fleet.provide("rebuild-is-due", '! test -e "$RUN/rebuilt"\n')
@@ -213,7 +213,7 @@ def finish(fleet: Fleet, *names: str) -> None:
 
 
 @pytest.mark.long
-def test_at_most_three_rebuild_at_once_and_each_once(rebuild: Fleet) -> None:
+def test_at_most_three_nodes_rebuild_at_once_and_each_node_once(rebuild: Fleet) -> None:
     finish(rebuild, *FIVE)
     rebuild.wait("end", 5)
     rebuild.wait_role("ineligible", FIVE)
@@ -223,7 +223,7 @@ def test_at_most_three_rebuild_at_once_and_each_once(rebuild: Fleet) -> None:
 
 @pytest.mark.long
 def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
-    """It is the same rebuild, in the same slot, and the slot goes on when that has ended."""
+    """The rebuild goes on in its slot, and the slot is freed when it has ended."""
     first, *others = rebuild.nodes_that("begin")
     node = rebuild.nodes[first]
     node.kill()
@@ -239,7 +239,7 @@ def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
 
 
 @pytest.mark.long
-def test_a_rebuild_is_stopped_before_its_slot_goes_on(rebuild: Fleet) -> None:
+def test_a_rebuild_is_stopped_before_its_slot_is_freed(rebuild: Fleet) -> None:
     first = rebuild.nodes_that("begin")[0]
     assert rebuild.nodes[first].stop() == 0
     rebuild.wait("begin", 4)
@@ -261,7 +261,7 @@ class Cron:
         self.most_at_once = 0
 
     def tick(self) -> list[str]:
-        """The nodes on which the job ran."""
+        """Run the line once, and return the nodes on which the job ran."""
         before = len(self._fleet.nodes_that("report"))
         running = [
             subprocess.Popen(
@@ -277,8 +277,8 @@ class Cron:
 
 
 @pytest.mark.long
-def test_the_job_runs_on_two_of_many_nodes_and_each_has_its_turn(make_fleet: MakeFleet) -> None:
-    """One holder after the other is stopped: the job never runs on three, and soon on two again."""
+def test_the_job_runs_on_two_of_many_nodes_and_each_node_has_its_turn(make_fleet: MakeFleet) -> None:
+    """One holder after the other is stopped: the job never runs on three nodes, and soon on two again."""
     fleet = make_fleet("cron-on-two", {})
     fleet.provide("report", "note report\n")
     fleet.start(*FIVE)

@@ -1,4 +1,4 @@
-"""A Consul since 1.11 says that it left out of a list what the token may not read; here it is made up."""
+"""A header of Consul 1.11 and later marks a list that leaves keys out; here a server of the test adds it."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ FILTERED = "X-Consul-Results-Filtered-By-ACLs"
 
 
 class Filtering(Server):
-    """Of every list it leaves out all, and it denies every other question; a watch waits."""
+    """A Consul that empties every list and denies every other request; a watch waits."""
 
     def __init__(self) -> None:
         super().__init__(_Handler, poll_s=0.01)
@@ -47,7 +47,7 @@ def consul() -> Iterator[Filtering]:
         server.over.set()
 
 
-def test_an_observer_says_that_the_list_hides_something_and_never_that_nobody_holds(
+def test_an_observer_reports_a_filtered_list_and_never_that_no_node_holds(
     consul: Filtering, tmp_path: Path
 ) -> None:
     told = tmp_path / "told"
@@ -64,7 +64,7 @@ def test_an_observer_says_that_the_list_hides_something_and_never_that_nobody_ho
 
 
 @pytest.mark.long
-def test_verify_cannot_tell(consul: Filtering) -> None:
+def test_verify_cannot_answer_by_a_filtered_list(consul: Filtering) -> None:
     session = "11111111-2222-3333-4444-555555555555"
     environ = {"CONSUL_HTTP_ADDR": consul.url}
     done = command("verify", "--key", "p/.lock", "--session", session, environ=environ)
@@ -72,7 +72,7 @@ def test_verify_cannot_tell(consul: Filtering) -> None:
 
 
 @pytest.mark.parametrize(("says", "filtered"), [("true", True), ("false", False), (None, False)])
-def test_what_the_header_says_is_read_of_empty_and_other_lists(says: str | None, filtered: bool) -> None:
+def test_the_header_is_read_of_empty_and_other_lists(says: str | None, filtered: bool) -> None:
     for status, body in ((404, b""), (200, b"[]")):
         response = requests.Response()
         response.status_code, response._content = status, body

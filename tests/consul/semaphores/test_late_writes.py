@@ -1,6 +1,6 @@
-"""Steps to a slot, and out of it, that Consul applies seconds after we gave up, or whose answers are lost.
+"""Writes of a slot that Consul applies after the supervisor gave up on them, or whose responses are lost.
 
-A proxy stands between node a and Consul; the others talk to Consul directly.
+A proxy stands between node a and Consul; all other nodes talk to Consul directly.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from tests.consul.elections.scene import boottime
 from tests.consul.semaphores.scene import PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.supervisor import Supervisor, until
 
-pytestmark = pytest.mark.long  # `make test-long`: they wait for writes that come late
+pytestmark = pytest.mark.long  # `make test-long`: the tests wait for writes that come late
 
 STEP: dict[str, Any] = {"method": "PUT", "path": "/txn"}
 IN_LINE: dict[str, Any] = {**STEP, "body": b'"lock"'}
@@ -20,12 +20,12 @@ LEAVE: dict[str, Any] = {**STEP, "body": b'"delete"'}
 
 
 def start(scene: SlotScene, **changes: Any) -> Supervisor:
-    """Node a, behind the proxy."""
+    """Start node a behind the proxy."""
     return scene.node("a", consul={"address": scene.proxy.url}, **changes)
 
 
 def in_line(scene: SlotScene, **changes: Any) -> Supervisor:
-    """Node a, behind the proxy and b, which has the only slot."""
+    """Start node b, which has the only slot, and then node a behind the proxy."""
     scene.limit = 1
     scene.holder("b")
     a = start(scene, **changes)
@@ -34,7 +34,7 @@ def in_line(scene: SlotScene, **changes: Any) -> Supervisor:
 
 
 @pytest.mark.parametrize("lost", ["held", "reset"])
-def test_a_slot_whose_taking_has_no_answer_is_ours_all_the_same(scene: SlotScene, lost: str) -> None:
+def test_a_slot_whose_acquire_has_no_answer_is_ours(scene: SlotScene, lost: str) -> None:
     in_line(scene)
     lose = scene.proxy.hold if lost == "held" else scene.proxy.reset
     rule = lose("answer", **TAKE, times=1)
@@ -44,7 +44,7 @@ def test_a_slot_whose_taking_has_no_answer_is_ours_all_the_same(scene: SlotScene
     assert scene.calls("a") == ["acquire acquired"]
 
 
-def test_a_slot_that_is_taken_long_after_we_gave_up_is_ours_by_what_is_read(scene: SlotScene) -> None:
+def test_a_slot_that_consul_gives_after_the_deadline_is_ours_by_the_next_read(scene: SlotScene) -> None:
     in_line(scene)
     rule = scene.proxy.hold("request", **TAKE)
     assert scene.nodes["b"].stop() == 0
@@ -55,7 +55,7 @@ def test_a_slot_that_is_taken_long_after_we_gave_up_is_ours_by_what_is_read(scen
     assert scene.calls("a") == ["acquire acquired"]
 
 
-def test_a_late_try_for_a_slot_that_another_has_meanwhile_takes_nothing(scene: SlotScene) -> None:
+def test_a_late_acquire_of_a_slot_that_another_node_has_takes_nothing(scene: SlotScene) -> None:
     in_line(scene)
     rule = scene.proxy.hold("request", **TAKE)
     assert scene.nodes["b"].stop() == 0
@@ -67,8 +67,8 @@ def test_a_late_try_for_a_slot_that_another_has_meanwhile_takes_nothing(scene: S
     scene.wait_holders("a")
 
 
-def test_a_late_try_of_one_that_has_stopped_takes_nothing(scene: SlotScene) -> None:
-    """Its contender key is gone with it, and the transaction looks for that."""
+def test_a_late_acquire_of_a_node_that_has_stopped_takes_nothing(scene: SlotScene) -> None:
+    """The contender key is gone with the node, and the transaction checks that key."""
     a = in_line(scene)
     rule = scene.proxy.hold("request", **TAKE)
     assert scene.nodes["b"].stop() == 0
@@ -78,9 +78,8 @@ def test_a_late_try_of_one_that_has_stopped_takes_nothing(scene: SlotScene) -> N
     assert scene.holders() == [] and not scene.contenders() and not scene.calls("a")
 
 
-def test_a_late_first_step_of_one_that_has_stopped_takes_a_slot_for_nobody(scene: SlotScene) -> None:
-    """Nothing went before it, so nothing can refuse it: the slot is taken until its session has ended,
-    and the prune delay after that."""
+def test_a_late_first_write_of_a_node_that_has_stopped_takes_a_slot_for_no_node(scene: SlotScene) -> None:
+    """No earlier write makes Consul refuse it, so the slot is taken until the prune delay is over."""
     scene.limit = 1
     step = scene.proxy.hold("request", **IN_LINE)
     destroy = scene.proxy.hold("request", "PUT", "/session/destroy")
@@ -97,12 +96,14 @@ def test_a_late_first_step_of_one_that_has_stopped_takes_a_slot_for_nobody(scene
 
 
 def give_up(scene: SlotScene) -> Supervisor:
-    """Node a takes a slot, fails, and gives it back while its process goes on."""
+    """Let node a take a slot, fail, and give the slot back while its process goes on."""
     return start(scene, on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m")
 
 
 @pytest.mark.parametrize("stage", ["request", "answer"])
-def test_an_unanswered_leave_is_repeated_and_its_late_twin_harms_nobody(scene: SlotScene, stage: str) -> None:
+def test_an_unanswered_leave_is_repeated_and_its_late_twin_harms_no_holder(
+    scene: SlotScene, stage: str
+) -> None:
     scene.limit = 1
     rule = scene.proxy.hold("request" if stage == "request" else "answer", **LEAVE, times=1)
     give_up(scene)
@@ -116,10 +117,10 @@ def test_an_unanswered_leave_is_repeated_and_its_late_twin_harms_nobody(scene: S
 
 
 @pytest.mark.parametrize("stage", ["request", "answer"])
-def test_a_leave_that_is_not_answered_at_the_stop_is_followed_by_the_destroy(
+def test_a_leave_without_an_answer_at_the_stop_is_followed_by_the_destroy(
     scene: SlotScene, stage: str
 ) -> None:
-    """Applied, the slot is free; not applied, it is free after the prune delay."""
+    """The slot is free at once if the leave was applied, and otherwise after the prune delay."""
     scene.limit = 1
     a = start(scene)
     a.wait_line("role", role="holding")
@@ -132,7 +133,7 @@ def test_a_leave_that_is_not_answered_at_the_stop_is_followed_by_the_destroy(
     assert scene.holders() == ["b"]
 
 
-def test_what_is_not_heard_at_all_is_ridden_out_for_the_room(scene: SlotScene) -> None:
+def test_a_silence_of_consul_is_ridden_out_for_the_room(scene: SlotScene) -> None:
     scene.limit = 1
     a = start(scene)
     a.wait_line("role", role="holding")

@@ -14,7 +14,7 @@ QUIET_S = 1.0
 
 
 def restart(scene: SlotScene, node: str, limit: int, how: str) -> Supervisor:
-    """With another file: in order, or as an upgrade does, which loses no slot."""
+    """Restart a node with another file: in order, or by a kill as an upgrade does, which loses no slot."""
     supervisor = scene.nodes[node]
     if how == "stop":
         assert supervisor.stop() == 0
@@ -29,7 +29,7 @@ def restart(scene: SlotScene, node: str, limit: int, how: str) -> Supervisor:
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["stop", pytest.param("kill", marks=pytest.mark.long)])
-def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene: SlotScene, how: str) -> None:
+def test_a_rolling_restart_from_3_to_5_never_exceeds_the_limit_on_record(scene: SlotScene, how: str) -> None:
     scene.restarts = True
     for node in NODES:
         scene.node(node)
@@ -50,7 +50,7 @@ def test_a_rolling_restart_from_3_to_5_never_exceeds_what_the_record_says(scene:
 
 @pytest.mark.long
 def test_a_rolling_restart_from_3_to_1_takes_no_slot_and_gives_none(scene: SlotScene) -> None:
-    """Whose file says 1 takes a slot only when nobody has one; whose says 3 goes on as before."""
+    """A node with limit 1 takes a slot only when no node has one; a node with limit 3 goes on."""
     scene.lasting()
     scene.restarts = True
     for node in "abcd":

@@ -1,4 +1,4 @@
-"""Who stands in line, and who steps out of it: paused, unfit, failing, stopped."""
+"""Nodes that stand in line, and nodes that leave it because they are paused, unfit, failing or stopped."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.support.supervisor import until
 
 
 def flag_of(scene: SlotScene, name: str) -> Path:
-    """While it is there, a check that looks for it succeeds."""
+    """Return a file that a check looks for: the check succeeds while the file is there."""
     scene.folder.mkdir(parents=True, exist_ok=True)
     flag = scene.folder / name
     flag.touch()
@@ -18,7 +18,7 @@ def flag_of(scene: SlotScene, name: str) -> Path:
 
 
 def checked(flag: Path) -> dict[str, object]:
-    """The check of a node that is fit while the flag is there."""
+    """Return the item of a node that is fit while the flag is there."""
     return {
         "candidate_check": {
             "exec": ["/usr/bin/test", "-e", str(flag)], "interval": "1s", "timeout": "900ms",
@@ -45,7 +45,7 @@ def test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again(scene
 
 
 @pytest.mark.long
-def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: SlotScene) -> None:
+def test_a_paused_slot_holder_goes_on_holding_and_does_not_contend_again(scene: SlotScene) -> None:
     a, *_ = scene.full()
     assert operate(a, "pause", scene.name) == (0, "")
     scene.agent.session_destroy(scene.session_of("a"))
@@ -57,7 +57,7 @@ def test_a_paused_holder_goes_on_holding_and_does_not_come_back(scene: SlotScene
 
 
 @pytest.mark.long
-def test_who_is_found_unfit_steps_out_of_line_and_comes_back_at_its_end(
+def test_an_unfit_waiter_steps_out_of_line_and_comes_back_at_its_end(
     scene: SlotScene,
 ) -> None:
     flag = flag_of(scene, "fit")
@@ -76,7 +76,7 @@ def test_who_is_found_unfit_steps_out_of_line_and_comes_back_at_its_end(
 
 
 @pytest.mark.long
-def test_a_holder_that_is_found_unfit_gives_its_slot_to_the_next(scene: SlotScene) -> None:
+def test_an_unfit_holder_gives_its_slot_to_the_next_waiter(scene: SlotScene) -> None:
     flag = flag_of(scene, "fit")
     a = scene.holder("a", **checked(flag))
     scene.holder("b")
@@ -92,7 +92,7 @@ def test_a_holder_that_is_found_unfit_gives_its_slot_to_the_next(scene: SlotScen
 
 
 @pytest.mark.long
-def test_who_fails_to_acquire_gives_the_slot_back_and_waits(scene: SlotScene) -> None:
+def test_a_node_that_fails_to_acquire_gives_the_slot_back_and_waits(scene: SlotScene) -> None:
     scene.limit = 1
     a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m")
     scene.wait(node="a", event="lose", stage="end")

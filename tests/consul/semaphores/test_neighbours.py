@@ -1,4 +1,4 @@
-"""What others write below the prefix: nobody's hooks and nobody's slot may suffer from it."""
+"""Keys that other clients write below the prefix: no hook and no slot of ours may suffer from them."""
 
 import json
 
@@ -16,7 +16,7 @@ BODIES = {
 
 
 def neighbour(scene: SlotScene, body: bytes, below: str = "") -> str:
-    """A contender by hand; its session, which ends with the agent."""
+    """Make a contender key by hand, and return its session, which ends with the agent."""
     scene.leaves = True
     session = scene.agent.session_create(Name="by-hand", TTL="60s", Behavior="delete", LockDelay="0s")
     assert scene.agent.kv_put(f"{scene.name}/{below}{session}", body, acquire=session, flags=FLAGS)
@@ -24,7 +24,7 @@ def neighbour(scene: SlotScene, body: bytes, below: str = "") -> str:
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_whatever_a_neighbour_calls_itself_our_hooks_run(scene: SlotScene, kind: str) -> None:
+def test_our_hooks_run_beside_a_neighbour_with_any_name(scene: SlotScene, kind: str) -> None:
     a = scene.holder("a")
     other = neighbour(scene, BODIES[kind])
     told = len(scene.records(node="a", event="change"))
@@ -35,8 +35,8 @@ def test_whatever_a_neighbour_calls_itself_our_hooks_run(scene: SlotScene, kind:
 
 
 @pytest.mark.long
-def test_long_values_of_neighbours_cost_nobody_a_slot(scene: SlotScene) -> None:
-    """Each is within what Consul takes; all in one list are 2 MiB and more."""
+def test_long_values_of_neighbours_cost_no_node_its_slot(scene: SlotScene) -> None:
+    """Each value is within the limit of Consul, and all of them in one list are 2 MiB and more."""
     scene.holder("a")
     for _ in range(5):
         neighbour(scene, json.dumps({"Node": "x" * 300_000}).encode())
@@ -45,7 +45,7 @@ def test_long_values_of_neighbours_cost_nobody_a_slot(scene: SlotScene) -> None:
     assert scene.calls("a") == ["acquire acquired"]
 
 
-def test_another_semaphore_below_the_prefix_is_none_of_ours(scene: SlotScene) -> None:
+def test_another_semaphore_below_the_prefix_is_ignored(scene: SlotScene) -> None:
     neighbour(scene, b'{"PruneDelay":"60s"}', below="deep/")
     scene.holder("a")
     assert scene.calls("a") == ["acquire acquired"]

@@ -1,4 +1,4 @@
-"""The record of the slots, ``.lock``, as it may be found or as an operator's hand leaves it."""
+"""The record of the slots, ``.lock``, in each state that a node may find or an operator may leave."""
 
 import json
 import signal
@@ -23,7 +23,7 @@ GARBAGE: dict[str, dict[str, Any]] = {
     "flags of another": {"value": b'{"Limit":3,"Holders":{}}', "flags": 42},
     "flags of a lock": {"value": b"", "flags": 3304740253564472344},
 }
-QUIET_S = 1.5  # so long nothing happens, where nothing may
+QUIET_S = 1.5  # how long nothing happens, where nothing may
 
 
 def put(scene: SlotScene, kind: str) -> bytes:
@@ -34,7 +34,7 @@ def put(scene: SlotScene, kind: str) -> bytes:
 
 
 def held_as_lock(scene: SlotScene) -> str:
-    """Another session locks the record, as ``consul lock`` without -n does; its content stays."""
+    """Lock the record with another session, as ``consul lock`` without -n does; its content stays."""
     entry = scene.agent.kv_get(scene.key)
     session = scene.agent.session_create(TTL="60s", LockDelay="0s", Name=f"{scene.name}-other")
     value = b"" if entry is None else entry["Value"]
@@ -42,12 +42,12 @@ def held_as_lock(scene: SlotScene) -> str:
     return session
 
 
-# --- found so --------------------------------------------------------------------------------------
+# --- the record at the start -----------------------------------------------------------------------
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", [*GARBAGE, "held as a lock"])
-def test_what_is_no_semaphore_s_is_said_and_left_alone(scene: SlotScene, kind: str) -> None:
+def test_a_record_that_is_no_semaphores_is_reported_and_left_alone(scene: SlotScene, kind: str) -> None:
     other = held_as_lock(scene) if kind == "held as a lock" else ""
     value = b"" if other else put(scene, kind)
     before = scene.agent.kv_get(scene.key)
@@ -64,7 +64,7 @@ def test_what_is_no_semaphore_s_is_said_and_left_alone(scene: SlotScene, kind: s
     a.wait_line("notice-over")
 
 
-def test_an_empty_one_with_the_flags_of_a_semaphore_is_new(scene: SlotScene) -> None:
+def test_an_empty_record_with_the_flags_of_a_semaphore_is_new(scene: SlotScene) -> None:
     assert scene.put_lock(b"")
     scene.holder("a")
     assert scene.lock() == {"Limit": 3, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
@@ -78,15 +78,15 @@ def test_fields_in_lower_case_are_read_as_consul_s_own_client_reads_them(scene: 
     assert scene.lock() == {"Limit": 1, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
 
 
-# --- becomes so while it is held -------------------------------------------------------------------
+# --- the record changes while a node holds ---------------------------------------------------------
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["no JSON", "flags of another", "held as a lock"])
-def test_what_becomes_no_semaphore_s_is_held_for_the_rest_of_the_room_and_taken_by_nobody(
+def test_a_holder_whose_record_becomes_no_semaphores_holds_to_the_end_of_its_room(
     scene: SlotScene, kind: str
 ) -> None:
-    """Nobody can tell any more who holds: no contact, and no slot for others."""
+    """The record no longer shows the holders, so a holder has no contact and other nodes take no slot."""
     scene.limit = 1
     a = scene.holder("a")
     d = scene.waiter("d")
@@ -106,14 +106,14 @@ def test_what_becomes_no_semaphore_s_is_held_for_the_rest_of_the_room_and_taken_
         scene.agent.session_destroy(other)
     deleted_at = boottime()
     scene.agent.kv_delete(scene.key)
-    # Whoever stands in line beside a record that is gone cannot tell who held: it waits.
+    # A node in line beside a record that is gone cannot know the holders, so it waits.
     assert scene.next_begin("d").at >= deleted_at + PRUNE_DELAY_S - TICK_S
     assert d.running
 
 
 @pytest.mark.long
-def test_an_emptied_one_is_a_loss_at_once_and_new_to_the_others(scene: SlotScene) -> None:
-    """An operator's hand: the others may act before on_lose has ended."""
+def test_an_emptied_record_is_a_loss_at_once_and_new_to_other_nodes(scene: SlotScene) -> None:
+    """An operator has emptied it, so other nodes may act before on_lose has ended."""
     scene.full()
     scene.overlap = True
     emptied_at = boottime()
@@ -126,7 +126,7 @@ def test_an_emptied_one_is_a_loss_at_once_and_new_to_the_others(scene: SlotScene
 
 
 @pytest.mark.long
-def test_a_deleted_one_is_a_loss_and_is_made_again_after_the_prune_delay(scene: SlotScene) -> None:
+def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scene: SlotScene) -> None:
     scene.full()
     deleted_at = boottime()
     scene.agent.kv_delete(scene.key)
@@ -144,8 +144,8 @@ def test_a_deleted_one_is_a_loss_and_is_made_again_after_the_prune_delay(scene: 
     assert scene.calls("d") == ["acquire acquired"], "it stood in line before them"
 
 
-def test_a_short_prune_delay_that_was_left_there_keeps_nobody_from_a_slot(scene: SlotScene) -> None:
-    """By others with shorter hooks, or by our own former file; whoever takes a slot writes its own."""
+def test_a_short_prune_delay_on_record_keeps_no_node_from_a_slot(scene: SlotScene) -> None:
+    """Other contenders, or our own former file, may have left it; the next holder writes its own."""
     scene.limit = 1
     assert scene.put_lock(b'{"Limit":1,"Holders":{},"PruneDelay":"1ms"}')
     scene.holder("a")
@@ -157,7 +157,7 @@ def test_a_short_prune_delay_that_was_left_there_keeps_nobody_from_a_slot(scene:
 
 
 @pytest.mark.long
-def test_all_that_is_deleted_at_once_is_a_loss_that_is_guarded(scene: SlotScene) -> None:
+def test_keys_that_are_all_deleted_at_once_are_a_loss_that_is_guarded(scene: SlotScene) -> None:
     scene.limit = 1
     scene.holder("a")
     scene.waiter("b")
@@ -169,7 +169,7 @@ def test_all_that_is_deleted_at_once_is_a_loss_that_is_guarded(scene: SlotScene)
     assert scene.next_begin("b").at >= deleted_at + PRUNE_DELAY_S - TICK_S
 
 
-def test_who_holds_alone_loses_at_once_when_all_is_deleted(scene: SlotScene) -> None:
+def test_a_single_holder_loses_at_once_when_all_keys_are_deleted(scene: SlotScene) -> None:
     scene.holder("a")
     deleted_at = boottime()
     scene.delete_all()
@@ -177,12 +177,12 @@ def test_who_holds_alone_loses_at_once_when_all_is_deleted(scene: SlotScene) -> 
     assert lost.reason == "slot-removed" and lost.at - deleted_at < patient(2)
 
 
-# --- edited while it is held -----------------------------------------------------------------------
+# --- the record is edited while a node holds -------------------------------------------------------
 
 
 @pytest.mark.long
-def test_a_put_by_hand_that_leaves_no_flags_costs_nobody_a_slot(scene: SlotScene) -> None:
-    """`consul kv put` knows no flags; the next write brings them back."""
+def test_a_put_by_hand_that_leaves_no_flags_costs_no_node_its_slot(scene: SlotScene) -> None:
+    """`consul kv put` knows no flags, and the next write of a contender restores them."""
     scene.full()
     assert scene.put_lock(json.dumps({**scene.lock(), "Limit": 4}).encode(), flags=0)
     time.sleep(ROOM_S)
@@ -195,8 +195,8 @@ def test_a_put_by_hand_that_leaves_no_flags_costs_nobody_a_slot(scene: SlotScene
 
 
 @pytest.mark.long
-def test_a_holder_by_the_guide_s_own_requests_counts(scene: SlotScene) -> None:
-    """They name no flags: neither on the contender key nor on the record."""
+def test_a_holder_by_the_requests_of_consuls_guide_counts(scene: SlotScene) -> None:
+    """Those requests set no flags, neither on the contender key nor on the record."""
     scene.limit = 1
     session = scene.agent.session_create(TTL="60s", LockDelay="0s", Behavior="delete", Name="by-hand")
     assert scene.agent.kv_put(f"{scene.name}/{session}", b"", acquire=session)
@@ -210,9 +210,9 @@ def test_a_holder_by_the_guide_s_own_requests_counts(scene: SlotScene) -> None:
 
 
 @pytest.mark.long
-def test_a_holder_that_an_operator_removes_loses_at_once_and_alone(scene: SlotScene) -> None:
+def test_a_holder_that_an_operator_removes_loses_at_once_and_no_other_one(scene: SlotScene) -> None:
     scene.full()
-    scene.overlap = True  # the next may act before on_lose has ended
+    scene.overlap = True  # the next holder may act before on_lose has ended
     session = scene.session_of("b")
     holders = {each: True for each in scene.lock()["Holders"] if each != session}
     scene.edit(Holders=holders)
@@ -224,7 +224,7 @@ def test_a_holder_that_an_operator_removes_loses_at_once_and_alone(scene: SlotSc
 
 
 @pytest.mark.long
-def test_a_lower_limit_evicts_nobody_and_holds_from_the_next_slot_on(scene: SlotScene) -> None:
+def test_a_lower_limit_evicts_no_holder_and_counts_from_the_next_slot_on(scene: SlotScene) -> None:
     a, b, _, d = scene.full()
     scene.edit(Limit=2)
     assert "limit is 3 in the file and 2 in Consul: the smaller counts" in d.wait_line("notice")["why"]
@@ -262,7 +262,7 @@ def test_a_limit_that_is_raised_to_the_file_s_is_used_at_once(scene: SlotScene) 
 
 
 @pytest.mark.long
-def test_what_others_have_written_survives_our_writes(scene: SlotScene) -> None:
+def test_fields_of_other_programs_survive_our_writes(scene: SlotScene) -> None:
     a, *_ = scene.full()
     ticket = {"by": "ops", "why": ["rebuild", 7, None, 1.5]}
     scene.edit(Ticket=ticket, note="kept")
@@ -290,10 +290,10 @@ def test_a_list_of_holders_is_read_and_becomes_a_map(scene: SlotScene) -> None:
 
 
 @pytest.mark.long
-def test_the_longest_prune_delay_counts(scene: SlotScene) -> None:
-    """That of the record here: the file says 4 s."""
+def test_the_longest_prune_delay_of_the_contenders_counts(scene: SlotScene) -> None:
+    """The file says 4 s, and the record has the longer one."""
     *_, c, _ = scene.full()
-    scene.overlap = True  # c is frozen and does not run its on_lose in time
+    scene.overlap = True  # c is frozen, so its on_lose does not run in time
     scene.edit(PruneDelay="7s")
     c.signal(signal.SIGSTOP)
     destroyed_at = boottime()
@@ -304,8 +304,8 @@ def test_the_longest_prune_delay_counts(scene: SlotScene) -> None:
 
 
 @pytest.mark.long
-def test_a_stranger_s_holder_that_is_not_there_is_pruned_and_no_more(scene: SlotScene) -> None:
-    """A name that is nobody's session takes a slot until the prune delay has passed."""
+def test_a_foreign_holder_without_a_session_is_pruned_after_the_prune_delay(scene: SlotScene) -> None:
+    """A name that is no session keeps its slot until then."""
     nobody = "00000000-0000-0000-0000-000000000000"
     assert scene.put_lock(json.dumps({"Limit": 1, "Holders": {nobody: True}}).encode())
     scene.node("a")

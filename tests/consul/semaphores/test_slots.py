@@ -1,4 +1,4 @@
-"""Several nodes and three slots: who has one, what the hooks are told, and who is next."""
+"""Several nodes and three slots: the holders, the facts that hooks get, and the next holder."""
 
 import json
 import signal
@@ -10,7 +10,7 @@ from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, TICK_S, SlotScen
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
-SLACK_S = 10.0  # generous: it only shows that nothing hung
+SLACK_S = 10.0  # generous, because it only shows that nothing hung
 
 
 @pytest.mark.long
@@ -30,8 +30,8 @@ def test_three_of_five_hold_and_a_freed_slot_goes_to_the_first_in_line(scene: Sl
 
 
 @pytest.mark.long
-def test_all_leave_at_once_and_nothing_is_left_but_an_empty_record(scene: SlotScene) -> None:
-    """By check-and-set, contender key, session: four that stop together meet each other's writes."""
+def test_all_nodes_leave_at_once_and_only_an_empty_record_is_left(scene: SlotScene) -> None:
+    """Four nodes that stop together delete their keys and sessions between each other's writes."""
     scene.full()
     scene.waiter("e")
     scene.stop()
@@ -42,7 +42,7 @@ def test_all_leave_at_once_and_nothing_is_left_but_an_empty_record(scene: SlotSc
     assert {tuple(scene.calls(node)) for node in "abc"} == {("acquire acquired", "lose shutdown")}
 
 
-def test_what_the_hooks_are_told(scene: SlotScene) -> None:
+def test_the_hooks_of_a_semaphore_get_its_facts(scene: SlotScene) -> None:
     scene.holder("a")
     taken = scene.agent.kv_get(scene.key)
     b = scene.holder("b")
@@ -62,7 +62,7 @@ def test_what_the_hooks_are_told(scene: SlotScene) -> None:
 
 
 @pytest.mark.long
-def test_on_change_is_told_who_holds_on_every_node(scene: SlotScene) -> None:
+def test_on_change_has_the_holders_on_every_node(scene: SlotScene) -> None:
     scene.holder("a")
     b = scene.holder("b")
     scene.holder("c")
@@ -75,7 +75,7 @@ def test_on_change_is_told_who_holds_on_every_node(scene: SlotScene) -> None:
     assert d.running
 
 
-def test_who_only_watches_takes_no_slot_and_stands_in_nobody_s_way(scene: SlotScene) -> None:
+def test_an_observer_takes_no_slot_and_delays_no_contender(scene: SlotScene) -> None:
     scene.holder("a")
     observer = {"prefix": scene.name, "limit": 3, "contend": False, "on_change": [scene.hook("o", "change")]}
     scene.node("o", items={scene.name: observer})
@@ -83,7 +83,7 @@ def test_who_only_watches_takes_no_slot_and_stands_in_nobody_s_way(scene: SlotSc
     assert not scene.sessions_of("o") and not scene.line()
 
 
-# --- who vanishes ----------------------------------------------------------------------------------
+# --- holders that vanish ---------------------------------------------------------------------------
 
 
 @pytest.mark.long
@@ -103,7 +103,7 @@ def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
         return entry is None or not entry["Session"]
 
     until(vanished, "Consul has ended the session")
-    there_at, gone_at = asked_at[-2], boottime()  # it went between the last two looks
+    there_at, gone_at = asked_at[-2], boottime()  # the holder went between the last two reads
     assert session in scene.lock()["Holders"]
     began = scene.next_begin("d")
     assert there_at + PRUNE_DELAY_S - TICK_S <= began.at < gone_at + PRUNE_DELAY_S + patient(SLACK_S)
@@ -112,8 +112,8 @@ def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
 
 @pytest.mark.long
 @pytest.mark.parametrize("lost", ["session", "contender key"])
-def test_who_loses_by_an_operator_s_hand_still_leaves_in_order(scene: SlotScene, lost: str) -> None:
-    """The slot stays taken until its on_lose has ended, and is then given back at once."""
+def test_a_holder_that_loses_by_an_operators_act_leaves_in_order(scene: SlotScene, lost: str) -> None:
+    """The slot stays taken until on_lose has ended, and is then given back at once."""
     slow = [scene.hook("b", "lose", "sleep 0.4")]
     scene.holder("a")
     scene.holder("b", on_lose=slow)
@@ -138,11 +138,11 @@ def test_who_loses_by_an_operator_s_hand_still_leaves_in_order(scene: SlotScene,
 
 @pytest.mark.long
 @pytest.mark.parametrize("lost", ["session", "contender key"])
-def test_who_is_frozen_while_that_happens_keeps_its_slot_for_the_prune_delay(
+def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
     scene: SlotScene, lost: str
 ) -> None:
     *_, c, d = scene.full()
-    scene.overlap = True  # c does not run its on_lose in time: nothing can make it
+    scene.overlap = True  # c is frozen, so its on_lose does not run in time
     key, session = scene.contender_key("c"), scene.session_of("c")
     c.signal(signal.SIGSTOP)
     lost_at = boottime()
@@ -157,10 +157,10 @@ def test_who_is_frozen_while_that_happens_keeps_its_slot_for_the_prune_delay(
     assert d.running
 
 
-def test_a_holder_that_leaves_after_its_session_was_destroyed_keeps_nobody_waiting_for_ever(
+def test_a_holder_that_leaves_after_its_session_was_destroyed_blocks_no_waiter(
     scene: SlotScene,
 ) -> None:
-    """It may not write for a session that is gone; the others prune it."""
+    """It may not write for a session that is gone, so another contender prunes it."""
     a = scene.holder("a")
     scene.agent.session_destroy(scene.session_of("a"))
     scene.wait(node="a", event="lose", stage="end")
@@ -184,8 +184,8 @@ def test_a_waiter_that_crashed_gives_its_place_back_and_stands_at_the_end(scene:
 
 
 @pytest.mark.long
-def test_a_slot_that_was_given_away_means_on_lose_at_the_restart(scene: SlotScene) -> None:
-    scene.restarts = scene.overlap = True  # nobody tells the application of a supervisor that is dead
+def test_a_slot_that_went_to_another_node_means_on_lose_at_the_restart(scene: SlotScene) -> None:
+    scene.restarts = scene.overlap = True  # no supervisor stops the application of a dead one
     _, b, _, _ = scene.full()
     b.kill()
     scene.next_begin("d")

@@ -1,4 +1,4 @@
-"""More below a prefix than an answer may hold: whoever may write there can do it."""
+"""More data below a prefix than a response may hold, which any client with the right to write can cause."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.consul.semaphores.scene import SlotScene
 from tests.support.supervisor import until
 
 VALUE = b"x" * 512 * 1024  # the largest that Consul takes
-COUNT = 13  # a third more in an answer
+COUNT = 13  # a third more in a response
 
 
 def fill(scene: SlotScene) -> None:
@@ -21,7 +21,7 @@ def empty(scene: SlotScene) -> None:
 
 
 @pytest.mark.long
-def test_what_is_too_large_to_be_read_is_named_with_its_remedy(scene: SlotScene) -> None:
+def test_data_that_is_too_large_to_read_is_reported_with_a_remedy(scene: SlotScene) -> None:
     fill(scene)
     a = scene.node("a")
     line = until(lambda: a.lines("consul-silent", item=scene.name), "it is told")[0]
@@ -32,8 +32,8 @@ def test_what_is_too_large_to_be_read_is_named_with_its_remedy(scene: SlotScene)
 
 
 @pytest.mark.long
-def test_a_holder_goes_on_by_what_it_needs_to_know(scene: SlotScene) -> None:
-    """Its own key and .lock are read alone: it hears that its key is gone long before its lease is over."""
+def test_a_holder_goes_on_beside_too_much_data(scene: SlotScene) -> None:
+    """Its own key and .lock are read alone, so a holder learns of a loss long before its lease is over."""
     scene.lasting()
     a = scene.holder("a")
     fill(scene)

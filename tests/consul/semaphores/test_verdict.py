@@ -1,4 +1,4 @@
-"""The judge of the rounds is judged: what is wrong it says, and what is right it lets pass."""
+"""The judge of the rounds is tested: each broken promise is reported, and a correct round is not."""
 
 from dataclasses import replace
 
@@ -12,7 +12,10 @@ TERMS = Terms("n", limit=2, room_s=3.0, idle_s_max=10.0, passed_max=2)
 
 
 def hook(event: str, stage: str, at: float, who: str, token: int = 0, reason: str = "acquired") -> Record:
-    """``who``: node and session at once; ``a2`` is the second tenure of node a."""
+    """Return a line of a hook.
+
+    ``who`` is node and session at once, and ``a2`` is the second tenure of node a.
+    """
     code = 0 if stage == "end" else None
     return Record(stage, code, at, who[0], event, "n", event, reason, who, token)
 
@@ -30,7 +33,7 @@ def told(stage: str, at: float, node: str = "", *, token: int = 0, limit: int = 
 
 
 def verdict(*lines: Record, at: float | None = None) -> Verdict:
-    """Whoever is told to be over has the token that it began with."""
+    """Return the verdict on these lines; a tenure ends with the token that it began with."""
     tokens = {line.session: line.token for line in reversed(lines) if line.session and line.token}
     whole = [replace(line, token=line.token or tokens.get(line.session, 0)) for line in lines]
     return judged(numbered(whole), TERMS, lines[-1].at if at is None else at)
@@ -39,21 +42,21 @@ def verdict(*lines: Record, at: float | None = None) -> Verdict:
 TWO = (begin(1, "a", 10), begin(2, "b", 11))
 
 
-def test_as_many_as_may_are_right() -> None:
+def test_as_many_holders_as_the_limit_are_right() -> None:
     seen = verdict(*TWO, over(3, "a"), begin(3.1, "c", 12))
     assert not seen.broken and seen.most_at_once == 2 and seen.begun == {"a": 1, "b": 1, "c": 1}
 
 
-def test_one_more_than_may_is_wrong() -> None:
+def test_one_holder_more_than_the_limit_is_wrong() -> None:
     seen = verdict(*TWO, begin(3, "c", 12), over(4, "a"))
     assert seen.broken == ["3.00 3 act and 2 may: a since 10, b since 11, c since 12"]
 
 
-def test_nor_may_one_begin_late_whose_slot_another_has() -> None:
+def test_a_late_begin_in_the_slot_of_another_holder_is_wrong() -> None:
     assert verdict(begin(1, "a", 10), begin(2, "c", 12), begin(3, "b", 11)).broken
 
 
-def test_a_slot_that_was_taken_under_a_lower_limit_counts_though_a_later_one_was_not() -> None:
+def test_a_slot_taken_under_a_lower_limit_counts_although_a_later_one_was_not() -> None:
     lines = (told("limit", 0, token=5, limit=1), told("limit", 0.5, token=12, limit=2))
     assert verdict(*lines, begin(1, "c", 13), begin(2, "a", 10)).broken == []
     seen = verdict(*lines, begin(1, "c", 13), begin(2, "a", 10), begin(3, "b", 11), over(4, "c"))
@@ -67,31 +70,31 @@ def test_a_token_that_does_not_grow_with_the_slots_is_wrong() -> None:
 
 
 @pytest.mark.parametrize(("at", "wrong"), [(4.9, True), (5.1, False)])
-def test_a_killed_one_counts_to_the_end_of_its_room(at: float, wrong: bool) -> None:
+def test_a_killed_holder_counts_to_the_end_of_its_room(at: float, wrong: bool) -> None:
     seen = verdict(*TWO, told("killed", 2.0, "a"), begin(at, "c", 12))
     assert bool(seen.broken) is wrong
 
 
-def test_a_killed_one_that_is_back_in_time_counts_until_its_on_lose_has_ended() -> None:
+def test_a_killed_holder_that_is_back_in_time_counts_until_its_on_lose_has_ended() -> None:
     back = (*TWO, told("killed", 2.0, "a"), told("started", 4.0, "a"))
     assert verdict(*back, begin(9, "c", 12)).broken
     assert not verdict(*back, over(8, "a"), begin(9, "c", 12)).broken
 
 
-def test_one_that_is_back_too_late_counts_only_if_it_says_that_it_was_adopted() -> None:
+def test_a_holder_that_is_back_too_late_counts_only_if_it_was_adopted() -> None:
     late = (*TWO, told("killed", 2.0, "a"), told("started", 6.0, "a"))
     assert not verdict(*late, begin(9, "c", 12)).broken
     assert verdict(*late, begin(7, "a", 10, "adopted"), begin(9, "c", 12)).broken
 
 
-def test_a_lower_limit_holds_for_slots_taken_after_it_and_evicts_nobody() -> None:
+def test_a_lower_limit_counts_for_later_slots_and_evicts_no_holder() -> None:
     lower = told("limit", 3, token=20, limit=1)
     assert not verdict(*TWO, lower, over(4, "a"), at=5).broken
     assert verdict(*TWO, lower, over(4, "a"), begin(5, "c", 21)).broken
     assert not verdict(*TWO, lower, over(4, "a"), begin(5, "c", 19)).broken, "taken before that"
 
 
-def test_a_higher_limit_counts_from_its_index_on_wherever_its_line_is_but_not_beyond_the_files() -> None:
+def test_a_higher_limit_counts_from_its_index_and_not_beyond_that_of_the_files() -> None:
     lines = (told("limit", 0, token=5, limit=1), begin(1, "a", 10), begin(2, "b", 15))
     assert verdict(*lines).broken
     assert not verdict(*lines, told("limit", 2.1, token=14, limit=5)).broken
@@ -103,7 +106,7 @@ def test_a_record_that_was_deleted_begins_with_the_limit_of_the_files() -> None:
     assert not verdict(*lines).broken
 
 
-def test_a_slot_that_is_idle_too_long_is_wrong_each_for_itself() -> None:
+def test_each_slot_that_is_idle_too_long_is_wrong() -> None:
     freed = (*TWO, over(3, "a"), over(8, "b"))
     assert not verdict(*freed, begin(12, "c", 12), begin(17, "d", 13)).broken
     seen = verdict(*freed, begin(13.5, "c", 12), begin(17, "d", 13))
@@ -111,14 +114,14 @@ def test_a_slot_that_is_idle_too_long_is_wrong_each_for_itself() -> None:
     assert verdict(*freed, at=20).broken, "and to the very end"
 
 
-def test_a_slot_is_idle_from_the_kill_of_its_holder_on_and_used_when_that_is_adopted() -> None:
+def test_a_slot_is_idle_from_the_kill_of_its_holder_until_the_adoption() -> None:
     killed = (*TWO, told("killed", 3, "a"), told("started", 4, "a"))
     assert verdict(*killed, at=14).broken
     assert not verdict(*killed, begin(4.5, "a", 10, "adopted"), at=30).broken
     assert verdict(*killed, begin(13.5, "a", 10, "adopted"), at=30).broken
 
 
-def test_what_waits_for_a_deleted_record_waits_anew() -> None:
+def test_a_node_that_waits_for_a_deleted_record_waits_anew() -> None:
     freed = (*TWO, over(3, "a"), told("lock-deleted", 9, token=30))
     assert not verdict(*freed, begin(18, "c", 40)).broken
 
@@ -139,11 +142,11 @@ def passing(*, disturbed: bool = False, stopping: bool = False) -> Verdict:
     return verdict(*lines)
 
 
-def test_who_is_passed_too_often_starves() -> None:
+def test_a_node_that_is_passed_too_often_starves() -> None:
     seen = passing()
     assert seen.passed == 5 and seen.broken == ["5.10 w let 5 pass in 5.1 s"]
 
 
-def test_who_was_disturbed_stands_at_the_end_of_the_line() -> None:
+def test_a_node_that_was_disturbed_stands_at_the_end_of_the_line() -> None:
     assert not passing(disturbed=True).broken
     assert not passing(stopping=True).broken

@@ -1,8 +1,8 @@
-"""The verdict on a round, by the lines of its hooks and of whoever made its faults, in their order.
+"""The verdict on a round, by the lines of its hooks and of its faults, in their order.
 
-Who acts when says ``tests.support.tenures``. Consul's record is known by indexes alone: a tenure's token
-is the index at which its slot was taken, and a change of the limit has one too. So which limit held for
-a slot does not hang on any clock.
+``tests.support.tenures`` says which node acts when. Consul's record is known by indexes alone: a tenure's
+token is the index at which its slot was taken, and a change of the limit has one as well. So no clock decides
+which limit held for a slot.
 """
 
 from bisect import bisect_left
@@ -13,13 +13,18 @@ from dataclasses import dataclass, field
 from tests.support import tenures
 from tests.support.tenures import Record
 
-LATE_S = 0.02  # what /proc/uptime cuts off
+LATE_S = 0.02  # /proc/uptime is cut to this
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """``limit``: of all files; ``room_s``: what a killed one counts for; ``idle_s_max``: for one slot;
-    ``passed_max``: how many may come to hold while one stands in line undisturbed."""
+    """The promises of a round.
+
+    limit: the limit of all files.
+    room_s: how long a killed node counts.
+    idle_s_max: the longest time without a holder, for one slot.
+    passed_max: how many nodes may come to hold while one stands in line undisturbed.
+    """
 
     name: str
     limit: int
@@ -30,8 +35,10 @@ class Terms:
 
 @dataclass(slots=True)
 class Using:
-    """A tenure whose on_lose has not ended. ``seen``: its slot is used as far as anybody can see, for its
-    supervisor was not killed since it began or was adopted."""
+    """A tenure whose on_lose has not ended.
+
+    seen: the slot is visibly used, because its supervisor was not killed since it began or was adopted.
+    """
 
     node: str
     seen: bool = True
@@ -39,7 +46,10 @@ class Using:
 
 @dataclass(slots=True)
 class Waiting:
-    """A node without a slot, since it was last disturbed. ``passed``: who came to hold meanwhile."""
+    """A node without a slot, since it was last disturbed.
+
+    passed: the nodes that came to hold meanwhile.
+    """
 
     since: float
     passed: int = 0
@@ -47,7 +57,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Verdict:
-    """What was counted, and what was wrong."""
+    """The counts of a round, and its broken promises."""
 
     terms: Terms
     broken: list[str] = field(default_factory=list)
@@ -58,7 +68,7 @@ class Verdict:
     passed: int = 0
 
     def says(self, at: float, what: str) -> None:
-        """Something was not as it must be."""
+        """Record a broken promise."""
         self.broken.append(f"{at:.2f} {what}")
 
 
@@ -72,14 +82,16 @@ def judged(records: Sequence[Record], terms: Terms, at: float) -> Verdict:
     return verdict
 
 
-# --- at most so many -----------------------------------------------------------------------------
+# --- at most ``limit`` ----------------------------------------------------------------------------
 
 _CHANGES = ("limit", "lock-deleted")
 
 
 def _count(records: Sequence[Record], verdict: Verdict) -> None:
-    """Compare whoever acts at once with the limit that was in force when each of them took its slot: who was
-    there before it still acts, so had a slot then."""
+    """Compare the nodes that act at once with the limit in force when each took its slot.
+
+    An older holder that still acts had a slot then.
+    """
     terms = verdict.terms
     changes = [(0, terms.limit), *sorted(_change(terms, each) for each in records if each.stage in _CHANGES)]
     found = tenures.tenures(records, terms.name, terms.room_s)
@@ -87,7 +99,7 @@ def _count(records: Sequence[Record], verdict: Verdict) -> None:
         verdict.most_at_once = max(verdict.most_at_once, len(acting))
         for number, each in enumerate(acting, 1):
             in_force = changes[bisect_left(changes, (each.token, 0)) - 1]
-            limit = min(in_force[1], terms.limit)  # no file allows more than its own
+            limit = min(in_force[1], terms.limit)  # no file allows more than its own limit
             if number > limit:
                 who = ", ".join(f"{one.node} since {one.token}" for one in acting[:number])
                 verdict.says(begun.begin.at, f"{number} act and {limit} may: {who}")
@@ -96,15 +108,15 @@ def _count(records: Sequence[Record], verdict: Verdict) -> None:
 
 
 def _change(terms: Terms, record: Record) -> tuple[int, int]:
-    """Tell from which index on which limit. A deleted record is made again with that of the files."""
+    """Return from which index on which limit counts; a record that was deleted has that of the files."""
     return record.token, terms.limit if record.stage == "lock-deleted" else record.attempt
 
 
-# --- slots that nobody uses, and who waits -------------------------------------------------------
+# --- idle slots and waiting nodes ----------------------------------------------------------------
 
 
 class _Judge:
-    """Is told one line after the other."""
+    """Reads one line after the other."""
 
     def __init__(self, terms: Terms) -> None:
         self._verdict = Verdict(terms)
@@ -116,12 +128,12 @@ class _Judge:
         self._down: set[str] = set()
 
     def hear(self, record: Record) -> None:
-        """The next line."""
+        """Read the next line."""
         match record.stage, record.event:
             case "begin", "acquire":
                 self._begins(record)
             case "begin", "lose" if record.session not in self._tenures:
-                # Its on_acquire was ended at its birth and has left no line.
+                # Its on_acquire was ended before it could write a line.
                 self._tenures[record.session] = Using(record.node)
             case "end", "lose" if record.exit == 0:
                 self._tenures[record.session] = None
@@ -144,7 +156,7 @@ class _Judge:
         self._settle(record.at)
 
     def end(self, at: float) -> Verdict:
-        """The faults are over; what is idle or waits since long is wrong, too."""
+        """Judge slots that have been idle and nodes that have waited for long when the faults are over."""
         for since in self._idle:
             self._idled(since, at)
         for node in self._waiting:
@@ -167,10 +179,10 @@ class _Judge:
     def _of(self, node: str) -> list[Using]:
         return [each for each in self._tenures.values() if each is not None and each.node == node]
 
-    # --- slots that nobody uses ----------------------------------------------------------------------
+    # --- idle slots ----------------------------------------------------------------------------------
 
     def _settle(self, at: float) -> None:
-        """Each slot that nobody uses is idle since a time of its own."""
+        """Give each slot without a holder the time since which it is idle."""
         using = sum(each is not None and each.seen for each in self._tenures.values())
         free = max(0, self._limit_now - using)
         while len(self._idle) > free:
@@ -187,14 +199,14 @@ class _Judge:
         if at - since > self._terms.idle_s_max + LATE_S:
             self._verdict.says(at, f"a slot was idle for {at - since:.2f} s")
 
-    # --- who waits -----------------------------------------------------------------------------------
+    # --- waiting nodes -------------------------------------------------------------------------------
 
     def _goes(self, node: str) -> None:
         self._down.add(node)
         self._waiting.pop(node, None)
 
     def _queues(self, node: str, at: float) -> None:
-        """It stands at the end of the line now, unless it has a slot or is not there."""
+        """Put the node at the end of the line, unless it has a slot or is not there."""
         if node not in self._down and not self._of(node):
             self._waiting[node] = Waiting(at)
 
