@@ -1,6 +1,6 @@
-"""Scenes: on the worker's shared agent, or on an agent of the test's own that it may freeze or kill.
+"""Scenes on the worker's shared agent, or on an agent of the test's own that it may freeze or kill.
 
-They are elections; a folder or module with a ``scene_class`` of its own makes them something else.
+They are scenes of elections, unless a folder or module has a ``scene_class`` of its own.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ MakeScene = Callable[[Agent], AbstractContextManager[S]]
 
 @pytest.fixture
 def scene_class() -> type[Scene]:
-    """Say what scenes are of."""
+    """Return the class of which scenes are made."""
     return Scene
 
 
@@ -29,40 +29,40 @@ def scene_class() -> type[Scene]:
 def make_scene(
     scene_class: type[S], tmp_path: Path, unique: str, request: pytest.FixtureRequest
 ) -> MakeScene[S]:
-    """``with make_scene(agent) as scene:``: at the end of the block all is stopped and judged."""
+    """Return a context manager, ``with make_scene(agent) as scene``, whose end judges the scene."""
     return lambda agent: staged(scene_class(agent, tmp_path / "nodes", unique), request)
 
 
 @pytest.fixture
 def scene(shared_agent: Agent, make_scene: MakeScene[S]) -> Iterator[S]:
-    """Supervisors on the shared agent."""
+    """Return supervisors on the shared agent."""
     with make_scene(shared_agent) as made:
         yield made
 
 
 @pytest.fixture
 def either_scene(either_agent: Agent, make_scene: MakeScene[S]) -> Iterator[S]:
-    """Supervisors on the shared agent, and then on a client agent of it."""
+    """Return supervisors on the shared agent, and in a second run on a client agent of it."""
     with make_scene(either_agent) as made:
         yield made
 
 
 @pytest.fixture
 def own_scene(persistent_agent: Agent, make_scene: MakeScene[S]) -> Iterator[S]:
-    """Supervisors on an agent that this test may stop, kill and freeze, and that keeps its state."""
+    """Return supervisors on an agent that this test may stop, kill and freeze, and that keeps its state."""
     with make_scene(persistent_agent) as made:
         yield made
 
 
 @pytest.fixture
 def dev_scene(agent: Agent, make_scene: MakeScene[S]) -> Iterator[S]:
-    """Supervisors on an agent that this test may stop, and that then forgets everything."""
+    """Return supervisors on an agent that this test may stop, and that then loses all its data."""
     with make_scene(agent) as made:
         yield made
 
 
 @pytest.fixture(params=EACH_WAY)
 def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]:
-    """An agent of this test alone that denies by default."""
+    """Return an agent of this test alone that denies by default."""
     with guarded_agent(tmp_path, request.param) as agent:
         yield agent

@@ -1,7 +1,7 @@
-"""What is asked of a real Consul, and what its answers are taken for.
+"""Requests to a real Consul, and the meaning of its responses.
 
-The requests are sent as they are encoded, by a client that is not the product's, and the answers
-decoded: no answer here was written by hand, but those that no Consul gives.
+Requests are encoded by the product, sent by another client, and the responses are decoded by the product. No
+response is written by hand, except those that no Consul gives.
 """
 
 import base64
@@ -57,7 +57,7 @@ from tests.support.guarded import guarded_agent
 from tests.support.patience import PATIENCE_S
 
 NOBODY = "11111111-2222-3333-4444-555555555555"
-ASKED = SessionSettings("n", ttl_s=60.0, lock_delay_s=0.0)  # what Asker.create asks for
+ASKED = SessionSettings("n", ttl_s=60.0, lock_delay_s=0.0)  # the fields of Asker.create
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
 EVERY_REQUEST = [
     CreateSession("e", 0.0, 1.0, SessionSettings("n")),
@@ -83,7 +83,10 @@ EVERY_OTHER_REQUEST = [
 
 
 class Asker:
-    """Encodes, sends and decodes; ``key`` is this test's own."""
+    """Encodes, sends and decodes requests.
+
+    key: a key of this test alone.
+    """
 
     def __init__(self, agent: Agent, key: str, token: str | None = None) -> None:
         settings = ConsulSettings(agent.url, token=token)
@@ -114,7 +117,7 @@ class Asker:
 
 
 def sent(request: requests.PreparedRequest) -> requests.Response:
-    """Consul's answer, by the standard library's client."""
+    """Return Consul's response, by the standard library's client."""
     assert request.url is not None and request.method is not None
     url = urlsplit(request.url)
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=PATIENCE_S)
@@ -143,7 +146,7 @@ def asker(either_agent: Agent, unique: str) -> Asker:
 # --- sessions ------------------------------------------------------------------------------------
 
 
-def test_a_session_is_made_as_it_was_asked_for(asker: Asker) -> None:
+def test_a_session_is_made_as_requested(asker: Asker) -> None:
     settings = {"ttl_s": 1.5, "lock_delay_s": 2.5, "behavior": "delete", "node_checks": ("serfHealth",)}
     session = asker.session(**settings)
     made = next(one for one in asker.agent.sessions() if one["ID"] == session)
@@ -159,7 +162,7 @@ def test_without_checks_a_session_is_bound_to_none_and_without_ttl_to_no_time(as
     asker.agent.session_destroy(session)
 
 
-def test_a_check_of_a_service_can_be_asked_for(asker: Asker) -> None:
+def test_a_session_may_be_bound_to_a_check_of_a_service(asker: Asker) -> None:
     check = {"TTL": "60s", "Status": "passing", "CheckID": f"{asker.key}-check"}
     service = {"Name": asker.key, "Check": check}
     assert asker.agent.call("PUT", "/agent/service/register", service).status == 200
@@ -172,7 +175,7 @@ def test_a_check_of_a_service_can_be_asked_for(asker: Asker) -> None:
 @pytest.mark.parametrize(
     "settings", [{"ttl_s": 0.5}, {"ttl_s": 100_000.0}, {"node_checks": ("no-such-check",)}, {"behavior": "x"}]
 )
-def test_what_consul_will_not_take_as_configured_is_refused(
+def test_a_session_that_consul_refuses_is_reported_as_refused(
     asker: Asker, settings: dict[str, object]
 ) -> None:
     outcome = asker.create(**settings)
@@ -188,12 +191,12 @@ def test_a_session_in_a_datacenter_that_consul_does_not_know_is_refused(asker: A
 
 
 def test_a_session_that_a_client_agent_does_not_make_in_another_datacenter_is_refused(asker: Asker) -> None:
-    """In the words of newer versions."""
+    """Newer versions word the refusal so."""
     said = b"cross datacenter lock must be created at server agent"
     assert isinstance(asker.consul.decode(EVERY_REQUEST[0], response(500, said)), Refused)
 
 
-def test_a_critical_check_makes_ineligible(asker: Asker) -> None:
+def test_a_critical_check_makes_a_node_ineligible(asker: Asker) -> None:
     check = {"Name": asker.key, "ID": asker.key, "TTL": "60s", "Status": "critical"}
     assert asker.agent.call("PUT", "/agent/check/register", check).status == 200
     asker.agent.wait_check(asker.key)
@@ -202,7 +205,7 @@ def test_a_critical_check_makes_ineligible(asker: Asker) -> None:
     assert ("rpc error making call: " in outcome.why) is asker.agent.is_client
 
 
-def test_a_renewal_says_alive_or_dead(asker: Asker) -> None:
+def test_a_renewal_shows_whether_the_session_lives(asker: Asker) -> None:
     session = asker.session()
     assert asker.ask(RenewSession("e", 0.0, 1.0, session, ASKED)) == SessionAlive()
     assert asker.ask(DestroySession("e", 0.0, 1.0, session)) == Done()
@@ -219,8 +222,8 @@ def test_a_renewal_says_alive_or_dead(asker: Asker) -> None:
         SessionSettings("n", 86_400.0, 0.0004),
     ],
 )
-def test_a_session_that_consul_made_as_asked_is_alive(asker: Asker, asked: SessionSettings) -> None:
-    """Without a TTL, too; what Consul writes otherwise (1m0s, null, nanoseconds) is the same."""
+def test_a_session_that_consul_made_as_requested_is_alive(asker: Asker, asked: SessionSettings) -> None:
+    """Consul writes some fields in another form (1m0s, null, nanoseconds), and a TTL may be absent."""
     made = asker.ask(CreateSession("e", 0.0, 1.0, asked))
     assert isinstance(made, Created)
     assert asker.ask(RenewSession("e", 0.0, 1.0, made.session, asked)) == SessionAlive()
@@ -241,7 +244,7 @@ def test_a_session_that_consul_made_as_asked_is_alive(asker: Asker, asked: Sessi
     ],
 )
 def test_a_session_that_consul_made_by_its_defaults_is_altered(asker: Asker, body: object, said: str) -> None:
-    """Without a body all of it, without a field that part; a longer lock-delay harms nobody."""
+    """A proxy may drop the body or a field. A longer lock-delay harms no holder."""
     made = json.loads(asker.agent.call("PUT", "/session/create", body).text)["ID"]
     asked = replace(ASKED, lock_delay_s=30.0)
     outcome = asker.ask(RenewSession("e", 0.0, 1.0, made, asked))
@@ -251,7 +254,7 @@ def test_a_session_that_consul_made_by_its_defaults_is_altered(asker: Asker, bod
 
 
 def renewal(**changes: object) -> bytes:
-    """A renewal's answer, as Consul 1.8.7 words it, of a session as ASKED."""
+    """Return the response to a renewal of a session as ASKED, in the words of Consul 1.8.7."""
     session = {"ID": NOBODY, "Name": "n", "Node": "n1", "LockDelay": 0, "Behavior": "release", "TTL": "60s"}
     return json.dumps([{**session, "NodeChecks": [], "ServiceChecks": None, **changes}]).encode()
 
@@ -277,10 +280,10 @@ def renewal(**changes: object) -> bytes:
         ({"ID": "another"}, Failed),
     ],
 )
-def test_a_renewal_is_compared_with_what_was_asked_for(
+def test_a_renewal_is_compared_with_the_requested_session(
     changes: dict[str, object], expected: type[Outcome]
 ) -> None:
-    """Durations by their length; what is not as Consul shows it tells nothing."""
+    """Durations are compared by their length, and a field in an unknown form proves nothing."""
     settings = ConsulSettings("http://h")
     consul = Codec(settings, "http://h", Token(settings))
     outcome = consul.decode(EVERY_REQUEST[1], response(200, renewal(**changes)))
@@ -293,14 +296,14 @@ def test_a_renewal_is_compared_with_what_was_asked_for(
      NOBODY.replace("1", "g")],
 )  # fmt: skip
 def test_an_id_that_is_no_uuid_is_no_session(made: str) -> None:
-    """It would stand in paths, in records and in the environment of hooks."""
+    """Such an id would get into paths, records and the environment of hooks."""
     settings = ConsulSettings("http://h")
     consul = Codec(settings, "http://h", Token(settings))
     outcome = consul.decode(EVERY_REQUEST[0], response(200, json.dumps({"ID": made}).encode()))
     assert isinstance(outcome, Unknown) and "no UUID" in outcome.why
 
 
-def test_a_session_tells_its_lock_delay_and_one_that_is_gone_nothing(asker: Asker) -> None:
+def test_a_session_shows_its_lock_delay_and_an_ended_session_shows_nothing(asker: Asker) -> None:
     session = asker.session(lock_delay_s=1.5, name="seen")
     assert asker.ask(ReadSession("e", 0.0, 1.0, session)) == SessionInfo(1.5)
     assert asker.ask(ReadSession("e", 0.0, 1.0, NOBODY)) == SessionInfo(None)
@@ -309,7 +312,7 @@ def test_a_session_tells_its_lock_delay_and_one_that_is_gone_nothing(asker: Aske
 # --- the lock ------------------------------------------------------------------------------------
 
 
-def test_winning_gives_the_indexes_of_that_moment(asker: Asker) -> None:
+def test_an_acquire_that_succeeds_gives_the_indexes_of_that_moment(asker: Asker) -> None:
     session = asker.session()
     won = asker.acquire(session)
     entry = asker.agent.kv_get(asker.key)
@@ -354,8 +357,8 @@ def test_a_release_keeps_value_and_flags_and_may_be_repeated(asker: Asker, value
 
 
 @EITHER_FORM
-def test_releasing_what_another_holds_or_nobody_made_is_done(asker: Asker, value: bytes) -> None:
-    """There is nothing to release: whoever repeats a release may stop."""
+def test_a_release_of_a_key_that_is_not_ours_counts_as_done(asker: Asker, value: bytes) -> None:
+    """There is nothing to release, so a repeated release may end."""
     first, second = asker.session(), asker.session()
     assert asker.release(first, value) == Done()
     assert asker.agent.kv_get(asker.key) is None
@@ -369,7 +372,7 @@ def test_releasing_what_another_holds_or_nobody_made_is_done(asker: Asker, value
 
 @EITHER_FORM
 def test_no_value_is_sent_without_a_body(asker: Asker, value: bytes) -> None:
-    """Newer versions may refuse a PUT of a key that has none."""
+    """Newer versions may refuse a PUT of a key without a body."""
     sent_by = asker.consul.encode(Release("e", 0.0, 1.0, "k", NOBODY, value))
     assert sent_by.body and (f"/v1/{'kv/k' if value else 'txn'}" in str(sent_by.url))
 
@@ -385,7 +388,7 @@ def test_any_value_comes_back_as_it_was(asker: Asker, value: bytes) -> None:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def test_a_key_that_is_absent_held_and_free(asker: Asker) -> None:
+def test_a_read_shows_whether_a_key_is_absent_held_or_free(asker: Asker) -> None:
     absent = asker.read()
     assert isinstance(absent, KeyView) and absent == KeyView(absent.index) and not absent.present
     session = asker.session()
@@ -409,7 +412,7 @@ def test_a_key_of_any_allowed_characters_is_read_and_written_as_one(asker: Asker
 
 
 @pytest.mark.parametrize("consistent", [True, False])
-def test_a_watch_waits_for_its_index_and_no_longer_than_asked(asker: Asker, consistent: bool) -> None:
+def test_a_watch_waits_for_its_index_and_no_longer_than_requested(asker: Asker, consistent: bool) -> None:
     asker.agent.kv_put(asker.key, b"1")
     first = asker.ask(WatchKey("e", 0.0, 1.0, asker.key, 0, 30.0, consistent))
     assert isinstance(first, KeyView)
@@ -429,8 +432,8 @@ def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Agent]:
         yield agent
 
 
-def test_whoever_has_no_right_is_denied_and_never_dead(guarded: Agent) -> None:
-    """With no token, and with one that Consul does not know, for an existing session and key."""
+def test_a_client_without_a_right_is_denied_and_its_session_never_called_dead(guarded: Agent) -> None:
+    """The client has no token, or one that Consul does not know, and session and key exist."""
     owner = Asker(guarded, "key", guarded.token)
     session = owner.session()
     assert isinstance(owner.acquire(session), Won)
@@ -486,8 +489,8 @@ def test_basic_authentication_is_sent_beside_the_token(given: str, sent_as: str)
         assert headers["Authorization"] == f"Basic {sent_as}" and headers["X-Consul-Token"] == "s3cret"
 
 
-def test_the_questions_of_check_are_asked_in_the_same_place() -> None:
-    """Of --connect: the write that cannot succeed shows the rights that a try needs."""
+def test_the_requests_of_check_go_to_the_configured_place() -> None:
+    """With --connect the write that cannot succeed shows the rights that an acquire needs."""
     settings = ConsulSettings("http://h", namespace="n1", partition="p1")
     asked = Codec(settings, "http://h", Token(settings)).transaction(impossible_write("key"))
     (operation,) = json.loads(asked.body or b"")
@@ -511,7 +514,7 @@ def test_an_acquire_is_one_transaction_with_consuls_own_flags() -> None:
 
 
 def test_a_release_takes_whatever_a_key_can_hold(asker: Asker) -> None:
-    """A transaction would not: its limit is that of the encoded body."""
+    """A transaction would not, because its limit counts the encoded body."""
     session, value = asker.session(), b"x" * 524_288
     asker.acquire(session)
     asker.agent.kv_put(asker.key, value)
@@ -520,7 +523,7 @@ def test_a_release_takes_whatever_a_key_can_hold(asker: Asker) -> None:
     assert entry is not None and (entry["Session"], entry["Value"]) == ("", value)
 
 
-def test_a_write_that_was_made_ready_is_sent_as_it_is_unless_the_token_changed(tmp_path: Path) -> None:
+def test_a_prepared_write_is_sent_as_it_is_unless_the_token_changed(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("one")
     settings = ConsulSettings("http://h", token_file=str(file))
@@ -534,7 +537,7 @@ def test_a_write_that_was_made_ready_is_sent_as_it_is_unless_the_token_changed(t
     assert consul.encode(acquire).headers["X-Consul-Token"] == "another"
 
 
-# --- what is no answer ---------------------------------------------------------------------------
+# --- responses without a meaning --------------------------------------------------------------
 
 _SESSION = [{"ID": NOBODY, "LockDelay": 0}]
 _ENTRY = {"Key": "key", "Value": None, "CreateIndex": 1, "ModifyIndex": 1, "LockIndex": 0, "Flags": 0}
@@ -562,8 +565,8 @@ _ENTRY = {"Key": "key", "Value": None, "CreateIndex": 1, "ModifyIndex": 1, "Lock
         (503, b"rate limit exceeded, try again later"),
     ],
 )
-def test_what_consul_does_not_say_is_unknown(action: Request, status: int, body: bytes) -> None:
-    """Nothing ends and nothing begins by an answer that is not Consul's."""
+def test_a_response_that_is_not_consuls_is_unknown(action: Request, status: int, body: bytes) -> None:
+    """Nothing ends and nothing begins by such a response."""
     settings = ConsulSettings("http://h")
     consul = Codec(settings, "http://h", Token(settings))
     outcome = consul.decode(action, response(status, body))
@@ -588,7 +591,7 @@ def test_what_consul_does_not_say_is_unknown(action: Request, status: int, body:
         ({}, "9" * 30),
     ],
 )
-def test_a_key_that_is_not_as_consul_shows_it_is_unknown(changes: dict[str, object], index: str) -> None:
+def test_a_key_in_a_form_that_consul_does_not_use_is_unknown(changes: dict[str, object], index: str) -> None:
     settings = ConsulSettings("http://h")
     consul = Codec(settings, "http://h", Token(settings))
     body = json.dumps([{**_ENTRY, **changes}]).encode()
@@ -601,7 +604,7 @@ def test_a_key_that_is_not_as_consul_shows_it_is_unknown(changes: dict[str, obje
 @pytest.mark.parametrize(
     ("flags", "foreign"), [(0, 0), (LOCK_FLAGS, 0), (SEMAPHORE_FLAGS, SEMAPHORE_FLAGS), (42, 42)]
 )
-def test_flags_that_are_neither_a_lock_s_nor_none_are_another_program_s(flags: int, foreign: int) -> None:
+def test_flags_that_are_neither_a_locks_nor_zero_are_another_programs(flags: int, foreign: int) -> None:
     settings = ConsulSettings("http://h")
     consul = Codec(settings, "http://h", Token(settings))
     body = json.dumps([{**_ENTRY, "Flags": flags}]).encode()
@@ -615,8 +618,8 @@ def test_a_value_is_decoded_as_base64(asker: Asker) -> None:
     assert isinstance(view, KeyView) and view.value == b"\x00x"
 
 
-def test_whatever_may_be_applied_late_is_a_write_of_its_own_connection() -> None:
-    """All but questions and renewals, and an operator's change, which the daemon never sends."""
+def test_each_write_that_may_be_applied_late_has_a_connection_of_its_own() -> None:
+    """Reads and renewals share connections, and so do an operator's changes, which the daemon never sends."""
     kinds = {kind for kind in vars(req).values() if isinstance(kind, type) and issubclass(kind, Request)}
     asks = {kind for kind in kinds if kind.__name__.startswith(("Read", "Watch"))}
     others = {Request, req.SlotRequest, req.WriteSemaphoreRecord, RenewSession}
@@ -624,8 +627,8 @@ def test_whatever_may_be_applied_late_is_a_write_of_its_own_connection() -> None
 
 
 @pytest.mark.parametrize("of_slot", [False, True])
-def test_a_value_is_rewritten_only_by_who_holds(asker: Asker, of_slot: bool) -> None:
-    """And leaves the lock, its LockIndex and its flags as they were."""
+def test_only_the_holder_rewrites_its_value(asker: Asker, of_slot: bool) -> None:
+    """The rewrite leaves the lock, its LockIndex and its flags as they were."""
     agent, key = asker.agent, asker.key
     ours, other = agent.session_create(), agent.session_create()
     flags = SEMAPHORE_FLAGS if of_slot else LOCK_FLAGS

@@ -1,4 +1,4 @@
-"""The bench's own instruments: what they count and what they refuse. What they measure has no test."""
+"""The bench's own instruments: their counts and their refusals. The measured figures have no test."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    """With its programs compiled."""
+    """Return a lab with its programs compiled."""
     with Lab(quick=True) as made:
         yield made
 
@@ -42,8 +42,10 @@ CLIENTS = 50
 
 
 def asked(lab: Lab, answer: HttpAnswer) -> tuple[Asked, list[HttpRequest]]:
-    """What the clients tell of a server that always says this, and what it was asked: until they have
-    gone, or one of them has asked twice."""
+    """Return the report of the clients of a server that always gives this response, and its requests.
+
+    The run lasts until the clients have gone, or until one of them has sent two requests.
+    """
     seen: list[HttpRequest] = []
 
     async def handle(request: HttpRequest) -> HttpAnswer:
@@ -66,8 +68,8 @@ def asked(lab: Lab, answer: HttpAnswer) -> tuple[Asked, list[HttpRequest]]:
 
 
 @needs_compiler
-def test_clients_ask_in_turn_and_count_whole_answers(lab: Lab) -> None:
-    """Also of an answer that comes in many pieces; each client asks again once it has its answer."""
+def test_clients_take_turns_and_count_whole_responses(lab: Lab) -> None:
+    """A response may come in many pieces, and each client sends its next request after it."""
     told, seen = asked(lab, HttpAnswer(200, b"x" * 300_000))
     assert {(request.method, request.target) for request in seen} == {("GET", "/page")}
     assert len(seen) - CLIENTS < told.answers <= len(seen)
@@ -76,14 +78,14 @@ def test_clients_ask_in_turn_and_count_whole_answers(lab: Lab) -> None:
 
 
 @needs_compiler
-def test_an_answer_that_is_no_200_ends_the_measurement(lab: Lab) -> None:
-    """With what was said instead."""
+def test_a_response_that_is_no_200_ends_the_measurement(lab: Lab) -> None:
+    """The error names the response."""
     with pytest.raises(RuntimeError, match="after 0 answers: HTTP/1.1 503"):
         asked(lab, HttpAnswer(503, b"no"))
 
 
 def test_renewals_are_found_in_consuls_own_log(tmp_path: Path) -> None:
-    """Of the sessions that are asked for, in their order, at the time when Consul got them."""
+    """The times of the given sessions are those at which Consul got the renewals, in their order."""
     with Agent(tmp_path, config=LOGGED) as agent:
         first, other = agent.session_create(TTL="10s"), agent.session_create(TTL="10s")
         began = time.time()
@@ -96,19 +98,19 @@ def test_renewals_are_found_in_consuls_own_log(tmp_path: Path) -> None:
 
 
 def test_a_renewal_is_late_by_what_is_beyond_the_pace_of_its_session() -> None:
-    """Counted in the window in which it came; the first two of a session cannot be late."""
+    """A renewal counts in the window in which it came, and the first two of a session cannot be late."""
     times = [[0.5, 1.0, 4.0, 7.5, 10.5], [2.0], [3.0, 5.0, 9.0]]
     assert late_ms(times, [(0.0, 8.0)]) == [0.0, 500.0]
     assert late_ms(times, [(0.0, 2.0), (10.0, 11.0)]) == [0.0]
 
 
-def test_the_busiest_stretch_is_found_wherever_it_begins() -> None:
+def test_the_busiest_stretch_is_found_at_any_begin() -> None:
     assert most_within([5.0, 0.3, 0.05, 0.1, 0.14, 1.0], 0.1) == 3
     assert most_within([], 0.1) == 0
 
 
 @pytest.mark.long
-def test_consuls_log_tells_of_requests_that_lasted_and_of_sessions_that_expired(tmp_path: Path) -> None:
+def test_consuls_log_shows_slow_requests_and_expired_sessions(tmp_path: Path) -> None:
     with Agent(tmp_path, config=LOGGED) as agent:
         agent.kv_put("k", b"")
         began = time.time()
@@ -124,8 +126,8 @@ def test_consuls_log_tells_of_requests_that_lasted_and_of_sessions_that_expired(
     assert set(expired) == {session} and began + 1 < expired[session] < ended
 
 
-def test_a_log_is_stuck_for_as_long_as_said(tmp_path: Path) -> None:
-    """Whoever writes meanwhile finds no room, and then there is room again."""
+def test_a_log_is_stuck_for_the_given_time(tmp_path: Path) -> None:
+    """A writer finds no room in the pipe meanwhile, and finds room afterwards."""
     pipe = Pipe(tmp_path / "log")
     writer = os.open(pipe.path, os.O_WRONLY | os.O_NONBLOCK)
     try:
@@ -168,7 +170,7 @@ def test_a_figure_may_have_a_least_value() -> None:
 
 
 def warnings(folder: Path, stop_timeout: str, **session: str) -> int:
-    """How many warnings `check` has of the quickest file with these settings instead."""
+    """Count the warnings of `check` about the quickest file with these settings changed."""
     quickest = elections(lambda name: ["/bin/true"])["quickest"]
     quickest["run"]["stop_timeout"] = stop_timeout
     quickest["session"] = {**quickest["session"], **session}
@@ -178,7 +180,7 @@ def warnings(folder: Path, stop_timeout: str, **session: str) -> int:
 
 
 def test_no_file_with_a_shorter_failover_is_without_a_warning(tmp_path: Path) -> None:
-    """Where the times of its session are whole seconds, however soon its application stops."""
+    """The times of its session are whole seconds, and its application may stop at once."""
     shorter = {name: f"{int(value.removesuffix('s')) - 1}s" for name, value in QUICKEST.items()}
     assert loss.promises(tmp_path)["quickest"] == 43
     assert warnings(tmp_path, "500ms") == 0
@@ -186,7 +188,7 @@ def test_no_file_with_a_shorter_failover_is_without_a_warning(tmp_path: Path) ->
     assert warnings(tmp_path, "10ms", ttl=shorter["ttl"]) > 0
 
 
-def test_a_lost_machine_is_measured_by_the_slowest_and_by_the_longest_overlap() -> None:
+def test_a_lost_machine_is_measured_by_the_slowest_take_over_and_the_longest_overlap() -> None:
     killed = [Sample(KILLED, "defaults", next_s, 0.0) for next_s in (40.0, 51.0, 45.0)]
     median, worst = loss.figures_of(killed, 50.0)
     assert (median.value, median.missed, worst.value, worst.missed) == (45.0, False, 51.0, True)
@@ -196,8 +198,8 @@ def test_a_lost_machine_is_measured_by_the_slowest_and_by_the_longest_overlap() 
 
 
 @needs_compiler
-def test_a_row_that_cannot_be_measured_here_says_how_it_can() -> None:
-    """Without root, and without keepalived, which is in no folder of this PATH."""
+def test_a_row_that_cannot_be_measured_here_names_the_remedy() -> None:
+    """There is no root, and no folder of this PATH has keepalived."""
     argv = [sys.executable, "-m", "bench", "machine-loss", "--quick"]
     environ = {**os.environ, "PATH": "/usr/bin"}
     done = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
@@ -216,8 +218,8 @@ def test_the_page_of_safety_has_the_promises_of_check(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_page_says_of_each_row_what_it_measures_now(name: str) -> None:
-    """Its figures are those of the last run with ``--page``; its words may not be older than the row."""
+def test_the_page_describes_each_row_as_the_bench_does(name: str) -> None:
+    """Its figures are those of the last run with ``--page``, and its words must be those of the row."""
     text = page.PAGE.read_text()
     assert f"\n## {name}\n\n{page.words(ROWS[name])}\n\n20" in text
     assert re.search(rf"\n## {name}\n(?:(?!\n## ).)*\n\| row \| figure \|", text, re.DOTALL)
@@ -227,7 +229,7 @@ def test_the_page_has_every_row_and_nothing_else() -> None:
     assert re.findall(r"^## (.*)$", page.PAGE.read_text(), re.MULTILINE) == list(ROWS)
 
 
-def test_only_what_was_measured_changes_on_the_page() -> None:
+def test_only_measured_rows_change_on_the_page() -> None:
     before = "# Title\n\nWords.\n\n## many\n\nold\n\n## start\n\nkept\n"
     new = page.section("many", ROWS["many"], "today", [Figure("r", "w", 1, "ms", 2)])
     after = page.with_sections(before, {"many": new}, ("many", "herd", "start"))

@@ -1,4 +1,4 @@
-"""``check --connect``: what a real Consul says of itself and of a token, asked without any effect."""
+"""``check --connect``: the reports of a real Consul about itself and a token, read without any effect."""
 
 import json
 import socket
@@ -72,7 +72,7 @@ class Check:
 
 @pytest.fixture(scope="module", params=WAYS)
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """An agent that denies by default: a server, and then a client agent of one."""
+    """Return an agent that denies by default: a server, and in a second run a client agent of one."""
     with guarded_agent(tmp_path_factory.mktemp("guarded"), request.param) as agent:
         yield agent
 
@@ -86,7 +86,7 @@ def token(agent: Guarded, rules: str) -> str:
     return str(made.json()["SecretID"])
 
 
-def test_a_token_with_the_rights_that_are_needed_is_right(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_token_with_the_needed_rights_has_no_finding(guarded: Guarded, tmp_path: Path) -> None:
     secret = token(guarded, NEEDED)
     check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
     assert check.code == OK, check.found
@@ -133,7 +133,7 @@ def test_a_key_with_another_program_s_data_is_named(guarded: Guarded, tmp_path: 
         ),
     ],
 )
-def test_each_right_that_lacks_is_named_with_the_rule_that_gives_it(
+def test_each_missing_right_is_named_with_the_rule_that_gives_it(
     guarded: Guarded, tmp_path: Path, missing: str, errors: list[str]
 ) -> None:
     rule = next(line for line in NEEDED.splitlines() if line.startswith(missing))
@@ -145,7 +145,7 @@ def test_each_right_that_lacks_is_named_with_the_rule_that_gives_it(
     assert all(error.endswith(f"give the token: {rule.replace('NODE', node)}") for error in check.errors())
 
 
-def test_read_alone_is_not_enough_to_lead(guarded: Guarded, tmp_path: Path) -> None:
+def test_the_right_to_read_is_not_enough_to_lead(guarded: Guarded, tmp_path: Path) -> None:
     secret = token(guarded, NEEDED.replace('leader" { policy = "write" }', 'leader" { policy = "read" }'))
     check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
     (error,) = check.errors()
@@ -153,23 +153,21 @@ def test_read_alone_is_not_enough_to_lead(guarded: Guarded, tmp_path: Path) -> N
 
 
 @pytest.mark.long
-def test_what_the_token_may_not_be_told_cannot_be_told_and_is_no_error(
-    guarded: Guarded, tmp_path: Path
-) -> None:
+def test_a_fact_that_the_token_may_not_read_is_no_error(guarded: Guarded, tmp_path: Path) -> None:
     secret = token(guarded, NEEDED.replace('agent "NODE" { policy = "read" }\n', ""))
     check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
     assert check.code == OK and check.of("agent")["level"] == "cannot tell"
     assert 'agent "NAME-OF-THE-AGENTS-NODE" { policy = "read" }' in check.of("agent")["remedy"]
 
 
-def test_a_token_that_consul_does_not_know(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_token_that_consul_does_not_know_is_reported(guarded: Guarded, tmp_path: Path) -> None:
     check = Check(tmp_path, f"address: '{guarded.url}', token: 11111111-2222-3333-4444-555555555555")
     assert check.code == CONFIGURATION
     assert "ACL not found" in check.of("token")["text"] and "token_file" in check.of("token")["remedy"]
     assert not [one for one in check.found if one["what"] == "rights"]
 
 
-def test_a_token_file_that_is_not_there(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_missing_token_file_is_reported(guarded: Guarded, tmp_path: Path) -> None:
     check = Check(tmp_path, f"address: '{guarded.url}', token_file: {tmp_path}/none")
     assert check.code == CONFIGURATION and f"{tmp_path}/none" in check.of("token")["text"]
 
@@ -211,7 +209,7 @@ OBSERVED = "elections: {watched: {contend: false}}"
 
 
 @pytest.mark.parametrize("text", [FILE, OBSERVED], ids=["contends", "observes"])
-def test_a_datacenter_that_consul_does_not_know_is_no_lack_of_a_leader(
+def test_an_unknown_datacenter_is_not_reported_as_a_missing_leader(
     shared_agent: Agent, tmp_path: Path, text: str
 ) -> None:
     check = Check(tmp_path, f"address: '{shared_agent.url}', datacenter: elsewhere", text)
@@ -226,8 +224,8 @@ def test_the_agents_own_datacenter_may_be_named(shared_agent: Agent, tmp_path: P
     assert check.code == OK and not [one for one in check.found if one["what"] == "datacenter"]
 
 
-def test_nothing_is_held_in_another_datacenter_and_observers_may_name_one() -> None:
-    """One that the agent reaches: Consul makes no session of its node there."""
+def test_a_contender_in_another_datacenter_is_refused_and_an_observer_is_not() -> None:
+    """The agent reaches that datacenter, and yet Consul makes no session of the agent's node there."""
     observer = ElectionSettings("seen", "k", b"", SessionSettings("s"), contend=False)
     (found,) = of_datacenter("dc2", "dc1", [observer, replace(observer, name="held", contend=True)])
     assert found.level is Level.ERROR and "held" in found.text and "consul.datacenter" in found.remedy
@@ -260,9 +258,7 @@ def test_nothing_is_held_in_another_datacenter_and_observers_may_name_one() -> N
         ("9" * 50 + ".1", Level.UNTOLD, ""),
     ],
 )
-def test_a_version_that_nobody_has_tried_or_that_is_broken_is_warned_about(
-    version: str, level: Level, said: str
-) -> None:
+def test_an_untested_or_broken_version_is_a_warning(version: str, level: Level, said: str) -> None:
     facts = facts_of({"Config": {"Version": version, "NodeName": "n"}})
     found = [one for one in of_agent(facts, "n", is_local=True, items=[]) if one.what == "version"]
     assert [one.level for one in found] == [level] and said in found[0].text
@@ -273,12 +269,12 @@ def test_a_version_that_nobody_has_tried_or_that_is_broken_is_warned_about(
 
 
 def state(agent: Agent) -> list[Any]:
-    """All keys and sessions, with the index of their table."""
+    """Return all keys and sessions, with the index of their table."""
     answers = [agent.call("GET", path) for path in ("/kv/?recurse&consistent", "/session/list?consistent")]
     return [(answer.index, answer.text) for answer in answers]
 
 
-def test_it_changes_nothing_whether_the_keys_are_there_or_held(tmp_path: Path) -> None:
+def test_check_connect_changes_nothing_with_keys_absent_or_held(tmp_path: Path) -> None:
     with Agent(tmp_path / "own") as agent:
         session = agent.session_create(TTL="60s")
         agent.acquire("service/app/leader", session, b"x")
@@ -300,7 +296,7 @@ def test_an_agent_that_leaves_on_sigterm_is_warned_about(tmp_path: Path) -> None
 
 
 @pytest.mark.long
-def test_fewer_connections_than_items_need(tmp_path: Path) -> None:
+def test_too_few_connections_for_the_items_are_reported(tmp_path: Path) -> None:
     config = {"limits": {"http_max_conns_per_client": 8}}
     items = "elections: {" + ", ".join(f"e{number}: {{}}" for number in range(8)) + "}"
     with Agent(tmp_path / "narrow", config=config) as agent:
@@ -311,20 +307,20 @@ def test_fewer_connections_than_items_need(tmp_path: Path) -> None:
     assert "http_max_conns_per_client to 24" in many.of("connections")["remedy"]
 
 
-def test_what_is_reckoned_for_connections_is_what_the_daemon_keeps_to() -> None:
+def test_the_number_of_connections_that_check_counts_is_the_daemons_limit() -> None:
     assert CONCURRENT_MAX + IDLE_MAX == OTHERS_MAX
     assert WATCHES_MAX + OTHERS_MAX == 120  # docs/configuration.md, "Limits"
 
 
 @contextmanager
 def itself(server: Agent) -> Iterator[Agent]:
-    """The server is asked."""
+    """Return the server itself."""
     yield server
 
 
 @contextmanager
 def by_client(server: Agent) -> Iterator[Agent]:
-    """A client agent of it is asked."""
+    """Return a client agent of the server."""
     with Agent(server.folder.with_name("client"), servers=server) as client:
         yield client
 
@@ -334,7 +330,7 @@ EITHER_WAY = pytest.mark.parametrize("way", [itself, by_client])
 
 
 @EITHER_WAY
-def test_a_ttl_and_a_check_that_consul_refuses(tmp_path: Path, way: Way) -> None:
+def test_a_ttl_and_a_check_that_consul_refuses_are_reported(tmp_path: Path, way: Way) -> None:
     session = "{session: {ttl: TTL, node_checks: [CHECK]}}"
     items = "elections: {short: SHORT, unknown: UNKNOWN, fine: FINE}"
     for name, ttl, bound in (
@@ -364,7 +360,7 @@ def test_a_check_that_fails_now_is_a_warning(tmp_path: Path, way: Way) -> None:
     assert "critical" in check.of("rights", "app", "warning")["text"]
 
 
-def test_an_agent_that_takes_no_writes_from_here_is_told_as_that(tmp_path: Path) -> None:
+def test_an_agent_that_takes_no_writes_from_this_address_is_reported_as_one(tmp_path: Path) -> None:
     """No right of the token would help."""
     closed = {"http_config": {"allow_write_http_from": ["10.99.0.0/16"]}}
     with Agent(tmp_path / "closed", config=closed) as agent:
@@ -378,8 +374,8 @@ def test_an_agent_that_takes_no_writes_from_here_is_told_as_that(tmp_path: Path)
     assert not any("give the token" in error for error in check.errors())
 
 
-def test_the_embedded_agent_is_asked_like_a_real_one(tmp_path: Path) -> None:
-    """It says less of itself."""
+def test_check_connect_works_with_the_embedded_agent(tmp_path: Path) -> None:
+    """This agent has fewer facts about itself."""
     (port,) = free_ports(1)
     argv = [*("setpriv", "--pdeathsig", "KILL"), *COMMAND, "dev-agent", "--port", str(port)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=ROOT, env=ENVIRON) as agent:
@@ -393,7 +389,7 @@ def test_the_embedded_agent_is_asked_like_a_real_one(tmp_path: Path) -> None:
 # --- no Consul -----------------------------------------------------------------------------------
 
 
-def test_nobody_there_is_69(tmp_path: Path) -> None:
+def test_an_address_without_a_listener_is_69(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     check = Check(tmp_path, f"address: 'http://127.0.0.1:{port}'")
     assert check.code == UNREACHABLE
@@ -401,7 +397,7 @@ def test_nobody_there_is_69(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_a_leader_is_69(tmp_path: Path) -> None:
-    """One server of two that are expected."""
+    """The server waits for a second one."""
     ports = dict(zip(("http", "server", "serf_lan"), free_ports(3), strict=True))
     config = {
         "bind_addr": "127.0.0.1",
@@ -429,7 +425,7 @@ def answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_text_says_the_same_with_each_remedy_below(guarded: Guarded, tmp_path: Path) -> None:
+def test_the_text_has_each_finding_with_its_remedy_below(guarded: Guarded, tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(f"consul: {{address: '{guarded.url}'}}\nelections: {{app: {{contend: false}}}}\n")
     done = command("check", str(file), "--connect")

@@ -1,4 +1,4 @@
-"""Commands as an operator types them: what they print, where, and which code they end with."""
+"""Commands as an operator types them: output, stream and exit code."""
 
 import json
 import re
@@ -25,7 +25,7 @@ elections:
 
 
 def one_line(text: str) -> bool:
-    """An error for whoever must act: one line with our name, and no trace."""
+    """Check that an error is one line with our name and without a trace."""
     return text.startswith("consul-supervisor: ") and text.count("\n") == 1
 
 
@@ -33,7 +33,7 @@ def one_line(text: str) -> bool:
 
 
 @pytest.mark.parametrize("name", [(), *((name,) for name in COMMANDS)], ids=" ".join)
-def test_help_has_an_example(name: tuple[str, ...]) -> None:
+def test_the_help_of_each_command_has_an_example(name: tuple[str, ...]) -> None:
     done = command(*name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "consul-supervisor " + " ".join(name) in done.stdout and "example" in done.stdout
@@ -45,7 +45,7 @@ def test_the_overview_names_every_command_and_exit_code() -> None:
     assert all(re.search(rf"\b{code} ", text) for code in (0, 1, 2, 69, 70, 78))
 
 
-def test_version() -> None:
+def test_version_prints_the_version_of_the_package() -> None:
     assert re.fullmatch(r"consul-supervisor \d+\.\d+\.\d+\n", command("--version").stdout)
 
 
@@ -66,7 +66,7 @@ def test_version() -> None:
         ("--fly",),
     ],
 )
-def test_wrong_usage_is_2_and_says_how_it_goes(arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_2_and_shows_the_usage(arguments: tuple[str, ...]) -> None:
     done = command(*arguments)
     assert (done.returncode, done.stdout) == (USAGE, "")
     assert done.stderr.startswith("usage: consul-supervisor") and "Traceback" not in done.stderr
@@ -89,13 +89,13 @@ def test_a_bad_file_is_78_with_every_error_and_its_place(tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("name", ["run", "check"])
-def test_a_file_that_is_not_there_is_78(tmp_path: Path, name: str) -> None:
+def test_a_missing_configuration_file_is_78(tmp_path: Path, name: str) -> None:
     done = command(name, str(tmp_path / "none.yaml"))
     assert done.returncode == CONFIGURATION
     assert "none.yaml" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_a_token_file_that_is_not_there_is_78_and_one_line(tmp_path: Path) -> None:
+def test_a_missing_token_file_is_78_and_one_line(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(f"consul: {{token_file: {tmp_path}/none}}\nelections: {{app: {{}}}}\n")
     for done in (command("run", str(file)), command("leader", "app", "--config", str(file))):
@@ -105,8 +105,8 @@ def test_a_token_file_that_is_not_there_is_78_and_one_line(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("tls", ["ca_file", "cert_file"])
-def test_a_tls_file_that_is_not_there_is_one_line_that_names_it(tmp_path: Path, tls: str) -> None:
-    """``run`` goes on asking: whoever renews certificates may replace them at any time."""
+def test_a_missing_tls_file_is_one_line_that_names_it(tmp_path: Path, tls: str) -> None:
+    """``run`` repeats its requests, because a tool that renews certificates may replace them at any time."""
     other = f", key_file: {tmp_path}/none" if tls == "cert_file" else ""
     file = tmp_path / "c.yaml"
     file.write_text(
@@ -127,8 +127,8 @@ def test_check_prints_the_figures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("example", CONFIGURATIONS, ids=lambda path: path.stem)
-def test_every_example_is_right_and_has_no_warning_that_is_not_meant(example: Path) -> None:
-    """Apart from the warnings about this machine, where the programs and secrets of an example are absent."""
+def test_every_example_is_valid_and_has_only_expected_warnings(example: Path) -> None:
+    """Programs and secrets of an example are absent on this machine, so those warnings do not count."""
     done = command("check", str(example), environ=VARIABLES)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     warned = warnings_in(done.stdout)
@@ -136,13 +136,13 @@ def test_every_example_is_right_and_has_no_warning_that_is_not_meant(example: Pa
     assert len(warned) == len(meant) and all(what in line for what, line in zip(meant, warned, strict=True))
 
 
-def test_schema_prints_the_file_that_editors_use() -> None:
+def test_schema_prints_the_schema_file_of_the_package() -> None:
     done = command("schema")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == json.loads((ROOT / "schemas" / "config.schema.json").read_text())
 
 
-def test_a_reader_that_has_had_enough_is_no_error() -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
     """``consul-supervisor schema | head -1``"""
     process = subprocess.Popen(
         [*COMMAND, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=ENVIRON
@@ -159,7 +159,7 @@ def test_a_reader_that_has_had_enough_is_no_error() -> None:
 
 @pytest.fixture
 def config(shared_agent: Agent, unique: str, tmp_path: Path) -> Path:
-    """A file with one election, ``app``, whose key is this test's own."""
+    """Return a file with one election, ``app``, whose key is this test's own."""
     file = tmp_path / "c.yaml"
     file.write_text(
         f"consul: {{address: '{shared_agent.url}'}}\nelections: {{app: {{key: {unique}/leader}}}}\n"
@@ -177,7 +177,7 @@ def test_leader_prints_the_holders_value(shared_agent: Agent, unique: str, confi
     shared_agent.session_destroy(session)
 
 
-def test_leader_does_without_what_only_the_daemon_needs(
+def test_leader_works_without_settings_that_only_the_daemon_needs(
     shared_agent: Agent, unique: str, config: Path
 ) -> None:
     """The unit sets variables that the shell of an operator does not have."""
@@ -243,21 +243,21 @@ def test_a_consul_that_denies_is_69_and_its_words_are_there(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("key", ["", "/a", "a//b", "..", "a/../b", "a\udcff", "ä", "a b", "a?x=y"])
-def test_a_key_that_is_none_is_a_usage_error(key: str) -> None:
+def test_an_invalid_key_is_a_usage_error(key: str) -> None:
     arguments = [sys.executable, "-m", "supervisor", "leader", "--key", key]
     done = subprocess.run(arguments, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 2 and b"Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_descriptors_are_no_bug(closed: str) -> None:
+def test_closed_standard_streams_are_no_bug(closed: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f'"$0" -m supervisor schema {closed}', sys.executable], capture_output=True, timeout=30
     )
     assert done.returncode == 0 and b"Traceback" not in done.stderr
 
 
-def test_an_answer_that_cannot_be_written_is_said_in_one_line() -> None:
+def test_output_that_cannot_be_written_is_reported_in_one_line() -> None:
     command = '"$0" -m supervisor schema >/dev/full'
     done = subprocess.run(
         ["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=PATIENCE_S

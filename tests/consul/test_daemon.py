@@ -1,4 +1,4 @@
-"""The process itself: one thread, nothing that grows, and an end for every case."""
+"""The process itself: one thread, bounded resources, and an end in every case."""
 
 import os
 import shutil
@@ -19,12 +19,12 @@ from tests.support.supervisor import COMMAND, PATIENCE_S, Supervisor, until
 
 BUG = 70
 ELECTIONS = 20
-STANDARD_SIGNALS = (1 << 31) - 1  # the C library's own, 32 and 33, are nobody's to set
+STANDARD_SIGNALS = (1 << 31) - 1  # the C library's own signals, 32 and 33, cannot be set
 
 
 @pytest.fixture
 def node(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[Supervisor]:
-    """A process with many elections, each with hooks of every kind."""
+    """Return a process with many elections, each with hooks of every kind."""
     election = {
         "session": {"ttl": "10s", "lock_delay": "20s", "name": unique},
         "on_acquire": [{"shell": ":"}],
@@ -57,8 +57,10 @@ def test_many_elections_lead_and_stop_in_one_thread(
     node.assert_no_fault()
 
 
-def test_nothing_grows_with_what_happens(node: Supervisor, shared_agent: Agent, unique: str) -> None:
-    """Descriptors and processes after a hundred changes are what they were."""
+def test_descriptors_and_processes_do_not_grow_with_changes(
+    node: Supervisor, shared_agent: Agent, unique: str
+) -> None:
+    """A hundred changes leave their numbers as they were."""
     until(lambda: holding(node) == ELECTIONS, "all lead")
     process = psutil.Process(node.pid)
     until(lambda: not process.children(), "the first hooks are over")
@@ -77,7 +79,7 @@ def test_nothing_grows_with_what_happens(node: Supervisor, shared_agent: Agent, 
 def test_a_signal_at_any_moment_of_the_start_ends_it_and_leaves_no_session(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
-    """Before the handler is there the signal's own effect is the end; afterwards a stop in order."""
+    """The signal ends the process before the handler is set; afterwards the stop is in order."""
     config = {
         "consul": {"address": shared_agent.url},
         "log": {"format": "json"},
@@ -107,14 +109,14 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 class StartedDeaf(Supervisor):
-    """One whose parent ignores and blocks signals: nohup, or a shell script's background."""
+    """A supervisor whose parent ignores and blocks signals: nohup, or a shell script's background."""
 
     def _argv(self) -> list[str]:
         return [sys.executable, "-c", DEAF, "/usr/bin/env", *super()._argv()]
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_signals_that_our_parent_ignored_are_heard_by_us_our_hooks_and_run(
+def test_signals_that_our_parent_ignored_reach_the_daemon_its_hooks_and_run(
     shared_agent: Agent, unique: str, tmp_path: Path, stop: signal.Signals
 ) -> None:
     shown = "grep -E 'Sig(Ign|Blk)' /proc/self/status"
@@ -146,7 +148,7 @@ def test_signals_that_our_parent_ignored_are_heard_by_us_our_hooks_and_run(
 
 
 class OnASlowDisk(Supervisor):
-    """One for which ``sync`` is the program ``slow`` in its folder, in a mount namespace of its own."""
+    """A supervisor in a mount namespace where ``sync`` is the program ``slow`` of its folder."""
 
     def _argv(self) -> list[str]:
         slow = self.folder / "slow"
@@ -158,7 +160,7 @@ class OnASlowDisk(Supervisor):
         return ["unshare", "--mount", *root, "sh", "-c", script, str(slow), sync, *super()._argv()]
 
 
-def test_a_disk_that_takes_for_ever_delays_neither_hooks_nor_the_end(
+def test_a_disk_that_hangs_delays_neither_hooks_nor_the_end(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
     app = {
@@ -184,8 +186,8 @@ def test_a_disk_that_takes_for_ever_delays_neither_hooks_nor_the_end(
     node.assert_no_fault()
 
 
-def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_path: Path) -> None:
-    """Half a daemon would hold a lock and hear nothing."""
+def test_a_bug_of_ours_is_logged_with_its_trace_and_ends_the_process_with_70(tmp_path: Path) -> None:
+    """A daemon that goes on in part could hold a lock and receive no event."""
     file = tmp_path / "c.yaml"
     places = f"state_dir: {tmp_path}/state\ncontrol_socket: {tmp_path}/control.sock\n"
     file.write_text(f"consul: {{address: 'http://127.0.0.1:1'}}\n{places}elections: {{app: {{}}}}\n")
@@ -195,7 +197,7 @@ def test_a_bug_of_ours_is_said_with_its_trace_and_ends_the_process_with_70(tmp_p
 
 
 def write_file(folder: Path, consul: str, key: str, **hooks: str) -> Path:
-    """A file with one election, whose hooks are what the shell is given."""
+    """Write a file with one election whose hooks run this shell script."""
     lines = [
         f"    {name}: [{{shell: {shell!r}, timeout: 2s, kill_after: 100ms}}]\n"
         for name, shell in hooks.items()
@@ -215,7 +217,7 @@ elections:
 
 @contextmanager
 def runs(file: Path, stderr: int = subprocess.DEVNULL, **environ: str) -> Iterator[None]:
-    """A process with this file, which stops in order at the end."""
+    """Run a process with this file, and stop it in order at the end."""
     with subprocess.Popen([*COMMAND, "run", str(file)], stderr=stderr, env=os.environ | environ) as daemon:
         yield
         daemon.send_signal(signal.SIGTERM)
@@ -226,7 +228,7 @@ def runs(file: Path, stderr: int = subprocess.DEVNULL, **environ: str) -> Iterat
 def test_a_log_that_nobody_reads_delays_neither_renewals_nor_on_lose(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
-    """Far more than a pipe holds is written to it while this node leads; then it stops in order."""
+    """Far more than a pipe holds is logged while this node leads, and then the node stops in order."""
     chatter = f"seq -f %0400.0f 900; echo >{tmp_path}/acquired"
     consul = f'address: "{shared_agent.url}"'
     file = write_file(tmp_path, consul, unique, on_acquire=chatter, on_lose=f"echo >{tmp_path}/lost")
@@ -244,7 +246,7 @@ def test_a_log_that_nobody_reads_delays_neither_renewals_nor_on_lose(
 def test_the_variable_that_holds_consuls_token_is_not_inherited_by_hooks(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
-    """An agent without access control takes any token."""
+    """An agent without access control accepts any token."""
     told = tmp_path / "told"
     consul = f'address: "{shared_agent.url}", token: "${{MY_TOKEN}}"'
     file = write_file(tmp_path, consul, unique, on_acquire=f"env >{told}.new && mv {told}.new {told}")
@@ -254,10 +256,10 @@ def test_the_variable_that_holds_consuls_token_is_not_inherited_by_hooks(
 
 
 @pytest.mark.long
-def test_what_a_file_withheld_is_not_inherited_under_the_next_one(
+def test_a_variable_that_a_former_file_withheld_is_not_inherited_after_a_reload(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
-    """Neither by hooks of the file that is gone, nor what the new one withholds."""
+    """Hooks of the former file do not get it, and they do not get a variable that the new file withholds."""
     told = tmp_path / "told"
 
     def written(variable: str) -> Path:
@@ -275,6 +277,6 @@ def test_what_a_file_withheld_is_not_inherited_under_the_next_one(
 
 
 def is_held(agent: Agent, key: str) -> bool:
-    """Whether some session holds it."""
+    """Return whether some session holds the key."""
     entry = agent.kv_get(key)
     return entry is not None and "Session" in entry

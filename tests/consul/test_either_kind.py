@@ -1,4 +1,4 @@
-"""What holds of an election and of a semaphore with one slot alike."""
+"""Promises that hold of an election and of a semaphore with one slot."""
 
 import signal
 
@@ -11,7 +11,7 @@ from tests.support.supervisor import until
 
 
 class OneSlotScene(SlotScene):
-    """So that whoever does not hold waits."""
+    """A scene of a semaphore with one slot, so that every node without it waits."""
 
     limit = 1
 
@@ -25,7 +25,7 @@ each_kind = pytest.mark.parametrize(
 
 @each_kind
 def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
-    """An upgrade without failover: same session, same token, no hook, and b never holds."""
+    """An upgrade is no failover: session and token stay, no hook runs, and b never holds."""
     scene.lasting()
     a = scene.leader("a")
     scene.waiter("b")
@@ -45,7 +45,7 @@ def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
 
 
 @each_kind
-def test_a_crash_in_on_lose_runs_it_again_and_only_then_gives_up(scene: Scene) -> None:
+def test_a_crash_in_on_lose_runs_it_again_before_the_lock_is_released(scene: Scene) -> None:
     flag = flag_of(scene)
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {flag} && sleep 300; :")])
     b = scene.waiter("b")
@@ -64,8 +64,8 @@ def test_a_crash_in_on_lose_runs_it_again_and_only_then_gives_up(scene: Scene) -
 @pytest.mark.long
 @pytest.mark.parametrize("lost", ["held", "reset"])
 @each_kind
-def test_a_first_write_whose_answer_is_lost_is_a_tenure_all_the_same(scene: Scene, lost: str) -> None:
-    """The acquire of a key, or the step that stands in line and takes a slot at once."""
+def test_a_first_write_without_an_answer_begins_a_tenure(scene: Scene, lost: str) -> None:
+    """The write is the acquire of a key, or the first transaction of a slot that is free."""
     lose = scene.proxy.hold if lost == "held" else scene.proxy.reset
     rule = lose("answer", method="PUT", path="/txn", body=b'"lock"', times=1)
     a = scene.node("a", consul={"address": scene.proxy.url})

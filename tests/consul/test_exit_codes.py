@@ -1,7 +1,7 @@
 """Every exit code of every command, of the real program beside a real Consul and a real daemon.
 
-``CASES`` is the table: what is typed, in a world where nothing else happens. What takes longer than a
-command or needs more than this world is named in ``ELSEWHERE``.
+``CASES`` is the table of commands, in a world without other events. ``ELSEWHERE`` names the cases that take
+longer than a command or need more than this world.
 """
 
 import re
@@ -28,7 +28,7 @@ DAEMON_COMMANDS = ("status", "holds", "recover", "pause", "resume", "step-down")
 
 # command, exit code, arguments; {…} are the fields of World
 CASES = [
-    ("run", 1, "{daemon}"),  # its state_dir is in use
+    ("run", 1, "{daemon}"),  # another daemon uses its state_dir
     ("run", 78, "{bad}"),
     ("check", 0, "{good}"),
     ("check", 0, "{good} --connect"),
@@ -110,7 +110,7 @@ ELSEWHERE = {
 
 @dataclass(frozen=True)
 class World:
-    """Files by what is right or wrong with them, a daemon's file, Consul and who holds in it."""
+    """Files, good and bad, with a daemon's file, a Consul and the holders in it."""
 
     folder: Path
     daemon: Path
@@ -130,7 +130,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A daemon that holds ``held`` and ``slots``, observes ``seen``, and is stuck with ``broken``."""
+    """Return a daemon that holds ``held`` and ``slots``, observes ``seen``, and is stuck with ``broken``."""
     folder = Path(tempfile.mkdtemp(prefix="codes-"))
     guard = {"acl": {"enabled": True, "default_policy": "deny"}}
     with (
@@ -194,12 +194,10 @@ def world_of(folder: Path, supervisor: Supervisor, agent: Agent, guarded: Agent)
     CASES,
     ids=[f"{name}-{code}-{at}" for at, (name, code, _) in enumerate(CASES)],
 )
-def test_a_command_ends_with_the_code_that_is_told(
-    world: World, name: str, code: int, arguments: str
-) -> None:
+def test_a_command_ends_with_the_documented_code(world: World, name: str, code: int, arguments: str) -> None:
     environ = {"CONSUL_HTTP_ADDR": world.url} if name == "verify" else {}
     environ |= {key: world.fill(value) for key, value in ENVIRONMENTS.get((name, code), {}).items()}
-    if name == "run":  # the state_dir that the running one has
+    if name == "run":  # the state_dir of the running daemon
         environ |= {"STATE_DIRECTORY": f"{world.folder}/state", "RUNTIME_DIRECTORY": str(world.folder)}
     done = command(name, *world.fill(arguments).split(), environ=environ)
     assert done.returncode == code, (done.stdout, done.stderr)
@@ -208,7 +206,7 @@ def test_a_command_ends_with_the_code_that_is_told(
 
 
 def is_silent(name: str, code: int, arguments: str) -> bool:
-    """``holds`` says no by its code alone; what ``check`` finds is its result, and so is its JSON."""
+    """Return whether standard error must be blank: ``holds`` with a no, and ``check`` with its report."""
     return (
         (name, code) == ("holds", 1)
         or name == "check"
@@ -217,7 +215,7 @@ def is_silent(name: str, code: int, arguments: str) -> bool:
 
 
 def test_a_bug_is_70_with_its_trace() -> None:
-    """Broken on purpose: the one place that is reached by whatever nobody has thought of."""
+    """The fault is injected into the one place that every unforeseen exception reaches."""
     code = (
         "import sys; from supervisor import cli; sys.argv[1:] = ['schema'];"
         "cli._function = lambda command: 1 / 0; sys.exit(cli.main())"
@@ -235,8 +233,8 @@ def test_each_kind_of_error_has_its_exit_code() -> None:
     assert set(CommandError.__subclasses__()) == set(EXIT_CODES)
 
 
-def test_ctrl_c_is_130_and_no_trace() -> None:
-    """While Consul does not answer."""
+def test_ctrl_c_is_130_without_a_trace() -> None:
+    """The command waits for Consul, which does not answer."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         environ = {**ENVIRON, "CONSUL_HTTP_ADDR": f"127.0.0.1:{silent.getsockname()[1]}"}
         argv = ["env", "--default-signal=INT", *COMMAND, "leader", "--key", "a"]
@@ -252,7 +250,7 @@ def test_ctrl_c_is_130_and_no_trace() -> None:
 # --- the table is complete -----------------------------------------------------------------------
 
 
-def test_every_code_that_a_command_tells_has_its_case() -> None:
+def test_every_documented_code_of_a_command_has_its_case() -> None:
     told = {(name, code) for name, command in COMMANDS.items() for code in command.codes}
     tested = {(name, code) for name, code, _ in CASES}
     everywhere = {(name, code) for name in COMMANDS for code in OF_ALL}
@@ -262,7 +260,7 @@ def test_every_code_that_a_command_tells_has_its_case() -> None:
         assert (ROOT / path).exists()
 
 
-def test_every_command_tells_its_codes() -> None:
+def test_every_command_documents_its_codes() -> None:
     names = re.findall(r"^    ([a-z-]+)(?:  |$)", parser().format_help(), re.MULTILINE)
     assert sorted(names) == sorted(COMMANDS)
     for name in names:

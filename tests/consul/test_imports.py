@@ -1,4 +1,4 @@
-"""What each command may import of all that is heavy. Names decide: times depend on the machine."""
+"""The heavy modules that each command may import; modules are named, because times depend on the machine."""
 
 import re
 import subprocess
@@ -35,7 +35,7 @@ TIMED = {"PYTHONPROFILEIMPORTTIME": "1"}
 
 
 def heavy(stderr: str) -> set[str]:
-    """What Python says there that it has imported, as far as it is heavy and not this machine's own."""
+    """Return the heavy modules that Python reports as imported, without this machine's own."""
     modules = set(IMPORTED.findall(stderr))
     assert "supervisor.cli" in modules, stderr
     return HEAVY & (modules | {name.partition(".")[0] for name in modules}) - of_any_program()
@@ -43,14 +43,14 @@ def heavy(stderr: str) -> set[str]:
 
 @cache
 def of_any_program() -> set[str]:
-    """What some machines import into every Python."""
+    """Return the modules that this machine imports into every Python."""
     argv = [sys.executable, "-X", "importtime", "-c", "pass"]
     done = subprocess.run(argv, capture_output=True, text=True, env=ENVIRON, timeout=PATIENCE_S, check=True)
     return {name.partition(".")[0] for name in IMPORTED.findall(done.stderr)}
 
 
 def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
-    """By the command, which ends with this code."""
+    """Return the modules that the command imports; it ends with this code."""
     argv, environ = [*COMMAND, *arguments], {**ENVIRON, **TIMED, "CONSUL_HTTP_ADDR": agent.url}
     done = subprocess.run(
         argv, capture_output=True, text=True, cwd=ROOT, env=environ, timeout=PATIENCE_S, check=False

@@ -1,5 +1,8 @@
-"""docs/security.md, "Rights in Consul": on an agent that denies by default each policy of the page is
-enough for what it is given for, and without any one of its lines that fails and says what is missing."""
+"""docs/security.md, "Rights in Consul": each policy of the page is enough and has no needless line.
+
+The agent denies by default. Without any one line of a policy the purpose fails, and the report names the
+missing rule.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,7 +33,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def named(shown: str, unique: str, guarded: Guarded) -> str:
-    """The page's rules, for this agent and with keys of this test."""
+    """Return the page's rules, for this agent and with keys of this test."""
     own = shown.replace("service/hdfs", unique).replace("service/rebuild", unique)
     return own.replace(NODE, guarded.node_name)
 
@@ -46,7 +49,7 @@ def needs_every_line(guarded: Guarded, rules: str, attempt: Attempt) -> None:
 def life(
     guarded: Guarded, folder: Path, section: str, item: dict[str, object], *, told: bool = False
 ) -> Attempt:
-    """A supervisor that holds, or with ``told`` one that is told how things are, and then stops."""
+    """Run a supervisor until it holds, or with ``told`` until on_change has run, and then stop it."""
 
     def attempt(secret: str) -> str:
         config = {"consul": {"address": guarded.url, "token": secret}, section: {"app": item}}
@@ -65,7 +68,7 @@ def life(
 
 
 def asked(guarded: Guarded, *arguments: str) -> Attempt:
-    """A command that asks Consul."""
+    """Run a command that queries Consul."""
 
     def attempt(secret: str) -> str:
         done = command(*arguments, environ={"CONSUL_HTTP_ADDR": guarded.url, "CONSUL_HTTP_TOKEN": secret})
@@ -78,7 +81,7 @@ def asked(guarded: Guarded, *arguments: str) -> Attempt:
 
 @pytest.fixture
 def held(guarded: Guarded, unique: str) -> Iterator[str]:
-    """A session that holds the election's key, and has a slot of the semaphore."""
+    """Return a session that holds the election's key and has a slot of the semaphore."""
     session = guarded.session_create(TTL="600s", LockDelay="0s")
     assert guarded.acquire(f"{unique}/leader", session, b"a")
     assert guarded.acquire(f"{unique}/{session}", session, b"{}")
@@ -88,18 +91,22 @@ def held(guarded: Guarded, unique: str) -> Iterator[str]:
     guarded.session_destroy(session)
 
 
-def test_no_block_is_untested() -> None:
+def test_every_block_of_the_page_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
 @SHOWN.by(SECURITY, "To contend for an election", "hcl")
-def test_contending_for_an_election(shown: str, guarded: Guarded, unique: str, tmp_path: Path) -> None:
+def test_the_rules_for_contending_for_an_election_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, tmp_path: Path
+) -> None:
     item: dict[str, object] = {"key": f"{unique}/leader", "session": SESSION, **TELL}
     needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "elections", item))
 
 
 @SHOWN.by(SECURITY, "To observe an election", "hcl")
-def test_observing_an_election(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
+def test_the_rules_for_observing_an_election_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path
+) -> None:
     item: dict[str, object] = {"key": f"{unique}/leader", "contend": False, **TELL}
     attempt = life(guarded, tmp_path, "elections", item, told=True)
     needs_every_line(guarded, named(shown, unique, guarded), attempt)
@@ -107,20 +114,24 @@ def test_observing_an_election(shown: str, guarded: Guarded, unique: str, held: 
 
 @pytest.mark.long
 @SHOWN.by(SECURITY, "To contend for a semaphore", "hcl")
-def test_contending_for_a_semaphore(shown: str, guarded: Guarded, unique: str, tmp_path: Path) -> None:
+def test_the_rules_for_contending_for_a_semaphore_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, tmp_path: Path
+) -> None:
     item: dict[str, object] = {"prefix": unique, "limit": 2, "session": SESSION, **TELL}
     needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "semaphores", item))
 
 
-def test_a_single_key_of_a_semaphore_needs_the_rule_of_all_of_it() -> None:
-    """Which of its requests is refused first must not decide what the operator is told."""
+def test_a_denied_key_of_a_semaphore_is_reported_with_the_rule_for_its_prefix() -> None:
+    """The report must not depend on which of its requests Consul refuses first."""
     key, all_of_it = ReadKey("app", 0.0, 1.0, "app/.lock", "app"), ReadSlots("app", 0.0, 1.0, "app")
     assert endpoint_of(key).rule(key) == endpoint_of(all_of_it).rule(all_of_it)
 
 
 @SHOWN.by(SECURITY, "To observe a semaphore", "hcl")
-def test_observing_a_semaphore(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
-    """Without the right Consul shows an empty list, and tells nobody that it does: the page says so."""
+def test_the_rules_for_observing_a_semaphore_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path
+) -> None:
+    """Without the right Consul shows an empty list and no error, and the page says so."""
     item: dict[str, object] = {"prefix": unique, "limit": 2, "contend": False}
     item["on_change"] = [{"shell": 'echo "told $CONSUL_SUPERVISOR_HOLDERS"'}]
     secret = guarded.token_of(named(shown, unique, guarded)).secret
@@ -135,8 +146,10 @@ def test_observing_a_semaphore(shown: str, guarded: Guarded, unique: str, held: 
 
 
 @SHOWN.by(SECURITY, "A session with checks", "hcl")
-def test_a_session_with_checks(shown: str, guarded: Guarded, unique: str, tmp_path: Path) -> None:
-    """The service is registered by the test: that takes rights of its own."""
+def test_the_rules_for_a_session_with_checks_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, tmp_path: Path
+) -> None:
+    """The test registers the service, which takes rights of its own."""
     check = {"CheckID": f"{unique}-check", "TTL": "600s", "Status": "passing"}
     service = {"Name": unique, "ID": unique, "Check": check}
     assert guarded.call("PUT", "/agent/service/register", service).status == 200
@@ -147,7 +160,9 @@ def test_a_session_with_checks(shown: str, guarded: Guarded, unique: str, tmp_pa
 
 @pytest.mark.long
 @SHOWN.by(SECURITY, "leader", "hcl")
-def test_the_command_leader(shown: str, guarded: Guarded, unique: str, held: str) -> None:
+def test_the_rules_for_the_command_leader_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, held: str
+) -> None:
     attempt = asked(guarded, "leader", "--key", f"{unique}/leader")
     needs_every_line(guarded, named(shown, unique, guarded), attempt)
 
@@ -191,7 +206,9 @@ def test_the_command_sessions_destroy(
 
 
 @SHOWN.by(SECURITY, "verify", "hcl")
-def test_the_command_verify(shown: str, guarded: Guarded, unique: str, held: str) -> None:
+def test_the_rules_for_the_command_verify_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, held: str
+) -> None:
     """The first block is for a key that is locked, the second for a slot."""
     key = f"{unique}/.lock" if "key_prefix" in shown else f"{unique}/leader"
     attempt = asked(guarded, "verify", "--key", key, "--session", held)
@@ -202,7 +219,9 @@ def test_the_command_verify(shown: str, guarded: Guarded, unique: str, held: str
 
 @pytest.mark.long
 @SHOWN.by(SECURITY, "limit", "hcl")
-def test_the_command_limit(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
+def test_the_rules_for_the_command_limit_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path
+) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(json.dumps({"semaphores": {"app": {"prefix": unique, "limit": 2}}}))
     limits = iter(range(3, 100))
@@ -214,8 +233,10 @@ def test_the_command_limit(shown: str, guarded: Guarded, unique: str, held: str,
 
 
 @SHOWN.by(SECURITY, "A service that tags the leader", "hcl")
-def test_registering_a_service(shown: str, guarded: Guarded, unique: str) -> None:
-    """By the agent's API; without the right Consul says so."""
+def test_the_rules_for_registering_a_service_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str
+) -> None:
+    """The agent's API registers it, and reports a missing right."""
     check = {"HTTP": "http://127.0.0.1:1/leader/namenode", "Interval": "600s"}
     body = {"Name": "namenode", "Check": check}
 
@@ -227,10 +248,10 @@ def test_registering_a_service(shown: str, guarded: Guarded, unique: str) -> Non
     assert attempt(guarded.token_of("").secret) == 403
 
 
-def test_a_token_that_consul_does_not_know_is_called_so(
+def test_a_token_that_consul_does_not_know_is_reported_as_unknown(
     guarded: Guarded, unique: str, tmp_path: Path
 ) -> None:
-    """Which one it is stands there, and never the token."""
+    """The report says where the token comes from, and never shows it."""
     secret = "11111111-2222-3333-4444-555555555555"
     file = tmp_path / "token"
     file.write_text(secret)
@@ -241,11 +262,11 @@ def test_a_token_that_consul_does_not_know_is_called_so(
     assert secret not in done.stderr
 
 
-def test_without_a_token_it_is_said_that_none_is_set(guarded: Guarded, unique: str) -> None:
+def test_a_missing_token_is_reported_as_missing(guarded: Guarded, unique: str) -> None:
     done = command("leader", "--key", f"{unique}/leader", environ={"CONSUL_HTTP_ADDR": guarded.url})
     assert done.returncode == 69
     assert f'the anonymous token, because none is set, needs key "{unique}/leader"' in done.stderr
 
 
-def test_the_page_is_one_of_the_docs() -> None:
+def test_the_page_of_rights_is_one_of_the_docs() -> None:
     assert SECURITY in DOCS

@@ -1,4 +1,4 @@
-"""The answers of a real Consul about all below a prefix, read one after the other."""
+"""The responses of a real Consul about all keys below a prefix, read one after the other."""
 
 import base64
 from pathlib import Path
@@ -13,7 +13,7 @@ PREFIX = "service/read"
 
 
 def contend(agent: Agent, value: bytes) -> str:
-    """A new session's contender key."""
+    """Create a session with a contender key."""
     session = agent.session_create(TTL="60s", LockDelay="0s")
     lock(agent, session, value)
     return session
@@ -35,9 +35,11 @@ def keys(view: SlotsView) -> dict[str, ContenderKey]:
     return {key.name: key for key in view.contenders}
 
 
-def test_what_has_changed_is_read_and_what_has_not_is_what_it_was(tmp_path: Path) -> None:
-    """Whether a key's value, its session or its being there has changed: the reader says what a new one
-    would say, and of the others it gives the very objects that it gave before."""
+def test_the_reader_decodes_changed_keys_and_reuses_unchanged_ones(tmp_path: Path) -> None:
+    """The result equals that of a new reader, and an unchanged key gives the very object of the read before.
+
+    A key may change by its value, by its session or by its removal.
+    """
     with Agent(tmp_path) as agent:
         same, changed, dead, gone = (contend(agent, b'{"PruneDelay":"5s"}') for _ in range(4))
         reader = SlotsReader(PREFIX)

@@ -1,4 +1,4 @@
-"""One recursive query for many keys: each is answered as if it had been asked for alone."""
+"""One recursive query for many keys: each subscriber gets the answer that a query of its own would give."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -47,7 +47,7 @@ Play = Callable[["Asker"], Awaitable[None]]
 
 
 class Asker:
-    """Asks through exchanges as the daemon does."""
+    """Sends requests through the client as the daemon does."""
 
     def __init__(self, exchanges: ConsulClient) -> None:
         self.exchanges = exchanges
@@ -95,7 +95,7 @@ def put_all(shared_agent: Agent, unique: str) -> None:
         assert shared_agent.kv_put(key_of(unique, number), b"0")
 
 
-def test_a_change_is_told_to_who_waits_for_it_and_to_nobody_else(shared_agent: Agent, unique: str) -> None:
+def test_a_change_is_reported_to_its_own_subscribers_only(shared_agent: Agent, unique: str) -> None:
     put_all(shared_agent, unique)
 
     async def play(asker: Asker) -> None:
@@ -116,8 +116,8 @@ def test_a_change_is_told_to_who_waits_for_it_and_to_nobody_else(shared_agent: A
     played(play, config(unique, shared_agent.url))
 
 
-def test_who_leaves_what_is_free_to_others_is_told_later(shared_agent: Agent, unique: str) -> None:
-    """The core takes such an answer to be that much older than its coming."""
+def test_a_subscriber_with_a_lag_is_answered_later(shared_agent: Agent, unique: str) -> None:
+    """The core takes such an answer to be older by that delay."""
     put_all(shared_agent, unique)
     key = key_of(unique, 5)
 
@@ -134,7 +134,7 @@ def test_who_leaves_what_is_free_to_others_is_told_later(shared_agent: Agent, un
     played(play, config(unique, shared_agent.url))
 
 
-def test_all_wait_with_few_connections(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
+def test_all_subscribers_wait_with_few_connections(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
     put_all(shared_agent, unique)
 
     async def play(asker: Asker) -> None:
@@ -144,12 +144,12 @@ def test_all_wait_with_few_connections(shared_agent: Agent, proxy: Proxy, unique
         for key, view in zip(keys, views, strict=True):
             asker.watch(key, view.index)
         await asyncio.sleep(QUIET_S)
-        assert len(targets(proxy, "wait=")) <= 2 * WATCHES_MAX  # the first finds out the index
+        assert len(targets(proxy, "wait=")) <= 2 * WATCHES_MAX  # the first request finds the index
 
     played(play, config(unique, proxy.url))
 
 
-def test_what_is_not_listed_is_asked_for_alone(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
+def test_a_key_that_is_not_listed_is_read_alone(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
     put_all(shared_agent, unique)
     key = key_of(unique, 3)
 
@@ -171,8 +171,8 @@ def test_what_is_not_listed_is_asked_for_alone(shared_agent: Agent, proxy: Proxy
     played(play, config(unique, proxy.url))
 
 
-def test_what_is_past_already_is_told_at_once(shared_agent: Agent, unique: str) -> None:
-    """The query under way waits for what comes after it."""
+def test_a_change_that_is_past_is_reported_at_once(shared_agent: Agent, unique: str) -> None:
+    """The query under way waits for later changes only."""
     put_all(shared_agent, unique)
     key, other = key_of(unique, 1), key_of(unique, 2)
 
@@ -187,10 +187,10 @@ def test_what_is_past_already_is_told_at_once(shared_agent: Agent, unique: str) 
     played(play, config(unique, shared_agent.url))
 
 
-def test_an_answer_is_no_news_for_who_asked_after_its_question(
+def test_an_answer_to_an_earlier_query_is_no_news_for_a_later_request(
     shared_agent: Agent, proxy: Proxy, unique: str
 ) -> None:
-    """A lease counts from the time of the question."""
+    """A lease counts from the time of the request."""
     put_all(shared_agent, unique)
     early, late = key_of(unique, 1), key_of(unique, 2)
 
@@ -213,7 +213,9 @@ def test_an_answer_is_no_news_for_who_asked_after_its_question(
     played(play, config(unique, proxy.url))
 
 
-def test_silence_is_told_to_all_who_wait(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
+def test_a_missing_answer_is_reported_to_all_subscribers(
+    shared_agent: Agent, proxy: Proxy, unique: str
+) -> None:
     put_all(shared_agent, unique)
     keys = [key_of(unique, number) for number in range(3)]
 
@@ -229,7 +231,7 @@ def test_silence_is_told_to_all_who_wait(shared_agent: Agent, proxy: Proxy, uniq
     played(play, config(unique, proxy.url))
 
 
-def test_a_question_ends_in_its_time(shared_agent: Agent, unique: str) -> None:
+def test_each_request_ends_by_its_deadline(shared_agent: Agent, unique: str) -> None:
     put_all(shared_agent, unique)
     key = key_of(unique, 0)
 
@@ -241,7 +243,7 @@ def test_a_question_ends_in_its_time(shared_agent: Agent, unique: str) -> None:
     played(play, config(unique, shared_agent.url))
 
 
-def test_a_key_that_a_list_hides_is_denied_all_the_same(tmp_path: Path, unique: str) -> None:
+def test_a_key_that_a_list_hides_is_denied_by_its_own_read(tmp_path: Path, unique: str) -> None:
     with Guarded(tmp_path / "guarded") as guarded:
         shown, hidden = key_of(unique, 1), key_of(unique, 2)
         for key in (shown, hidden):
@@ -256,8 +258,8 @@ def test_a_key_that_a_list_hides_is_denied_all_the_same(tmp_path: Path, unique: 
         played(play, config(unique, guarded.url, token))
 
 
-def test_a_token_that_consul_does_not_know_is_told_to_all_at_once(tmp_path: Path, unique: str) -> None:
-    """And not asked about key by key."""
+def test_a_token_that_consul_does_not_know_is_reported_to_all_at_once(tmp_path: Path, unique: str) -> None:
+    """The client must not repeat the request for each key."""
     with Guarded(tmp_path / "guarded") as guarded, Proxy(guarded.host, guarded.port) as proxy:
         made = guarded.token_of(f'key_prefix "{unique}/" {{ policy = "read" }}')
         guarded.forget(made)
@@ -271,7 +273,7 @@ def test_a_token_that_consul_does_not_know_is_told_to_all_at_once(tmp_path: Path
         played(play, config(unique, proxy.url, made.secret))
 
 
-def test_where_lists_are_forbidden_each_asks_alone(tmp_path: Path, unique: str) -> None:
+def test_each_key_is_read_alone_where_lists_are_forbidden(tmp_path: Path, unique: str) -> None:
     with Guarded(tmp_path / "guarded", key_list_policy=True) as guarded:
         keys = [key_of(unique, 1), key_of(unique, 2)]
         for key in keys:
@@ -289,7 +291,7 @@ def test_where_lists_are_forbidden_each_asks_alone(tmp_path: Path, unique: str) 
         played(play, config(unique, guarded.url, token))
 
 
-def test_a_key_that_changes_without_pause_wakes_all_some_times_a_second(
+def test_a_key_that_changes_without_pause_wakes_subscribers_some_times_a_second(
     shared_agent: Agent, proxy: Proxy, unique: str
 ) -> None:
     key = key_of(unique, 0)

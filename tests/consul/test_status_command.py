@@ -1,4 +1,4 @@
-"""``status`` and ``holds``, asked of a real daemon as operators and cron do, and of peers that are none."""
+"""``status`` and ``holds``, run as operators and cron do, beside a real daemon and beside other servers."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 
 class Daemon(Supervisor):
-    """One that leads ``held``, waits for ``other`` (whose leader has an evil value), observes ``seen``."""
+    """A daemon that leads ``held``, waits for ``other``, whose leader's value is hostile, and observes ``seen``."""
 
     def __init__(self, folder: Path, agent: Agent, unique: str) -> None:
         self.socket = folder / "c.sock"
@@ -72,10 +72,10 @@ def daemon(folder: Path, agent: Agent, unique: str) -> Iterator[Daemon]:
         agent.session_destroy(rival)
 
 
-# --- of a real daemon ----------------------------------------------------------------------------
+# --- a real daemon -------------------------------------------------------------------------------
 
 
-def test_status_is_a_table_of_what_the_daemon_takes_part_in(daemon: Daemon) -> None:
+def test_status_is_a_table_of_the_daemons_items(daemon: Daemon) -> None:
     done = daemon.ask("status")
     assert (done.returncode, done.stderr) == (DONE, "")
     rows = {line.split()[0]: line for line in done.stdout.splitlines()[3:7] if not line.startswith("*")}
@@ -92,13 +92,13 @@ def test_status_is_a_table_of_what_the_daemon_takes_part_in(daemon: Daemon) -> N
 
 
 @pytest.mark.long
-def test_it_fits_the_columns_that_there_are(daemon: Daemon) -> None:
+def test_status_fits_the_columns_of_the_terminal(daemon: Daemon) -> None:
     narrow = daemon.ask("status", columns=70).stdout.splitlines()
     assert max(map(len, narrow)) <= 70 and "…" in "".join(narrow)
     assert "…" not in daemon.ask("status", columns=250).stdout
 
 
-def test_json_is_the_daemons_own_and_of_one_item_the_same_shape(daemon: Daemon) -> None:
+def test_json_is_that_of_the_daemon_and_one_item_has_the_form_of_all(daemon: Daemon) -> None:
     whole, one = (json.loads(daemon.ask("status", *name, "--json").stdout) for name in ((), ("held",)))
     assert whole["version"] == 1 and [item["name"] for item in one["items"]] == ["held"]
     assert list(whole) == list(one) and whole["daemon"]["pid"] == daemon.pid
@@ -106,7 +106,7 @@ def test_json_is_the_daemons_own_and_of_one_item_the_same_shape(daemon: Daemon) 
     assert list(held) == list(one["items"][0]) and held["transitions"]
 
 
-def test_one_item_alone_and_one_that_is_not_there(daemon: Daemon) -> None:
+def test_status_shows_one_item_and_reports_an_unknown_one(daemon: Daemon) -> None:
     text = daemon.ask("status", "held").stdout
     assert "held" in text and "other" not in text
     done = daemon.ask("status", "none")
@@ -118,7 +118,7 @@ def test_one_item_alone_and_one_that_is_not_there(daemon: Daemon) -> None:
 
 
 @pytest.mark.long
-def test_holds_is_0_for_holders_1_for_all_others_and_silent(daemon: Daemon) -> None:
+def test_holds_is_0_for_holders_and_1_for_all_others_without_output(daemon: Daemon) -> None:
     for name, code in (("held", DONE), ("slots", DONE), ("other", NEGATIVE), ("seen", NEGATIVE)):
         done = daemon.ask("holds", name)
         assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
@@ -141,7 +141,7 @@ def test_a_daemon_that_is_gone_is_69_and_neither_yes_nor_no(daemon: Daemon) -> N
     until(lambda: daemon.ask("holds", "held").returncode == DONE, "it is back")
 
 
-# --- of a peer that is none ----------------------------------------------------------------------
+# --- another server in place of the daemon --------------------------------------------------------
 
 
 def holds(folder: Path, answer: Sequence[bytes], **how: float | bool) -> bool | None:
@@ -152,7 +152,7 @@ def holds(folder: Path, answer: Sequence[bytes], **how: float | bool) -> bool | 
             assert peer.asked[0].startswith(b"GET /holder/app HTTP/1.1\r\n")
 
 
-def test_holds_is_told_by_status_and_name(folder: Path) -> None:
+def test_holds_decides_by_status_and_name(folder: Path) -> None:
     assert holds(folder, answer_of(b"app: holding\n")) is True
     assert holds(folder, answer_of(b"app: waiting\n", 503)) is False
     assert holds(folder, answer_of(b"{}", 404)) is None
@@ -172,19 +172,19 @@ def test_holds_is_told_by_status_and_name(folder: Path) -> None:
     ],
     ids=["nothing", "garbage", "half", "another-page", "another-name", "another-503", "500", "empty"],
 )
-def test_what_is_no_daemons_answer_is_neither_yes_nor_no(folder: Path, answer: Sequence[bytes]) -> None:
+def test_a_response_that_is_no_daemons_is_neither_yes_nor_no(folder: Path, answer: Sequence[bytes]) -> None:
     with pytest.raises(fetch.DaemonUnreachable, match="^cannot ask the daemon: "):
         holds(folder, answer)
 
 
-def test_one_deadline_covers_a_peer_that_trickles_or_is_silent(folder: Path) -> None:
+def test_one_deadline_covers_a_server_that_trickles_or_is_silent(folder: Path) -> None:
     slow = [bytes([letter]) for letter in answer_of(b"app: holding\n")[0]]
     for answer, how in ((slow, {"pause_s": 0.05}), ([], {"stay": True})):
         with pytest.raises(fetch.DaemonUnreachable, match="no answer from .* within 0.7 s"):
             holds(folder, answer, **how)
 
 
-def test_an_endless_answer_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_response_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "BODY_BYTES_MAX", 1000)
     with pytest.raises(fetch.DaemonUnreachable, match="its answer has more than 1000 bytes"):
         holds(folder, answer_of(b"app: holding\n" + b"x" * 2000))
@@ -213,12 +213,12 @@ def test_a_status_that_cannot_be_read_is_69(folder: Path, body: bytes, status: i
     "arguments",
     [("status", "A"), ("status", "--json", "--watch"), ("holds",), ("holds", "a", "b"), ("holds", "A b")],
 )
-def test_wrong_usage_is_2(arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_of_status_and_holds_is_2(arguments: tuple[str, ...]) -> None:
     done = command(*arguments)
     assert (done.returncode, done.stdout) == (USAGE, "")
 
 
-def test_to_watch_needs_a_terminal() -> None:
+def test_status_watch_needs_a_terminal() -> None:
     done = command("status", "--watch", "--socket", "/nonexistent")
     assert done.returncode == USAGE and "not a terminal" in done.stderr
 
@@ -230,8 +230,8 @@ def test_a_bad_configuration_is_78(tmp_path: Path) -> None:
         assert command(*arguments, "--config", str(file)).returncode == CONFIGURATION
 
 
-def test_holds_starts_fast_for_it_imports_nothing_heavy(folder: Path) -> None:
-    """Cron runs it each minute, on machines that do other things."""
+def test_holds_imports_nothing_heavy(folder: Path) -> None:
+    """Cron runs it each minute, on machines that do other work."""
     code = (
         "import sys; from supervisor.__main__ import main; sys.argv[1:] = sys.argv[2:];"
         f"code = main(); heavy = sorted(set({HEAVY}) & set(sys.modules)); print(heavy); sys.exit(code)"

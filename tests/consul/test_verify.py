@@ -1,4 +1,4 @@
-"""``verify``, the question of a resource that was shown a sequencer, on a real Consul."""
+"""``verify``, by which a resource checks a sequencer that a client presents, on a real Consul."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ SOME_SESSION = "2f8e9dd4-3c55-4c9a-9a0e-0f3c1c7a8a11"
 
 
 def verify(agent: Agent, key: str, session: str, lock_index: int | None = None) -> tuple[int, str]:
-    """Exit code and standard error; nothing is ever on standard output."""
+    """Run ``verify``, and return its exit code and standard error; standard output must be blank."""
     index = [] if lock_index is None else ["--lock-index", str(lock_index)]
     done = command(
         "verify", "--key", key, "--session", session, *index, environ={"CONSUL_HTTP_ADDR": agent.url}
@@ -23,7 +23,7 @@ def verify(agent: Agent, key: str, session: str, lock_index: int | None = None) 
 
 
 def why_not(agent: Agent, key: str, session: str, lock_index: int | None = None) -> str:
-    """The reason of a no."""
+    """Return the reason of a no."""
     code, error = verify(agent, key, session, lock_index)
     begin = f"consul-supervisor: no longer the holder of {key}: "
     assert code == NOT and error.startswith(begin) and error.count("\n") == 1, error
@@ -37,7 +37,7 @@ def key(unique: str) -> str:
 
 @pytest.fixture
 def session(shared_agent: Agent, key: str) -> Iterator[str]:
-    """It holds the key."""
+    """Return a session that holds the key."""
     made = shared_agent.session_create(TTL="60s", LockDelay="0s")
     assert shared_agent.acquire(key, made, b"a")
     yield made
@@ -50,7 +50,7 @@ def lock_index(agent: Agent, key: str) -> int:
     return int(entry["LockIndex"])
 
 
-def test_the_holders_sequencer_is_good_without_a_word(shared_agent: Agent, key: str, session: str) -> None:
+def test_the_holders_sequencer_is_good_without_output(shared_agent: Agent, key: str, session: str) -> None:
     assert verify(shared_agent, key, session) == (GOOD, "")
     assert verify(shared_agent, key, session, lock_index(shared_agent, key)) == (GOOD, "")
 
@@ -71,21 +71,21 @@ def test_a_lock_that_has_ended_is_a_no(
     assert why_not(shared_agent, key, session) == words
 
 
-def test_a_successor_makes_it_a_no(shared_agent: Agent, key: str, session: str) -> None:
+def test_a_sequencer_of_an_earlier_holder_is_a_no(shared_agent: Agent, key: str, session: str) -> None:
     shared_agent.session_destroy(session)
     other = shared_agent.session_create(TTL="60s")
     assert shared_agent.acquire(key, other)
     assert why_not(shared_agent, key, session) == "another session holds it"
 
 
-def test_a_key_that_never_was_is_a_no(shared_agent: Agent, unique: str) -> None:
+def test_a_key_that_does_not_exist_is_a_no(shared_agent: Agent, unique: str) -> None:
     assert why_not(shared_agent, f"{unique}/none", SOME_SESSION) == "nobody holds it"
 
 
-def test_the_same_session_that_locked_anew_is_a_no_by_its_lock_index(
+def test_a_session_that_locked_the_key_again_is_a_no_by_its_lock_index(
     shared_agent: Agent, key: str, session: str
 ) -> None:
-    """As other clients' sessions may; ours lock once. Without --lock-index nothing tells."""
+    """Sessions of other clients may lock again. Without --lock-index nothing shows the second lock."""
     before = lock_index(shared_agent, key)
     shared_agent.release(key, session)
     assert shared_agent.acquire(key, session)
@@ -98,14 +98,14 @@ def test_the_same_session_that_locked_anew_is_a_no_by_its_lock_index(
 def test_a_plain_put_over_the_key_leaves_the_sequencer_good(
     shared_agent: Agent, key: str, session: str
 ) -> None:
-    """The lock is held on; Consul has set the LockIndex to 0, which tells nothing."""
+    """The lock is still held, but Consul has set the LockIndex to 0, which proves nothing."""
     before = lock_index(shared_agent, key)
     shared_agent.kv_put(key, b"somebody's")
     assert (before, lock_index(shared_agent, key)) == (1, 0)
     assert verify(shared_agent, key, session, before) == (GOOD, "")
 
 
-def test_what_was_locked_anew_after_a_plain_put_is_a_no(shared_agent: Agent, key: str, session: str) -> None:
+def test_a_key_locked_again_after_a_plain_put_is_a_no(shared_agent: Agent, key: str, session: str) -> None:
     for _ in range(2):
         shared_agent.release(key, session)
         shared_agent.acquire(key, session)
@@ -131,27 +131,27 @@ def test_what_was_locked_anew_after_a_plain_put_is_a_no(shared_agent: Agent, key
         ("--key", "a", "--session", SOME_SESSION, "--lock-index", "9" * 5000),
     ],
 )
-def test_what_is_no_sequencer_is_wrong_usage_and_never_good(arguments: tuple[str, ...]) -> None:
-    """An empty session above all: a key that nobody holds shows one."""
+def test_an_invalid_sequencer_is_wrong_usage_and_never_good(arguments: tuple[str, ...]) -> None:
+    """Above all an empty session, because a free key shows an empty one."""
     done = command("verify", *arguments)
     assert (done.returncode, done.stdout) == (USAGE, "")
     assert done.stderr.startswith("usage: ") and "Traceback" not in done.stderr
 
 
-def test_without_consul_it_cannot_be_told() -> None:
+def test_verify_has_no_answer_without_consul() -> None:
     environ = {"CONSUL_HTTP_ADDR": f"127.0.0.1:{free_ports(1)[0]}"}
     done = command("verify", "--key", "a", "--session", SOME_SESSION, environ=environ)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (CANNOT_TELL, "", 1)
 
 
-def test_a_token_file_that_is_not_there_is_a_fault_of_configuration(tmp_path: Path) -> None:
+def test_a_missing_token_file_is_a_fault_of_configuration(tmp_path: Path) -> None:
     environ = {"CONSUL_HTTP_TOKEN_FILE": str(tmp_path / "none")}
     done = command("verify", "--key", "a", "--session", SOME_SESSION, environ=environ)
     assert done.returncode == CONFIGURATION and str(tmp_path / "none") in done.stderr
 
 
-def test_a_consul_that_denies_cannot_tell(tmp_path: Path) -> None:
-    """Neither yes nor no: the key may be held or not."""
+def test_verify_has_no_answer_when_consul_denies_the_read(tmp_path: Path) -> None:
+    """The key may be held or not, so the answer is neither yes nor no."""
     acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": SOME_SESSION}}
     with Agent(tmp_path / "guarded", config={"acl": acl}, token=SOME_SESSION) as agent:
         made = agent.session_create(TTL="60s")
@@ -163,7 +163,7 @@ def test_a_consul_that_denies_cannot_tell(tmp_path: Path) -> None:
 
 
 class Leaderless(Agent):
-    """A server that waits for another that never comes."""
+    """A server that waits for another server for ever."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, persistent=True)
@@ -180,7 +180,7 @@ class Leaderless(Agent):
 
 
 @pytest.mark.long
-def test_a_consul_without_a_leader_cannot_tell(tmp_path: Path) -> None:
+def test_verify_has_no_answer_when_consul_has_no_leader(tmp_path: Path) -> None:
     with Leaderless(tmp_path / "consul") as agent:
         code, error = verify(agent, "a", SOME_SESSION)
     assert code == CANNOT_TELL and "No cluster leader" in error and error.count("\n") == 1
