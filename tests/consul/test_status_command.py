@@ -26,7 +26,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 
 class Daemon(Supervisor):
-    """A daemon that leads ``held``, waits for ``other``, whose leader's value is hostile, and observes ``seen``."""
+    """A daemon that leads ``held``, waits for ``other``, led by a hostile value, and observes ``seen``."""
 
     def __init__(self, folder: Path, agent: Agent, unique: str) -> None:
         self.socket = folder / "c.sock"

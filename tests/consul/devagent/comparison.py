@@ -1,9 +1,8 @@
-"""The same sequences to the model and to a real agent: they must agree.
+"""A comparison: the model and a real agent get the same sequences of requests and must agree.
 
-Agree means: status, headers that count, body, how each index relates to all others of the sequence,
-and which of the queries that wait are woken by which step. What differs on purpose is DIFFERENCES, and
-ids and absolute indexes, which are compared by name and by rank. Many sequences run interleaved, in
-the same order on both sides.
+To agree means to have the same status, headers that count and body, the same relations of each index to all
+others of the sequence, and the same queries that each step wakes. DIFFERENCES lists the intended differences.
+Ids are compared by name and indexes by rank. Many sequences run interleaved, in one order on both sides.
 
     python -m tests.consul.devagent.comparison [--quick N] [--timed N] [--seed S] [--only WORDS]
 """
@@ -22,7 +21,7 @@ from tests.consul.devagent.sides import ModelSide, RealSide
 from tests.consul.devagent.slots import quick_slots, timed_slots
 from tests.support.consul import Agent
 
-# Words that differ on purpose: (the model's answer matches, the real one's matches). See NOT_CONSUL.
+# Words that differ on purpose: (a match for the model's response, a match for the real one). See NOT_CONSUL.
 DIFFERENCES = (
     ("^400 .*Request decode failed: ", "^400 .*Request decode failed: "),
     ("^400 .*Failed to parse body: ", "^400 .*Failed to parse body: "),
@@ -31,7 +30,7 @@ DIFFERENCES = (
     ("^500 .*Session TTL '.*' invalid: ", "^500 .*Session TTL '.*' invalid: "),
     ("^500 .* is no unsigned number", "^500 .*strconv.ParseUint: "),
 )
-SETTLE_S = (0.02, 0.2)  # for a query to be waiting before it is to be woken: at first, and if in doubt
+SETTLE_S = (0.02, 0.2)  # until a query surely waits and may be woken: at first, and if in doubt
 BATCH = 40
 INDEX = re.compile(r'"(?:CreateIndex|ModifyIndex)":\s*(\d+)|modify index (\d+) != (\d+)|Index=(\d+)')
 prefixes = (f"c{number:04d}/" for number in itertools.count())
@@ -39,7 +38,7 @@ prefixes = (f"c{number:04d}/" for number in itertools.count())
 
 @dataclass(slots=True)
 class Result:
-    """What was compared, and what did not agree."""
+    """The compared sequences, and the disagreements."""
 
     sequences: int = 0
     requests: int = 0
@@ -69,7 +68,7 @@ def compare(
 
 
 def _fault(run: Run) -> str:
-    """The first line on which the sides differ, with those before it; empty if they agree."""
+    """Return the first line on which the sides differ, with the lines before it; blank if they agree."""
     shown = [_normal(told[: run.sure], ids) for told, ids in zip(run.told, run.ids, strict=True)]
     for at, (model, real) in enumerate(zip(*shown, strict=True)):
         if model != real and not _on_purpose(model, real):
@@ -83,7 +82,7 @@ def _fault(run: Run) -> str:
 
 
 def _normal(lines: list[str], kept_ids: list[str]) -> list[str]:
-    """Ids by the order in which they were kept, indexes by their rank in the sequence."""
+    """Return the lines with ids numbered by their first use and indexes by their rank."""
     ids = {value: f"<{at}>" for at, value in enumerate(kept_ids) if len(value) == 36}
     known = re.compile("|".join(map(re.escape, [*ids, *(value.upper() for value in ids)])) or "(?!)")
     lines = [
@@ -117,7 +116,7 @@ def _count(result: Result, runs: list[Run], faults: list[str]) -> None:
 
 
 def chosen(quick_count: int, timed_count: int, seed: int) -> list[Sequence]:
-    """The recorded sequences and as many random ones, from ``seed`` on; every third is on semaphores."""
+    """Return the recorded sequences and ``n`` random ones from ``seed`` on; every third is on semaphores."""
     seeds_quick, seeds_timed = (range(seed, seed + count) for count in (quick_count, timed_count))
     random_quick = [quick_slots(at) if at % 3 == 0 else quick(at) for at in seeds_quick]
     random_timed = [timed_slots(at) if at % 3 == 0 else timed(at) for at in seeds_timed]
@@ -125,7 +124,7 @@ def chosen(quick_count: int, timed_count: int, seed: int) -> list[Sequence]:
 
 
 def report(result: Result, quick_count: int, timed_count: int, seed: int) -> str:
-    """One line of what was done."""
+    """Return one line about the comparison."""
     return (
         f"model against Consul: {result.sequences} sequences, {result.requests} requests, "
         f"{result.waits} waits "
@@ -135,7 +134,7 @@ def report(result: Result, quick_count: int, timed_count: int, seed: int) -> str
 
 
 def main() -> int:
-    """1 when the two differ."""
+    """Compare as the arguments say, and return 1 when the sides differ."""
     parser = argparse.ArgumentParser(description="Ask the model and Consul the same, and compare.")
     parser.add_argument("--quick", type=int, default=300)
     parser.add_argument("--timed", type=int, default=80)
@@ -168,7 +167,10 @@ def against(
     *,
     client_agent: bool = False,
 ) -> Result:
-    """Compare with the agent at this address; ``client_agent``: it is one."""
+    """Compare with the agent at this address.
+
+    client_agent: the agent is a client agent.
+    """
     real = RealSide(host, port)
     try:
         return compare(sequences, real, ModelSide(node, client_agent=client_agent), settles_s)
@@ -177,12 +179,12 @@ def against(
 
 
 def fresh_agent(folder: Path) -> Agent:
-    """An agent that nobody has used; it takes more than 200 clients, for each wait is one."""
+    """Start an unused agent that accepts more than 200 clients, because each wait is one."""
     return Agent(folder / "consul", persistent=True, config={"limits": {"http_max_conns_per_client": 5000}})
 
 
 def node_of(agent: Agent) -> str:
-    """The name of its node."""
+    """Return the name of the agent's node."""
     return str(agent.call("GET", "/agent/self").json()["Config"]["NodeName"])
 
 

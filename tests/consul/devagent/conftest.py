@@ -1,4 +1,4 @@
-"""An embedded agent as a process, for tests that want one as users have it."""
+"""An embedded agent as a process, for tests that use it as users do."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ asyncio.run(run(0, Settings(), lambda text: print(text, flush=True)))
 
 @pytest.fixture
 def embedded() -> Iterator[Client]:
-    """A running embedded agent of this test alone."""
+    """Return a running embedded agent of this test alone."""
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-W", "error", "-c", PROGRAM]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(

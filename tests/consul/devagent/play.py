@@ -1,7 +1,7 @@
-"""Sequences played on both sides at once, step by step, and what each side had to tell.
+"""Sequences played on both sides at once, step by step, and the lines of each side.
 
-All sequences go in lock-step: first those whose next step is to wait, then, when these surely wait, the
-others. After each step everybody who the model says was woken must have been, and nobody else.
+All sequences go in lock-step: first those whose next step is to wait, then, when these surely wait, all
+others. After each step exactly the queries must have been woken that the model names.
 """
 
 import http.client
@@ -15,13 +15,16 @@ from tests.consul.devagent.sequences import Sequence, Step, deadlines, kept
 from tests.consul.devagent.sides import ModelSide, RealSide, now
 from tests.support.patience import patient
 
-ANSWER_S = 5.0  # for a query that the model says is answered
-SLACK_S = 0.12  # a step this near to a deadline tells nothing
+ANSWER_S = 5.0  # for a query that the model has answered
+SLACK_S = 0.12  # a step this near to a deadline is not compared
 
 
 @dataclass(slots=True)
 class Run:
-    """One sequence on both sides. ``told`` are the lines that must be the same."""
+    """One sequence on both sides.
+
+    told: the lines that both sides must share.
+    """
 
     sequence: Sequence
     prefix: str
@@ -30,26 +33,26 @@ class Run:
     ids: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     told: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     waits: list[tuple[int, Waiting | None, http.client.HTTPConnection]] = field(default_factory=list)
-    parted: bool = False  # one side was woken, the other was not: no need to wait for more
-    sure: int | None = None  # as many lines tell something; None: all
+    parted: bool = False  # one side was woken and the other was not, so the sequence is over
+    sure: int | None = None  # this many lines are compared; None: all
 
     @property
     def lines(self) -> int:
-        """How many lines were told."""
+        """Return the number of lines."""
         return len(self.told[0])
 
     @property
     def next(self) -> Step | None:
-        """The next step, None at the end."""
+        """Return the next step; None at the end."""
         return self.sequence.steps[self.position] if self.position < len(self.sequence.steps) else None
 
     def tell(self, model: str, real: str) -> None:
-        """A line of each side."""
+        """Add a line of each side."""
         self.told[0].append(model)
         self.told[1].append(real)
 
     def keep(self, step: Step, model: Answer, real: Answer) -> None:
-        """What later steps name."""
+        """Keep the names of an answer for later steps."""
         if step.name:
             for names, ids, answer in zip(self.names, self.ids, (model, real), strict=True):
                 names[step.name] = kept(answer)
@@ -104,7 +107,7 @@ def _step(run: Run, real: RealSide, model: ModelSide) -> None:
 
 
 def _collect(runs: Iterable[Run], real: RealSide, model: ModelSide) -> None:
-    """Whoever was woken: those that the model says must come, no other may have."""
+    """Collect the queries that were woken: exactly those that the model names."""
     for run in runs:
         for wait in tuple(run.waits):
             number, waiting, connection = wait
@@ -127,7 +130,7 @@ def _collect(runs: Iterable[Run], real: RealSide, model: ModelSide) -> None:
 
 
 def _doubt(run: Run, model: ModelSide, begun: float, ended: float) -> None:
-    """A step that was near to a deadline, as on a machine with other work, tells nothing."""
+    """Drop a step that was near to a deadline, as on a busy machine, from the comparison."""
     if run.sequence.timed and run.sure is None:
         spans = deadlines(model.model, run.prefix)
         if any(early - SLACK_S < ended and begun < late + SLACK_S for early, late in spans):
@@ -135,8 +138,11 @@ def _doubt(run: Run, model: ModelSide, begun: float, ended: float) -> None:
 
 
 def _line(answer: Answer, run: Run) -> str:
-    """Of what is absent the index is that of all keys or sessions, and where time passes those of other
-    sequences end at about this moment."""
+    """Return the line of an answer.
+
+    The index of an absent key is that of all keys or sessions, and where time passes, those of other
+    sequences end at about this moment.
+    """
     body = answer.body
     told = answer.headers
     if run.sequence.timed and (answer.status == 404 or body.strip() == b"[]"):
@@ -145,6 +151,8 @@ def _line(answer: Answer, run: Run) -> str:
     if ("Content-Type", "application/json") in answer.headers:
         shown = json.loads(body)
         if isinstance(shown, list) and shown and isinstance(shown[0], dict) and "ID" in shown[0]:
-            shown.sort(key=lambda session: session["CreateIndex"])  # ids are random, and so their order
+            shown.sort(
+                key=lambda session: session["CreateIndex"]
+            )  # ids are random, and their order is as well
         body = json.dumps(shown, ensure_ascii=False).encode()
     return f"{answer.status} {headers} {body.decode('utf-8', 'replace')}"

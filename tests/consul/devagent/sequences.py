@@ -1,8 +1,8 @@
 """Sequences of requests as data: recorded ones from a file, random ones from a seed.
 
-A step is a request with names in it: ``$K`` is the sequence's own key prefix, ``$s1`` a session or an
-index that an earlier step kept. Random sequences with times are made beside a scratch model, so that
-no step stands where a deadline is: there, either answer would be right.
+A step is a request with names in it: ``$K`` is the sequence's own key prefix, ``$s1`` a session or an index
+    that an earlier step kept. Random sequences with times are made beside a scratch model, so that no step
+    stands at a deadline, where either response would be right.
 """
 
 import random
@@ -14,7 +14,9 @@ from pathlib import Path
 from supervisor.devagent.messages import Answer, Request
 from supervisor.devagent.model import Model
 
-Operations = Callable[[random.Random, int, int], "tuple[Step, ...]"]  # the next steps: number, their waits
+Operations = Callable[
+    [random.Random, int, int], "tuple[Step, ...]"
+]  # the next steps: their number, and their waits
 RECORDED = tuple(Path(__file__).with_name(name) for name in ("recorded.txt", "semaphores.txt"))
 LINE = re.compile(r"(?:@(?P<at>[\d.]+) )?(?P<method>[A-Z]+) (?P<target>\S+)(?: (?P<body>.*))?")
 KEPT = re.compile(r"(.*) = (\w+)")
@@ -25,7 +27,11 @@ CLEAR_S = 0.3  # between a step and the nearest deadline
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request; ``watch``: it is expected to wait. ``at_s``: counted from the sequence's begin."""
+    """One request.
+
+    watch: the request is expected to wait.
+    at_s: counted from the begin of the sequence.
+    """
 
     method: str
     target: str
@@ -35,7 +41,7 @@ class Step:
     watch: bool = False
 
     def request(self, prefix: str, names: dict[str, str]) -> Request:
-        """The request with what stands for its names; an unknown one is left as it is."""
+        """Return the request with its names replaced; an unknown name stays as it is."""
         target, body = (_filled(text, prefix, names) for text in (self.target, self.body))
         if body.startswith("bytes:"):
             return Request(self.method, f"/v1{target}", b"x" * int(body[6:]))
@@ -46,19 +52,22 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Steps in order, told by where they come from: a title, or a seed."""
+    """Steps in order.
+
+    title: a title of a file, or a seed.
+    """
 
     title: str
     steps: tuple[Step, ...]
 
     @property
     def timed(self) -> bool:
-        """Whether time must pass in it."""
+        """Whether time must pass in the sequence."""
         return any(step.at_s for step in self.steps)
 
 
 def recorded() -> list[Sequence]:
-    """The sequences of the files."""
+    """Return the sequences of the files."""
     found: list[Sequence] = []
     for line in (line for path in RECORDED for line in path.read_text().splitlines()):
         if line.startswith("== "):
@@ -69,7 +78,7 @@ def recorded() -> list[Sequence]:
 
 
 def quick(seed: int, length: int = 25, operations: Operations | None = None, kind: str = "quick") -> Sequence:
-    """A random sequence in which no time need pass; of operations on keys, or of those that are given."""
+    """Return a random sequence in which no time need pass, of these operations or of those on keys."""
     source = random.Random(seed)
     steps = list(_sessions(source, ('"60s"', '""'), ('"0s"', '"30s"', '"45s"')))
     steps += [step for at in range(length) for step in (operations or on_keys)(source, at, 60)]
@@ -83,7 +92,7 @@ def timed(
     operations: Operations | None = None,
     kind: str = "timed",
 ) -> Sequence:
-    """A random sequence over some seconds, of short sessions, delays and waits."""
+    """Return a random sequence over some seconds, of short sessions, delays and waits."""
     source = random.Random(seed)
     scratch = Model()
     names: dict[str, str] = {}
@@ -105,13 +114,13 @@ def timed(
 
 
 def kept(answer: Answer) -> str:
-    """What a step with a name keeps of its answer: a new session's id, else the index."""
+    """Return the part of an answer that a step with a name keeps: a new session's id, or else the index."""
     match = re.search(rb'^\{\s*"ID":\s*"([^"]+)"', answer.body)
     return match[1].decode() if match else str(answer.index)
 
 
 def deadlines(model: Model, prefix: str) -> Iterator[tuple[float, float]]:
-    """The spans of time in which something of the sequence with this prefix ends by itself."""
+    """List the spans of time in which something of the sequence with this prefix ends by itself."""
     store = model.store
     for key, at in store.sessions.expiries.items():
         if store.sessions.table[key].name.startswith(prefix):
@@ -127,7 +136,7 @@ def deadlines(model: Model, prefix: str) -> Iterator[tuple[float, float]]:
 
 
 def _clear_of(model: Model, at_s: float) -> float:
-    """The first moment from ``at_s`` on that is clear of every deadline."""
+    """Return the first moment from ``at_s`` on that is clear of every deadline."""
     spans = sorted(deadlines(model, "k/"))
     while hit := [late for early, late in spans if early - CLEAR_S < at_s < late + CLEAR_S]:
         at_s = round(max(hit) + CLEAR_S + 0.01, 2)
@@ -166,7 +175,7 @@ KEYS = {"$Ka": "ia", "$Kab": "ib", "$Kd/x": "ix", "$Kd/y": "iy"}  # each with th
 
 
 def on_keys(source: random.Random, number: int, wait_s: int) -> tuple[Step, ...]:
-    """One of the many operations on keys, or a read and the wait that follows from it."""
+    """Return a random operation on keys, or a read and the wait that follows from it."""
     key = list(KEYS)[number] if number < len(KEYS) else source.choice(list(KEYS))
     read = Step("GET", f"/kv/{key}", name=KEYS[key])
     if number < len(KEYS):
@@ -177,7 +186,7 @@ def on_keys(source: random.Random, number: int, wait_s: int) -> tuple[Step, ...]
 
 
 def _operation(source: random.Random, key: str, wait_s: int) -> Step:
-    """The indexes that it names are of the reads before it."""
+    """Return a random operation whose indexes are those of the reads before it."""
     index = "$" + (KEYS[key] if source.random() < 0.9 else source.choice(list(KEYS.values())))
     session = source.choice(("$s1", "$s1", "$s2", "$s3"))
     value = source.choice(("", "v", "w"))
@@ -208,7 +217,7 @@ WRITES = ("cas", "cas", "lock", "lock", "unlock", "delete")
 
 
 def _transaction(source: random.Random, key: str, session: str, index: str) -> str:
-    """A write comes last, because Consul shows the index of a transaction that only reads."""
+    """Return a transaction that ends with a write, because Consul shows the index of one that only reads."""
 
     def operation(position: int) -> str:
         verb = source.choice((*WRITES, "check-session", "check-session") if position else WRITES)

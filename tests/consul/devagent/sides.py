@@ -1,6 +1,6 @@
-"""The two that are asked: the model, and a real agent over HTTP.
+"""The two sides of the comparison: the model, and a real agent over HTTP.
 
-Both give an answer or a wait, and can be asked whether a wait is over.
+Both return an answer or a wait, and show whether a wait is over.
 """
 
 import http.client
@@ -15,23 +15,23 @@ from supervisor.devagent.messages import Answer, Request, Waiting
 from supervisor.devagent.model import Model
 from tests.support.patience import PATIENCE_S
 
-ANSWER_S = PATIENCE_S  # shows that an answer never comes
+ANSWER_S = PATIENCE_S  # a longer wait shows that an answer never comes
 HEADERS = ("Content-Type", "X-Consul-Index", "X-Consul-Knownleader", "X-Consul-Lastcontact")
 
 
 class ModelSide:
-    """The model, at the times at which the real one is asked."""
+    """The model, at the times of the requests to the real agent."""
 
     def __init__(self, node: str, *, client_agent: bool = False) -> None:
         self.model = Model(Settings(node=node, client_agent=client_agent))
         self._over: dict[int, Answer] = {}
 
     def ask(self, request: Request, now: float) -> Answer | Waiting:
-        """Hand one request in."""
+        """Send one request."""
         return _shown(request, self.model.handle(request, now))
 
     def over(self, waiting: Waiting, now: float) -> Answer | None:
-        """Its answer if it has come."""
+        """Return its answer, if it has come."""
         self._over |= {kept.number: answer for kept, answer in self.model.advance(now)}
         answer = self._over.get(waiting.number)
         return None if answer is None else _filtered(answer)
@@ -39,7 +39,7 @@ class ModelSide:
 
 @dataclass(slots=True)
 class RealSide:
-    """A real agent: one kept connection for what answers at once, one for each wait."""
+    """A real agent: one kept connection for requests that are answered at once, and one for each wait."""
 
     host: str
     port: int
@@ -47,27 +47,27 @@ class RealSide:
     opened: list[http.client.HTTPConnection] = field(default_factory=list)
 
     def ask(self, request: Request) -> Answer:
-        """One exchange."""
+        """Send one request, and return its answer."""
         if self.connection is None:
             self.connection = self._connect()
         try:
             _send(self.connection, request)
             return _received(self.connection)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            # It closes after a 413, sometimes before it has read the body.
+            # The agent closes after a 413, sometimes before it has read the body.
             self.connection.close()
             self.connection = self._connect()
             _send(self.connection, request)
             return _received(self.connection)
 
     def begin(self, request: Request) -> http.client.HTTPConnection:
-        """Ask without awaiting the answer."""
+        """Send a request without awaiting its answer."""
         connection = self._connect()
         _send(connection, request)
         return connection
 
     def over(self, connection: http.client.HTTPConnection, wait_s: float = 0.0) -> Answer | None:
-        """The answer, if it has come or comes within ``wait_s``."""
+        """Return the answer, if it has come or comes within ``wait_s``."""
         sock = connection.sock
         assert isinstance(sock, socket.socket)
         poll = select.poll()
@@ -92,7 +92,7 @@ class RealSide:
 
 
 def now() -> float:
-    """The clock of both sides."""
+    """Return the time of the clock of both sides."""
     return time.monotonic()
 
 
@@ -113,7 +113,7 @@ def _received(connection: http.client.HTTPConnection) -> Answer:
 
 
 def _shown(request: Request, answer: Answer | Waiting) -> Answer | Waiting:
-    """As it would come over HTTP."""
+    """Return an answer of the model as it would come over HTTP."""
     if isinstance(answer, Waiting):
         return answer
     body = b"" if request.method == "HEAD" else answer.body
@@ -121,6 +121,6 @@ def _shown(request: Request, answer: Answer | Waiting) -> Answer | Waiting:
 
 
 def _filtered(answer: Answer) -> Answer:
-    """With the headers that count, in one order."""
+    """Return the answer with only the headers that count, in one order."""
     given: Mapping[str, str] = dict(answer.headers)
     return Answer(answer.status, answer.body, tuple((name, given[name]) for name in HEADERS if name in given))

@@ -1,7 +1,7 @@
-"""Random sequences on a semaphore's prefix, its transactions as the product itself encodes them.
+"""Random sequences on a semaphore's prefix, with transactions that the product itself encodes.
 
-Contender keys have plain names (``c1`` of session ``s1``): ids are random on each side, and so would be
-their order in a list and the shape of Consul's tree.
+Contender keys have plain names (``c1`` of session ``s1``), because ids are random on each side, and then
+their order in a list and the shape of Consul's tree would be random as well.
 """
 
 import random
@@ -18,17 +18,17 @@ FIRST = (LIST_READ, LOCK_READ)  # later steps name the indexes that these keep
 
 
 def quick_slots(seed: int) -> Sequence:
-    """A sequence in which no time need pass."""
+    """Return a sequence in which no time need pass."""
     return quick(seed, operations=operations, kind="slots")
 
 
 def timed_slots(seed: int) -> Sequence:
-    """A sequence over some seconds, of short sessions and waits."""
+    """Return a sequence over some seconds, of short sessions and waits."""
     return timed(seed, operations=operations, kind="timed slots")
 
 
 def operations(source: random.Random, number: int, wait_s: int) -> tuple[Step, ...]:
-    """One of the many on a semaphore's prefix, or a read and the wait that follows from it."""
+    """Return a random operation on a semaphore's prefix, or a read and the wait that follows from it."""
     if number < len(FIRST):
         return (FIRST[number],)
     consistent = source.choice(("", "&consistent"))
@@ -66,10 +66,10 @@ def _operation(source: random.Random, who: str, wait_s: int) -> Step:
 
 
 def transaction(source: random.Random, who: str, index: str) -> str:
-    """One of the product's, with names where the session, its contender key and the index stand."""
+    """Return a transaction of the product, with names for the session, its contender key and the index."""
     session = f"$s{who}"
     roster = Roster(source.choice((1, 3)), source.choice(((), ("c1",), ("c1", "c2"))))
-    where = ("", 0.0, 0.0, "$Kp")  # no item, no time: of these nothing is sent
+    where = ("", 0.0, 0.0, "$Kp")  # neither item nor time is part of a request
     made: dict[JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord, int] = {
         JoinSemaphore(*where, session, b"v"): 4,
         JoinSemaphore(*where, session, b"v", roster): 2,

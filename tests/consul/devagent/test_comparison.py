@@ -1,4 +1,4 @@
-"""The model answers as Consul does, and a model that does not is found out."""
+"""The model answers as Consul does, and the comparison finds a model with a fault."""
 
 import shutil
 import subprocess
@@ -20,14 +20,14 @@ RUN_S = 120.0
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Agent]:
-    """A real agent that nobody has used, for as many clients as there are waits."""
+    """Return a real agent that no client has used, for as many clients as there are waits."""
     with fresh_agent(tmp_path) as agent:
         yield agent
 
 
 @pytest.mark.long
 def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest) -> None:
-    """In status, body, relations of indexes, and in who is woken by which step."""
+    """They agree in status, body, relations of indexes, and in the queries that each step wakes."""
     result = against(fresh.host, fresh.port, node_of(fresh), chosen(QUICK, TIMED, SEED))
     told = report(result, QUICK, TIMED, SEED)
     request.node.add_report_section("call", "comparison", told)
@@ -37,8 +37,8 @@ def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest
 
 
 @pytest.mark.long
-def test_asked_as_a_client_agent_it_agrees_with_one(fresh: Agent, tmp_path: Path) -> None:
-    """And not with one that is a server: the errors of its servers come with words before them."""
+def test_the_model_of_a_client_agent_agrees_with_one(fresh: Agent, tmp_path: Path) -> None:
+    """A client agent puts words before the errors of its servers."""
     sequences = [sequence for sequence in chosen(CLIENT_QUICK, 0, SEED) if not sequence.timed]
     limits = {"limits": {"http_max_conns_per_client": 5000}}
     with Agent(tmp_path / "client", servers=fresh, config=limits) as client:
@@ -50,7 +50,11 @@ def test_asked_as_a_client_agent_it_agrees_with_one(fresh: Agent, tmp_path: Path
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault: ``old`` of a module replaced by ``new``; ``only`` names the sequences that suffice."""
+    """A fault of the model.
+
+    old: the text of a module that ``new`` replaces.
+    only: names sequences that show the fault.
+    """
 
     name: str
     module: str
@@ -92,8 +96,8 @@ MUTANTS = (
 
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_fault_in_the_model_is_found(mutant: Mutant, agent: Agent, tmp_path: Path) -> None:
-    """The comparison of a copy with the fault in it ends with 1, that of a true copy with 0."""
+def test_a_fault_in_the_model_is_detected(mutant: Mutant, agent: Agent, tmp_path: Path) -> None:
+    """The comparison of a copy with the fault ends with 1, and that of a true copy with 0."""
     copy = tmp_path / "copy"
     for part in ("supervisor", "tests"):
         shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -102,13 +106,13 @@ def test_a_fault_in_the_model_is_found(mutant: Mutant, agent: Agent, tmp_path: P
     text = source.read_text()
     assert text.count(mutant.old) == 1, f"{mutant.name}: its text is not in {mutant.module} once"
     source.write_text(text.replace(mutant.old, mutant.new))
-    agent.restart()  # forgets everything
+    agent.restart()  # the agent loses all its data
     ended = compared(copy, agent, mutant.only)
     assert ended.returncode == 1 and "model " in ended.stdout, ended.stdout + ended.stderr
 
 
 def compared(copy: Path, agent: Agent, only: str) -> "subprocess.CompletedProcess[str]":
-    """What the comparison of this copy with an unused agent says."""
+    """Return the report on this copy beside an unused agent."""
     where = ["--address", f"{agent.host}:{agent.port}", "--node", node_of(agent)]
     argv = [sys.executable, "-m", "tests.consul.devagent.comparison", "--once", "--only", only, *where]
     return subprocess.run(argv, cwd=copy, capture_output=True, text=True, timeout=RUN_S)

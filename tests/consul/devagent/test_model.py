@@ -1,4 +1,4 @@
-"""What no client can ask of a real agent in a test's time: restarts, leaders, nodes, a virtual clock."""
+"""Behaviour that no client can show on a real agent in a test: restarts, leaders, nodes, a virtual clock."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from supervisor.devagent.model import HOLD_S, JITTER_SHARE, Model
 
 
 class Asked:
-    """A model, and what a test asks of it at which time."""
+    """A model, and its requests at given times."""
 
     def __init__(self, seed: int = 0) -> None:
         self.model = Model(Settings(seed=seed))
@@ -41,13 +41,13 @@ class Asked:
         return waiting
 
     def over(self, now: float) -> list[tuple[int, int, int]]:
-        """Who is answered up to then: (number, status, index)."""
+        """List the answers up to this time: (number, status, index)."""
         self.now = now
         return [(kept.number, answer.status, answer.index) for kept, answer in self.model.advance(now)]
 
 
 def test_a_restart_replays_the_delays_of_the_log_and_refuses_even_the_holder() -> None:
-    """As E7d in 1.8.7: for 30 s the holder's own re-acquire is refused, though it holds the key."""
+    """As E7d in 1.8.7: for 30 s Consul refuses the holder's own acquire, although it holds the key."""
     asked = Asked()
     old, new = asked.session('{"LockDelay":"30s"}'), asked.session()
     assert asked.acquire("k", old)
@@ -62,7 +62,7 @@ def test_a_restart_replays_the_delays_of_the_log_and_refuses_even_the_holder() -
 
 
 def test_a_replayed_delay_that_ends_cuts_a_newer_one_short() -> None:
-    """Each delay removes at its end whatever delay the key has then: so 30 s become 2."""
+    """Each delay removes at its end any delay that the key has then, so 30 s become 2."""
     asked = Asked()
     first = asked.session('{"LockDelay":"5s"}')
     assert asked.acquire("k", first)
@@ -78,7 +78,7 @@ def test_a_replayed_delay_that_ends_cuts_a_newer_one_short() -> None:
     assert asked.acquire("k", rival)
 
 
-def test_a_restart_begins_the_time_of_every_session_anew_and_drops_who_waits() -> None:
+def test_a_restart_begins_the_ttl_of_every_session_anew_and_drops_waiting_queries() -> None:
     asked = Asked()
     session = asked.session('{"TTL":"10s"}')
     asked.ask("PUT", "/kv/k", "v")
@@ -90,7 +90,7 @@ def test_a_restart_begins_the_time_of_every_session_anew_and_drops_who_waits() -
 
 
 def test_a_change_of_leader_fails_the_queries_that_wait() -> None:
-    """The time of every session begins anew; lock-delays stay as they were."""
+    """The TTL of every session begins anew, and lock-delays stay as they were."""
     asked = Asked()
     session, rival = asked.session('{"TTL":"10s","LockDelay":"15s"}'), asked.session()
     assert asked.acquire("k", session)
@@ -122,7 +122,7 @@ def test_without_a_leader_requests_are_held_and_no_session_ends() -> None:
     assert asked.over(31.0) == [(renewal.number, 200, 0)]
 
 
-def test_a_node_that_fails_ends_sessions_with_serfhealth_one_that_leaves_all() -> None:
+def test_a_failed_node_ends_sessions_with_serfhealth_and_a_leaving_node_ends_all() -> None:
     asked = Asked()
     asked.model.join("other", 0.0)
     bound, free = asked.session(node="other"), asked.session('{"NodeChecks":[]}', node="other")
@@ -137,7 +137,7 @@ def test_a_node_that_fails_ends_sessions_with_serfhealth_one_that_leaves_all() -
     assert [asked.alive(session) for session in (free, here)] == [False, True]
 
 
-def test_who_waits_is_answered_in_the_order_of_asking_and_at_the_end_of_the_wait() -> None:
+def test_waiting_queries_are_answered_in_their_order_and_at_the_end_of_the_wait() -> None:
     asked = Asked()
     session = asked.session('{"TTL":"10s","LockDelay":"0s"}')
     assert asked.acquire("k", session)
@@ -150,7 +150,7 @@ def test_who_waits_is_answered_in_the_order_of_asking_and_at_the_end_of_the_wait
     assert asked.model.deadline() == float("inf")
 
 
-def test_a_list_s_index_goes_backwards_when_tombstones_are_forgotten() -> None:
+def test_the_index_of_a_list_goes_backwards_when_tombstones_are_dropped() -> None:
     asked = Asked()
     asked.ask("PUT", "/kv/p/a", "v")
     asked.ask("PUT", "/kv/p/b", "v")
@@ -166,7 +166,7 @@ def test_a_list_s_index_goes_backwards_when_tombstones_are_forgotten() -> None:
     assert index() == before - 2
 
 
-def test_the_same_calls_give_the_same_answers_and_another_seed_other_ids() -> None:
+def test_equal_requests_give_equal_answers_and_another_seed_gives_other_ids() -> None:
     def told(seed: int) -> list[object]:
         asked = Asked(seed)
         session = asked.session('{"TTL":"10s"}')
@@ -175,7 +175,7 @@ def test_the_same_calls_give_the_same_answers_and_another_seed_other_ids() -> No
     assert told(1) == told(1) and told(1)[0] != told(2)[0]
 
 
-def test_an_abandoned_wait_is_forgotten() -> None:
+def test_an_abandoned_wait_is_dropped() -> None:
     asked = Asked()
     asked.ask("PUT", "/kv/k", "v")
     asked.model.abandon(asked.wait("/kv/k?index=8&wait=60s"))

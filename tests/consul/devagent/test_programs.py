@@ -1,4 +1,4 @@
-"""Programs made for Consul work with the embedded agent, and so does our own."""
+"""Programs made for Consul, and our own supervisors, work with the embedded agent."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def consul(agent: Client, *arguments: str) -> subprocess.Popen[str]:
-    """Consul's own command against the embedded agent."""
+    """Start Consul's own command with the embedded agent as its server."""
     environment = {**os.environ, "CONSUL_HTTP_ADDR": agent.url, "SHELL": "/bin/sh"}
     return subprocess.Popen(
         [str(BINARY), *arguments],
@@ -30,7 +30,7 @@ def consul(agent: Client, *arguments: str) -> subprocess.Popen[str]:
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    """What it said, once it has ended well."""
+    """Return its output, once it has ended well."""
     text, _ = process.communicate(timeout=DONE_S)
     assert process.returncode == 0, text
     return text
@@ -57,7 +57,7 @@ def test_consul_lock_hands_over_and_leaves_nothing(embedded: Client, tmp_path: P
     until(lambda: not embedded.sessions(), "no session is left, or it was left to its TTL")
 
 
-def test_consul_lock_n_lets_as_many_in_as_it_says(embedded: Client, tmp_path: Path) -> None:
+def test_consul_lock_n_lets_n_clients_hold(embedded: Client, tmp_path: Path) -> None:
     log = tmp_path / "log"
     turn = f"echo + >> {log}; sleep 0.3; echo - >> {log}"
     for process in [consul(embedded, "lock", "-n=2", "p", turn) for _ in range(4)]:
@@ -72,7 +72,7 @@ def test_consul_lock_n_lets_as_many_in_as_it_says(embedded: Client, tmp_path: Pa
 
 @pytest.mark.long
 def test_our_own_supervisors_elect_and_fail_over(embedded: Client, tmp_path: Path) -> None:
-    """A leader that is killed is followed by the other, once its session and lock-delay are over."""
+    """When the leader is killed, the other node leads once session and lock-delay are over."""
     supervisors = {name: supervise(embedded, tmp_path, name) for name in ("one", "two")}
     try:
         first = leader(embedded, set(supervisors))
@@ -93,7 +93,7 @@ def test_our_own_supervisors_elect_and_fail_over(embedded: Client, tmp_path: Pat
 
 
 def supervise(agent: Client, folder: Path, name: str) -> subprocess.Popen[bytes]:
-    """A supervisor whose hooks write down what happens."""
+    """Start a supervisor whose hooks record their events."""
     path = folder / f"{name}.yaml"
     path.write_text(f"""
 consul: {{address: "{agent.url}"}}
@@ -111,7 +111,7 @@ elections:
 
 
 def leader(agent: Client, names: set[str]) -> str:
-    """Which of these has the key, as soon as one has."""
+    """Return the node among these that has the key, as soon as one has it."""
     give_up_at = time.monotonic() + DONE_S
     while time.monotonic() < give_up_at:
         entry = agent.kv_get("service/trial/leader")

@@ -1,4 +1,4 @@
-"""What a restart makes of lock-delays and of sessions' time, seen in Consul and said by the model."""
+"""Lock-delays and sessions after a restart, in Consul and in the model."""
 
 import time
 
@@ -14,7 +14,7 @@ TURN_S = 0.05
 
 @pytest.mark.long
 def test_a_delay_from_before_a_restart_cuts_the_next_one_short(persistent_agent: Agent) -> None:
-    """The first holder's 4 s run again from the restart on, and take the second's 30 s with them."""
+    """The first holder's 4 s run again from the restart on, and end the second holder's 30 s with them."""
     real = persistent_agent
     first = real.session_create(LockDelay=f"{FIRST_S:g}s")
     assert real.acquire("k", first)
@@ -33,7 +33,7 @@ def test_a_delay_from_before_a_restart_cuts_the_next_one_short(persistent_agent:
 
 
 def acquired(real: Client, session: str) -> None:
-    """Try until the delay is over."""
+    """Send acquires until the delay is over."""
     give_up_at = time.monotonic() + SECOND_S + FIRST_S
     while not real.acquire("k", session):
         assert time.monotonic() < give_up_at
@@ -41,7 +41,7 @@ def acquired(real: Client, session: str) -> None:
 
 
 def said_by_the_model() -> float:
-    """How long after the restart the rival gets the key in the same story."""
+    """Return how long after the restart the rival gets the key in the model."""
     model = Model()
 
     def put(path: str, body: str = "", now: float = 0.0) -> bytes:

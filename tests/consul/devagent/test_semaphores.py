@@ -1,4 +1,4 @@
-"""Whole scenes of semaphores play with the embedded agent as they do with Consul, and as the judge says."""
+"""Whole scenes of semaphores run with the embedded agent as they do with Consul, and the judge agrees."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -41,13 +41,13 @@ LONG: tuple[Play, ...] = (
 def scene(
     embedded: Client, tmp_path: Path, unique: str, request: pytest.FixtureRequest
 ) -> Iterator[SlotScene]:
-    """Supervisors on the embedded agent. No scene of these stops or freezes it, so a client will do."""
+    """Return supervisors on the embedded agent. No scene stops or freezes it, so a client is enough."""
     with staged(SlotScene(cast(Agent, embedded), tmp_path / "nodes", unique), request) as made:
         yield made
 
 
 def title(play: object) -> str:
-    """The name of the test that is played again, and what it is told."""
+    """Return the name of the test that is played again, and its arguments."""
     if isinstance(play, partial):
         return "-".join([title(play.func), *map(str, play.keywords.values())])
     return str(getattr(play, "__name__", play)).removeprefix("test_")
@@ -56,5 +56,5 @@ def title(play: object) -> str:
 @pytest.mark.parametrize(
     "play", [*SCENES, *(pytest.param(play, marks=pytest.mark.long) for play in LONG)], ids=title
 )
-def test_a_scene_is_the_same(play: Play, scene: SlotScene) -> None:
+def test_a_scene_with_the_embedded_agent_is_as_with_consul(play: Play, scene: SlotScene) -> None:
     play(scene)

@@ -1,1 +1,1 @@
-"""What may be read over HTTP: routes, listener, the status and what keeps it cheap."""
+"""The HTTP server of a supervisor: routes, listener, the status and the cache that keeps it cheap."""

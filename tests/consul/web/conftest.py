@@ -12,22 +12,22 @@ from tests.support.staging import staged
 
 
 class WebScene(Scene):
-    """Elections."""
+    """Scenes of elections."""
 
     def config(
         self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        """The content of a node's file."""
+        """Return the content of a node's file."""
         return {**super().config(items, consul), "http": {"listen": "127.0.0.1:0"}}
 
 
 class SlotWebScene(WebScene, SlotScene):
-    """Semaphores."""
+    """Scenes of semaphores."""
 
 
 @pytest.fixture
 def scene_class() -> type[Scene]:
-    """Say what scenes are of."""
+    """Return the class of which scenes are made."""
     return WebScene
 
 
@@ -35,6 +35,6 @@ def scene_class() -> type[Scene]:
 def slots(
     shared_agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest
 ) -> Iterator[SlotScene]:
-    """Supervisors with a semaphore, on the shared agent."""
+    """Return supervisors with a semaphore, on the shared agent."""
     with staged(SlotWebScene(shared_agent, tmp_path / "nodes", unique), request) as made:
         yield made

@@ -1,4 +1,4 @@
-"""Asks a running supervisor as load balancers and people do: over TCP, or on its control socket."""
+"""A client of a running supervisor, as load balancers and people are: over TCP, or on its control socket."""
 
 import http.client
 import json
@@ -11,7 +11,7 @@ from tests.support.unix_connection import UnixConnection
 
 @dataclass(frozen=True)
 class Told:
-    """One answer."""
+    """One response."""
 
     status: int
     headers: dict[str, str]
@@ -19,46 +19,46 @@ class Told:
 
     @property
     def json(self) -> Any:
-        """What the body says."""
+        """Return the body as JSON."""
         return json.loads(self.body)
 
 
 class Reader:
-    """Asks one supervisor, each time on a new connection."""
+    """Sends requests to one supervisor, each on a new connection."""
 
     def __init__(self, node: Supervisor) -> None:
         self._node = node
 
     @property
     def port(self) -> int:
-        """Where it listens since its newest start."""
+        """Return the port on which the supervisor listens since its newest start."""
         self._node.wait_line("http", level="info")
         why: str = self._node.lines("http", level="info")[-1]["why"]
         return int(why.rpartition(":")[2])
 
     def ask(self, target: str, method: str = "GET") -> Told:
-        """Over TCP."""
+        """Send a request over TCP."""
         return told(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S), target, method)
 
     def ask_socket(self, target: str, method: str = "GET") -> Told:
-        """On the control socket."""
+        """Send a request on the control socket."""
         return told(UnixConnection(self._node.folder / "control.sock", PATIENCE_S), target, method)
 
     def status(self) -> dict[str, Any]:
-        """All of /v1/status."""
+        """Return all of /v1/status."""
         answer = self.ask("/v1/status")
         assert answer.status == 200
         found: dict[str, Any] = answer.json
         return found
 
     def item(self, name: str) -> dict[str, Any]:
-        """One item of it."""
+        """Return one item of the status."""
         (found,) = [item for item in self.status()["items"] if item["name"] == name]
         return dict(found)
 
 
 def told(connection: http.client.HTTPConnection, target: str, method: str) -> Told:
-    """One request on this connection, which is then closed."""
+    """Send one request on this connection, which is then closed."""
     try:
         connection.request(method, target)
         answer = connection.getresponse()

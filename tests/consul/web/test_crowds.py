@@ -1,4 +1,4 @@
-"""Clients that are slow, greedy, malformed and many: the check gets through, and the election goes on."""
+"""Clients that are slow, greedy, malformed and many: a health check is answered, and the election goes on."""
 
 import random
 import resource
@@ -19,7 +19,7 @@ IDLE = 500
 
 @contextmanager
 def crowd(port: int, count: int, sent: bytes = b"") -> Iterator[list[socket.socket]]:
-    """So many connections, each of which has sent this and reads nothing."""
+    """Open this number of connections, each of which sends this and reads nothing."""
     with ExitStack() as all_of_them:
         socks = []
         for _ in range(count):
@@ -32,7 +32,7 @@ def crowd(port: int, count: int, sent: bytes = b"") -> Iterator[list[socket.sock
 
 @pytest.fixture(autouse=True)
 def _descriptors() -> Iterator[None]:
-    """As many as this process may have."""
+    """Allow this process as many descriptors as the hard limit does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
@@ -40,14 +40,14 @@ def _descriptors() -> Iterator[None]:
 
 
 def goes_on(scene: Scene, number: int) -> None:
-    """What happens in Consul reaches a hook, and this node has held without a break."""
+    """Check that a change in Consul reaches a hook, and that this node has held without a break."""
     scene.agent.kv_put(scene.key, b"%d" % number)
     scene.wait_told("a", f"value-changed {number}")
     assert scene.calls("a") == ["acquire acquired"]
 
 
 def is_open(sock: socket.socket) -> bool:
-    """Whether the server has not hung up."""
+    """Return whether the server has not closed the connection."""
     sock.setblocking(False)
     try:
         return bool(sock.recv(1))
@@ -58,7 +58,7 @@ def is_open(sock: socket.socket) -> bool:
 
 
 def test_beside_five_hundred_idle_connections_and_far_more_a_check_gets_through(scene: Scene) -> None:
-    """The five hundred stay; with more than there is room for, those that sat there longest go."""
+    """The five hundred stay open, and beyond the limit those that were idle longest are closed."""
     reader = Reader(scene.leader("a"))
     with crowd(reader.port, IDLE) as idle:
         for _ in range(20):
@@ -73,7 +73,7 @@ def test_beside_five_hundred_idle_connections_and_far_more_a_check_gets_through(
 
 @pytest.mark.long
 def test_heads_without_end_garbage_floods_and_slow_readers_cost_nothing(scene: Scene) -> None:
-    """Each kind by itself as many as there is room for, at once with an election that goes on."""
+    """Each kind fills the server alone, beside an election that goes on."""
     reader = Reader(scene.leader("a"))
     status = b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"
     noise = random.Random(1)
@@ -91,7 +91,7 @@ def test_heads_without_end_garbage_floods_and_slow_readers_cost_nothing(scene: S
     assert reader.item(scene.name)["paused"] is False
 
 
-def test_on_the_control_socket_an_operator_gets_through_as_well(scene: Scene) -> None:
+def test_an_operator_gets_through_on_a_crowded_control_socket(scene: Scene) -> None:
     node = scene.leader("a")
     path = str(node.folder / "control.sock")
     with ExitStack() as all_of_them:
@@ -108,8 +108,10 @@ def test_on_the_control_socket_an_operator_gets_through_as_well(scene: Scene) ->
 
 
 @pytest.mark.long
-def test_without_descriptors_nobody_is_let_in_and_the_election_goes_on(scene: Scene, tmp_path: Path) -> None:
-    """It is said once, and who comes when there are some again is served."""
+def test_without_descriptors_no_client_is_accepted_and_the_election_goes_on(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """The shortage is logged once, and later clients are served when descriptors are free again."""
     node = scene.leader("a", on_change=None)
     reader = Reader(node)
     used = len(list(Path(f"/proc/{node.pid}/fd").iterdir()))

@@ -1,4 +1,4 @@
-"""A real supervisor on a real Consul, asked over TCP and on its control socket."""
+"""A real supervisor on a real Consul, read over TCP and on its control socket."""
 
 import http.client
 import json
@@ -18,8 +18,8 @@ from tests.support.supervisor import PATIENCE_S, Supervisor, until
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def test_one_holds_the_other_does_not_and_both_say_so_at_once(scene: Scene) -> None:
-    """By GET, HEAD and OPTIONS, over TCP and on the control socket; the body is one line that says why."""
+def test_one_node_holds_the_other_does_not_and_both_report_it_at_once(scene: Scene) -> None:
+    """GET, HEAD and OPTIONS agree, over TCP and on the control socket; the body says why."""
     a, b = Reader(scene.leader("a")), Reader(scene.waiter("b"))
     for ask in (a.ask, a.ask_socket):
         found = ask(f"/leader/{scene.name}")
@@ -36,7 +36,7 @@ def test_one_holds_the_other_does_not_and_both_say_so_at_once(scene: Scene) -> N
 
 
 @pytest.mark.long
-def test_who_is_acquiring_or_losing_does_not_hold(scene: Scene, tmp_path: Path) -> None:
+def test_a_node_that_acquires_or_loses_does_not_hold(scene: Scene, tmp_path: Path) -> None:
     body = f"until [ -e {tmp_path}/on ]; do sleep 0.02; done"
     lose = [scene.hook("a", "lose", body, timeout="9s")]
     acquire = [scene.hook("a", "acquire", body)]
@@ -60,7 +60,7 @@ def test_who_is_acquiring_or_losing_does_not_hold(scene: Scene, tmp_path: Path) 
     (tmp_path / "on").touch()
 
 
-def test_what_a_leaders_status_says(scene: Scene) -> None:
+def test_the_status_of_a_leader_shows_its_tenure(scene: Scene) -> None:
     node = scene.leader("a", on_acquire=[scene.hook("a", "acquire"), scene.hook("a", "acquire-2")])
     status, item = Reader(node).status(), Reader(node).item(scene.name)
     daemon, consul = status["daemon"], status["consul"]
@@ -88,8 +88,8 @@ def test_what_a_leaders_status_says(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_the_lease_runs_down_while_nothing_is_heard_and_then_it_is_red(own_scene: Scene) -> None:
-    """Also after on_lose has ended, until Consul answers again."""
+def test_the_lease_runs_down_in_silence_and_then_health_is_red(own_scene: Scene) -> None:
+    """Health stays red after on_lose has ended, until Consul answers again."""
     scene = own_scene
     node = scene.leader("a")
     reader = Reader(node)
@@ -132,7 +132,7 @@ def test_a_failed_on_lose_is_stuck_and_red_until_recover(scene: Scene, tmp_path:
 
 
 @pytest.mark.long
-def test_a_record_that_cannot_be_written_is_red(scene: Scene) -> None:
+def test_health_is_red_while_a_record_cannot_be_written(scene: Scene) -> None:
     node = scene.leader("a")
     reader = Reader(node)
     (record,) = node.state_dir.glob(f"{scene.name}*")
@@ -147,7 +147,7 @@ def test_a_record_that_cannot_be_written_is_red(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_an_observer_and_a_paused_one_are_healthy_and_hold_nothing(scene: Scene) -> None:
+def test_an_observer_and_a_paused_node_are_healthy_and_do_not_hold(scene: Scene) -> None:
     scene.leader("a")
     bare = {"key": scene.key, "contend": False, "on_change": [{"shell": ":"}]}
     o = scene.node("o", items={scene.name: bare})
@@ -163,7 +163,7 @@ def test_an_observer_and_a_paused_one_are_healthy_and_hold_nothing(scene: Scene)
 
 
 @pytest.mark.long
-def test_what_a_semaphores_status_says(slots: SlotScene) -> None:
+def test_the_status_of_a_semaphore_shows_its_slots(slots: SlotScene) -> None:
     nodes = [Reader(node) for node in slots.full()]
     item = until(lambda: (i := nodes[3].item(slots.name))["holders"][2:] and i, "d knows all holders")
     assert sorted(json.loads(each["value"])["Value"] for each in item["holders"]) == ["a", "b", "c"]
@@ -176,7 +176,7 @@ def test_what_a_semaphores_status_says(slots: SlotScene) -> None:
 
 
 @pytest.mark.long
-def test_an_item_that_is_gone_from_the_file_is_wound_up_and_the_next_waits(
+def test_an_item_that_is_gone_from_the_file_is_wound_up_and_its_successor_waits(
     scene: Scene, tmp_path: Path
 ) -> None:
     body = f"until [ -e {tmp_path}/on ]; do sleep 0.02; done"
@@ -203,7 +203,7 @@ def test_an_item_that_is_gone_from_the_file_is_wound_up_and_the_next_waits(
 
 
 def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
-    """Whatever the path: commands exist on the control socket only."""
+    """Commands exist on the control socket only, whatever the path."""
     reader = Reader(scene.leader("a"))
     for method in ("POST", "PUT", "DELETE", "PATCH", "TRACE"):
         for target in (
@@ -220,8 +220,8 @@ def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
     assert reader.ask_socket(f"/v1/pause/{scene.name}").status == 405
 
 
-def test_the_loopback_of_ipv6_and_a_client_of_http_1_0(scene: Scene) -> None:
-    """HAProxy's own way of asking: OPTIONS, HTTP/1.0, no Host."""
+def test_the_listener_serves_the_loopback_of_ipv6_and_a_client_of_http_1_0(scene: Scene) -> None:
+    """HAProxy checks in this way: OPTIONS, HTTP/1.0, no Host."""
     reader = Reader(scene.leader("a"))
     with socket.create_connection(("127.0.0.1", reader.port), timeout=PATIENCE_S) as sock:
         sock.sendall(f"OPTIONS /leader/{scene.name} HTTP/1.0\r\n\r\n".encode())
@@ -255,7 +255,7 @@ def test_a_port_that_is_taken_costs_no_leadership_and_is_taken_when_it_is_free(s
     assert Reader(node).ask(f"/leader/{scene.name}").status == 200
 
 
-def test_a_reload_tells_of_the_items_that_come_and_go_and_moves_the_listener(
+def test_a_reload_changes_the_served_items_and_moves_the_listener(
     scene: Scene,
 ) -> None:
     node = scene.leader("a")
@@ -282,8 +282,8 @@ def test_a_reload_tells_of_the_items_that_come_and_go_and_moves_the_listener(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_a_stranger_reads_nothing_on_the_control_socket(scene: Scene) -> None:
-    """Even if its mode lets everybody in."""
+def test_another_user_reads_nothing_on_the_control_socket(scene: Scene) -> None:
+    """The mode of the socket may let any user connect."""
     node = scene.leader("a")
     path = node.folder / "control.sock"
     path.chmod(0o666)

@@ -1,4 +1,4 @@
-"""/metrics of a real supervisor beside a real Consul, and docs/metrics.md, which names all of it."""
+"""/metrics of a real supervisor beside a real Consul, and docs/metrics.md, which names every metric."""
 
 import re
 import signal
@@ -21,7 +21,7 @@ SESSION = {"ttl": "2s", "lock_delay": "20s"}
 
 
 def config(agent: Agent, unique: str) -> dict[str, object]:
-    """An election and a semaphore, with hooks of all kinds."""
+    """Return a file with an election and a semaphore, with hooks of all kinds."""
     hooks = {f"on_{event}": HOOK for event in ("acquire", "lose", "lose_failure", "change")}
     item = {"session": SESSION, **hooks, "candidate_check": {"exec": ["true"], "rise": 1}}
     return {
@@ -34,7 +34,7 @@ def config(agent: Agent, unique: str) -> dict[str, object]:
 
 @pytest.fixture
 def node(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[Supervisor]:
-    """It leads the election and has a slot of the semaphore."""
+    """Return a node that leads the election and has a slot of the semaphore."""
     supervisor = Supervisor(tmp_path / "node", config(shared_agent, unique))
     supervisor.start()
     try:
@@ -48,7 +48,7 @@ def node(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[Superviso
 
 
 def scraped(node: Supervisor) -> dict[str, Metric]:
-    """The families by the names that they have in the text, which are those of the page."""
+    """Return the families by their names in the text, which are those of the page."""
     told = Reader(node).ask("/metrics")
     assert (told.status, told.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
     families = {family.name: family for family in text_string_to_metric_families(told.body)}
@@ -75,7 +75,7 @@ def test_the_page_names_every_metric_with_its_type_and_labels_and_no_other(node:
 
 @pytest.mark.long
 def test_the_page_names_the_values_of_labels(node: Supervisor) -> None:
-    """Those that are no names of the file, nor versions."""
+    """Names of the file and versions are no such values."""
     text = PAGE.read_text()
     for family in scraped(node).values():
         for sample in family.samples:
@@ -84,7 +84,7 @@ def test_the_page_names_the_values_of_labels(node: Supervisor) -> None:
                     assert f"`{value}`" in text, f"{label} {value}"
 
 
-def test_a_scrape_tells_of_the_tenure_its_hooks_and_consul(node: Supervisor) -> None:
+def test_a_scrape_shows_the_tenure_its_hooks_and_consul(node: Supervisor) -> None:
     families = scraped(node)
     for name, kind in ((MAIN, "election"), (SLOTS, "semaphore")):
         item = {"name": name, "kind": kind}
@@ -111,8 +111,10 @@ def test_a_scrape_tells_of_the_tenure_its_hooks_and_consul(node: Supervisor) -> 
     assert memory_bytes > 1 << 20
 
 
-def test_no_value_session_or_key_is_told(node: Supervisor, shared_agent: Agent, unique: str) -> None:
-    """Whoever may scrape learns names of the file, and nothing that is in Consul."""
+def test_no_value_session_or_key_is_in_the_metrics(
+    node: Supervisor, shared_agent: Agent, unique: str
+) -> None:
+    """A scraper may see names of the file, and nothing that is in Consul."""
     entry = shared_agent.kv_get(f"{unique}/leader")
     assert entry is not None
     body = Reader(node).ask("/metrics").body
@@ -121,7 +123,7 @@ def test_no_value_session_or_key_is_told(node: Supervisor, shared_agent: Agent, 
         assert secret not in body
 
 
-def test_the_control_socket_tells_the_same_and_a_head_has_no_body(node: Supervisor) -> None:
+def test_the_control_socket_serves_equal_metrics_and_a_head_has_no_body(node: Supervisor) -> None:
     reader = Reader(node)
     over_tcp, on_socket = reader.ask("/metrics"), reader.ask_socket("/metrics")
     names = [set(re.findall(r"^# TYPE (\S+)", told.body, re.MULTILINE)) for told in (over_tcp, on_socket)]
@@ -144,7 +146,7 @@ def test_a_loss_is_counted(node: Supervisor, shared_agent: Agent, unique: str) -
 
 
 @pytest.mark.long
-def test_a_reload_is_told_and_what_the_file_has_no_more_goes(
+def test_a_reload_is_counted_and_series_of_removed_items_go(
     node: Supervisor, shared_agent: Agent, unique: str
 ) -> None:
     def told(metric: str) -> list[float]:

@@ -1,6 +1,6 @@
-"""GET / of a real supervisor: one file, and headers by which a browser runs that and nothing else.
+"""GET of a real supervisor: one file, and headers that let a browser run its script and style alone.
 
-What a browser makes of it: tests/system/programs/page.
+The tests with a browser are in tests/system/programs/page.
 """
 
 import base64
@@ -52,7 +52,7 @@ def hash_of(tag: str) -> str:
 
 
 def test_the_page_names_no_other_place() -> None:
-    """Nothing that a browser would fetch, and nothing that its policy would stop."""
+    """A browser would fetch nothing, and its policy would stop nothing."""
     assert not re.findall(r"https?://|@import|url\(", PAGE)
     assert not re.findall(r"<(?:script|style|link|img)[^>]* (?:src|href)=(?!\"data:,\")", PAGE)
     assert not re.findall(
@@ -70,9 +70,9 @@ def test_the_page_names_no_other_place() -> None:
         ("OPEN_MAX = 6", "Up to six items are shown opened"),
     ],
 )
-def test_the_figures_in_the_docs_are_the_page_s(constant: str, words: str) -> None:
+def test_the_figures_in_the_docs_are_those_of_the_page(constant: str, words: str) -> None:
     assert f"const {constant};" in PAGE and words in ABOUT
 
 
-def test_the_docs_say_how_much_is_remembered() -> None:
+def test_the_docs_have_the_number_of_transitions_that_are_kept() -> None:
     assert f"the last {TRANSITIONS_MAX} transitions of each item" in ABOUT

@@ -26,7 +26,7 @@ TYPES = {str: "text", int: "number", float: "number", bool: "true or false", typ
 
 
 def found(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every path of the status and the type that it has here."""
+    """Return every path of the status with the type of its value."""
     if isinstance(value, dict):
         if path and path not in ("daemon", "consul") and not path.endswith("[]"):
             yield path, "mapping"
@@ -44,7 +44,7 @@ def found(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def seen() -> dict[str, set[str]]:
-    """The paths and types of many statuses."""
+    """Return the paths and types of many statuses."""
     stage = Stage()
     statuses = [stage.told for _ in happenings(stage)]
     stage = Stage(tenure=TENURE)
@@ -65,7 +65,7 @@ def seen() -> dict[str, set[str]]:
 
 
 def slots() -> dict[str, Any]:
-    """The status of a semaphore with a holder."""
+    """Return the status of a semaphore with a holder."""
     settings = SemaphoreSettings("n", "service/n/.lock", b"{}", SessionSettings("n"), limit=3)
     one = new_contender(settings, spread=0.0, instance="i")
     lock = o.LockKey(1, 2, Roster(3, ("s",)))
@@ -86,13 +86,13 @@ def test_every_field_is_documented_with_its_type_and_every_documented_one_is_ser
     assert seen() == expected
 
 
-def test_the_version_is_the_one_that_is_told() -> None:
+def test_the_version_on_the_page_is_that_of_the_status() -> None:
     assert Stage().told["version"] == VERSION == 1
     assert f"`version` is {VERSION}." in PAGE.read_text()
 
 
-def test_the_paths_are_those_that_there_are() -> None:
-    """Each documented one has its page; what is none is 404, and another method 405."""
+def test_the_documented_paths_are_those_that_are_served() -> None:
+    """Each documented path has its page, any other path is 404, and another method is 405."""
     stage = Stage(tenure=TENURE)
     for path in first_codes(PAGE, "path"):
         assert stage.code(path.replace("NAME", "n")) == 200, path
@@ -103,7 +103,7 @@ def test_the_paths_are_those_that_there_are() -> None:
     assert asyncio.run(stage.routes.answer(HttpRequest("POST", "/v1/status", (), b"", True))).status == 405
 
 
-def test_the_limits_are_those_that_are_kept() -> None:
+def test_the_limits_on_the_page_are_those_of_the_server() -> None:
     told = [[cell.split()[0] for cell in row[1:]] for row in rows(PAGE, "of")]
     kept = [
         [f"{value:g}" for value in (getattr(LIMITS, name), getattr(CONTROL, name))]
@@ -125,5 +125,5 @@ def test_the_limits_are_those_that_are_kept() -> None:
         f"every {RETRY_S:g} seconds",
     ],
 )
-def test_a_figure_in_words_is_the_programs(words: str) -> None:
+def test_a_figure_in_words_is_that_of_the_program(words: str) -> None:
     assert words in " ".join(PAGE.read_text().split())

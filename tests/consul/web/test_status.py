@@ -1,4 +1,4 @@
-"""The status, made of values: what holds at an instant, what is kept, what may not be in it."""
+"""The status, made of values: the state at an instant, the history, and the data that must not be in it."""
 
 import asyncio
 import json
@@ -82,15 +82,15 @@ class Stage:
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_it_holds_in_the_phase_of_holding_and_in_no_other(phase: Phase) -> None:
+def test_an_item_holds_in_the_phase_of_holding_and_in_no_other(phase: Phase) -> None:
     stage = Stage(tenure=replace(TENURE, phase=phase))
     held = phase is Phase.HOLDING
     assert stage.status.holds("n") is held and stage.item["holds"] is held
     assert stage.code("/leader/n") == stage.code("/holder/n") == (200 if held else 503)
 
 
-def test_it_holds_to_the_end_of_the_lease_and_not_an_instant_longer() -> None:
-    """Although nothing has happened since: the clock alone decides, also of a status that was kept."""
+def test_an_item_holds_to_the_end_of_the_lease_and_not_an_instant_longer() -> None:
+    """The clock alone decides, without any event and with a cached status."""
     stage = Stage(tenure=TENURE)
     for after_s, held, code in ((0.0, True, 200), (ROOM_S - 0.001, True, 200), (ROOM_S, False, 503)):
         stage.now = 100.0 + after_s
@@ -100,13 +100,13 @@ def test_it_holds_to_the_end_of_the_lease_and_not_an_instant_longer() -> None:
     assert stage.item["holds"] is True and stage.item["lease_left_s"] == ROOM_S
 
 
-def test_nobody_holds_what_there_is_not() -> None:
+def test_an_item_that_does_not_exist_does_not_hold() -> None:
     stage = Stage()
     assert stage.status.holds("m") is None and stage.code("/leader/m") == stage.code("/leader/") == 404
 
 
-def test_of_what_the_file_has_no_more_nothing_is_kept() -> None:
-    """A new item of that name begins with nothing; one that the file still has keeps its story."""
+def test_the_history_of_an_item_that_is_gone_from_the_file_is_dropped() -> None:
+    """A new item of that name begins with an empty history; an item that stays keeps its own."""
     for wanted, kept in (("n", 1), ("other", 0)):
         stage = Stage()
         stage.becomes(Role.HOLDING, "acquired")
@@ -114,11 +114,11 @@ def test_of_what_the_file_has_no_more_nothing_is_kept() -> None:
         assert len(stage.item["transitions"]) == kept
 
 
-# --- what is kept --------------------------------------------------------------------------------
+# --- history -------------------------------------------------------------------------------------
 
 
-def test_a_status_is_that_of_the_moment_whatever_was_kept_from_the_last() -> None:
-    """After each thing that may happen it is what a status without a past would be."""
+def test_a_status_is_that_of_the_moment_with_any_earlier_one_in_the_cache() -> None:
+    """After each event the status equals one that is made without a cache."""
     stage = Stage()
     for _ in happenings(stage):
         stage.now += 0.25
@@ -172,7 +172,7 @@ def test_transitions_and_attempts_are_the_newest_and_bounded() -> None:
     assert [each["attempt"] for each in told[0]["hooks"]] == list(range(5, ATTEMPTS_MAX + 5))
 
 
-def test_a_tenure_is_two_transitions_with_the_time_that_each_took() -> None:
+def test_a_tenure_is_two_transitions_with_their_durations() -> None:
     stage = Stage()
     start = stage.begins()
     stage.becomes(Role.ACQUIRING, "acquired")
@@ -192,7 +192,7 @@ def test_a_tenure_is_two_transitions_with_the_time_that_each_took() -> None:
     assert stage.item["transitions"][0]["hooks"][0]["duration_s"] == 3.0
 
 
-def test_without_hooks_coming_and_going_are_transitions_as_well() -> None:
+def test_a_tenure_without_hooks_has_two_transitions() -> None:
     stage = Stage()
     stage.becomes(Role.HOLDING, "acquired")
     stage.becomes(Role.WAITING)
@@ -200,7 +200,7 @@ def test_without_hooks_coming_and_going_are_transitions_as_well() -> None:
     assert told == [("lose", "", []), ("acquire", "acquired", [])]
 
 
-def test_a_run_child_is_a_transition_of_its_own_that_fails_unless_it_was_asked_to_end() -> None:
+def test_a_run_child_is_a_transition_that_fails_unless_its_end_was_requested() -> None:
     for asked in (True, False):
         stage = Stage()
         run = a.StartRun(contender_run(), HookContext("acquire", "n", "k", Reason.ACQUIRED, "s-run"))
@@ -225,7 +225,7 @@ def test_values_and_details_are_bounded_and_any_bytes_are_text() -> None:
     assert len(stage.item["last_error"]["text"]) == DETAIL_CHARS_MAX + 1
 
 
-def test_nothing_that_a_hook_is_made_of_is_told() -> None:
+def test_no_part_of_a_hook_is_in_the_status() -> None:
     hook = Hook(
         "on_acquire[0]",
         Webhook("https://h/secret-a", headers=(("A", "secret-b"),), body="secret-c", secret_file="/secret-d"),
@@ -240,7 +240,7 @@ def test_nothing_that_a_hook_is_made_of_is_told() -> None:
 # --- errors and their end -------------------------------------------------------------------------
 
 
-def test_consul_did_not_answer_once_it_does() -> None:
+def test_an_error_of_silence_is_over_when_consul_answers() -> None:
     stage = Stage()
     stage.answers(o.Unknown("refused"))
     error = stage.item["last_error"]
@@ -255,7 +255,7 @@ def test_consul_did_not_answer_once_it_does() -> None:
     assert stage.item["last_error"] == error
 
 
-def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
+def test_an_error_of_a_denied_request_is_over_when_a_request_of_that_kind_is_answered() -> None:
     stage = Stage()
     stage.answers(o.Denied("Permission denied"))
     stage.history.on_step(
@@ -267,7 +267,7 @@ def test_a_denied_request_is_over_when_such_a_request_is_answered() -> None:
 
 
 @pytest.mark.parametrize("event", ["acquire", "lose", "check"])
-def test_a_failed_hook_is_over_when_one_for_the_same_event_succeeds(event: str) -> None:
+def test_an_error_of_a_hook_is_over_when_one_for_that_event_succeeds(event: str) -> None:
     stage = Stage()
     stage.ends(stage.begins(event), ok=False, detail="exit 1")
     stage.ends(stage.begins("change", 2))
@@ -276,7 +276,7 @@ def test_a_failed_hook_is_over_when_one_for_the_same_event_succeeds(event: str) 
     assert stage.item["last_error"]["over_at"] is not None
 
 
-def test_a_record_that_could_not_be_written_is_over_when_it_is() -> None:
+def test_an_error_of_a_record_is_over_when_a_record_is_written() -> None:
     stage = Stage()
     write = a.WriteRecord("n", a.EMPTY_RECORD, contender())
     stage.history.on_step(e.RecordWritten(write, "no space left"), [])
@@ -285,10 +285,10 @@ def test_a_record_that_could_not_be_written_is_over_when_it_is() -> None:
     assert stage.item["last_error"]["text"] == "could not be recorded: no space left"
 
 
-# --- whether all is well -------------------------------------------------------------------------
+# --- health --------------------------------------------------------------------------------------
 
 
-def test_a_refused_token_is_red_until_it_is_taken_or_nobody_asks_any_more() -> None:
+def test_a_refused_token_is_red_until_it_is_accepted_or_not_needed_any_more() -> None:
     stage = Stage()
     stage.answers(o.Denied("Permission denied"))
     assert stage.code("/healthz") == 503 and stage.told["consul"]["token_refused"] is True
@@ -301,7 +301,7 @@ def test_a_refused_token_is_red_until_it_is_taken_or_nobody_asks_any_more() -> N
     assert stage.code("/healthz") == 200
 
 
-def test_one_key_that_is_denied_beside_others_that_are_not_stays_red() -> None:
+def test_one_denied_key_beside_readable_ones_stays_red() -> None:
     stage = Stage()
     stage.answers(o.Denied("Permission denied"))
     stage.history.on_step(
@@ -310,8 +310,8 @@ def test_one_key_that_is_denied_beside_others_that_are_not_stays_red() -> None:
     assert stage.code("/healthz") == 503
 
 
-def test_a_hold_that_ended_unheard_is_red_until_consul_answers() -> None:
-    """Also without a hook, where no role tells the reason; a loss that Consul tells of is none."""
+def test_a_tenure_that_ended_in_silence_is_red_until_consul_answers() -> None:
+    """Without a hook no role shows the reason. A loss that Consul reports is not red."""
     for reason, red in (("lease-expired", True), ("", True), ("step-down", False)):
         stage = Stage()
         stage.answers(o.KeyView(5))
@@ -325,8 +325,8 @@ def test_a_hold_that_ended_unheard_is_red_until_consul_answers() -> None:
         assert stage.code("/healthz") == 200
 
 
-def test_a_lease_that_runs_out_is_a_warning_everywhere_and_trouble_nowhere() -> None:
-    """Also in a status that was kept: time alone makes it so, and an answer of Consul ends it."""
+def test_a_lease_that_runs_out_is_a_warning_and_never_an_error() -> None:
+    """Time alone causes the warning, with a cached status as well, and an answer of Consul ends it."""
     stage = Stage(tenure=TENURE)
     lease = stage.node.by_name["n"].lease
     for silent_s, low in ((0.0, False), (lease.interval_s + 1, False), (ROOM_S / 2 + 0.1, True)):
@@ -339,7 +339,7 @@ def test_a_lease_that_runs_out_is_a_warning_everywhere_and_trouble_nowhere() -> 
 
 
 @pytest.mark.parametrize("lock_delay_s", [7.6, 10.0, 30.0, 60.0])
-def test_no_lease_is_said_to_run_out_while_reads_are_answered(lock_delay_s: float) -> None:
+def test_no_lease_is_reported_to_run_out_while_reads_are_answered(lock_delay_s: float) -> None:
     """News is never older than an interval and the time that an answer may take."""
     settings = contender(lock_delay_s=lock_delay_s)
     stage = Stage(settings=settings, lease=lease_of(settings), tenure=TENURE)
@@ -358,7 +358,7 @@ def test_a_stuck_item_names_the_hook_that_failed_and_the_command() -> None:
     assert stage.status.problems() == [f"n is stuck: on_lose[0] failed: exit 1{then}"]
 
 
-def test_the_reason_of_a_loss_is_that_which_became_known_last() -> None:
+def test_the_reason_of_a_loss_is_the_one_that_became_known_last() -> None:
     stage = Stage()
     for reason in ("lock-gone", "session-invalidated"):
         stage.becomes(Role.LOSING, reason)
@@ -375,11 +375,11 @@ def test_the_reason_of_a_loss_is_that_which_became_known_last() -> None:
     ],
     ids=str,
 )
-def test_who_waits_is_healthy(changes: dict[str, Any]) -> None:
+def test_a_waiter_is_healthy(changes: dict[str, Any]) -> None:
     assert Stage(**changes).code("/healthz") == 200
 
 
-def test_consul_is_heard_when_it_answers_anything() -> None:
+def test_only_an_answer_counts_as_news_of_consul() -> None:
     stage = Stage()
     assert stage.told["consul"]["answered_s_ago"] is None
     stage.answers(o.Unknown("refused"))
@@ -389,14 +389,14 @@ def test_consul_is_heard_when_it_answers_anything() -> None:
     assert stage.told["consul"]["answered_s_ago"] == 1.5
 
 
-def test_who_rests_tells_until_when_and_what_ends_it() -> None:
+def test_a_resting_item_shows_until_when_and_the_command_that_ends_the_rest() -> None:
     told = "rests until 2027-01-15T08:01:50.000Z after step-down; `consul-supervisor resume n` ends the rest"
     assert Stage(rests_until=110.0).item["warnings"] == [told]
     assert Stage(rests_until=99.0).item["warnings"] == []
     assert Stage(paused=True, rests_until=110.0).item["warnings"] == []
 
 
-def test_after_a_loss_of_its_own_making_the_time_of_the_next_try_is_told() -> None:
+def test_the_time_of_the_next_attempt_is_shown_after_a_loss_of_our_own_making() -> None:
     stage = Stage(own_losses=1, rejoin_at=110.0)
     assert stage.item["warnings"] == [
         "does not contend before 2027-01-15T08:01:50.000Z, because its own hook, run or check ended the"
