@@ -15,7 +15,7 @@ from tests.models.walks import LONG, REQUESTS, WALKS, Walk
 from tests.unit.core.edges import EDGES
 
 
-def test_everything_that_can_happen_or_be_decided_occurs_in_some_walk() -> None:
+def test_every_event_outcome_and_action_occurs_in_some_walk() -> None:
     """Each walk is held to what it shows (below), and so is each walk of semaphores. Together they show
     every edge of the state machines and every class there is, except what only an operator's command sends,
     a file, which ``Contenders`` takes in, and an answer with an error, which the core takes for none."""
@@ -25,7 +25,7 @@ def test_everything_that_can_happen_or_be_decided_occurs_in_some_walk() -> None:
     assert shown == there_is - of_commands - {r.Request, r.SlotRequest, e.ConfigLoaded, o.Failed}
 
 
-def test_names_of_walks_are_unique() -> None:
+def test_names_of_the_walks_of_an_election_are_unique() -> None:
     names = [walk.name for walk in (*WALKS, *LONG)]
     assert len(names) == len(set(names))
 

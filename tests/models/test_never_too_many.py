@@ -9,7 +9,7 @@ from tests.models.semaphore_model import WALKS, SemaphoreWalk, explore
 ENOUGH = (750 * DEPTH, pytest.param(15_000, marks=pytest.mark.long))
 
 
-def test_names_of_walks_are_unique() -> None:
+def test_names_of_the_walks_of_semaphores_are_unique() -> None:
     names = [walk.name for walk in WALKS]
     assert len(names) == len(set(names))
 

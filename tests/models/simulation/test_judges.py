@@ -67,7 +67,7 @@ def holder(simulation: Simulation) -> Machine:
     return simulation.machines[roles.index(Role.HOLDING)]
 
 
-def test_two_that_act_are_seen(tmp_path: Path) -> None:
+def test_two_nodes_that_act_are_reported(tmp_path: Path) -> None:
     """Who accepts an overlap and has no lock-delay has one, sooner or later."""
     scenario = scenario_of(SEED)
     settings = tuple(
@@ -80,7 +80,7 @@ def test_two_that_act_are_seen(tmp_path: Path) -> None:
             Simulation(seed, tmp_path / str(seed), replace(scenario, settings=settings, faults=faults)).run()
 
 
-def test_an_acquire_before_the_last_on_lose_is_seen(machine: Machine) -> None:
+def test_an_on_acquire_before_the_last_on_lose_is_reported(machine: Machine) -> None:
     judge = LoseForEveryAcquire()
     judge.spawned(machine, machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False))
     with pytest.raises(Broken, match="on_lose has not run for s1"):
@@ -89,13 +89,13 @@ def test_an_acquire_before_the_last_on_lose_is_seen(machine: Machine) -> None:
         )
 
 
-def test_an_on_lose_for_nothing_is_seen(machine: Machine) -> None:
+def test_an_on_lose_without_a_tenure_is_reported(machine: Machine) -> None:
     child = machine.children.spawn(hook(machine, "lose", "s1"), slow=False, failing=False)
     with pytest.raises(Broken, match="never began"):
         LoseForEveryAcquire().spawned(machine, child)
 
 
-def test_an_on_lose_twice_is_seen(machine: Machine) -> None:
+def test_a_second_on_lose_is_reported(machine: Machine) -> None:
     judge = LoseForEveryAcquire()
     for event in ("acquire", "lose"):
         child = machine.children.spawn(hook(machine, event, "s1"), slow=False, failing=False)
@@ -104,7 +104,7 @@ def test_an_on_lose_twice_is_seen(machine: Machine) -> None:
         judge.spawned(machine, child)
 
 
-def test_two_hooks_at_once_are_seen(machine: Machine) -> None:
+def test_two_hooks_at_once_are_reported(machine: Machine) -> None:
     judge = OneHookAtATime()
     judge.spawned(machine, machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False))
     second = machine.children.spawn(hook(machine, "lose", "s1"), slow=False, failing=False)
@@ -113,7 +113,7 @@ def test_two_hooks_at_once_are_seen(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("forward", "back"), [(acquire, release), (enroll, leave)])
-def test_an_acquire_after_a_release_is_seen(
+def test_an_acquire_after_a_release_is_reported(
     machine: Machine, forward: Callable[[str], Action], back: Callable[[str], Action]
 ) -> None:
     judge = WritesGoForward()
@@ -124,7 +124,7 @@ def test_an_acquire_after_a_release_is_seen(
 
 
 @pytest.mark.parametrize("back", [release, leave])
-def test_a_release_while_the_application_acts_is_seen(
+def test_a_release_while_the_application_acts_is_reported(
     machine: Machine, back: Callable[[str], Action]
 ) -> None:
     machine.application.begin(hook(machine, "acquire", "s1").context)
@@ -133,7 +133,7 @@ def test_a_release_while_the_application_acts_is_seen(
         NoReleaseWhileActing().did(machine, back("s1"))
 
 
-def test_who_asks_without_end_is_seen(machine: Machine) -> None:
+def test_requests_without_end_are_reported(machine: Machine) -> None:
     judge = Gentle()
     question = ReadKey("app", 0.0, 1.0, KEY)
     for _ in range(REQUESTS_A_SECOND_MAX):
@@ -143,7 +143,9 @@ def test_who_asks_without_end_is_seen(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("session", "token"), [("s1", 8), ("s2", 7), ("s2", 6)])
-def test_a_token_that_does_not_grow_or_changes_is_seen(machine: Machine, session: str, token: int) -> None:
+def test_a_token_that_does_not_grow_or_changes_is_reported(
+    machine: Machine, session: str, token: int
+) -> None:
     judge = TokensGrow()
     judge.spawned(
         machine, machine.children.spawn(hook(machine, "acquire", "s1", 7), slow=False, failing=False)
@@ -153,7 +155,7 @@ def test_a_token_that_does_not_grow_or_changes_is_seen(machine: Machine, session
         judge.spawned(machine, child)
 
 
-def test_a_session_or_tenure_that_is_not_on_record_is_seen(machine: Machine) -> None:
+def test_a_session_or_tenure_that_is_not_on_record_is_reported(machine: Machine) -> None:
     for attempt in (acquire("s1"), enroll("s1")):
         with pytest.raises(Broken, match="not on record"):
             OnRecordFirst().did(machine, attempt)
@@ -162,14 +164,14 @@ def test_a_session_or_tenure_that_is_not_on_record_is_seen(machine: Machine) -> 
         OnRecordFirst().spawned(machine, child)
 
 
-def test_a_belief_without_consuls_word_is_seen(simulation: Simulation) -> None:
+def test_a_belief_without_a_contact_is_reported(simulation: Simulation) -> None:
     leader = holder(simulation)
     child = leader.children.spawn(hook(leader, "acquire", "s1"), slow=False, failing=False)
     with pytest.raises(Broken, match="without Consul's word"):
         BeliefHasRoom().spawned(leader, child)
 
 
-def test_an_end_with_nobody_or_two_is_seen(simulation: Simulation) -> None:
+def test_an_end_with_no_holder_or_two_is_reported(simulation: Simulation) -> None:
     holder(simulation)
     simulation.schedule.run(DURATION_S)
     judge = OneHolderAtTheEnd(simulation.machines, LoseForEveryAcquire())

@@ -29,7 +29,7 @@ QUICK = 1  # batches in `make test`; any one batch sees fail-overs, adoptions an
         *(pytest.param(first, marks=pytest.mark.long) for first in SEEDS[::BATCH][QUICK:]),
     ],
 )
-def test_every_promise_is_kept(first: int) -> None:
+def test_a_simulated_cluster_keeps_every_promise(first: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(first, first + BATCH):
         result = result_of(seed)
@@ -46,7 +46,7 @@ def test_a_seed_replays_exactly() -> None:
     assert first.digest != result_of(7, digest=True).digest
 
 
-def test_a_seed_has_faults_enough_of_kinds_enough_and_all_kinds_occur() -> None:
+def test_a_seed_has_many_faults_and_all_kinds_occur() -> None:
     scenarios = [scenario_of(seed) for seed in SEEDS]
     for kind, of_kind in (("election", KINDS_OF_ELECTIONS), ("semaphore", KINDS_OF_SEMAPHORES)):
         some = [scenario for scenario in scenarios if scenario.kind == kind]
@@ -59,14 +59,14 @@ def test_a_seed_has_faults_enough_of_kinds_enough_and_all_kinds_occur() -> None:
 
 
 @pytest.mark.long
-def test_several_seeds_are_added_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_figures_of_several_seeds_are_added(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["3-4"]) == 0
     *table, summary = capsys.readouterr().out.splitlines()
     assert summary.startswith("2 seeds, ") and summary.endswith(" 0 broke a promise")
     assert [line.split(maxsplit=1)[1] for line in table[: len(HEADLINES)]] == list(HEADLINES)
 
 
-def test_one_seed_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_seed_is_shown_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["5"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["time", "who", "what", "happened", "what", "was", "done"]
@@ -74,7 +74,7 @@ def test_one_seed_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["x"], ["1-"], ["-3"], ["1-2", "3"], ["9-3"]])
-def test_what_is_no_seed_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_seed_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert capsys.readouterr().err == f"{USAGE}\n"
 

@@ -68,7 +68,7 @@ def acquires(machine: Machine, session: str, token: int) -> StartHook:
 # --- the witness -----------------------------------------------------------------------------------
 
 
-def test_who_comes_to_a_slot_is_witnessed() -> None:
+def test_a_new_holder_of_a_slot_is_witnessed() -> None:
     seen = Witnessed()
     first, second = seen.enroll(0), seen.enroll(0)
     at_first, at_second = seen.write(1, first), seen.write(2, first, second, limit=2)
@@ -86,7 +86,7 @@ def test_a_slot_that_was_given_back_is_not_pruned_and_one_of_a_vanished_holder_i
     assert seen.slots.prunings == [Pruning(gone, 7, 10.0)] and not seen.slots.unguarded
 
 
-def test_one_that_lives_is_pruned_too_early_whenever_it_is() -> None:
+def test_a_prune_of_a_living_contender_is_always_too_early() -> None:
     seen = Witnessed()
     lives, comes = seen.enroll(0), seen.enroll(0)
     seen.write(1, lives)
@@ -94,7 +94,7 @@ def test_one_that_lives_is_pruned_too_early_whenever_it_is() -> None:
     assert seen.slots.prunings == [Pruning(lives, 0, 10.0)]
 
 
-def test_a_record_that_is_made_again_prunes_those_that_it_does_not_name() -> None:
+def test_a_record_that_is_made_again_prunes_the_holders_that_it_leaves_out() -> None:
     seen = Witnessed()
     lives, vanishes, comes = (seen.enroll(0) for _ in range(3))
     seen.write(1, lives, vanishes)
@@ -106,7 +106,7 @@ def test_a_record_that_is_made_again_prunes_those_that_it_does_not_name() -> Non
     assert seen.slots.unguarded == {vanishes}, "nothing told of it any more"
 
 
-def test_what_nobody_saw_happen_is_not_judged_too_strictly() -> None:
+def test_unseen_changes_are_not_judged_too_strictly() -> None:
     seen = Witnessed()
     leaves, comes = seen.enroll(0), seen.enroll(0)
     before = seen.write(1, leaves)
@@ -120,7 +120,7 @@ def test_what_nobody_saw_happen_is_not_judged_too_strictly() -> None:
 # --- the judges ------------------------------------------------------------------------------------
 
 
-def test_too_many_that_act_are_seen(tmp_path: Path) -> None:
+def test_more_acting_nodes_than_the_limit_are_reported(tmp_path: Path) -> None:
     """Who accepts an overlap and waits for nobody has one, sooner or later."""
     scenario = scenario_of(SEED)
     settings = tuple(
@@ -142,7 +142,7 @@ def test_too_many_that_act_are_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "of_file"), [(1, 3), (3, 1)])
-def test_a_slot_that_is_not_there_is_seen(machine: Machine, limit: int, of_file: int) -> None:
+def test_a_holder_of_a_missing_slot_is_reported(machine: Machine, limit: int, of_file: int) -> None:
     slots = Witnessed().slots
     judge = LimitKept((), slots)
     assert isinstance(machine.settings, SemaphoreSettings)
@@ -153,7 +153,7 @@ def test_a_slot_that_is_not_there_is_seen(machine: Machine, limit: int, of_file:
         judge.look(machine)
 
 
-def test_a_prune_that_comes_too_early_is_seen(machine: Machine) -> None:
+def test_a_prune_that_comes_too_early_is_reported(machine: Machine) -> None:
     slots = Witnessed().slots
     judge = PrunesLate(slots)
     slots.prunings.append(Pruning("s1", 9.95, 10.0))
@@ -164,7 +164,7 @@ def test_a_prune_that_comes_too_early_is_seen(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("session", "token"), [("s1", 8), ("s2", 7), ("s2", 12), ("s3", 9)])
-def test_a_token_that_the_record_never_had_or_that_changes_is_seen(
+def test_a_token_that_the_record_never_had_or_that_changes_is_reported(
     machine: Machine, session: str, token: int
 ) -> None:
     slots = Witnessed().slots
@@ -179,7 +179,7 @@ def test_a_token_that_the_record_never_had_or_that_changes_is_seen(
 
 
 @pytest.mark.long
-def test_an_end_with_an_idle_slot_is_seen(simulation: Simulation) -> None:
+def test_an_end_with_an_idle_slot_is_reported(simulation: Simulation) -> None:
     simulation.schedule.run(DURATION_S)
     slots = simulation.cluster.slots
     assert slots is not None
@@ -193,7 +193,7 @@ def test_an_end_with_an_idle_slot_is_seen(simulation: Simulation) -> None:
 
 
 @pytest.mark.long
-def test_an_end_with_a_holder_without_a_slot_is_seen(simulation: Simulation) -> None:
+def test_an_end_with_a_holder_without_a_slot_is_reported(simulation: Simulation) -> None:
     simulation.schedule.run(DURATION_S)
     judge = EverySlotAtTheEnd(simulation.machines, LoseForEveryAcquire(), Witnessed().slots)
     with pytest.raises(Broken, match="holds without a slot"):
