@@ -74,7 +74,7 @@ SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
 SYSTEMD = ROOT / "docs" / "systemd.md"
 
 
-def test_no_block_is_untested() -> None:
+def test_every_block_of_the_docs_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
@@ -102,7 +102,7 @@ def test_the_reference_has_every_key_of_the_schema() -> None:
             assert re.search(rf"`(elections\.NAME\.)?{key}`", reference.reference()), key
 
 
-def test_the_variables_of_consul_are_those_that_are_read() -> None:
+def test_the_documented_variables_of_consul_are_read() -> None:
     read = set(re.findall(r'"(CONSUL_[A-Z_]+)"', (ROOT / "supervisor/config/consul.py").read_text()))
     documented = {
         variable
@@ -123,7 +123,7 @@ def test_the_reference_of_commands_is_made_from_the_help() -> None:
 
 
 @pytest.mark.long
-def test_each_command_says_what_its_help_says() -> None:
+def test_each_command_is_described_as_in_its_help() -> None:
     """Usage, arguments and exit codes: the program's own help, line by line."""
     for name_of_command in commands.commands():
         told = " ".join(command(name_of_command, "--help", environ={"COLUMNS": "1000"}).stdout.split())
@@ -174,14 +174,14 @@ def test_the_shown_task_refuses_a_bad_drop_in_and_installs_a_good_one(shown: str
     assert (ansible.folder / destination.name).read_text() == "elections: {namenode: {contend: false}}"
 
 
-def test_all_findings_are_explained() -> None:
+def test_all_findings_of_check_are_explained() -> None:
     check = ROOT / "supervisor" / "check"
     code = "".join((check / module).read_text() for module in ("findings.py", "connection.py"))
     made = set(re.findall(r'Finding\(\s*"(\w+)"', code)) - {"agent", "rest"}
     assert set(first_codes(COMMANDS, "finding")) == made
 
 
-def test_the_json_of_check_has_the_fields_that_are_listed() -> None:
+def test_the_json_of_check_has_the_documented_fields() -> None:
     listed = [field for cell, _ in rows(COMMANDS, "field") for field in re.findall(r"`(\w+)`", cell)]
     done = command("check", str(ROOT / "examples" / "configs" / "minimal.yaml"), "--json")
     assert listed == list(json.loads(done.stdout))
@@ -190,7 +190,7 @@ def test_the_json_of_check_has_the_fields_that_are_listed() -> None:
 # --- dev-agent.md ---------------------------------------------------------------------------------------
 
 
-def test_the_lists_are_made_from_the_embedded_agent() -> None:
+def test_the_lists_of_the_dev_agent_page_are_generated_from_the_agent() -> None:
     """Otherwise: python -m docs.devagent --write"""
     page = DEV_AGENT.read_text()
     assert devagent.page(page) == page
@@ -199,7 +199,7 @@ def test_the_lists_are_made_from_the_embedded_agent() -> None:
 
 @pytest.mark.long
 @SHOWN.session(DEV_AGENT, "A session with it")
-def test_the_session_with_the_embedded_agent_prints_what_it_shows(shown: str, tmp_path: Path) -> None:
+def test_the_session_with_the_embedded_agent_prints_the_shown_output(shown: str, tmp_path: Path) -> None:
     """But for its port, which is the test's own."""
     (port,) = free_ports(1)
     shell = Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
@@ -211,7 +211,7 @@ def test_the_session_with_the_embedded_agent_prints_what_it_shows(shown: str, tm
         shell.close()
 
 
-def test_its_options_and_their_defaults_are_those_of_the_help() -> None:
+def test_the_options_of_dev_agent_and_their_defaults_are_those_of_the_help() -> None:
     told = " ".join(command("dev-agent", "--help").stdout.partition("options:")[2].split())
     defaults = dict(re.findall(r"(--[a-z-]+) [A-Z]+ [^(]*\(default: ([^;)]+)", told))
     switches = dict.fromkeys(set(re.findall(r"(--[a-z-]+) [a-z]", told)) - {"--help"}, "off")
@@ -242,7 +242,7 @@ def all_facts() -> dict[str, Any]:
     return dict([*told[:after], (holders, of_slot[holders]), *told[after:]])
 
 
-def test_the_table_of_variables_is_what_hooks_get() -> None:
+def test_hooks_get_the_variables_of_the_table() -> None:
     assert first_codes(HOOKS, "variable") == list(as_environment(all_facts()))
 
 
@@ -251,7 +251,7 @@ def test_the_names_in_json_stand_beside_the_variables() -> None:
         assert variable.strip("`") == PREFIX + in_json.strip("`").upper()
 
 
-def test_every_reason_is_explained() -> None:
+def test_every_reason_of_a_hook_is_explained() -> None:
     assert sorted(first_codes(HOOKS, "reason")) == sorted(Reason)
 
 
@@ -326,7 +326,7 @@ def example(folder: Path) -> Path:
 
 
 @SHOWN.by(LOGS, "Following what happened", "json")
-def test_the_log_lines_that_are_shown_are_as_the_table_says(shown: str) -> None:
+def test_the_shown_log_lines_agree_with_the_table(shown: str) -> None:
     lines = [json.loads(text) for text in shown.splitlines()]
     assert len(lines) > 2 and undocumented(lines) == []
 
@@ -337,11 +337,11 @@ def test_the_election_of_the_sum_loads_without_a_warning(shown: str, tmp_path: P
 
 
 @SHOWN.by(LEASE, "The sum", "text")
-def test_the_sum_is_the_one_that_check_prints(shown: str, tmp_path: Path) -> None:
+def test_the_documented_sum_is_the_one_that_check_prints(shown: str, tmp_path: Path) -> None:
     assert shown in report(load(example(tmp_path), {}, "node1"))
 
 
-def test_the_drawing_is_to_scale(tmp_path: Path) -> None:
+def test_the_drawing_of_the_lease_is_to_scale(tmp_path: Path) -> None:
     """Each bar begins and ends where the figures of the same election say."""
     lease = lease_of(load(example(tmp_path), {}, "node1").items[0])
     drawing = ElementTree.parse(LEASE.with_suffix(".svg"))
@@ -361,7 +361,7 @@ def test_the_drawing_is_to_scale(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/\S+?::\w+)`", LEASE.read_text()))))
-def test_the_tests_that_show_a_step_exist(named: str) -> None:
+def test_the_tests_that_the_proof_names_exist(named: str) -> None:
     path, _, function = named.partition("::")
     assert f"\ndef {function}(" in (ROOT / path).read_text()
 
@@ -439,7 +439,7 @@ def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_pat
         ("docs/safety.md", f"look at its changes up to {LAG_S_MAX * 1000:g} ms later"),
     ],
 )
-def test_a_figure_in_words_is_the_programs(page: str, words: str) -> None:
+def test_a_figure_in_words_is_that_of_the_program(page: str, words: str) -> None:
     assert words in " ".join((ROOT / page).read_text().split())
 
 
@@ -447,7 +447,7 @@ def test_a_figure_in_words_is_the_programs(page: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_every_link_of_the_docs_has_a_target(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\((?!https?://)([^)\s]+)\)", text):
         path, _, anchor = link.partition("#")

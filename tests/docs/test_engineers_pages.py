@@ -59,7 +59,7 @@ def test_the_roles_without_a_tenure_are_the_codes_in_their_order() -> None:
     assert [role for role, _ in rows(ARCHITECTURE, "role")] == [role for role, _ in ROLES_WITHOUT_TENURE]
 
 
-def test_things_begin_in_the_order_that_is_told() -> None:
+def test_the_scheduler_begins_things_in_the_documented_order() -> None:
     told = ARCHITECTURE.read_text().partition("in a fixed order: ")[2].partition(".")[0]
     order = [begin.__name__.removeprefix("_advance_") for begin in scheduler._IN_ORDER]
     assert re.findall(r"`(\w+)`", told) == order
@@ -78,7 +78,7 @@ def test_a_package_stands_above_all_that_it_may_import() -> None:
     assert wrong == []
 
 
-def test_the_limits_are_constants_of_the_modules_that_are_named() -> None:
+def test_the_limits_are_constants_of_the_named_modules() -> None:
     missing, found = [], 0
     for _, where in rows(ARCHITECTURE, "what is bounded"):
         for path, constants in re.findall(r"`([\w/]+)\.py`: ((?:`\w+`(?:, )?)+)", where):
@@ -89,7 +89,7 @@ def test_the_limits_are_constants_of_the_modules_that_are_named() -> None:
     assert missing == [] and found > 30
 
 
-def test_the_sum_is_the_one_that_is_proved() -> None:
+def test_the_sum_of_the_lease_is_the_proved_one() -> None:
     (told,) = re.findall(r"^    (room = .*)$", ARCHITECTURE.read_text(), re.MULTILINE)
     assert f"`{told.removeprefix('room = ')}`" in LEASE.read_text()
 
@@ -104,7 +104,7 @@ def test_a_word_is_explained_once() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_the_paths_that_are_named_exist(page: Path) -> None:
+def test_paths_on_the_engineers_pages_exist(page: Path) -> None:
     """From the checkout's root or from the package's."""
     pieces = {piece.rstrip("/") for piece in code_of(page) if PATH.fullmatch(piece)}
     paths = {piece for piece in pieces if piece.split("/")[0] in FOLDERS or "/" not in piece}
@@ -112,7 +112,7 @@ def test_the_paths_that_are_named_exist(page: Path) -> None:
     assert {path for path in paths if not any((root / path).exists() for root in (ROOT, PACKAGE))} == set()
 
 
-def test_the_commands_that_are_named_can_be_given() -> None:
+def test_commands_on_the_engineers_pages_exist() -> None:
     text = "\n".join(code_of(CONTRIBUTING))
     (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= set(phony.split())

@@ -23,7 +23,7 @@ LINK = re.compile(r"\]\(([^)#]+)")
 NO_RECIPES = {"configs", "consul-service", "prometheus"}
 
 
-def test_no_block_is_untested() -> None:
+def test_every_block_of_the_first_pages_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
@@ -81,7 +81,7 @@ def test_the_failover_is_drawn_to_scale(tmp_path: Path) -> None:
     assert f"{lease.failover_s:g} s at most" in said
 
 
-def test_every_cell_about_somebody_names_its_source() -> None:
+def test_every_cell_about_another_product_names_its_source() -> None:
     """A link to a page, an issue or a test; where it leads is looked up with those of all pages."""
     products = COMPARISON.read_text().partition("\n## ")[0]
     rows = [line for line in products.splitlines() if line.startswith("| ")]

@@ -27,7 +27,7 @@ def test_the_words_are_in_alphabetical_order() -> None:
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_is_used_and_its_entry_is_short(word: str) -> None:
+def test_each_word_of_the_glossary_is_used_and_its_entry_is_short(word: str) -> None:
     pages = [README, *(page for page in DOCS if page != GLOSSARY)]
     code = [*(ROOT / "supervisor").rglob("*.py"), *(ROOT / "schemas").iterdir()]
     used = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
@@ -36,12 +36,12 @@ def test_a_word_is_used_and_its_entry_is_short(word: str) -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_every_role_is_explained(role: Role) -> None:
+def test_every_role_is_in_the_glossary(role: Role) -> None:
     assert WORDS[role].startswith("A role: ")
     assert f"`{role}`" in WORDS["role"]
 
 
-def test_every_figure_of_check_is_explained() -> None:
+def test_every_figure_of_check_is_in_the_glossary() -> None:
     text = report(load(COMPLETE, VARIABLES, "node1"))
     figures = set(re.findall(r"^  (\w+(?: \w+)*)  +", text, re.MULTILINE)) - PLACES
     assert len(figures) > 6

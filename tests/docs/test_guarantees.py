@@ -12,7 +12,7 @@ PROMISES = list(guarantees.promises())
 NAMED = sorted({test for promise in PROMISES for test in promise["tests"]})
 
 
-def test_the_page_is_made_from_the_table() -> None:
+def test_the_page_of_guarantees_is_generated_from_the_table() -> None:
     """Otherwise: python -m docs.guarantees --write"""
     page = guarantees.PAGE.read_text()
     assert guarantees.page(page) == page
@@ -20,12 +20,12 @@ def test_the_page_is_made_from_the_table() -> None:
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise["promise"])
-def test_a_promise_has_a_reason_and_a_test(promise: guarantees.Promise) -> None:
+def test_each_promise_has_a_reason_and_a_test(promise: guarantees.Promise) -> None:
     assert promise.keys() == {"promise", "why", "tests"}
     assert promise["why"].endswith(".") and promise["tests"]
 
 
-def test_no_promise_is_made_twice() -> None:
+def test_each_promise_occurs_once() -> None:
     assert len({promise["promise"] for promise in PROMISES}) == len(PROMISES)
 
 
@@ -37,6 +37,6 @@ def functions(path: str) -> set[str]:
 
 
 @pytest.mark.parametrize("named", NAMED)
-def test_a_named_test_exists(named: str) -> None:
+def test_each_named_test_exists(named: str) -> None:
     path, _, function = named.partition("::")
     assert function.startswith("test_") and function in functions(path)

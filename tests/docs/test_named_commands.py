@@ -19,7 +19,7 @@ def helps() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_named_command_and_option_is_one(page: Path) -> None:
+def test_every_named_command_and_option_exists(page: Path) -> None:
     for line in re.findall(
         r"consul-supervisor (?!consul-supervisor)([a-z][^`\n|&>]*)", "\n".join(code_of(page))
     ):

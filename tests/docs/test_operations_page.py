@@ -35,7 +35,7 @@ OF_OTHERS = (
 )
 
 
-def test_no_block_is_untested() -> None:
+def test_every_block_of_the_operations_page_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
@@ -130,7 +130,7 @@ def run_all(nodes: Nodes, lines: list[str]) -> str:
 
 
 @SHOWN.by(OPERATIONS, "First look", "sh")
-def test_the_first_look_shows_something(shown: str, nodes: Nodes) -> None:
+def test_the_commands_of_the_first_look_print_output(shown: str, nodes: Nodes) -> None:
     *ours, journal = typed(shown)
     assert journal.startswith(f"journalctl -u {UNIT.stem} ")
     nodes.start()
@@ -148,7 +148,7 @@ def test_both_nodes_take_part(shown: str, nodes: Nodes) -> None:
 
 @SHOWN.by(OPERATIONS, "Reload", "sh", "reload")
 @SHOWN.by(OPERATIONS, "Reload", "text", "printed")
-def test_a_reload_says_what_is_shown(reload: str, printed: str, nodes: Nodes) -> None:
+def test_a_reload_prints_the_shown_output(reload: str, printed: str, nodes: Nodes) -> None:
     nodes.start()
     config = nodes.config("node1", on_lose=[HOOK])
     config["semaphores"]["rebuild"]["run"] = {"exec": ["sleep", "60"]}
@@ -222,7 +222,7 @@ def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: P
 
 
 @SHOWN.by(OPERATIONS, "Change a limit", "sh")
-def test_the_limit_is_what_the_record_says(shown: str, nodes: Nodes, shared_agent: Agent) -> None:
+def test_the_limit_command_changes_the_record(shown: str, nodes: Nodes, shared_agent: Agent) -> None:
     nodes.start()
     run_all(nodes, typed(shown))
     record = shared_agent.kv_get(f"{nodes.prefix}/.lock")
@@ -274,14 +274,14 @@ def texts() -> str:
 TROUBLES = rows(OPERATIONS, "symptom")
 
 
-def test_each_symptom_says_what_to_do() -> None:
+def test_each_symptom_has_a_remedy() -> None:
     assert len(TROUBLES) == len({symptom for symptom, _, _ in TROUBLES})
     assert all(shows and do for _, shows, do in TROUBLES)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("row", TROUBLES, ids=[row[0] for row in TROUBLES])
-def test_what_a_symptom_shows_is_the_products_own_words(row: list[str]) -> None:
+def test_the_words_of_each_symptom_are_the_products_own(row: list[str]) -> None:
     """``…`` stands for what differs; a sentence may be made of several."""
     events = {*first_codes(LOGS, "event"), *Reason, *Role}
     product, metrics = texts(), (ROOT / "docs" / "metrics.md").read_text()
@@ -292,7 +292,7 @@ def test_what_a_symptom_shows_is_the_products_own_words(row: list[str]) -> None:
         assert known or all(part in product for part in words), piece
 
 
-def test_every_event_that_needs_somebody_is_named() -> None:
+def test_every_event_that_needs_an_operator_is_named() -> None:
     """Those of the log that are errors."""
     errors = {row[0].strip("`") for row in rows(LOGS, "event") if "error" in row[1]}
     page = set(code_of(OPERATIONS)) | {

@@ -21,7 +21,7 @@ def test_the_built_metadata_has_the_addresses_and_the_readme() -> None:
     assert core.readme_content_type == "text/markdown"
 
 
-def test_faults_documentation_and_changes_have_addresses() -> None:
+def test_the_metadata_links_to_issues_documentation_and_changes() -> None:
     urls = package_index.urls("https://example.net/project")
     assert urls["Issues"] == "https://example.net/project/issues"
     assert urls["Documentation"] == "https://example.net/project/blob/HEAD/docs/README.md"
@@ -47,7 +47,7 @@ def test_every_link_of_the_readme_works_on_a_package_index() -> None:
     assert not re.search(r"!\[|<img|^\[[^]]+\]:", README.read_text(), re.MULTILINE), "not made absolute"
 
 
-def test_the_version_has_its_changes() -> None:
+def test_the_changelog_has_the_version_of_the_package() -> None:
     first = re.search(
         r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
     )

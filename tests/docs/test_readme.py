@@ -42,16 +42,16 @@ def lines(block: str) -> list[str]:
     return [line for line in typed if line and line not in NOT_RUN]
 
 
-def test_no_block_is_untested() -> None:
+def test_every_block_of_the_readme_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
-def test_what_is_not_run_is_really_there() -> None:
+def test_every_block_that_is_not_run_is_in_the_readme() -> None:
     typed = [line.partition("#")[0].strip() for block in fenced(README) for line in block.text.splitlines()]
     assert set(NOT_RUN) <= set(typed)
 
 
-def test_it_is_short() -> None:
+def test_the_readme_is_short() -> None:
     assert len(README.read_bytes()) <= BYTES_MAX
 
 
@@ -59,7 +59,7 @@ def test_it_is_short() -> None:
 
 
 @SHOWN.by(README, "", "text")
-def test_the_picture_of_a_failover_names_roles_and_hooks_that_there_are(shown: str) -> None:
+def test_the_picture_of_a_failover_names_existing_roles_and_hooks(shown: str) -> None:
     states = re.findall(r"(?:^node\d +|\|-- )(\w+)(?: --\| (?!release)(\w+))?", shown, re.MULTILINE)
     named = {word for found in states for word in found if word}
     assert named >= {"holding", "waiting", "on_lose"}
@@ -179,13 +179,13 @@ def test_the_installation_with_venv_and_systemd_works(checkout: Shell, tmp_path:
 
 
 @pytest.mark.long
-def test_make_demo_prints_what_is_shown_of_it(checkout: Shell) -> None:
+def test_make_demo_prints_the_shown_output(checkout: Shell) -> None:
     (development,) = DEVELOPMENT
     assert lines(development.text) == ["make demo"]
     assert_shows_the_excerpt(run_all(checkout, development.text, DEMO_S))
 
 
 @pytest.mark.parametrize(("target", "folder"), [("test", "tests"), ("test-unit", "tests/unit")])
-def test_make_runs_the_tests_that_it_is_said_to_run(target: str, folder: str, checkout: Shell) -> None:
+def test_make_targets_run_the_documented_tests(target: str, folder: str, checkout: Shell) -> None:
     code, listed = checkout.ended(f"make --dry-run {target}")
     assert code == 0 and re.search(rf"python -m pytest .* {folder}$", listed, re.MULTILINE), listed

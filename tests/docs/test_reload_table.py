@@ -134,7 +134,7 @@ def reloaded(config: Config, running: Config) -> Config:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_each_change_has_the_fate_that_its_row_says(row: list[str], tmp_path: Path) -> None:
+def test_each_change_has_the_effect_of_its_row(row: list[str], tmp_path: Path) -> None:
     change, effects, does = row
     assert CHANGES[change]
     for after in CHANGES[change]:
@@ -143,7 +143,7 @@ def test_each_change_has_the_fate_that_its_row_says(row: list[str], tmp_path: Pa
     assert ("goes on" in does) == (effects == "changed"), "who goes on is who only changes"
 
 
-def test_every_change_that_is_tried_has_its_row() -> None:
+def test_every_tested_change_has_its_row() -> None:
     assert [row[0] for row in ROWS] == list(CHANGES)
 
 
@@ -154,7 +154,7 @@ def test_every_key_of_an_election_or_semaphore_is_in_a_row() -> None:
     assert {*rules["election"]["properties"], *rules["semaphore"]["properties"]} <= named
 
 
-def test_who_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> None:
+def test_a_node_that_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> None:
     """Who stands in line has told the others how long to wait, as a holder has."""
     assert "Of one that is not in line: changed" in PAGE.read_text()
     waiting = {
@@ -176,13 +176,13 @@ def test_who_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) ->
         "still runs with its previous settings",
     ],
 )
-def test_what_is_still_to_come_is_told_in_these_words(words: str) -> None:
+def test_a_later_effect_is_reported_in_the_documented_words(words: str) -> None:
     sources = (ROOT / "supervisor" / name for name in ("daemon/operator.py", "telemetry/status.py"))
     assert any(words in file.read_text() for file in sources)
     assert words in " ".join(PAGE.read_text().split())
 
 
-def test_how_long_reload_waits_is_said() -> None:
+def test_the_page_has_the_time_that_reload_waits() -> None:
     assert f"in force, {IN_FORCE_S:g} s at most" in " ".join(PAGE.read_text().split())
 
 
@@ -200,9 +200,7 @@ def test_how_long_reload_waits_is_said() -> None:
     ],
     ids=str,
 )
-def test_what_the_process_cannot_follow_is_what_the_page_names(
-    change: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_page_names_the_changes_that_need_a_restart(change: dict[str, Any], tmp_path: Path) -> None:
     """Each with the remedy that the page has for it."""
     running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})
     with pytest.raises(CannotReload) as refused:
@@ -227,7 +225,7 @@ def test_what_the_process_cannot_follow_is_what_the_page_names(
     ],
     ids=str,
 )
-def test_what_is_applied_to_the_process_is_what_the_page_names(
+def test_the_page_names_the_settings_of_the_process_that_a_reload_applies(
     change: dict[str, Any], tmp_path: Path
 ) -> None:
     running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})

@@ -26,7 +26,7 @@ MISTAKE = SHOWN.of(START, "A mistake")
 FIRST_LINE = "consul-supervisor dev-agent"
 
 
-def test_no_block_is_untested() -> None:
+def test_every_block_of_the_start_page_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
@@ -68,7 +68,7 @@ def declaration() -> Block:
     return block
 
 
-def test_the_figures_are_those_that_are_shown(shell: Shell) -> None:
+def test_check_prints_the_shown_figures(shell: Shell) -> None:
     follow(shell, [declaration(), *FIGURES])
 
 
@@ -78,19 +78,17 @@ def test_the_failover_in_words_is_that_of_the_file(shell: Shell, tmp_path: Path)
     assert f"after `2 x ttl + lock_delay`, which is {lease.failover_s:g} s here" in START.read_text()
 
 
-def test_a_mistake_is_reported_as_it_is_shown(shell: Shell) -> None:
+def test_a_mistake_is_reported_as_shown(shell: Shell) -> None:
     follow(shell, MISTAKE)
 
 
-def test_all_examples_are_named() -> None:
+def test_the_start_page_names_all_examples() -> None:
     named = re.findall(r"\(\.\./examples/configs/(\S+?)\)", START.read_text())
     assert sorted(named) == sorted(path.name for path in (ROOT / "examples" / "configs").iterdir())
 
 
 @SHOWN.by(START, "What a hook receives", "json", "text")
-def test_the_shown_object_is_what_a_hook_gets(
-    text: str, shared_agent: Agent, tmp_path: Path, unique: str
-) -> None:
+def test_a_hook_gets_the_shown_object(text: str, shared_agent: Agent, tmp_path: Path, unique: str) -> None:
     """By a real on_lose: the same names in their order, and the same values except for what is this run's."""
     shown = json.loads(text)
     told = tmp_path / "told"
