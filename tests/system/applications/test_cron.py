@@ -246,7 +246,9 @@ def test_a_job_that_does_not_heed_term_is_killed(make: Callable[[str], Nightly])
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_nothing_runs_where_the_daemon_cannot_be_asked(make: Callable[[str], Nightly], line: str) -> None:
+def test_the_job_does_not_run_where_the_daemon_does_not_answer(
+    make: Callable[[str], Nightly], line: str
+) -> None:
     """69 is neither yes nor no, and cron mails why."""
     node = make(line).nodes["a"]
     assert node.tick().wait() == 69
@@ -254,7 +256,7 @@ def test_nothing_runs_where_the_daemon_cannot_be_asked(make: Callable[[str], Nig
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_where_it_is_not_held_nothing_runs_and_no_mail_is_sent(
+def test_a_node_that_does_not_hold_runs_no_job_and_sends_no_mail(
     make: Callable[[str], Nightly], line: str
 ) -> None:
     nightly = make(line)

@@ -198,7 +198,7 @@ def cluster(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     assert made.most_active_at_once() == 1, made.record()
 
 
-def test_who_acquires_fences_the_other_first_and_who_stops_becomes_standby(cluster: Cluster) -> None:
+def test_a_new_leader_fences_the_other_namenode_first_and_a_stopped_one_is_standby(cluster: Cluster) -> None:
     a, b = cluster.start()
     assert cluster.calls("nn-a") == ["-transitionToStandby nn-b", "-transitionToActive nn-a"]
     asked_at = time.monotonic()
@@ -246,7 +246,7 @@ def test_after_a_crash_the_active_one_is_fenced_before_the_other_becomes_active(
     assert b.stop() == 0
 
 
-def test_while_nobody_knows_that_the_other_is_off_none_is_active(cluster: Cluster) -> None:
+def test_no_namenode_is_active_while_the_other_is_not_known_to_be_off(cluster: Cluster) -> None:
     """A dead machine cannot be asked: it takes the word of an operator, which counts once."""
     a, b = cluster.start()
     a.kill()
@@ -263,7 +263,7 @@ def test_while_nobody_knows_that_the_other_is_off_none_is_active(cluster: Cluste
 
 
 @pytest.mark.parametrize("cluster", [{"HDFS_UNIT": "hadoop-namenode"}], indirect=True)
-def test_a_unit_that_is_not_there_is_no_namenode_that_has_ended(cluster: Cluster) -> None:
+def test_a_missing_unit_does_not_count_as_a_namenode_that_has_ended(cluster: Cluster) -> None:
     """systemd calls it inactive, too: on_lose fails, and the last resort kills the right one."""
     a, b = cluster.start()
     cluster.mark("nn-a-refuses")

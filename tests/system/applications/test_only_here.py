@@ -72,7 +72,7 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Job]:
     end_all(tmp_path)
 
 
-def test_nothing_of_the_job_is_left_and_none_is_started_beside_it(job: Job) -> None:
+def test_no_process_of_the_job_is_left_and_none_is_started_beside_it(job: Job) -> None:
     begun = job.begin()
     until(lambda: job.processes(), "it is there")
     assert job.run_again() == 75
@@ -82,7 +82,7 @@ def test_nothing_of_the_job_is_left_and_none_is_started_beside_it(job: Job) -> N
     assert job.run_again() == 0
 
 
-def test_where_nothing_runs_there_is_nothing_to_end(tmp_path: Path) -> None:
+def test_a_node_without_the_job_ends_nothing(tmp_path: Path) -> None:
     job = Job(tmp_path, "true")
     assert job.end() == 0
     job.begin().wait(10)

@@ -146,7 +146,7 @@ def test_a_primary_that_stands_still_is_killed_before_another_is_promoted(scene_
     scene.judge(a, new)
 
 
-def test_a_primary_whose_disk_takes_no_file_is_stopped_all_the_same(scene_of: NodesOf) -> None:
+def test_a_primary_is_stopped_although_its_disk_takes_no_file(scene_of: NodesOf) -> None:
     """The node is stuck, for whoever starts it next would start a primary; but nothing acts."""
     scene = scene_of(2)
     a, _ = scene.led_by_first()
@@ -159,7 +159,7 @@ def test_a_primary_whose_disk_takes_no_file_is_stopped_all_the_same(scene_of: No
         a.data.chmod(0o700)
 
 
-def test_nobody_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of: NodesOf) -> None:
+def test_no_standby_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of: NodesOf) -> None:
     """Its supervisor ends it first, when it is back; until then the old primary takes writes."""
     scene = scene_of(3)
     a, b, c = scene.led_by_first()

@@ -25,7 +25,7 @@ def test_the_example_has_neither_fault_nor_warning() -> None:
     assert checked.returncode == 0 and not warnings_in(checked.stdout + checked.stderr), checked
 
 
-def test_nobody_takes_writes_before_there_is_a_leader(scene: RedisDatabase) -> None:
+def test_no_redis_takes_writes_before_a_node_leads(scene: RedisDatabase) -> None:
     for node in scene.nodes:
         until(lambda node=node: node.info(), f"{node.name} answers")  # type: ignore[misc]
         assert node.ask("SET", "a", "b").startswith("-READONLY")
@@ -90,7 +90,7 @@ def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: Re
     scene.judge(a, b)
 
 
-def test_a_redis_that_is_started_anew_under_its_leader_is_no_primary_any_more(scene: RedisDatabase) -> None:
+def test_a_redis_that_restarts_under_its_leader_is_no_primary_any_more(scene: RedisDatabase) -> None:
     """It may have lost what its disk did not have; the replicas have it, and one of them takes over."""
     a, b, c = scene.led_by_first()
     a.redis.kill()
@@ -116,7 +116,7 @@ def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: RedisDa
     scene.wait(lambda: new.ask("SET", "a", "b").startswith("-NOREPLICAS"), "a primary alone refuses writes")
 
 
-def test_a_primary_whose_supervisor_has_died_is_told_by_the_next_to_refuse_writes(
+def test_the_next_leader_makes_a_primary_without_a_supervisor_refuse_writes(
     scene: RedisDatabase,
 ) -> None:
     a, b, c = scene.led_by_first()

@@ -16,11 +16,11 @@ SCRIPTS = [
 ]
 
 
-def test_they_are_found() -> None:
+def test_the_scripts_of_the_examples_are_found() -> None:
     assert {"redis-failover", "only-here", "make_venv.sh", "run"} <= {path.name for path in SCRIPTS}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_shellcheck_has_nothing_to_say(script: Path) -> None:
+def test_shellcheck_accepts_the_scripts(script: Path) -> None:
     ran = subprocess.run(["shellcheck", str(script)], check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -52,11 +52,11 @@ def test_only_the_first_lock_delays_after_a_restart_of_the_leading_server_are_be
     assert [overlap.beyond_limits for overlap in overlaps(text)] == [excused]
 
 
-def test_nobody_holds_before_the_first_line() -> None:
+def test_no_node_holds_before_the_first_line() -> None:
     assert judge.holder([]) is None and not list(judge.gaps([]))
 
 
-def test_while_one_holds_the_end_of_another_leaves_no_gap() -> None:
+def test_a_tenure_that_ends_beside_another_holder_leaves_no_gap() -> None:
     text = "10.00 a acquire-begin A 7\n11.00 b acquire-begin B 8\n12.00 b lose-end B 8\n"
     text += "30.00 a lose-end A 7\n31.50 c acquire-begin C 9\n"
     assert [(gap.begin, gap.end) for gap in judge.gaps(found(text))] == [(30.0, 31.5)]

@@ -6,7 +6,7 @@ from tests.system.cluster.faults import BRIEF_S, KINDS, LONG_S, plan
 PAGE = ROOT / "docs" / "cluster.md"
 
 
-def test_a_seed_gives_the_same_faults_again() -> None:
+def test_a_seed_always_gives_equal_faults() -> None:
     assert plan(7, 30) == plan(7, 30) != plan(8, 30)
 
 

@@ -23,7 +23,7 @@ def test_a_child_lives_from_its_first_stamp_to_its_last() -> None:
     assert stamps.gaps(alive) == [(20, 25)]
 
 
-def test_two_children_at_once_are_double_holding_on_one_node_too() -> None:
+def test_two_children_at_once_on_one_node_are_double_holding() -> None:
     alive = stamps.lives(stamped("a", 1, 10, 20) + stamped("b", 2, 15, 30) + stamped("b", 3, 28, 29))
     assert stamps.double_s(alive) == pytest.approx(5 + 1)
     assert stamps.gaps(alive) == []
@@ -44,6 +44,6 @@ def test_a_loss_is_needless_when_consul_took_nothing_away(after: str, needless: 
     assert stamps.needless_s(stamps.lives(ONE_AFTER_THE_OTHER), looks) == needless
 
 
-def test_a_look_that_cannot_tell_does_not_count() -> None:
+def test_a_look_without_a_result_does_not_count() -> None:
     looks = [Look(19.8, "S"), Look(19.9, None), Look(20.6, None), Look(20.8, "S")]
     assert stamps.needless_s(stamps.lives(ONE_AFTER_THE_OTHER), looks) == 5.0

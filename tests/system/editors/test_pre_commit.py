@@ -111,7 +111,7 @@ def test_a_file_without_a_mistake_is_committed(repository: Repository) -> None:
     assert "Passed" in said.stderr
 
 
-def test_mistakes_keep_a_commit_back_and_all_are_told_with_their_places(repository: Repository) -> None:
+def test_mistakes_stop_a_commit_and_all_are_reported_with_their_places(repository: Repository) -> None:
     """Of each file by itself."""
     one, other, good = (f"files/consul-supervisor/{name}.yaml" for name in ("one", "the other", "good"))
     repository.write(one, BAD)
@@ -129,7 +129,7 @@ def test_mistakes_keep_a_commit_back_and_all_are_told_with_their_places(reposito
     assert repository.commit().returncode == 0
 
 
-def test_other_files_are_left_alone(repository: Repository) -> None:
+def test_the_hook_leaves_other_files_alone(repository: Repository) -> None:
     repository.write("compose.yaml", BAD)
     repository.write("files/consul-supervisor/deeper/values.yaml", BAD)
     repository.write("files/consul-supervisor/README.md", BAD)
@@ -140,7 +140,7 @@ def test_other_files_are_left_alone(repository: Repository) -> None:
 @pytest.mark.parametrize(
     "name", ["consul-supervisor.yaml", "nodes/consul-supervisor-app.yml", "consul-supervisor.d/a.yml"]
 )
-def test_a_file_is_known_by_its_name_or_its_folder(repository: Repository, name: str) -> None:
+def test_the_hook_finds_a_configuration_by_its_name_or_folder(repository: Repository, name: str) -> None:
     repository.write(name, BAD)
     said = repository.commit()
     assert said.returncode == 1 and f"{name}:3:20:" in said.stderr, said

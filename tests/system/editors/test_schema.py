@@ -39,7 +39,7 @@ def messages(diagnostics: list[dict[str, Any]]) -> list[tuple[int, str]]:
     return sorted((each["range"]["start"]["line"] + 1, each["message"]) for each in diagnostics)
 
 
-def test_there_are_examples() -> None:
+def test_the_examples_are_found() -> None:
     assert len(EXAMPLES) >= len(WITH_HOOKS) >= 8
 
 
@@ -124,14 +124,14 @@ htttp: {{listen: 127.0.0.1:8555}}
 """
 
 
-def test_a_typo_is_told_where_it_stands(server: LanguageServer) -> None:
+def test_a_typo_is_reported_at_its_place(server: LanguageServer) -> None:
     told = messages(server.open(beside(EXAMPLES[0]), TYPOS))
     assert {line for line, _ in told} == {4, 7, 8, 9, 10}, told
     for line, key in ((4, "sesion"), (7, "timout"), (10, "htttp")):
         assert (line, f"Property {key} is not allowed.") in told
 
 
-def test_what_stands_in_a_hook_is_explained(server: LanguageServer) -> None:
+def test_the_keys_of_a_hook_are_explained(server: LanguageServer) -> None:
     typed = beside(EXAMPLES[0])
     server.open(typed, TYPOS)
     assert description(DEFS["election"]["properties"]["on_lose"]) in server.hover(typed, 4, 6)

@@ -47,7 +47,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield made
 
 
-def test_a_check_of_what_would_be_done_does_nothing(fleet: Fleet) -> None:
+def test_check_mode_changes_nothing(fleet: Fleet) -> None:
     played = fleet.play("--check", "--diff", **variables(fleet))
     assert played.code == 0, played.text
     assert all(count.changed for count in played.counts.values())
@@ -99,7 +99,7 @@ def test_a_faulty_file_replaces_nothing_and_goes_no_further(fleet: Fleet) -> Non
     assert (fleet.holder(), fleet.held()) == (holder, held)
 
 
-def test_a_drop_in_comes_and_goes_beside_what_is_held(fleet: Fleet) -> None:
+def test_a_drop_in_comes_and_goes_beside_a_holder(fleet: Fleet) -> None:
     held = fleet.held()
     drop_ins = {"other": {"elections": {"other": {"session": SESSION}}}}
     clash = {"clash": {"elections": {"app": {"session": SESSION}}}}
@@ -115,7 +115,7 @@ def test_a_drop_in_comes_and_goes_beside_what_is_held(fleet: Fleet) -> None:
     assert fleet.held() == held
 
 
-def test_user_token_scripts_and_variables_come_to_where_they_belong(fleet: Fleet, tmp_path: Path) -> None:
+def test_user_token_scripts_and_variables_are_installed_in_their_places(fleet: Fleet, tmp_path: Path) -> None:
     """The process is replaced for them, and adopts what the one before it held."""
     script = tmp_path / "recorded"
     script.write_text(f'#!/bin/sh\necho "$1 by $(id -un) with $WORDS" >>{EVENTS}\n')

@@ -8,7 +8,7 @@ from tests.system.machine.node import CONFIG, UNIT, Node, record
 FROZEN_S = 40.0  # WatchdogSec and RestartSec pass, and a start; the rest is patience
 
 
-def test_a_killed_supervisor_is_back_and_goes_on_without_a_hook(node: Node) -> None:
+def test_a_killed_supervisor_starts_again_and_goes_on_without_a_hook(node: Node) -> None:
     session, before = node.start_holding(), node.pid
     node.kill(signal.SIGKILL)
     node.wait_new_process(before)
@@ -88,7 +88,7 @@ def test_a_frozen_supervisor_that_lost_meanwhile_runs_on_lose_when_it_is_back(no
     assert node.events() == ["acquire acquired", "lose crashed"]
 
 
-def test_what_is_frozen_while_it_stops_is_killed_and_left_for_the_next_start(node: Node) -> None:
+def test_a_supervisor_frozen_in_its_stop_is_killed_and_left_to_the_next_start(node: Node) -> None:
     node.drop_in("[Service]\nTimeoutStopSec=2s\n")
     slow = {"shell": f"{record('begin')}; sleep 8; {record('end')}", "timeout": "10s"}
     node.start_holding(app=node.election(on_lose=[slow]))

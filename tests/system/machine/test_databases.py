@@ -134,7 +134,7 @@ def wait(pair: Pair, condition: Callable[[], object], what: str) -> None:
 # --- Redis -------------------------------------------------------------------------------------------
 
 
-def test_redis_as_its_readme_sets_it_up(pair: Pair) -> None:
+def test_redis_fails_over_when_set_up_by_its_readme(pair: Pair) -> None:
     example = Example(pair, "redis")
     one, two = pair.machines["one"], pair.machines["two"]
     for name, machine in pair.machines.items():
@@ -173,7 +173,7 @@ def redis(machine: Machine, words: str) -> str:
 # --- PostgreSQL --------------------------------------------------------------------------------------
 
 
-def test_postgresql_as_its_readme_sets_it_up(pair: Pair) -> None:
+def test_postgresql_fails_over_when_set_up_by_its_readme(pair: Pair) -> None:
     example = Example(pair, "postgresql")
     one, two = pair.machines["one"], pair.machines["two"]
     everywhere, first, others, configure, start = range(5)

@@ -32,7 +32,7 @@ def test_a_program_and_a_token_that_hang_delay_no_other_election(node: Node, bes
         assert node.pid == before and not node.log("event-loop-stalled")
 
 
-def test_a_start_beside_what_hangs_winds_up_its_records(node: Node, beside: str) -> None:
+def test_a_start_on_a_machine_with_hung_paths_winds_up_its_records(node: Node, beside: str) -> None:
     before = node.pid
     with hung(node.machine, FAR):
         node.kill(signal.SIGKILL)

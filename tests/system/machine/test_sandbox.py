@@ -63,7 +63,7 @@ MAY_NOT = {
 }
 
 
-def test_what_a_hook_may_and_may_not(node: Node) -> None:
+def test_a_hook_may_do_only_what_the_sandbox_allows(node: Node) -> None:
     """As the table of docs/systemd.md has it; each in an election of its own, all at once."""
     hooks: dict[str, dict[str, object]] = {name: {"shell": text} for name, text in (MAY | MAY_NOT).items()}
     hooks["user"] = {"shell": "test $(id -un) = nobody", "user": "nobody"}

@@ -11,14 +11,14 @@ USEC = 1_000_000
 NIGHTLY = "/etc/consul-supervisor/nightly.yaml"
 
 
-def test_it_is_up_when_consul_has_answered_and_its_status_says_what_it_holds(node: Node) -> None:
+def test_the_unit_is_up_when_consul_has_answered_and_shows_its_tenures(node: Node) -> None:
     node.start_holding()
     assert node.show("Type", "ActiveState", "SubState") == ["notify", "active", "running"]
     assert node.status == "holds 1 of 1: app"
     assert node.events() == ["acquire acquired"]
 
 
-def test_a_silent_consul_keeps_it_from_being_up_until_its_silence_is_in_the_log(node: Node) -> None:
+def test_the_unit_is_not_up_before_the_silence_of_consul_is_logged(node: Node) -> None:
     """The kernel takes the connection and nobody answers: only the exchange's own end tells."""
     node.configure(app=node.election())
     node.machine.did("systemctl kill -s STOP consul")
@@ -30,7 +30,7 @@ def test_a_silent_consul_keeps_it_from_being_up_until_its_silence_is_in_the_log(
     node.wait_holds()
 
 
-def test_many_items_are_all_heard_before_it_is_up(node: Node) -> None:
+def test_the_unit_is_not_up_before_consul_has_answered_for_all_items(node: Node) -> None:
     """Also those that only watch, or are paused."""
     node.configure(app=node.election(), other={}, seen={"contend": False})
     node.start()
@@ -58,7 +58,7 @@ def test_a_stop_waits_for_on_lose_longer_than_the_unit_says(node: Node) -> None:
     assert node.show("Result", "ExecMainStatus", "ActiveState") == ["success", "0", "inactive"]
 
 
-def test_a_start_waits_for_what_a_crash_left_to_be_wound_up(node: Node) -> None:
+def test_a_start_waits_until_tenures_of_a_crash_are_wound_up(node: Node) -> None:
     """A file that has become bad: on_lose by the record, for longer than a start may take, then 78."""
     node.drop_in("[Service]\nTimeoutStartSec=6s\nRestartSec=3s\n")
     slow = {"shell": f"{record('begin')}; sleep 10; {record('end')}", "timeout": "13s"}
@@ -124,7 +124,7 @@ def test_a_record_of_another_boot_is_wound_up_and_forgotten(node: Node) -> None:
     assert node.events() == ["acquire acquired", "lose crashed", "acquire acquired"]
 
 
-def test_a_reload_tells_systemd_and_a_bad_file_changes_nothing(node: Node) -> None:
+def test_a_reload_notifies_systemd_and_a_bad_file_changes_nothing(node: Node) -> None:
     session, before = node.start_holding(), node.pid
     node.configure(app=node.election(), other={"contend": False})
     node.machine.did(f"systemctl reload {UNIT}")

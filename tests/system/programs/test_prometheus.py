@@ -83,20 +83,18 @@ def running(*nodes: ScrapedSupervisor) -> Iterator[None]:
 # --- metrics and rules ------------------------------------------------------------------------------
 
 
-def test_the_linter_has_nothing_to_say_about_a_real_scrape(
-    shared_agent: Agent, unique: str, tmp_path: Path
-) -> None:
+def test_the_linter_accepts_a_real_scrape(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
     node = ScrapedSupervisor(tmp_path / "a", shared_agent, unique)
     with running(node):
         assert promtool("check", "metrics", stdin=Reader(node).ask("/metrics").body) == ""
 
 
-def test_the_examples_are_valid() -> None:
+def test_the_examples_of_prometheus_are_valid() -> None:
     assert f"SUCCESS: {len(rules())} rules found" in promtool("check", "rules", str(ALERTS))
     assert "SUCCESS" in promtool("check", "config", str(SCRAPE))
 
 
-def test_the_alerts_fire_and_keep_quiet_as_their_tests_say() -> None:
+def test_the_alerts_fire_only_as_their_tests_expect() -> None:
     assert "SUCCESS" in promtool("test", "rules", str(RULE_TESTS))
 
 
@@ -112,7 +110,7 @@ def test_each_alert_has_a_test_that_it_fires_and_one_that_it_does_not() -> None:
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_each_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> None:
+def test_each_alert_has_a_fault_and_a_remedy(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert set(rule["annotations"]) == {"summary", "do", "runbook"}
     page, _, anchor = rule["annotations"]["runbook"].partition("#")
@@ -120,7 +118,7 @@ def test_each_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_each_alert_asks_for_metrics_that_there_are(rule: dict[str, Any]) -> None:
+def test_each_alert_uses_existing_metrics(rule: dict[str, Any]) -> None:
     names = set(re.findall(r"\b(?:consul_supervisor|process)_\w+", rule["expr"]))
     assert names or 'up{job="consul-supervisor"}' in rule["expr"]
     for name in names:
@@ -200,7 +198,7 @@ class Prometheus:
         return {each["labels"]["alertname"]: each for each in alerts if each["state"] == "firing"}
 
 
-def test_a_stuck_node_gets_somebody_up(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
+def test_a_stuck_node_pages_an_operator(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
     """One of two nodes holds, loses its session, and its on_lose fails: a real Prometheus says so, by
     the example's own rules; nothing else fires."""
     first = ScrapedSupervisor(tmp_path / "a", shared_agent, unique, on_lose="false")

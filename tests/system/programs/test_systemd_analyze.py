@@ -41,6 +41,6 @@ def test_each_part_of_the_sandbox_counts(line: str, tmp_path: Path) -> None:
     assert exposure(without, tmp_path) > exposure(text, tmp_path)
 
 
-def test_the_documentation_says_how_open_it_is(tmp_path: Path) -> None:
+def test_the_documentation_has_the_exposure_of_the_unit(tmp_path: Path) -> None:
     page = (UNIT.parents[1] / "docs" / "systemd.md").read_text()
     assert f"shows what is open: {exposure(UNIT.read_text(), tmp_path)}," in page

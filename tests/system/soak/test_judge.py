@@ -17,12 +17,12 @@ def series(limit: Limit, values: Sequence[float]) -> Series:
 
 
 @pytest.mark.parametrize("values", [STEADY, WARMED_UP, PEAK, LEAK[::-1]])
-def test_what_is_steady_after_its_warm_up_is_flat(values: Sequence[float]) -> None:
+def test_a_figure_that_is_steady_after_its_warm_up_is_flat(values: Sequence[float]) -> None:
     """Whatever it took before, and for a moment."""
     assert series(flat(0.0), values).kept
 
 
-def test_what_grows_to_the_end_is_not_flat() -> None:
+def test_a_figure_that_grows_to_the_end_is_not_flat() -> None:
     """But for the slack that is given a reason."""
     leak = series(flat(0.0), LEAK)
     assert not leak.kept and leak.last - leak.second == 5.0
@@ -35,7 +35,7 @@ def test_a_growth_of_five_percent_is_the_most() -> None:
     assert not series(flat(0.0), [100.0] * 20 + [105.1] * 10).kept
 
 
-def test_what_is_counted_at_rest_is_the_same_each_time() -> None:
+def test_a_figure_at_rest_must_be_equal_each_time() -> None:
     assert series(the_same(3), [3, 3, 3]).kept and series(as_at_first(), [7, 7, 7]).kept
     assert not series(the_same(3), [3, 3, 3, 2]).kept
     assert not series(as_at_first(), [7, 7, 8]).kept
@@ -47,7 +47,7 @@ def test_a_bound_holds_at_every_look() -> None:
 
 
 @pytest.mark.parametrize("limit", [flat(100.0), the_same(1), as_at_first(), at_most(100)])
-def test_what_was_hardly_seen_is_not_kept(limit: Limit) -> None:
+def test_a_bound_that_was_hardly_measured_is_not_kept(limit: Limit) -> None:
     few = series(limit, [1, 1])
     assert not few.kept and "too few" in plot([few])
 

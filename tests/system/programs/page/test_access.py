@@ -36,7 +36,9 @@ def all_open(page: Browser, daemon: CannedDaemon) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("state", [all_open, silence])
-def test_it_can_be_read_by_everybody(browser: Browser, daemon: CannedDaemon, scheme: str, state: Any) -> None:
+def test_the_page_has_no_fault_of_accessibility(
+    browser: Browser, daemon: CannedDaemon, scheme: str, state: Any
+) -> None:
     """Axe finds nothing, and every text has the contrast of WCAG AA, also on a hatched ground."""
     browser.prefer(color_scheme=scheme)
     browser.call("Page.setBypassCSP", enabled=True)  # for axe; the page does without
@@ -67,7 +69,7 @@ def first(text: str) -> str:
     return " ".join(text.split()[:3])
 
 
-def test_a_transition_tells_its_hooks_by_keyboard(page: Browser) -> None:
+def test_a_transition_shows_its_hooks_by_keyboard(page: Browser) -> None:
     page.run(f"{row('redis')}.querySelectorAll('ol summary')[1].focus()")
     page.press("Enter")
     told = page.run(f"{row('redis')}.querySelectorAll('ol > li')[1].innerText")
@@ -86,7 +88,7 @@ def test_slash_filters_and_escape_ends_it(page: Browser) -> None:
     page.wait("document.getElementById('count').textContent === '4'")
 
 
-def test_what_is_filtered_for_can_be_kept_as_a_bookmark(browser: Browser, daemon: CannedDaemon) -> None:
+def test_a_filter_can_be_kept_as_a_bookmark(browser: Browser, daemon: CannedDaemon) -> None:
     opened(browser, f"{daemon.url}#filter=waiting")
     assert names(browser) == ["activemq"]
 
@@ -116,7 +118,7 @@ def test_a_change_of_role_is_announced_and_a_tick_is_not(page: Browser, daemon: 
 
 
 @pytest.mark.parametrize("width", [320, 700, 1200])
-def test_it_fits_its_width(browser: Browser, daemon: CannedDaemon, width: int) -> None:
+def test_the_page_fits_its_width(browser: Browser, daemon: CannedDaemon, width: int) -> None:
     """Nothing to scroll sideways, however long the words are."""
     told = said(daemon)
     told["troubles"].append("x" * 300)
@@ -134,7 +136,7 @@ def test_it_fits_its_width(browser: Browser, daemon: CannedDaemon, width: int) -
     assert beyond == []
 
 
-def test_a_hundred_items_are_quiet_but_for_those_in_trouble(browser: Browser, daemon: CannedDaemon) -> None:
+def test_of_a_hundred_items_only_those_in_trouble_stand_out(browser: Browser, daemon: CannedDaemon) -> None:
     now = datetime.now(UTC)
     calm = [item(now, f"calm-{n:02d}", "waiting", 60, leader="vm1") for n in range(98)]
     redis = said(daemon)["items"][2]

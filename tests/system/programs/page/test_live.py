@@ -84,7 +84,7 @@ def test_a_failover_is_in_the_time_line_with_its_hooks(scene: Scene, browser: Br
     assert page.run(UNLOADED)
 
 
-def test_a_daemon_that_is_killed_is_told(scene: Scene, browser: Browser) -> None:
+def test_a_killed_daemon_is_shown_as_gone(scene: Scene, browser: Browser) -> None:
     page = look(browser, scene.leader("a"))
     wait_role(page, scene, "holding")
     scene.kill("a")
@@ -93,7 +93,7 @@ def test_a_daemon_that_is_killed_is_told(scene: Scene, browser: Browser) -> None
     assert page.run("document.title").startswith("? No answer")
 
 
-def test_a_daemon_that_stands_still_is_told_until_it_goes_on(scene: Scene, browser: Browser) -> None:
+def test_a_stopped_daemon_is_shown_until_it_goes_on(scene: Scene, browser: Browser) -> None:
     """It keeps its connections, so only the time tells."""
     node = scene.leader("a", session={"lock_delay": "40s", "ttl": "20s"})
     page = look(browser, node)

@@ -17,7 +17,7 @@ HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>\u20
 # --- what it shows ------------------------------------------------------------------------------------
 
 
-def test_it_shows_each_item_with_role_leader_and_lease(page: Browser) -> None:
+def test_the_page_shows_each_item_with_role_leader_and_lease(page: Browser) -> None:
     text = page.run(f"{row('namenode')}.innerText")
     for shown in (
         "namenode",
@@ -48,7 +48,7 @@ def test_trouble_comes_first_and_is_in_the_title(page: Browser, daemon: CannedDa
     assert names(page) == ["activemq", "namenode", "rebuild"]
 
 
-def test_a_trouble_of_no_item_is_told_above_all(page: Browser, daemon: CannedDaemon) -> None:
+def test_a_trouble_of_no_item_is_shown_above_all(page: Browser, daemon: CannedDaemon) -> None:
     said(daemon)["troubles"].append("the token is refused")
     page.wait("document.getElementById('troubles').innerText.includes('the token is refused')")
     assert page.run("document.title") == "✕ 2 troubles · vm7"
@@ -64,7 +64,7 @@ def test_a_trouble_of_no_item_is_told_above_all(page: Browser, daemon: CannedDae
         ({"role": "resting", "warnings": ["rests until noon"]}, "rests until noon"),
     ],
 )
-def test_what_wants_a_look_is_told_in_its_row(
+def test_a_warning_is_shown_in_the_row_of_its_item(
     browser: Browser, daemon: CannedDaemon, changes: dict[str, Any], told: str
 ) -> None:
     said(daemon)["items"][1].update(changes)
@@ -73,9 +73,7 @@ def test_what_wants_a_look_is_told_in_its_row(
     assert browser.run(f"{row('activemq')}.dataset.mood") == "attention"
 
 
-def test_a_lease_that_runs_out_is_hatched_and_no_more_trouble_than_the_daemon_says(
-    page: Browser, daemon: CannedDaemon
-) -> None:
+def test_a_lease_that_runs_out_is_hatched_and_no_error(page: Browser, daemon: CannedDaemon) -> None:
     """Health is the daemon's to judge: the page, the command and /healthz tell the same."""
     told = {"lease_left_s": 4.0, "lease_runs_out": True, "warnings": ["its lease runs out: see there"]}
     said(daemon)["items"][0].update(told)
@@ -85,7 +83,7 @@ def test_a_lease_that_runs_out_is_hatched_and_no_more_trouble_than_the_daemon_sa
     assert page.run("document.title") == "✕ 1 trouble · vm7"  # that of another item
 
 
-def test_an_error_that_is_over_is_told_in_the_past_and_then_no_more(
+def test_an_error_that_is_over_is_shown_in_the_past_and_then_dropped(
     page: Browser, daemon: CannedDaemon
 ) -> None:
     told = said(daemon)
@@ -98,7 +96,7 @@ def test_an_error_that_is_over_is_told_in_the_past_and_then_no_more(
     page.wait(f"!{summary}.includes('Consul did not answer')")
 
 
-def test_the_command_that_a_stuck_item_wants_can_be_copied(page: Browser) -> None:
+def test_the_command_for_a_stuck_item_can_be_copied(page: Browser) -> None:
     assert "consul-supervisor recover redis" in page.run(f"{row('redis')}.querySelector('summary').innerText")
 
 
@@ -152,7 +150,7 @@ def test_a_failed_hook_is_marked_by_more_than_colour(page: Browser) -> None:
     assert "✕ 2 failed" in page.run(f"{row('redis')}.innerText")
 
 
-def test_a_hook_that_runs_grows(page: Browser, daemon: CannedDaemon) -> None:
+def test_the_bar_of_a_running_hook_grows(page: Browser, daemon: CannedDaemon) -> None:
     now = datetime.now(UTC)
     running = transition(now, 2.1, "acquire", "acquired", ("on_acquire[0]", 0.0, 2.1, "running", ""))
     said(daemon)["items"][1]["transitions"].insert(0, {**running, "duration_s": None})
@@ -165,7 +163,9 @@ def test_a_hook_that_runs_grows(page: Browser, daemon: CannedDaemon) -> None:
     page.wait(f"{width} > {before}")
 
 
-def test_twenty_transitions_are_five_and_the_rest_on_demand(page: Browser, daemon: CannedDaemon) -> None:
+def test_of_twenty_transitions_five_are_shown_and_the_rest_on_demand(
+    page: Browser, daemon: CannedDaemon
+) -> None:
     now = datetime.now(UTC)
     many = [transition(now, 60.0 * n, "change", "leader-changed") for n in range(20)]
     said(daemon)["items"][1]["transitions"] = many
@@ -197,7 +197,7 @@ def test_an_answer_of_another_version_is_no_answer(page: Browser, daemon: Canned
     page.wait("document.body.innerText.includes('of another version than this page')")
 
 
-def test_it_asks_seldom_while_nobody_looks(page: Browser) -> None:
+def test_a_hidden_page_sends_few_requests(page: Browser) -> None:
     page.run(
         """window.waits = [];
         const real = setTimeout;
@@ -209,7 +209,7 @@ def test_it_asks_seldom_while_nobody_looks(page: Browser) -> None:
     page.wait("waits.at(-1) === POLL_MS")
 
 
-def test_a_page_that_was_asleep_asks_before_it_shows(page: Browser) -> None:
+def test_a_page_that_was_asleep_loads_the_status_before_it_shows(page: Browser) -> None:
     """As after a laptop's sleep: what was said too long ago is not shown as true."""
     page.run("clearTimeout(poll.timer); seen.wall -= FRESH_MS + 1; tick()")
     assert page.run("document.documentElement.dataset.state") == "silent"
@@ -218,7 +218,7 @@ def test_a_page_that_was_asleep_asks_before_it_shows(page: Browser) -> None:
 # --- hostile values -----------------------------------------------------------------------------------
 
 
-def test_whatever_other_nodes_write_stays_text(browser: Browser, daemon: CannedDaemon) -> None:
+def test_values_of_other_nodes_stay_text(browser: Browser, daemon: CannedDaemon) -> None:
     told = said(daemon)
     told["troubles"].append(HOSTILE)
     for one in told["items"]:
@@ -246,13 +246,13 @@ def test_a_value_cannot_turn_the_text_around_it(browser: Browser, daemon: Canned
     assert browser.run(f"getComputedStyle({around}).unicodeBidi") == "isolate"
 
 
-def test_nothing_is_fetched_from_elsewhere(page: Browser, daemon: CannedDaemon) -> None:
+def test_the_page_fetches_nothing_from_other_places(page: Browser, daemon: CannedDaemon) -> None:
     page.wait(f"{POLLED} > 2")
     asked = {event["request"]["url"] for event in page.told("Network.requestWillBeSent")}
     assert asked - {"data:,"} == {daemon.url, f"{daemon.url}v1/status"}
 
 
-def test_the_browser_runs_nothing_that_is_not_the_page_s(page: Browser) -> None:
+def test_the_browser_runs_only_the_script_of_the_page(page: Browser) -> None:
     """The policy holds: markup from text is refused, and so is a script or style that is added."""
     assert "TrustedHTML" in page.run("try { document.body.innerHTML = 'x' } catch (error) { String(error) }")
     page.run(
