@@ -38,7 +38,7 @@ class World:
 
     @property
     def key(self) -> Key:
-        """Equal for two worlds that no event can make differ."""
+        """Return a key that is equal for two worlds that no event can make differ."""
         monitor, now, tenure = self.monitor, self.now, self.contender.tenure
         if self.contender.role is a.Role.STOPPED:
             return (tenure is None,)
@@ -65,9 +65,9 @@ class World:
 
 
 def may_happen(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[tuple[e.Event, float]]:
-    """Every event that may be the next one, and when.
+    """List every event that may come next, with its time.
 
-    Time moves by ticks, but where belief is about to end: there anything may come before the tick.
+    Time moves by ticks, except where belief is about to end: there any event may come before the tick.
     """
     now, later, tenure = world.now, _later(world, hostile), world.contender.tenure
     for event in _events(world, hostile, stop=stop):
@@ -113,7 +113,7 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
 
 
 def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.Event]:
-    """One with another value and another room, or the one before it; or one without this election."""
+    """Return a file with another value and room, or the file before it, or one without this election."""
     name, in_file = election.settings.name, election.next_settings or election.settings
     if election.winding_up:
         return
@@ -126,7 +126,7 @@ def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.E
 
 
 def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> e.Event | None:
-    """What happens before anything else can: a sane answer, the good end of a hook."""
+    """Return the event that comes before any other: a sane answer, or the good end of a hook."""
     monitor = world.monitor
     if monitor.asked is not None:
         return e.RecordWritten(monitor.asked) if a.WriteRecord not in hostile else None
@@ -148,7 +148,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
 
 
 def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
-    """None: a watch that has no news waits on."""
+    """Return the answer of a sane Consul. None: a watch without news goes on waiting."""
     tenure, view = world.contender.tenure, world.contender.lock.view
     match request:
         case r.CreateSession():
@@ -169,7 +169,7 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
 
 
 def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
-    """All outcomes of this kind of request."""
+    """List all outcomes of this kind of request."""
     yield o.Unknown("silence")
     match request:
         case r.CreateSession():
@@ -193,7 +193,7 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
 
 
 def _our_views(election: Contender, *, watch: bool) -> Iterator[o.KeyView]:
-    """Two ways of a change each: one would do for both but for the number of states."""
+    """Return two views of a change each, because more would only add states."""
     tenure = election.tenure
     if tenure is not None:
         ours = replace(OURS, session=tenure.session)
@@ -208,7 +208,7 @@ def _our_views(election: Contender, *, watch: bool) -> Iterator[o.KeyView]:
 
 
 def _later(world: World, hostile: frozenset[type]) -> float | None:
-    """The next point of the grid at which something is due; None while something must end first."""
+    """Return the next point of the grid at which something is due; None while something must end first."""
     monitor, now = world.monitor, world.now
     if monitor.asked is not None:
         return None

@@ -51,7 +51,7 @@ def explore(walk: Walk, enough: float = inf) -> tuple[Walked, set[object]]:
 
 @contextmanager
 def _fewer_steps() -> Iterator[None]:
-    """Five idle wakes are not other than one, and a lost race than seven, but for the number of states."""
+    """Count to one idle wake and one lost race only, because higher counts only add states."""
     usual = rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR
     rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR = 1, round(1 / backoff.ATTEMPT_PROBABILITY_MIN)
     try:
@@ -67,7 +67,7 @@ class _EveryOrder:
         self.came: list[tuple[World, Link]] = []
 
     def begin(self) -> Moves[World]:
-        """The first state, or the holder that it becomes while nobody is hostile yet."""
+        """Return the first state, or the holder that it becomes while no exchange is hostile yet."""
         wanted = Wanted(self.walk.settings, spread=0.0, unchecked=e.HooksChecked in self.walk.hostile)
         election = contender_of(wanted, instance="i", record=self.walk.record, now=0.0)
         world = World(election, monitor_of(self.walk.record))
@@ -79,7 +79,7 @@ class _EveryOrder:
         yield self.settled(world, e.Tick(), world.now, told)
 
     def moves(self, world: World) -> Moves[World]:
-        """Where each event that may be next leads."""
+        """Return the state that follows each event that may come next."""
         for event, now in may_happen(world, self.walk.hostile, stop=self.walk.stop):
             yield self.settled(world, event, now, [])
 
@@ -87,12 +87,12 @@ class _EveryOrder:
         return world.key
 
     def judge(self, world: World, link: Link) -> None:
-        """The onlooker has judged each step; ``ways_on`` judges the state."""
+        """Check the state by ``ways_on``; the monitor has judged each step."""
         self.kinds.add(world.contender.role)
         self.came.append((world, link))
 
     def settled(self, world: World, event: e.Event, now: float, told: list[str]) -> tuple[str, World]:
-        """Where this event leads, with all that happens at once after it."""
+        """Return the state after this event and after all that follows at once."""
         for _ in range(SETTLE_STEPS_MAX):
             world = self.move(world, event, now, told)
             settling = settles(world, self.walk.hostile)
@@ -102,7 +102,7 @@ class _EveryOrder:
         raise BrokenPromise(f"more than {SETTLE_STEPS_MAX} exchanges at one instant", told)
 
     def move(self, world: World, event: e.Event, now: float, told: list[str]) -> World:
-        """One step, looked at by the onlooker. Its line follows those that were told since the last state."""
+        """Take one step, which the monitor checks. Its line is added to those since the last state."""
         begun: tuple[a.Action, ...] = ()
         try:
             election, begun = step(world.contender, event, now)
@@ -121,7 +121,7 @@ class _EveryOrder:
     # --- is there always a way on? -------------------------------------------------------------
 
     def ways_on(self) -> None:
-        """From every state of the walk to a holder, or to the end; dead states are broken promises."""
+        """Check that each state of the walk leads to a holder or to the end."""
         for silent in (False, True):
             good: set[Key] = set()
             for world, link in self.came:
@@ -150,10 +150,10 @@ class _EveryOrder:
 
 
 def _arrived(world: World) -> bool:
-    """At the end of every way: what a sane Consul, hooks that work and some time lead to."""
+    """Return the end of every way: the state after sane answers, good hooks and some time."""
     role, settings = world.contender.role, world.contender.settings
     if world.contender.departing and role is a.Role.STUCK:
-        return True  # it stays for an operator to see to, while this process goes on
+        return True  # an operator must end it, while this process goes on
     if world.contender.winding_up:
         return role is a.Role.STOPPED
     if world.contender.paused and world.contender.tenure is None:
@@ -169,7 +169,7 @@ def _next_turn(world: World) -> float:
 
 
 def _without_orphans(world: World) -> World:
-    """Nothing that Consul may answer about a session already dead changes anything: forget it."""
+    """Drop what Consul may answer about dead sessions, because such answers change nothing."""
     election, monitor = world.contender, world.monitor
     session = election.session
     lanes = (election.lock.watch, election.lock.read, election.lock.details, session.write, session.renew)

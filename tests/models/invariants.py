@@ -1,7 +1,7 @@
-"""An onlooker who holds an election to its promises, from events and actions alone.
+"""A monitor that checks the promises of an election, from events and actions alone.
 
-It counts the contact with Consul by itself, knows which hooks run and until when they may, which
-requests are under way and how far the writes of the session went. It looks at every step.
+It counts the contact with Consul by itself, knows which hooks run and until when they may, which requests are
+under way and how far the writes of the session went. It checks every step.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from supervisor.core.tenure import Phase
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A hook or run child that lives, and when it is gone at the latest."""
+    """A hook or run child that lives, and the latest time at which it ends."""
 
     started: a.StartHook | a.StartRun
     ends_by: float = inf
@@ -66,14 +66,14 @@ class Monitor:
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """Every hook and child that lives."""
+        """List every hook and child that lives."""
         return tuple(
             running for running in (self.hook, self.change, self.check, self.run) if running is not None
         )
 
 
 def monitor_of(record: a.Record) -> Monitor:
-    """Of a process that starts with this on record."""
+    """Return the monitor of a process that starts with this on record."""
     if record.step in (a.Step.NONE, a.Step.SESSION):
         return Monitor(kept=record)
     return Monitor(
@@ -97,7 +97,7 @@ def watch_step(
     begun: tuple[a.Action, ...],
     now: float,
 ) -> Monitor:
-    """What the onlooker knows after this step; AssertionError when a promise was broken."""
+    """Return the monitor after this step; AssertionError when a promise was broken."""
     expired = now >= monitor.contact_at + before.lease.room_s
     tells_of_a_change = _tells_of_a_change(monitor, before, event)
     monitor = _happened(monitor, before, event)
@@ -114,7 +114,7 @@ def watch_step(
     monitor = _held_to_its_word(monitor, before, after, now)
     _rests_until_resumed(event, after, begun, now)
     _matches(monitor, after)
-    # What is due behind a record is due in the turn of its answer, which follows at once.
+    # Actions that wait for a record are due in the step of its answer, which follows at once.
     waits = monitor.asked is not None
     assert waits or after.deadline > now, f"a deadline of {after.deadline} is not met at {now}"
     return monitor
@@ -130,7 +130,7 @@ def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
             monitor = _shown(monitor, request, outcome)
             assert len(pending) == len(monitor.pending) - 1, "an answer to a question that nobody asked"
             monitor = _news(replace(monitor, pending=pending), before, request, outcome)
-            # A later question of the same instant is equal to it, and not overtaken.
+            # A later request of this instant is equal to it, and not overtaken.
             return replace(monitor, overtaken=tuple(o for o in monitor.overtaken if o != request))
         case e.HookEnded(started) if started.context.event == "change":
             return replace(monitor, change=None)
@@ -163,12 +163,12 @@ def _tells_of_a_change(monitor: Monitor, before: Contender, event: e.Event) -> b
 
 
 def _news(monitor: Monitor, before: Contender, request: r.Request, outcome: out.Outcome) -> Monitor:
-    """What the answer says of the key, taken by the letter of the promise."""
+    """Return what the answer says of the key, by the letter of the promise."""
     ours = before.tenure.session if before.tenure is not None else before.session.id
     early = before.tenure is not None and request in monitor.overtaken
     contradicts = before.tenure is not None and not early
     if early and isinstance(request, r.WatchKey):
-        return monitor  # it says nothing that the next one, from the tenure's index on, would not
+        return monitor  # the next answer, from the tenure's index on, says no less
     match request, outcome:
         case r.Acquire(), out.Won() if before.tenure is None:
             return _contact(monitor, before, request.at, outcome)
@@ -270,7 +270,7 @@ def _hook_begun(monitor: Monitor, after: Contender, start: a.StartHook, now: flo
 
 
 def _still_to_run_s(start: a.StartHook, after: Contender) -> float:
-    """This attempt, the first ones of what follows, and on_lose_failure."""
+    """Return the time of this attempt, of the first attempts of all later hooks, and of on_lose_failure."""
     settings = after.settings
     if start.context.event == "lose":
         hooks = (*settings.on_lose, *settings.on_lose_failure)
@@ -331,7 +331,7 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
 def _ends_belief_with_reason(
     monitor: Monitor, before: Contender, event: e.Event, after: Contender, *, expired: bool
 ) -> None:
-    """Belief ends with the room, whatever is answered then; and sooner for a reason only."""
+    """Check that belief ends with the room, whatever is answered then, and sooner for a reason only."""
     if before.tenure is None or not before.tenure.believes:
         return
     believes = after.tenure is not None and after.tenure.believes
@@ -352,7 +352,7 @@ def _ends_belief_with_reason(
 
 
 def _rests_until_resumed(event: e.Event, after: Contender, begun: tuple[a.Action, ...], now: float) -> None:
-    """Nothing is contended for before the rest is over, and its role tells so; a resume ends both."""
+    """Check that a resting contender does not contend and shows its rest; a resume ends both."""
     rests = now < after.rests_until
     created = any(isinstance(action, r.CreateSession) for action in begun)
     assert not (rests and created), "a session is created during the rest"
@@ -387,7 +387,7 @@ def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now
 
 
 def _rival_at(monitor: Monitor, after: Contender) -> float:
-    """When a rival may hold; exposed by an operator's hand: nothing can be promised any more."""
+    """Return when a rival may hold. An operator's act may expose the lock, and then nothing is promised."""
     return inf if monitor.exposed else monitor.contact_at + after.lease.lock_delay_s
 
 
@@ -396,10 +396,10 @@ def _lose_is_due(monitor: Monitor, election: Contender) -> bool:
 
 
 def _matches(monitor: Monitor, after: Contender) -> None:
-    """The election awaits exactly what is under way (and answers of sessions that are dead)."""
+    """Check that the election awaits exactly the requests under way, and answers about dead sessions."""
     tenure, session = after.tenure, after.session
     if after.role is a.Role.STOPPED:
-        return  # it awaits nothing any more
+        return  # the election awaits no answer any more
     lanes = (after.lock.watch, after.lock.read, after.lock.details, session.write, session.renew)
     for request in (lane.pending for lane in lanes):
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"

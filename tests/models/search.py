@@ -109,7 +109,7 @@ class _Search(Generic[W]):
         return self.walked
 
     def _new(self, moves: Moves[W], before: Link | None) -> Iterator[tuple[W, Link]]:
-        """Return the states that nobody has been in before."""
+        """Return the states that the search has not been in before."""
         link = before
         try:
             for told, world in moves:
@@ -133,7 +133,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """How the table calls it."""
+        """The name of the walk in the table."""
 
 
 N = TypeVar("N", bound=Named)

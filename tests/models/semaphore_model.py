@@ -73,7 +73,7 @@ class SemaphoreWalk:
     shows: frozenset[type] = frozenset()
 
     def settings(self, node: int, other: bool = False) -> SemaphoreSettings:
-        """Those of this node's file, or of its other one. What a body says of its delay is all of it."""
+        """Return the settings of this node's file, or of its other one, with the whole delay in the body."""
         delay_s = self.prune_delays_s[node % len(self.prune_delays_s)]
         limit = (self.limits or (self.limit,))[node % len(self.limits or (1,))]
         if other:
@@ -104,7 +104,7 @@ class Consul:
 
     @property
     def view(self) -> o.SlotsView:
-        """All below the prefix."""
+        """Return all keys below the prefix."""
         keys = (
             o.ContenderKey(name, name, b"%g" % delay_s, created, 1, delay_s)
             for name, created, delay_s in self.keys
@@ -115,7 +115,7 @@ class Consul:
         return any(name == session for name, _, _ in self.keys)
 
     def without(self, session: str) -> "Consul":
-        """The session has ended, and its key with it."""
+        """Return Consul after the end of this session, without the session's key."""
         ended = replace(self, alive=self.alive - {session}, altered=self.altered - {session})
         return ended.deleted(session) if self.has_key(session) else ended
 
@@ -124,7 +124,7 @@ class Consul:
         return replace(self, keys=keys, index=self.index + 1)
 
     def applied(self, request: r.Request) -> tuple["Consul", o.Outcome]:
-        """What it does and says when this request reaches it."""
+        """Apply this request, and return the new state and the answer."""
         match request:
             case r.RenewSession(session=session):
                 if session not in self.alive:
@@ -170,9 +170,9 @@ class Consul:
     def _changed(
         self, request: r.SlotRequest, roster: r.Roster | None, expected: int, index: int
     ) -> tuple["Consul", o.Outcome]:
-        """The check-and-set of this step, if it has one; all of the step or nothing."""
+        """Apply the check-and-set of this step, if it has one; all of the step or nothing."""
         if roster is not None and expected != (0 if self.lock is None else self.lock.modify_index):
-            return self, o.LostRace()  # the caller drops what it had done before
+            return self, o.LostRace()  # the caller then drops its earlier operations
         consul = self
         if roster is not None:
             created = index if self.lock is None else self.lock.create_index
@@ -219,7 +219,7 @@ class World:
         return replace(self, nodes=nodes)
 
     def key(self) -> Key:
-        """Equal for two worlds that no event can make differ; indexes count by their order alone."""
+        """Return a key that is equal for two worlds that no event can make differ; indexes count by order."""
         parts = []
         for node in self.nodes:
             naming = OwnNames(node.contender, self.now) if node.contender is not None else None
@@ -263,7 +263,7 @@ def _lives(consul: Consul) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _ranked(key: Any) -> tuple[Any, ...]:
-    """Each index as its place in the order of all that the key knows."""
+    """Replace each index by its place in the order of all indexes of the key."""
     found: set[int] = set()
 
     def collect(value: Any) -> None:
@@ -293,7 +293,10 @@ LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES, ALTERS = range(8)
 
 
 def explore(walk: SemaphoreWalk, enough: float = STATES_SHOWN_MAX) -> tuple[Walked, "Crowd"]:
-    """Search the walk; ``enough``: see ``search``. Return what the search saw, and what the model did."""
+    """Search the walk, and return what the search saw and what the model did.
+
+    enough: see ``search``.
+    """
     crowd = Crowd(walk)
     return search(crowd, enough), crowd
 
@@ -336,7 +339,7 @@ class Crowd:
     # --- what may happen ------------------------------------------------------------------------------
 
     def moves(self, world: World) -> Moves[World]:
-        """What can be answered is, in every order in which writes can meet; then time, or a misfortune."""
+        """Return the answers in every order in which writes can meet, and then time or a fault."""
         ready = [
             (number, request)
             for number, node in enumerate(world.nodes)
@@ -441,7 +444,7 @@ class Crowd:
                 yield f"{at} {number} stops", self._turn(_spent(world, STOPS), number, e.StopAsked())
 
     def _reads(self, world: World, number: int) -> World:
-        """Where it cannot go on, it winds up, and a process that starts goes on after that."""
+        """Read another file. A contender that cannot go on with it winds up first."""
         node = world.nodes[number]
         assert node.contender is not None
         settings = self.walk.settings(number, not node.other)
@@ -482,7 +485,7 @@ class Crowd:
         return max(min(times), world.now)
 
     def _at(self, world: World) -> Moves[World]:
-        """What is due at this time, one thing after the other."""
+        """Do all that is due at this time, one thing after the other."""
         at = f"{world.now:7.3f}"
         for number, node in enumerate(world.nodes):
             if node.back_at <= world.now:
@@ -528,7 +531,7 @@ class Crowd:
         return self._turn(world.with_node(number, begun), number, e.Tick())
 
     def _begun(self, node: Member, number: int, now: float) -> Contender:
-        """By the file, where what is on record can go on by it."""
+        """Begin with the file, where the tenure on record can go on with it."""
         settings, record, recorded = self.walk.settings(number, node.other), node.record, node.recorded
         begun: dict[str, Any] = {"spread": 0.0, "instance": str(number), "record": record, "now": now}
         if recorded is not None and not is_adoptable(record, recorded, settings):

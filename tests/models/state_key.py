@@ -50,17 +50,17 @@ class Naming:
         self._sessions: dict[str, int | str] = {"": "", "rival": "rival"}
 
     def session(self, name: str) -> int | str:
-        """The canonical name of a session."""
+        """Return the canonical name of a session."""
         return self._sessions.setdefault(name, len(self._sessions))
 
     def due(self, at: float) -> float:
-        """A wish that is only ever compared with the clock."""
+        """Return a wish that is only ever compared with the clock."""
         return (
             at if at == inf else float(max(0, ceil(round((at - self.now) / GRID_S, 6)))) if at > -inf else 0.0
         )
 
     def age(self, at: float, oldest_s: float) -> float:
-        """A time in the past, of interest until it is older than ``oldest_s``."""
+        """Return the age of a time in the past; it counts until it is older than ``oldest_s``."""
         if at in (inf, -inf):
             return at
         since = round(at - self.now, 6)
@@ -75,7 +75,7 @@ class OwnNames(Naming):
 
 
 def key_of(election: Contender, now: float, *extra: Any) -> Key:
-    """Equal for two elections (each at its own time) that no event can make differ."""
+    """Return a key that is equal for two elections (each at its own time) that no event can make differ."""
     naming = Naming(election, now)
     return (part(election, naming), extra)
 
@@ -124,7 +124,7 @@ def _exact_due(value: float, owner: Any, naming: Naming) -> float:
 
 
 def _contact(value: float, owner: Tenure, naming: Naming) -> float:
-    """After belief it matters for retries alone, which must end before a rival's time."""
+    """Return the contact. After belief only retries need it, and these must end before a rival's time."""
     if not naming.contact_matters:
         return 0.0
     return naming.age(value, naming.lease.lock_delay_s)
@@ -137,7 +137,7 @@ def _taken_at(value: float | None, owner: Tenure, naming: Naming) -> float | Non
 
 
 def _asked_at(value: float, owner: r.Request, naming: Naming) -> float:
-    """Up to the exchange's end; of a watch only what it may add to the contact."""
+    """Return the time of a request up to its deadline; of a watch only its possible part of the contact."""
     if not isinstance(owner, r.Watch):
         return naming.age(value, inf)
     if not owner.consistent or not naming.contact_matters:
@@ -159,12 +159,12 @@ def _holder_session(value: keys.HolderSession | None, owner: keys.ElectionLock, 
 
 
 def _ending_since(at: float, owner: Any, naming: Naming) -> float:
-    """It is looked at only where a process goes on without this election."""
+    """Return since when the session ends, where a process goes on without this election."""
     return naming.age(at, naming.over_s) if naming.departing else 0.0
 
 
 def _index(value: int, owner: Any, naming: Naming) -> Any:
-    """By its place in the order of all, which the owner of the key knows."""
+    """Return an index by its place in the order of all, which the owner of the key knows."""
     return ("#", value)
 
 

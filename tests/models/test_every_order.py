@@ -33,6 +33,6 @@ def test_names_of_the_walks_of_an_election_are_unique() -> None:
 @rounds
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
 def test_no_order_of_events_breaks_a_promise(walk: Walk, enough: float) -> None:
-    """The invariants are in invariants.py; a failure tells the shortest way to the broken promise."""
+    """The invariants are in invariants.py. A failure prints the shortest way to the broken promise."""
     _, kinds = explore(walk, enough)
     assert walk.shows <= kinds

@@ -1,11 +1,11 @@
-"""Whatever breaks: of all that contend for the slots of a semaphore, never more act than the limit says."""
+"""Whatever breaks, no more contenders of a semaphore act than its limit allows."""
 
 import pytest
 
 from tests.models.depth import DEPTH
 from tests.models.semaphore_model import WALKS, SemaphoreWalk, explore
 
-# The table that the model prints goes further: there is no end of most walks that a test could wait for.
+# The table that the model prints goes further, because most walks have no end that a test could wait for.
 ENOUGH = (750 * DEPTH, pytest.param(15_000, marks=pytest.mark.long))
 
 
@@ -17,7 +17,7 @@ def test_names_of_the_walks_of_semaphores_are_unique() -> None:
 @pytest.mark.parametrize("enough", ENOUGH)
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
 def test_no_order_of_events_lets_more_act_than_the_limit(walk: SemaphoreWalk, enough: int) -> None:
-    """And all slots are in use at some time. A failure tells the shortest way to the broken promise."""
+    """All slots must be in use at some time. A failure prints the shortest way to the broken promise."""
     _, crowd = explore(walk, enough)
     assert crowd.most == walk.limit
     assert walk.shows <= crowd.kinds

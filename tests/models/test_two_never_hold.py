@@ -14,5 +14,5 @@ def test_names_of_the_walks_beside_a_rival_are_unique() -> None:
 @rounds
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
 def test_no_order_of_events_lets_two_act_at_once(walk: RivalWalk, enough: float) -> None:
-    """A failure tells the shortest way to the broken promise."""
+    """A failure prints the shortest way to the broken promise."""
     assert explore(walk, enough).states >= ENOUGH

@@ -64,7 +64,7 @@ class RivalWalk:
     takes: int = 1
 
     def file(self, changes: int) -> ElectionSettings:
-        """The file after so many changes."""
+        """Return the file after that number of changes."""
         if changes % 2 == 0:
             return self.settings
         down = tuple(replace(each, timeout_s=each.timeout_s / 2) for each in self.settings.on_lose)
@@ -73,7 +73,10 @@ class RivalWalk:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A request under way; ``answer`` once Consul has applied it."""
+    """A request under way.
+
+    answer: set once Consul has applied the request.
+    """
 
     request: r.Request
     answer: o.Outcome | None = None
@@ -114,7 +117,7 @@ class World:
     value: bytes = b""
 
     def key(self, settings: ElectionSettings) -> Key:
-        """Equal for two worlds that no event can make differ."""
+        """Return a key that is equal for two worlds that no event can make differ."""
         naming = OwnNames(self.contender or new_contender(settings, spread=0.0, instance="i"), self.now)
         past = -self.lock_delay_s(settings) - GRID_S
         record = self.record
@@ -142,18 +145,21 @@ class World:
 
     @staticmethod
     def lock_delay_s(settings: ElectionSettings) -> float:
-        """Ours; the rival leaves by a release, without one."""
+        """Return our lock-delay; the rival leaves by a release, without one."""
         return settings.session.lock_delay_s
 
     @property
     def view(self) -> o.KeyView:
-        """The key as an answer of now shows it."""
+        """Return the key as an answer of now shows it."""
         value = self.value if self.holder in NAMES else b"rival"
         return o.KeyView(7, self.holder, value, 3, 7, 1)
 
 
 def explore(walk: RivalWalk, enough: float = inf) -> Walked:
-    """Search all states of the walk; ``enough``: see ``search``."""
+    """Search all states of the walk.
+
+    enough: see ``search``.
+    """
     return search(_BesideARival(walk), enough)
 
 
@@ -165,7 +171,7 @@ class _BesideARival:
         yield "begin", World(new_contender(self.walk.settings, spread=0.0, instance="i"))
 
     def moves(self, world: World) -> Moves[World]:
-        """Every next state. What is not slow happens at once, before anything else may."""
+        """Return every next state. Requests that are not slow are answered first and at once."""
         at_once = self._at_once(world)
         for told, moved in self._all_that_may_happen(world) if at_once is None else at_once:
             yield told, _without_idle_writes(moved)
@@ -232,7 +238,7 @@ class _BesideARival:
             yield "the rival releases the key", replace(world, holder="")
 
     def _restart(self, world: World) -> Moves[World]:
-        """What a crash interrupted is killed before anything else begins."""
+        """Restart our process, which first kills the hooks that a crash interrupted."""
         settings, record = self.walk.file(world.files), world.record
         in_time = world.now < world.acts_until
         quiet = replace(world, hook=None, run=None, acts_until=inf if in_time else world.acts_until)
@@ -285,7 +291,7 @@ class _BesideARival:
             yield "crash", self._crashed(world)
 
     def _bound(self, world: World) -> float:
-        """Time goes no further than what must happen by then."""
+        """Return the latest time to which the clock may go: something must happen by then."""
         bounds = [inf]
         bounds += [child[1] for child in (world.hook, world.run) if child is not None]
         if world.contender is not None:
@@ -304,7 +310,7 @@ class _BesideARival:
         yield from self._turn(replace(world, pending=others), e.Answered(pending.request, answer))
 
     def _turn(self, world: World, event: e.Event) -> Moves[World]:
-        """As the driver does it; killed before each action, unless nothing of it would be missing."""
+        """Take a step as the driver does, with a kill before each action whose loss would be noticed."""
         told = short(event)
         world = self._ended(world, event)
         assert world.contender is not None
@@ -386,7 +392,7 @@ class _BesideARival:
         return world
 
     def _crashed(self, world: World) -> World:
-        """Its requests may be applied yet; its application acts on, and is judged to the last room."""
+        """Return the world after a crash: requests may be applied yet, and the application acts on."""
         tenure, lease = world.contender.tenure if world.contender else None, None
         if world.contender is not None:
             lease = world.contender.lease
@@ -405,7 +411,7 @@ class _BesideARival:
     # --- Consul ------------------------------------------------------------------------------------
 
     def _applied(self, world: World, request: r.Request) -> tuple[World, o.Outcome]:
-        """What Consul does with this request now, and what it answers."""
+        """Apply this request now, and return the new world and the answer."""
         match request:
             case r.CreateSession():
                 known = {world.record.session, world.owed, world.holder, *(w.session for w in world.late)}
@@ -452,7 +458,7 @@ class _BesideARival:
 
 
 def _without_idle_writes(world: World) -> World:
-    """A write of a session that is dead does nothing any more, and two alike do what one does."""
+    """Drop late writes of a dead session, which do nothing, and all but one of equal writes."""
     late = {
         (type(write), write.session, getattr(write, "value", b"")): write
         for write in world.late

@@ -45,14 +45,14 @@ class Walk:
 
 
 def hook(name: str, *, timeout_s: float = 1.0, retries: int = 0, kill_after_s: float = 0.0) -> Hook:
-    """A hook of whole seconds: it ends on the grid."""
+    """Return a hook of whole seconds, which ends on the grid."""
     return Hook(name, Command(("true",), kill_after_s=kill_after_s), timeout_s, retries, 1.0)
 
 
 def election(
     *, lock_delay_s: float | None = None, ttl_s: float | None = 3.0, room_s: float = ROOM_S, **more: Any
 ) -> ElectionSettings:
-    """Settings with a lock-delay that leaves ``room_s``, unless another is asked for."""
+    """Return settings with a lock-delay that leaves ``room_s``, unless another is given."""
     base: dict[str, Any] = {"name": "n", "key": "k", "value": b"me", "rejoin_delay_s": 1.0, **more}
     settings = ElectionSettings(session=SessionSettings("n"), **base)
     if lock_delay_s is None:
@@ -86,7 +86,7 @@ def walk(
 
 
 def left(step: a.Step, **more: Any) -> a.Record:
-    """What a process that crashed a second ago has left on record."""
+    """Return the record of a process that crashed a second ago."""
     return a.Record(step, "k", "s", 7, 3, 1, -1.0, leader=b"me", **more)
 
 

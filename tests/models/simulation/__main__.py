@@ -18,7 +18,7 @@ USAGE = "cannot tell which seeds: give one such as 17, or several such as 1-200"
 
 
 def show(seed: int) -> int:
-    """The table of one seed; 1 when a promise was broken."""
+    """Print the table of one seed, and return 1 when a promise was broken."""
     why = ""
     with TemporaryDirectory(prefix="simulation-") as folder:
         simulation = Simulation(seed, Path(folder))
@@ -36,7 +36,7 @@ def show(seed: int) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the seeds of the arguments, and return the exit code."""
     first, dash, last = arguments[0].partition("-") if len(arguments) == 1 else ("", "", "")
     several = dash and last.isdecimal() and first.isdecimal() and int(first) <= int(last)
     if not first.isdecimal() or (dash and not several):
@@ -51,4 +51,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except BrokenPipeError:
-        sys.exit(0)  # the reader of the table has seen enough
+        sys.exit(0)  # the reader has closed the pipe

@@ -1,7 +1,7 @@
-"""What hooks start and end on a node: the thing of which there must never be two.
+"""What hooks start and end on a node: an application of which there must never be two.
 
-It is up from the start of the first on_acquire hook or of the run child, and down once every on_lose
-hook has succeeded since, or the last resort has. What the supervisor believes does not matter here.
+It is up from the start of the first on_acquire hook or of the run child. It is down once every on_lose hook
+has succeeded since, or the last resort has. The belief of the supervisor does not matter here.
 """
 
 from supervisor.core.actions import HookContext
@@ -24,11 +24,11 @@ class Application:
 
     @property
     def up(self) -> bool:
-        """Whether something acts that on_lose would end."""
+        """Return whether something acts that on_lose would end."""
         return bool(self._up)
 
     def begin(self, context: HookContext) -> None:
-        """A hook of on_acquire or the run child has started."""
+        """Record that a hook of on_acquire or the run child has started."""
         if not self.up or context.session != self.session:
             self.answerable_until = NEVER
         self.session = context.session
@@ -36,7 +36,7 @@ class Application:
         self._resort_left = self._resorts
 
     def lost(self, hook: str) -> None:
-        """A hook of on_lose or on_lose_failure has succeeded."""
+        """Record that a hook of on_lose or on_lose_failure has succeeded."""
         self._up = tuple(part for part in self._up if part != hook)
         if hook in self._resort_left:
             self._resort_left = tuple(part for part in self._resort_left if part != hook)
@@ -44,5 +44,5 @@ class Application:
                 self._up = ()
 
     def down(self) -> None:
-        """Power off, or an operator saw to it."""
+        """Record that the power is off, or that an operator has ended the application."""
         self._up = ()

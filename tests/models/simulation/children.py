@@ -30,12 +30,12 @@ class Child:
 
     @property
     def in_tenure(self) -> bool:
-        """Whether it is one of those that never run side by side."""
+        """Return whether it is one of the children that never run side by side."""
         return self.started.context.event not in ("change", "check")
 
     @property
     def acts(self) -> bool:
-        """Whether this node is acting as holder as long as it lives."""
+        """Return whether this node acts as holder as long as the child lives."""
         return isinstance(self.started, StartRun) or self.started.context.event == "acquire"
 
 
@@ -52,7 +52,7 @@ class Children:
         self._count = 0
 
     def spawn(self, started: Started, *, slow: bool, failing: bool) -> Child:
-        """A new one; the run child lives until it is ended."""
+        """Start a child; the run child lives until it is ended."""
         self._count += 1
         child = Child(started, not failing, self._count)
         self.alive.append(child)
@@ -62,7 +62,7 @@ class Children:
         return child
 
     def terminate(self, child: Child, kill_after_s: float) -> None:
-        """TERM, and KILL so much later; most end by TERM."""
+        """Send TERM, and KILL after this time; most children end by TERM."""
         if child.alive and not child.asked_to_end:
             child.asked_to_end = True
             child.ok = False
@@ -74,13 +74,13 @@ class Children:
             )
 
     def kill(self, child: Child) -> None:
-        """At once."""
+        """Kill the child at once."""
         if child.alive:
             child.alive = child.ok = False
             self.alive.remove(child)
 
     def exit(self, child: Child) -> bool:
-        """It ends by itself now, if it is a run child that nobody has asked to."""
+        """End the run child by itself, unless its end was requested."""
         if not isinstance(child.started, StartRun) or child.asked_to_end:
             return False
         self._end(child)

@@ -43,7 +43,7 @@ class Cluster:
     # --- requests --------------------------------------------------------------------------------
 
     def ask(self, request: Request, reply: Reply) -> Waiting | None:
-        """``reply`` is called once, perhaps at once; what waits may be abandoned."""
+        """Send a request. ``reply`` is called once, perhaps at once; a waiting request may be abandoned."""
         now = self._schedule.now
         if now < self._down_until:
             reply(DOWN)
@@ -62,12 +62,12 @@ class Cluster:
         return None
 
     def abandon(self, waiting: Waiting) -> None:
-        """Nobody waits for it any more."""
+        """Drop a request that waits, because its client has gone."""
         if self._replies.pop(waiting.number, None) is not None:
             self.model.abandon(waiting)
 
     def _settle(self, *, several: bool = False) -> None:
-        """Keep the promises that are due, have it witnessed, and be back when time changes something."""
+        """Answer the requests that are due, let the witness look, and set the next time of a change."""
         now = self._schedule.now
         for waiting, answer in self.model.advance(now):
             reply = self._replies.pop(waiting.number, None)
@@ -86,22 +86,22 @@ class Cluster:
     # --- events ----------------------------------------------------------------------------------
 
     def change_leader(self) -> None:
-        """Another server leads at once: every session's time begins again."""
+        """Let another server lead at once, so that every session's TTL begins again."""
         self.model.change_leader(self._schedule.now)
         self._settle(several=True)
 
     def lose_leader(self) -> None:
-        """Nobody leads until ``elect_leader``."""
+        """Leave the cluster without a leader until ``elect_leader``."""
         self.model.lose_leader(self._schedule.now)
         self._settle()
 
     def elect_leader(self) -> None:
-        """Somebody leads again."""
+        """Give the cluster a leader again."""
         self.model.elect_leader(self._schedule.now)
         self._settle(several=True)
 
     def restart(self, down_s: float) -> None:
-        """The server was killed and is back with its data so much later."""
+        """Kill the server, and start it with its data after this time."""
         self._down_until = self._schedule.now + down_s
         self.model.lose_leader(self._schedule.now)
         self._settle()
@@ -117,27 +117,27 @@ class Cluster:
         self._settle()
 
     def node_fails(self, node: str) -> None:
-        """Its agent is noticed to be dead."""
+        """Let Consul notice that the node's agent is dead."""
         self.model.fail(node, self._schedule.now)
         self._settle()
 
     def node_recovers(self, node: str) -> None:
-        """Its agent is noticed to be alive."""
+        """Let Consul notice that the node's agent is alive."""
         self.model.recover(node, self._schedule.now)
         self._settle()
 
     def node_leaves(self, node: str) -> None:
-        """Its agent leaves in order, and is back at once."""
+        """Let the node's agent leave in order, and be back at once."""
         self.model.leave(node, self._schedule.now)
         self.model.join(node, self._schedule.now)
         self._settle()
 
     def operator(self, method: str, target: str, body: bytes = b"") -> None:
-        """An operator's own request, which comes through whenever Consul can answer."""
+        """Send an operator's own request, which gets through whenever Consul can answer."""
         if self._schedule.now >= self._down_until and self.model.has_leader:
             self.model.handle(Request(method, target, body), self._schedule.now)
             self._settle()
 
     def note(self, words: str) -> None:
-        """A row of the table."""
+        """Add a row to the table."""
         self._trace.note(self._schedule.now, "consul", words)

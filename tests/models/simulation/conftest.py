@@ -13,7 +13,7 @@ from tests.models.simulation.simulation import Simulation
 
 @pytest.fixture
 def simulation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Simulation]:
-    """The simulation of the module's SEED, in which nothing goes wrong."""
+    """Return the simulation of the module's SEED, without faults."""
     seed = request.module.SEED
     calm = Simulation(seed, tmp_path, replace(scenario_of(seed), faults=()))
     yield calm

@@ -29,14 +29,14 @@ class Disk:
         self._journal: Journal | None = None
 
     def recorded(self) -> Recorded | None:
-        """What the bytes say to whoever starts now. Raises Unreadable."""
+        """Return what a start reads from these bytes. Raises Unreadable."""
         try:
             return read(self._path.read_bytes())
         except FileNotFoundError:
             return None
 
     def open(self, identity: MachineIdentity) -> Recorded | None:
-        """By a supervisor that starts: what it finds. Raises Unreadable, which a crash never causes."""
+        """Open the journal for a supervisor that starts. Raises Unreadable, which a crash never causes."""
         assert self._journal is None, "two supervisors on one disk"
         self._journal = Journal(str(self._folder), CONSUL, identity=identity)
         found = dict(self._journal.recorded()).get(ITEM)
@@ -45,28 +45,28 @@ class Disk:
         return found
 
     def close(self) -> None:
-        """The supervisor is gone; its locks and descriptors are, too."""
+        """Close the journal of a supervisor that is gone, with its locks and descriptors."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None
 
     def write(self, write: WriteRecord) -> str:
-        """Blank, or why it could not be written."""
+        """Write a record, and return blank or why it could not be written."""
         with self._room():
             return self._open_journal().write(write)
 
     def die_in(self, write: WriteRecord, *, after: bool) -> None:
-        """The process dies in the write: the kernel has the whole line or nothing, and nobody was told."""
+        """Let the process die in the write: the kernel has the whole line or none, and no event follows."""
         if after:
             self.write(write)
 
     def group_began(self, group: Group) -> None:
-        """A hook's process group."""
+        """Record a hook's process group."""
         with self._room():
             self._open_journal().group_began(ITEM, group)
 
     def group_ended(self, group: Group) -> None:
-        """It is gone."""
+        """Record that a group is gone."""
         with self._room():
             self._open_journal().group_ended(ITEM, group)
 

@@ -38,19 +38,19 @@ class Figures(Judge):
         return Counter({SEMAPHORES + name: count for name, count in counts.items()})
 
     def fault(self, kind: str) -> None:
-        """One has come."""
+        """Count a fault."""
         self._counts[f"fault: {kind}"] += 1
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """A turn."""
+        """Count a step."""
         self._counts[TURNS] += 1
 
     def died(self, machine: Machine, why: str) -> None:
-        """By a fault or by the watchdog."""
+        """Count a death by a fault or by the watchdog."""
         self._counts[f"crash: {why}"] += 1
 
     def did(self, machine: Machine, action: Action) -> None:
-        """Roles that changed."""
+        """Count the changes of roles."""
         if not isinstance(action, RoleChanged):
             return
         if action.role is Role.HOLDING:

@@ -1,8 +1,8 @@
-"""What must hold in every state: one judge for each promise.
+"""Promises that must hold in every state: one judge for each promise.
 
-A judge goes by what happened and what was done, by the machine's processes and by Consul's word; what
-a supervisor believes is looked at only where belief itself is judged. Each is told of everything and
-looks after every turn; the first broken promise ends the simulation.
+A judge goes by events and actions, by the machine's processes and by Consul's own state. The belief of a
+supervisor counts only where belief itself is judged. Each judge gets every event and looks after every step;
+the first broken promise ends the run.
 """
 
 from collections import deque
@@ -41,31 +41,31 @@ class Broken(Exception):
 
 
 class Judge:
-    """Told of everything; each promise needs some of it."""
+    """Receives every event; each promise needs some of them."""
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """The supervisor is about to be told this."""
+        """Receive an event just before the supervisor does."""
 
     def did(self, machine: Machine, action: Action) -> None:
-        """The supervisor has just done this."""
+        """Receive an action that the supervisor has just carried out."""
 
     def look(self, machine: Machine) -> None:
-        """A turn of the supervisor is over."""
+        """Check the state after a step of the supervisor."""
 
     def died(self, machine: Machine, why: str) -> None:
-        """The supervisor is gone without having wound up."""
+        """Receive the death of a supervisor that has not wound up."""
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """A child has just begun."""
+        """Receive the begin of a child."""
 
     def require(self, holds: bool, words: str) -> None:
-        """Raises Broken."""
+        """Raise Broken unless the condition holds."""
         if not holds:
             raise Broken(type(self).__name__, words)
 
 
 class Judges:
-    """All of them; each is told only what it asks for."""
+    """All judges; each gets only the events that it needs."""
 
     def __init__(self, judges: Sequence[Judge]) -> None:
         self._saw = [judge.saw for judge in judges if type(judge).saw is not Judge.saw]
@@ -108,11 +108,11 @@ class OneActs(Judge):
         self._witness = witness
 
     def look(self, machine: Machine) -> None:
-        """By the machines' processes alone."""
+        """Check by the machines' processes alone."""
         self._look()
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """An overlap begins with a child, and may end before the turn does."""
+        """Check at the begin of a child, because an overlap may end before the step does."""
         self._look()
 
     def _look(self) -> None:
@@ -136,11 +136,11 @@ class LoseForEveryAcquire(Judge):
         self._unwritten: dict[str, str] = {}  # the session whose end could not be recorded
 
     def died(self, machine: Machine, why: str) -> None:
-        """What was not on record yet is done again."""
+        """Expect again what was not on record."""
         self._crashed[machine.name] = True
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """A hook or run child has begun."""
+        """Receive the begin of a hook or run child."""
         name, context = machine.name, child.started.context
         if not machine.in_force.on_lose:
             return
@@ -164,7 +164,7 @@ class LoseForEveryAcquire(Judge):
         first = started.attempt == 1 and started.hook == machine.in_force.on_lose[0]
         again = self._began.get(name) == session
         crashed = self._crashed.get(name, False) or self._unwritten.get(name) == session
-        # A crash between the record and the hook: on_acquire may have begun, for all that is known.
+        # A crash came between the record and the hook, so on_acquire may have begun.
         due = crashed or self.owed.get(name) == session or (again and started.attempt > 1)
         self.require(due, f"{name}: on_lose for a tenure that never began")
         self.require(not (first and again) or crashed, f"{name}: on_lose runs twice")
@@ -173,7 +173,7 @@ class LoseForEveryAcquire(Judge):
             self._crashed[name] = False
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """The last hook has ended: nothing is owed any more."""
+        """Receive the end of the last hook, after which nothing is owed any more."""
         match event:
             case RecordWritten(ok=False) if machine.name in self._began:
                 self._unwritten[machine.name] = self._began[machine.name]
@@ -186,7 +186,7 @@ class OneHookAtATime(Judge):
     """No two of the hooks of a tenure, and no hook beside the run child: leftovers count."""
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """A child of a tenure may only be born alone."""
+        """Check that a child of a tenure begins alone."""
         alive = [other for other in machine.children.alive if other.in_tenure]
         names = " and ".join(_name_of(other.started) for other in alive)
         self.require(not child.in_tenure or len(alive) == 1, f"{machine.name}: {names} run at once")
@@ -209,14 +209,14 @@ class WritesGoForward(Judge):
         self._reached: dict[str, int] = {}
 
     def did(self, machine: Machine, action: Action) -> None:
-        """A write was sent."""
+        """Receive a write that was sent."""
         rank = self._RANK.get(type(action))
         if rank is None:
             return
         assert isinstance(action, Try | Return)
         reached = self._reached.get(action.session, 0)
         words = f"{machine.name}: {type(action).__name__} of {short(action.session)} comes too late"
-        # A crash forgets how far the end had come, and begins it again; an acquire never is again.
+        # A crash drops how far the end had come, and the end begins again; an acquire never does.
         self.require(rank >= min(reached, 2), words)
         self._reached[action.session] = max(rank, reached)
 
@@ -225,21 +225,21 @@ class NoReleaseWhileActing(Judge):
     """The lock goes only when on_lose has ended what this node does as holder."""
 
     def did(self, machine: Machine, action: Action) -> None:
-        """A release or destroy was sent."""
+        """Receive a release or destroy that was sent."""
         if isinstance(action, Return) and action.session == machine.application.session:
             up = machine.application.up or any(child.acts for child in machine.children.alive)
             self.require(not up, f"{machine.name} gives {short(action.session)} back while it acts")
 
 
 class Gentle(Judge):
-    """No supervisor asks Consul without end, whatever it is answered."""
+    """No supervisor sends requests to Consul without end, whatever the answers are."""
 
     def __init__(self) -> None:
         self._asked: dict[str, deque[float]] = {}
         self.most = 0
 
     def did(self, machine: Machine, action: Action) -> None:
-        """A request was sent."""
+        """Receive a request that was sent."""
         if not isinstance(action, Request):
             return
         now = machine.schedule.now
@@ -260,7 +260,7 @@ class TokensGrow(Judge):
         self._highest = 0
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """A hook of on_acquire or the run child was told a token."""
+        """Receive the token of a hook of on_acquire or of the run child."""
         context = child.started.context
         if not isinstance(child.started, StartRun) and context.event != "acquire":
             return
@@ -284,7 +284,7 @@ class BeliefHasRoom(Judge):
         self._contact: dict[tuple[str, str], float] = {}  # by node and session, in the node's time
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """An answer of Consul."""
+        """Receive an answer of Consul."""
         match event:
             case Answered(Acquire() as request, Won()):
                 self._met(machine, request.session, request.at)
@@ -304,7 +304,7 @@ class BeliefHasRoom(Judge):
         self._contact[machine.name, session] = max(known, at)
 
     def look(self, machine: Machine) -> None:
-        """A turn is over."""
+        """Check the belief after a step."""
         supervisor = machine.supervisor
         if supervisor is None:
             return
@@ -314,7 +314,7 @@ class BeliefHasRoom(Judge):
             self.require(supervisor.now() < ends_at, f"{machine.name} believes after contact + room")
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Something of a tenure begins."""
+        """Check the begin of a hook or child of a tenure."""
         context, supervisor = child.started.context, machine.supervisor
         if supervisor is None or not (isinstance(child.started, StartRun) or context.event == "acquire"):
             return
@@ -332,14 +332,14 @@ class OnRecordFirst(Judge):
     """No try with a session and no hook of a tenure that a crash would forget: by the disk's bytes."""
 
     def did(self, machine: Machine, action: Action) -> None:
-        """A try was sent."""
+        """Receive an acquire that was sent."""
         if isinstance(action, Try):
             recorded = machine.disk.recorded()
             known = recorded is not None and recorded.state.session == action.session
             self.require(known, f"{machine.name} acquires with a session that is not on record")
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Something of a tenure begins."""
+        """Receive the begin of a hook or child of a tenure."""
         context = child.started.context
         if not isinstance(child.started, StartRun) and context.event != "acquire":
             return
@@ -354,5 +354,5 @@ def _name_of(started: Started) -> str:
 
 
 def _is_consistent(request: Request) -> bool:
-    """A watch may not be; every other question is."""
+    """Return whether the request is a consistent read; a watch may not be one."""
     return not isinstance(request, Watch) or request.consistent

@@ -1,4 +1,4 @@
-"""What must hold at the end, when nothing has gone wrong for a while: nobody is stuck for ever."""
+"""Promises for the end, when no fault has come for a while: no node is stuck for ever."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from tests.models.simulation.judges import Judge, LoseForEveryAcquire
 from tests.models.simulation.machine import Machine
 from tests.models.simulation.trace import short
 
-SOON_S = 30.0  # who may only rejoin so shortly before the end cannot be expected to lead
+SOON_S = 30.0  # a node that may only rejoin this shortly before the end cannot be expected to lead
 
 
 class AtTheEnd(Judge):
@@ -22,7 +22,7 @@ class AtTheEnd(Judge):
         self._lose = lose
 
     def conclude(self) -> None:
-        """Raises Broken."""
+        """Check the end. Raises Broken."""
         roles = {machine.name: self._role(machine) for machine in self._machines}
         holders = [machine for machine in self._machines if roles[machine.name] is Role.HOLDING]
         self._count(holders, ", ".join(f"{name} is {role}" for name, role in roles.items()))
@@ -34,7 +34,7 @@ class AtTheEnd(Judge):
 
     @abstractmethod
     def _count(self, holders: Sequence[Machine], told: str) -> None:
-        """Whether they are as many as there should be."""
+        """Check that as many nodes hold as should."""
 
     def _role(self, machine: Machine) -> Role | None:
         return None if machine.supervisor is None else machine.supervisor.contender.role

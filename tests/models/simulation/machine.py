@@ -33,19 +33,19 @@ class Judging(Protocol):
     """Who is told of everything, and raises when it must not be."""
 
     def saw(self, machine: "Machine", event: Event) -> None:
-        """The supervisor is about to be told this."""
+        """Receive an event just before the supervisor does."""
 
     def did(self, machine: "Machine", action: Action) -> None:
-        """The supervisor has just done this."""
+        """Receive an action that the supervisor has just carried out."""
 
     def look(self, machine: "Machine") -> None:
-        """A turn of the supervisor is over."""
+        """Check the state after a step of the supervisor."""
 
     def died(self, machine: "Machine", why: str) -> None:
-        """The supervisor is gone without having wound up."""
+        """Receive the death of a supervisor that has not wound up."""
 
     def spawned(self, machine: "Machine", child: Child) -> None:
-        """A child has just begun."""
+        """Receive the begin of a child."""
 
 
 class Clock:
@@ -56,19 +56,19 @@ class Clock:
         self._zero = -BOOTED_S
 
     def boot(self, now: float) -> None:
-        """It begins again."""
+        """Begin again, as at a boot."""
         self._zero = now - BOOTED_S
 
     def local(self, now: float) -> float:
-        """What it says."""
+        """Return the time that it shows."""
         return (now - self._zero) * self.rate
 
     def true(self, local: float) -> float:
-        """When it says so."""
+        """Return the time of the simulation at which it shows this."""
         return local / self.rate + self._zero
 
     def span(self, local_s: float) -> float:
-        """How long so many of its seconds take."""
+        """Return how long this number of its seconds takes."""
         return local_s / self.rate
 
 
@@ -110,43 +110,43 @@ class Machine:
 
     @property
     def identity(self) -> MachineIdentity:
-        """Whose its records are."""
+        """Return the process identity of its records."""
         return MachineIdentity("machine", self.name, f"boot {self._boots}")
 
     @property
     def in_force(self) -> ItemSettings:
-        """What its supervisor goes by: not the file, as long as it winds up what is on record."""
+        """Return the settings of its supervisor: not the file, while a tenure on record is being wound up."""
         return self.settings if self.supervisor is None else self.supervisor.contender.settings
 
     @property
     def session(self) -> str:
-        """With which its supervisor contends; blank for none."""
+        """Return the session with which its supervisor contends; blank for none."""
         return "" if self.supervisor is None else self.supervisor.contender.session.id
 
     @property
     def acts(self) -> bool:
-        """Whether this node acts as holder, and somebody answers for it."""
+        """Return whether this node acts as holder, and a supervisor answers for it."""
         if not self.application.up and not any(child.acts for child in self.children.alive):
             return False
         return self.schedule.now < self.application.answerable_until
 
     def has(self, condition: str) -> bool:
-        """Whether it suffers from this now."""
+        """Return whether the machine has this condition now."""
         return self.conditions.get(condition, 0.0) > self.schedule.now
 
     def suffer(self, condition: str, for_s: float) -> None:
-        """From now on, for so long at least."""
+        """Give the machine a condition from now on, for this time at least."""
         until = max(self.schedule.now + for_s, self.conditions.get(condition, 0.0))
         self.conditions[condition] = until
 
     def note(self, words: str) -> None:
-        """A row of the table."""
+        """Add a row to the table."""
         self.trace.note(self.schedule.now, self.name, words)
 
     # --- processes ---------------------------------------------------------------------------------
 
     def spawn(self, started: Started, *, slow: bool, failing: bool) -> Child:
-        """A child, and what follows for the application."""
+        """Start a child, and apply its effect on the application."""
         child = self.children.spawn(started, slow=slow, failing=failing)
         if isinstance(started, StartRun) or started.context.event == "acquire":
             self.application.begin(started.context)
@@ -163,7 +163,7 @@ class Machine:
     # --- the supervisor's life ---------------------------------------------------------------------
 
     def start(self) -> None:
-        """systemd starts it, unless it runs."""
+        """Start the supervisor as systemd does, unless it runs."""
         now = self.schedule.now
         if self.supervisor is not None:
             return
@@ -177,7 +177,7 @@ class Machine:
         self.supervisor.wake(0.0)
 
     def power_off(self) -> None:
-        """The simulation is over."""
+        """End the machine, because the simulation is over."""
         self.disk.close()
 
     def _on_record(self) -> str:
@@ -185,8 +185,7 @@ class Machine:
         return "nothing" if recorded is None else str(recorded.state.step)
 
     def end_leftovers(self, recorded: Recorded | None) -> Recorded | None:
-        """Hooks that a crash interrupted are killed, and the record names them: those whose groups are on
-        it, and those that carry a transition of it."""
+        """Kill the hooks that a crash interrupted and that the record names by their group or transition."""
         if recorded is None or recorded.identity != self.identity:
             return recorded
         marks = {group.transition for group in recorded.groups} | set(transitions_of(recorded.state))
@@ -196,7 +195,7 @@ class Machine:
         return replace(recorded, groups=(*recorded.groups, *map(group_of, found)))
 
     def crash(self, why: str, *, restart_s: float | None = None) -> None:
-        """The supervisor is killed; its run child dies with it, its hooks do not."""
+        """Kill the supervisor; its run child dies with it, and its hooks do not."""
         supervisor = self.supervisor
         if supervisor is None:
             return
@@ -209,7 +208,7 @@ class Machine:
         self.judges.died(self, why)
 
     def exited(self) -> None:
-        """It has wound up and is started again some time later."""
+        """Start the supervisor again some time after it has wound up."""
         assert self.supervisor is not None
         self.note("exits")
         for child in tuple(self.children.alive):
@@ -224,7 +223,7 @@ class Machine:
         self.schedule.after(restart_s, self.start)
 
     def reboot(self, down_s: float) -> None:
-        """The power is lost, and comes back."""
+        """Turn the power off and on again."""
         self.crash("power lost", restart_s=down_s)
         for child in tuple(self.children.alive):
             self.children.kill(child)
@@ -235,7 +234,7 @@ class Machine:
     # --- standing still ----------------------------------------------------------------------------
 
     def freeze(self, for_s: float, *, whole: bool) -> None:
-        """The supervisor is stopped, or the ``whole`` machine is; the watchdog sees only the first."""
+        """Stop the supervisor or the ``whole`` machine; the watchdog notices only the first."""
         supervisor = self.supervisor
         if supervisor is None or supervisor.still:
             return
@@ -263,13 +262,13 @@ class Machine:
         supervisor.move_again()
 
     def _nobody_answers(self, supervisor: Supervisor) -> None:
-        """It counts as holding to the end of its last room, whatever its application does."""
+        """Count the node as holding to the end of its last room, in any state of its application."""
         contender = supervisor.contender
         if contender.tenure is not None:
             ends_at = self.clock.true(contender.tenure.contact + contender.lease.room_s)
             self.application.answerable_until = min(ends_at, self.application.answerable_until)
 
     def _answer_for_it(self) -> None:
-        """A supervisor that is back in its last room can still keep every promise."""
+        """Make a supervisor answer for the node again; within its last room it can keep every promise."""
         if self.schedule.now < self.application.answerable_until:
             self.application.answerable_until = NEVER

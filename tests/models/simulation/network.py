@@ -34,7 +34,7 @@ class Suffering(Protocol):
     name: str
 
     def has(self, condition: str) -> bool:
-        """Whether it suffers from this."""
+        """Return whether the machine has this condition."""
 
 
 class Exchange:
@@ -51,7 +51,7 @@ class Exchange:
         self._waiting: Waiting | None = None
 
     def finish(self, outcome: Outcome) -> None:
-        """The end, as the supervisor sees it. Nothing is taken back that is on its way."""
+        """End the exchange for the supervisor. Messages on their way go on."""
         if self.over:
             return
         self.over = True
@@ -60,17 +60,17 @@ class Exchange:
         self._finished(outcome)
 
     def drop(self) -> None:
-        """The supervisor is gone; what is on its way arrives all the same."""
+        """Drop an exchange of a supervisor that is gone; messages on their way arrive."""
         self.over = True
         if self._waiting is not None:
             self._network.cluster.abandon(self._waiting)
 
     def arrive(self, sent: Sent) -> None:
-        """At the servers."""
+        """Let the request arrive at the servers."""
         self._waiting = self._network.cluster.ask(sent, self.answered)
 
     def answered(self, answer: Answer | None) -> None:
-        """By the servers; None: the connection broke."""
+        """Receive the servers' response; None: the connection broke."""
         self._waiting = None
         self._network.carry_back(self, answer)
 
@@ -106,13 +106,13 @@ class Network:
         self._carry(exchange, sent)
 
     def hang_up(self) -> None:
-        """The agent is gone: every connection to it breaks."""
+        """Break every connection to the agent, which is gone."""
         for exchange in self._exchanges:
             if not exchange.over:
                 self._schedule.after(0.001, exchange.finish, Unknown("connection reset"))
 
     def forget(self) -> None:
-        """The supervisor is gone."""
+        """Drop the exchanges of a supervisor that is gone."""
         for exchange in self._exchanges:
             exchange.drop()
         self._exchanges.clear()
@@ -135,7 +135,7 @@ class Network:
             self.cluster.abandon(waiting)
 
     def carry_back(self, exchange: Exchange, answer: Answer | None) -> None:
-        """The answer's way to the supervisor."""
+        """Carry the response to the supervisor."""
         if exchange.over or self._is_lost("answers lost"):
             return
         outcome: Outcome = Unknown("connection reset")

@@ -85,12 +85,12 @@ class Scenario:
 
     @property
     def kind(self) -> str:
-        """What the nodes take part in."""
+        """Return the kind of item in which the nodes take part."""
         return self.settings[0].kind
 
 
 def scenario_of(seed: int) -> Scenario:
-    """The same for the same seed, for ever and everywhere."""
+    """Return the scenario of a seed, which never changes."""
     semaphore = random.Random(f"kind {seed}").random() < SEMAPHORES
     dice = random.Random(f"scenario {seed}")
     weights = (2, 3, 2) if semaphore else (6, 2, 1)
@@ -103,7 +103,7 @@ def scenario_of(seed: int) -> Scenario:
 
 
 def _files(settings: ItemSettings, nodes: tuple[str, ...], dice: random.Random) -> tuple[ItemSettings, ...]:
-    """One for each node; those of a semaphore may differ in how long others are to wait for it."""
+    """Return a file for each node; those of a semaphore may differ in their prune delay."""
     if not isinstance(settings, SemaphoreSettings) or dice.random() < 0.6:
         return tuple(of_node(settings, node) for node in nodes)
     delays_s = (round(settings.prune_delay_s + dice.uniform(*MORE_PRUNE_DELAY_S), 2) for _ in nodes)
@@ -112,7 +112,7 @@ def _files(settings: ItemSettings, nodes: tuple[str, ...], dice: random.Random) 
 
 
 def _faults(dice: random.Random, weight_of: dict[str, int], *, has_ttl: bool) -> tuple[Fault, ...]:
-    """Without a TTL nothing but an operator would end the session of another boot."""
+    """Plan the faults. Without a TTL only an operator would end the session of another boot."""
     kinds = [kind for kind in weight_of if has_ttl or kind != "reboot"]
     weights = [weight_of[kind] for kind in kinds]
     drawn: list[str] = []

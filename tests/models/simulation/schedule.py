@@ -1,4 +1,4 @@
-"""Virtual time: whatever is to happen, in the order of its time, and of its asking where that is equal."""
+"""Virtual time: calls in the order of their times, and of their requests where the times are equal."""
 
 import heapq
 from collections.abc import Callable
@@ -19,11 +19,11 @@ class Schedule:
         heapq.heappush(self._due, (max(at, self.now), self._count, call, arguments))
 
     def after(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> None:
-        """Make this call so much later."""
+        """Make this call after this time."""
         self.at(self.now + delay_s, call, *arguments)
 
     def run(self, until: float) -> None:
-        """Let everything happen up to that time."""
+        """Make all calls that are due up to that time."""
         due = self._due
         while due and due[0][0] <= until:
             self.now, _, call, arguments = heapq.heappop(due)

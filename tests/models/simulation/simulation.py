@@ -77,7 +77,7 @@ class Simulation:
         Faults(tuple(machines), cluster, self.schedule, self.figures).plan(scenario.faults)
 
     def run(self) -> None:
-        """Ten minutes. Raises Broken."""
+        """Run ten minutes. Raises Broken."""
         try:
             self.schedule.run(DURATION_S)
             self._at_the_end.conclude()
@@ -86,12 +86,12 @@ class Simulation:
                 machine.power_off()
 
     def digest(self) -> str:
-        """A checksum of the whole table."""
+        """Return a checksum of the whole table."""
         return hashlib.sha256("\n".join(self.trace.lines()).encode()).hexdigest()
 
 
 def judges_of_kind(machines: Sequence[Machine], cluster: Cluster) -> tuple[Judge, ...]:
-    """What is promised of elections and semaphores in other words."""
+    """Return the judges of promises that differ between elections and semaphores."""
     slots = cluster.slots
     if slots is None:
         return OneActs(machines, cluster.witness), TokensGrow()
@@ -99,19 +99,19 @@ def judges_of_kind(machines: Sequence[Machine], cluster: Cluster) -> tuple[Judge
 
 
 def at_the_end(machines: Sequence[Machine], cluster: Cluster, lose: LoseForEveryAcquire) -> AtTheEnd:
-    """Who looks at the end."""
+    """Return the judge of the end."""
     if cluster.slots is None:
         return OneHolderAtTheEnd(machines, lose)
     return EverySlotAtTheEnd(machines, lose, cluster.slots)
 
 
 class Calls(Judge):
-    """No judge: calls the operator to a node that is stuck."""
+    """Calls the operator to a node that is stuck; it judges nothing."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
     def did(self, machine: Machine, action: Action) -> None:
-        """It has become stuck, or is again after a restart."""
+        """Receive that a node has become stuck, or is stuck after a restart."""
         if isinstance(action, RoleChanged) and action.role is Role.STUCK:
             self._operator.is_told(machine)

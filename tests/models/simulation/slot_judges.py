@@ -29,7 +29,7 @@ class LimitKept(Judge):
         self._seen = 0
 
     def did(self, machine: Machine, action: Action) -> None:
-        """A try was sent."""
+        """Receive an acquire that was sent."""
         if isinstance(action, JoinSemaphore | TakeSlot) and action.roster is not None:
             settings = machine.in_force
             assert isinstance(settings, SemaphoreSettings)
@@ -37,7 +37,7 @@ class LimitKept(Judge):
             self._of_file[action.session] = max(known, settings.limit)
 
     def look(self, machine: Machine) -> None:
-        """By the machines' processes and the record."""
+        """Check by the machines' processes and the record."""
         for taking in self._slots.takings[self._seen :]:
             limit = self._limit(taking)
             self.require(
@@ -47,7 +47,7 @@ class LimitKept(Judge):
         self._count()
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Too many begin with a child, and may be fewer again before the turn ends."""
+        """Check at the begin of a child, because an overlap may end before the step does."""
         self._count()
 
     def _count(self) -> None:
@@ -72,7 +72,7 @@ class PrunesLate(Judge):
         self._seen = 0
 
     def look(self, machine: Machine) -> None:
-        """By Consul's store, and the slowest of clocks."""
+        """Check by Consul's store, and by the slowest clock."""
         for pruning in self._slots.prunings[self._seen :]:
             due_s = pruning.guard_s / (1 + CLOCK_RATE_ERROR)
             words = f"the slot of {short(pruning.session)} is taken after {pruning.after_s:.2f} s"
@@ -89,7 +89,7 @@ class TokensOfSlots(Judge):
         self._of: dict[str, int] = {}
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """A hook of on_acquire or the run child was told a token."""
+        """Receive the token of a hook of on_acquire or of the run child."""
         context = child.started.context
         if not isinstance(child.started, StartRun) and context.event != "acquire":
             return

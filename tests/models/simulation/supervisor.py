@@ -59,7 +59,7 @@ class Doom:
 
 
 def label_of(action: Action) -> str:
-    """The kind of an action, as finely as a crash may tell kinds apart."""
+    """Return the kind of an action, as finely as a crash may tell kinds apart."""
     match action:
         case StartHook(context=context):
             return f"StartHook {context.event}"
@@ -95,13 +95,13 @@ class Supervisor:
 
     @property
     def contender(self) -> Contender:
-        """The one election or semaphore as it is now."""
+        """Return the one election or semaphore as it is now."""
         return self.driver.contenders.by_name[ITEM]
 
-    # --- what happens to it ------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------
 
     def deliver(self, event: Event) -> None:
-        """A turn, now or as soon as it moves again."""
+        """Take a step with this event, now or as soon as the process moves again."""
         if self.still:
             self._backlog.append(partial(self.deliver, event))
         elif not self.dead:
@@ -119,19 +119,19 @@ class Supervisor:
             machine.exited()
 
     def stop(self) -> None:
-        """SIGTERM."""
+        """Receive SIGTERM."""
         self.stopping = True
         self.deliver(StopAsked())
 
     def move_again(self) -> None:
-        """SIGCONT: whatever has happened meanwhile is met now, in its order."""
+        """Receive SIGCONT: the events since the stop are taken now, in their order."""
         self.still = False
         backlog, self._backlog = self._backlog, []
         for call in backlog:
             call()
 
     def child_ended(self, child: Child) -> None:
-        """A child of this process is gone."""
+        """Receive the end of a child of this process."""
         if self.still:
             self._backlog.append(partial(self.child_ended, child))
         elif not self.dead:
@@ -146,11 +146,11 @@ class Supervisor:
     # --- the world that a turn acts upon -----------------------------------------------------------
 
     def now(self) -> float:
-        """By this machine's clock."""
+        """Return the time of this machine's clock."""
         return self._machine.clock.local(self._machine.schedule.now)
 
     def request(self, request: Request) -> None:
-        """An exchange over the played network."""
+        """Begin an exchange over the simulated network."""
         self._carry(request, self._send)
 
     def _send(self, request: Request) -> None:
@@ -162,27 +162,27 @@ class Supervisor:
         self.deliver(Answered(request, outcome))
 
     def prepare(self, prepare: PrepareWrite) -> None:
-        """Encoded ahead."""
+        """Encode a request ahead."""
         self._consul.prepare(prepare.request)
 
     def start_hook(self, start: StartHook) -> None:
-        """A child, ended when it takes too long."""
+        """Start a hook as a child, which is ended when it takes too long."""
         self._carry(start, self._spawn)
 
     def start_run(self, start: StartRun) -> None:
-        """A child."""
+        """Start the run child."""
         self._carry(start, self._spawn)
 
     def kill_hook(self, kill: KillHook) -> None:
-        """TERM, then KILL."""
+        """Send the hook TERM, then KILL."""
         self._carry(kill, lambda kill: self._terminate(kill.started, kill.started.hook.kill_after_s))
 
     def stop_run(self, stop: StopRun) -> None:
-        """TERM, then KILL."""
+        """Send the run child TERM, then KILL."""
         self._carry(stop, lambda stop: self._terminate(stop.started, stop.started.run.stop_timeout_s))
 
     def write_record(self, write: WriteRecord) -> str:
-        """A line of the journal."""
+        """Write a line of the journal."""
         machine = self._machine
         if machine.doom == Doom(label_of(write), "within"):
             machine.disk.die_in(write, after=machine.dice.random() < 0.5)
@@ -192,12 +192,12 @@ class Supervisor:
         return why_not[0]
 
     def finished(self, finished: Finished) -> None:
-        """Who stops while it is stuck leaves the lock to its TTL, and its application to an operator."""
+        """End the process. A stuck one leaves the lock to its TTL, and its application to an operator."""
         if not finished.clean:
             self._machine.application.answerable_until = self._machine.schedule.now
 
     def wake(self, at: float) -> None:
-        """One timer; the newest wish counts."""
+        """Set the one timer; the newest wish counts."""
         self._wakes += 1
         machine = self._machine
         late_s = machine.dice.random() * LATE_BY_S
@@ -208,7 +208,7 @@ class Supervisor:
             self.deliver(Tick())
 
     def observe(self, event: Event, actions: list[Action]) -> None:
-        """Into the table; and the judges look."""
+        """Add the step to the table, and let the judges look."""
         machine = self._machine
         machine.trace.turn(machine.schedule.now, machine.name, event, actions)
         if isinstance(event, RecordWritten):
@@ -219,7 +219,7 @@ class Supervisor:
         machine.judges.look(machine)
 
     def _became(self, action: RoleChanged) -> None:
-        """A node that is stuck has done what it can: an operator must see to its application."""
+        """Call an operator to a stuck node, because its supervisor can end nothing more."""
         if action.role is Role.STUCK:
             self._machine.application.answerable_until = self._machine.schedule.now
         self._machine.judges.did(self._machine, action)
@@ -268,5 +268,5 @@ class Supervisor:
 
 
 def group_of(child: Child) -> Group:
-    """As it is put on record."""
+    """Return the group as it is put on record."""
     return Group(child.number, 0, child.started.context.transition)

@@ -1,4 +1,4 @@
-"""The judges are judged: each is shown what it must never let pass."""
+"""The judges are tested: each gets a fault that it must report."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -61,14 +61,14 @@ def enroll(session: str) -> JoinSemaphore:
 
 
 def holder(simulation: Simulation) -> Machine:
-    """After a calm minute."""
+    """Return the holder after a minute without faults."""
     simulation.schedule.run(60.0)
     roles = [each.supervisor.contender.role if each.supervisor else None for each in simulation.machines]
     return simulation.machines[roles.index(Role.HOLDING)]
 
 
 def test_two_nodes_that_act_are_reported(tmp_path: Path) -> None:
-    """Who accepts an overlap and has no lock-delay has one, sooner or later."""
+    """With an allowed overlap and no lock-delay, two nodes act at once sooner or later."""
     scenario = scenario_of(SEED)
     settings = tuple(
         replace(each, accept_overlap=True, session=replace(each.session, ttl_s=30.0, lock_delay_s=0.0))

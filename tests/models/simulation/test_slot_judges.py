@@ -1,4 +1,4 @@
-"""The judges of semaphores are judged, and so is the witness on whose word they go."""
+"""The judges of semaphores are tested, and so is the witness on which they rely."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,14 +25,14 @@ SEED = 6  # its semaphore has three slots for four nodes, on_acquire and on_lose
 
 
 class Witnessed:
-    """A store of one node, and who witnesses its slots."""
+    """A store of one node, and the witness of its slots."""
 
     def __init__(self) -> None:
         self.store = Store("n", 1)
         self.slots = OfSlots(self.store, lambda words: None)
 
     def enroll(self, now: float) -> str:
-        """A contender that asks others to wait for 10 s."""
+        """Enroll a contender with a prune delay of 10 s."""
         session = self.store.create_session(Session("", "n", behavior=DELETE, lock_delay_ns=0), now).id
         value = rosters.body({}, 10.0)
         assert self.store.lock(Entry(f"{PREFIX}/{session}", value, session=session), now)
@@ -40,14 +40,14 @@ class Witnessed:
         return session
 
     def write(self, now: float, *holders: str, limit: int = 3, look: bool = True) -> int:
-        """The record; its index."""
+        """Write the record, and return its index."""
         self.store.set(Entry(LOCK, rosters.encoded(Roster(limit, holders))), now)
         if look:
             self.slots.look(now)
         return self.slots.index
 
     def ends(self, session: str, now: float) -> None:
-        """Without having left."""
+        """End a session that has not left."""
         self.store.destroy_session(session, now)
         self.slots.look(now)
 
@@ -121,7 +121,7 @@ def test_unseen_changes_are_not_judged_too_strictly() -> None:
 
 
 def test_more_acting_nodes_than_the_limit_are_reported(tmp_path: Path) -> None:
-    """Who accepts an overlap and waits for nobody has one, sooner or later."""
+    """With an allowed overlap and no prune delay, too many nodes act sooner or later."""
     scenario = scenario_of(SEED)
     settings = tuple(
         replace(

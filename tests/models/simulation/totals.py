@@ -31,7 +31,7 @@ class Result:
 
 
 def result_of(seed: int, *, digest: bool = False) -> Result:
-    """Run it to its end, or to the first broken promise."""
+    """Run a seed to its end, or to the first broken promise."""
     with TemporaryDirectory(prefix="simulation-") as folder:
         simulation = Simulation(seed, Path(folder))
         why = ""
@@ -51,7 +51,7 @@ def result_of(seed: int, *, digest: bool = False) -> Result:
 
 
 def run(seeds: range) -> int:
-    """All of them, with the totals behind; 1 when a promise was broken."""
+    """Run all seeds, print the totals, and return 1 when a promise was broken."""
     began_at = time.monotonic()
     totals: Counter[str] = Counter()
     broken: list[int] = []
@@ -74,7 +74,7 @@ def _results(seeds: Iterable[int]) -> Iterator[Result]:
 
 
 def table(totals: Counter[str]) -> Iterator[str]:
-    """What was seen, the headlines first."""
+    """Return the table of figures, the headlines first."""
     for name in HEADLINES:
         yield f"{totals[name]:9}  {name}"
     for name in sorted(totals.keys() - set(HEADLINES)):

@@ -23,7 +23,7 @@ class Row:
     done: tuple[a.Action, ...] = ()
 
     def text(self) -> str:
-        """One line of the table."""
+        """Return one line of the table."""
         what = self.what if isinstance(self.what, str) else say_event(self.what)
         done = ", ".join(filter(None, map(say_action, self.done)))
         return f"{self.at:9.3f}  {self.who:6}  {what:58}  {done}".rstrip()
@@ -39,16 +39,16 @@ class Trace:
         self.rows: list[Row] = []
 
     def turn(self, at: float, who: str, event: e.Event, actions: list[a.Action]) -> None:
-        """A turn of a supervisor; one in which the clock ticked and nothing came of it is no row."""
+        """Add a step of a supervisor; a tick without an effect is no row."""
         if actions or not isinstance(event, e.Tick):
             self.rows.append(Row(at, who, event, tuple(actions)))
 
     def note(self, at: float, who: str, words: str) -> None:
-        """Something of the world."""
+        """Add a row about the world around the supervisors."""
         self.rows.append(Row(at, who, words))
 
     def lines(self, last: int = 0) -> Iterator[str]:
-        """The table; ``last`` rows only, unless 0."""
+        """Return the table; ``last`` rows only, unless 0."""
         yield HEAD
         for row in self.rows[-last:]:
             yield row.text()
@@ -58,7 +58,7 @@ class Trace:
 
 
 def say_event(event: e.Event) -> str:
-    """An event in a few words."""
+    """Describe an event in a few words."""
     match event:
         case e.Answered(request, outcome):
             return f"{_name(request)}: {_say_outcome(outcome)}"
@@ -104,7 +104,7 @@ def _say_lock(lock: o.LockKey | None) -> str:
 
 
 def say_action(action: a.Action) -> str:
-    """An action in a few words; blank for what only makes ready."""
+    """Describe an action in a few words; blank for preparations."""
     match action:
         case a.PrepareWrite():
             return ""
@@ -135,7 +135,7 @@ def say_action(action: a.Action) -> str:
 
 
 def short(session: str) -> str:
-    """The beginning of an id."""
+    """Return the beginning of an id."""
     return session[:4]
 
 
