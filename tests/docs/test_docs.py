@@ -1,5 +1,4 @@
-"""docs/ is true: the reference is made from the schema, tables and figures are the program's own,
-snippets run, links lead somewhere."""
+"""docs/ is true: references are generated, tables and figures are the program's, snippets run, links work."""
 
 import asyncio
 import json
@@ -200,7 +199,7 @@ def test_the_lists_of_the_dev_agent_page_are_generated_from_the_agent() -> None:
 @pytest.mark.long
 @SHOWN.session(DEV_AGENT, "A session with it")
 def test_the_session_with_the_embedded_agent_prints_the_shown_output(shown: str, tmp_path: Path) -> None:
-    """But for its port, which is the test's own."""
+    """Only the port differs, which is the test's own."""
     (port,) = free_ports(1)
     shell = Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
     try:
@@ -232,7 +231,7 @@ def test_the_shown_part_of_an_election_loads(shown: str, tmp_path: Path) -> None
 
 
 def all_facts() -> dict[str, Any]:
-    """What a hook can be told at most, by one kind or the other."""
+    """Return all variables that a hook of either kind can get."""
     context = HookContext("lose", "app", "service/app/leader", Reason.SHUTDOWN, "id", rival_at=1.0)
     of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0)
     of_leader = facts(context, attempt=1, node="node1", now=0.0)
@@ -265,11 +264,11 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the test's output is not a log."""
+        """Log nothing, because the test's output is not a log."""
 
 
 def sent_webhook(tmp_path: Path, secret: str) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of a webhook that was really sent and signed."""
+    """Return the headers and the body of a webhook that was really sent and signed."""
     (tmp_path / "secret").write_text(secret)
     with HTTPServer(("127.0.0.1", 0), Receiver) as server:
         server.seen = []  # type: ignore[attr-defined]
@@ -318,7 +317,7 @@ def test_the_receivers_snippet_knows_a_genuine_webhook(snippet: str, tmp_path: P
 
 
 def example(folder: Path) -> Path:
-    """The election that the page reckons with."""
+    """Return the election of which the page computes the sum."""
     (shown,) = [block.text for block in fenced(LEASE) if block.language == "yaml"]
     file = folder / "c.yaml"
     file.write_text(yaml.safe_dump({"elections": yaml.safe_load(shown)}))
@@ -342,7 +341,7 @@ def test_the_documented_sum_is_the_one_that_check_prints(shown: str, tmp_path: P
 
 
 def test_the_drawing_of_the_lease_is_to_scale(tmp_path: Path) -> None:
-    """Each bar begins and ends where the figures of the same election say."""
+    """Each bar begins and ends at the figures of this election."""
     lease = lease_of(load(example(tmp_path), {}, "node1").items[0])
     drawing = ElementTree.parse(LEASE.with_suffix(".svg"))
     bars = {
@@ -389,7 +388,7 @@ def test_the_shown_listener_loads_without_a_warning(shown: str, tmp_path: Path) 
 
 @SHOWN.by(HTTP, "Where", "sh")
 def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_path: Path) -> None:
-    """Where the default of the reference says that the socket is."""
+    """The socket is at the default place of the reference."""
     asked = re.fullmatch(r"curl --unix-socket (\S+) http://localhost(/\S+)\n", shown)
     assert asked is not None and f"| `control_socket` | text | `{asked[1]}` |" in CONFIGURATION.read_text()
     config = {"consul": {"address": "http://127.0.0.1:1"}, "elections": {"app": {}}}

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md and CONTRIBUTING.md are true: their tables are the code's, and what they name is there."""
+"""ARCHITECTURE.md and CONTRIBUTING.md are true: their tables are the code's, and named things exist."""
 
 import re
 from importlib import import_module
@@ -36,7 +36,7 @@ FOLDERS = [folder.name for folder in (*ROOT.iterdir(), *PACKAGE.iterdir()) if fo
 
 
 def states(cell: str) -> list[str]:
-    """The states that a cell lists."""
+    """Return the states that a cell lists."""
     return cell.split(", ") if cell else []
 
 
@@ -105,7 +105,7 @@ def test_a_word_is_explained_once() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_paths_on_the_engineers_pages_exist(page: Path) -> None:
-    """From the checkout's root or from the package's."""
+    """Paths begin at the root of the checkout or of the package."""
     pieces = {piece.rstrip("/") for piece in code_of(page) if PATH.fullmatch(piece)}
     paths = {piece for piece in pieces if piece.split("/")[0] in FOLDERS or "/" not in piece}
     assert len(paths) > 5

@@ -1,4 +1,4 @@
-"""The pages for who is new here: they name every other page, their drawings and files are the product's."""
+"""The pages for new readers: they name every other page, and their drawings and files are the product's."""
 
 import re
 import subprocess
@@ -49,7 +49,7 @@ RECIPES_PAGES = sorted((ROOT / "examples").glob("*/README.md"))
     ids=lambda page: page.parent.name,
 )
 def test_a_recipe_goes_away_without_touching_other_elections(page: Path) -> None:
-    """What a reload does not touch is tried on a booted machine: tests/system/machine/test_start.py."""
+    """tests/system/machine/test_start.py tries on a booted machine which elections a reload leaves alone."""
     _, heading, gone = re.split(
         r"^## (Undo|Take it away|Go back|Recover, undo)$", page.read_text(), flags=re.M
     )
@@ -82,7 +82,7 @@ def test_the_failover_is_drawn_to_scale(tmp_path: Path) -> None:
 
 
 def test_every_cell_about_another_product_names_its_source() -> None:
-    """A link to a page, an issue or a test; where it leads is looked up with those of all pages."""
+    """A link leads to a page, an issue or a test; the tests of all pages check its target."""
     products = COMPARISON.read_text().partition("\n## ")[0]
     rows = [line for line in products.splitlines() if line.startswith("| ")]
     cells = [cell for row in rows[1:] for cell in row.strip("|").split(" | ")[1:]]
@@ -95,7 +95,7 @@ def test_every_cell_about_another_product_names_its_source() -> None:
 def test_a_lock_moves_from_consul_lock_node_by_node(
     shared_agent: Agent, tmp_path: Path, unique: str, theirs: str, ours: str
 ) -> None:
-    """As the page has it, but for the program and the name of the prefix: at no moment do both run it."""
+    """The steps are those of the page with another program and prefix, and two nodes never run it at once."""
     running, twice = tmp_path / "running", tmp_path / "twice"
     program = tmp_path / "app"
     program.write_text(

@@ -13,11 +13,11 @@ from tests.support.pages import DOCS, GLOSSARY, README, ROOT, words_of
 WORDS = dict(words_of(GLOSSARY))
 COMPLETE = ROOT / "examples" / "configs" / "complete.yaml"
 WORDS_MAX = 60  # of an entry: one to three sentences
-PLACES = {"key", "prefix", "slots", "role"}  # lines of `check` that are no figure
+PLACES = {"key", "prefix", "slots", "role"}  # lines of `check` that are no figures
 
 
 def spelled(word: str) -> str:
-    """The word as text that has - for each gap."""
+    """Return a pattern for the word in a text that has - for each gap."""
     return re.sub(r"[_ ]", "-", word.casefold())
 
 

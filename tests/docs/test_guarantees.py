@@ -31,7 +31,7 @@ def test_each_promise_occurs_once() -> None:
 
 @functools.cache
 def functions(path: str) -> set[str]:
-    """The functions of a module, methods left out."""
+    """Return the functions of a module, without methods."""
     tree = ast.parse((ROOT / path).read_text())
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 

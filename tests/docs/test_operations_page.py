@@ -1,5 +1,4 @@
-"""docs/operations.md is true: its commands are run by supervisors that play the nodes, and what it
-quotes of status, log and errors is in the code."""
+"""docs/operations.md is true: supervisors run its commands, and the code has its quotations."""
 
 import ast
 import re
@@ -21,9 +20,9 @@ SHOWN = Shown(OPERATIONS)
 LOGS = ROOT / "docs" / "logs.md"
 UNIT = ROOT / "systemd" / "consul-supervisor.service"
 CONFIG, TOKEN = "/etc/consul-supervisor", "/etc/consul-supervisor/token"
-SOON_S = 30.0  # half of the rest after a step-down, so that its end is no success
+SOON_S = 30.0  # half of the rest after a step-down, so that the end of the rest is no success
 HOOK = {"exec": ["true"], "timeout": "2s"}
-# Those words of a cell that are the system's, systemd's or another program's.
+# Words of a cell that belong to the system, to systemd or to another program.
 OF_OTHERS = (
     "Operation not permitted",
     "Read-only file system",
@@ -39,7 +38,7 @@ def test_every_block_of_the_operations_page_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
-# --- what is to be typed --------------------------------------------------------------------------
+# --- commands of the page --------------------------------------------------------------------------
 
 
 class Nodes:
@@ -66,7 +65,7 @@ class Nodes:
 
     @contextmanager
     def shell_of(self, node: Supervisor) -> Iterator[Shell]:
-        """A shell on this node, for a moment."""
+        """Open a shell on this node for the length of the block."""
         shell = self._new_shell(node, node.folder)
         try:
             yield shell
@@ -74,7 +73,7 @@ class Nodes:
             shell.close()
 
     def config(self, node: str, **changes: Any) -> dict[str, Any]:
-        """Its file; ``changes`` are of the election."""
+        """Return a node's file; ``changes`` are of the election."""
         (Path(self._consul["token_file"])).write_text("anonymous\n")
         session = {"ttl": "10s", "lock_delay": "20s"}
         election = {"key": self._key, "value": node, "session": session, "on_acquire": [HOOK], **changes}
@@ -87,14 +86,14 @@ class Nodes:
         }
 
     def start(self) -> None:
-        """The first leads; both have slots."""
+        """Start both nodes: the first leads, and both have slots."""
         for node in self.nodes:
             node.start()
             node.wait_line("role", item="rebuild", role="holding")
             self.first.wait_line("role", item="app", role="holding")
 
     def here(self, text: str) -> str:
-        """With the places of this test."""
+        """Return the text with the places of this test."""
         for shown, meant in self._where.items():
             text = text.replace(shown, meant)
         return text
@@ -115,12 +114,12 @@ def nodes(tmp_path: Path, shared_agent: Agent, unique: str) -> Iterator[Nodes]:
 
 
 def typed(block: str) -> list[str]:
-    """The commands of a block, without comments."""
+    """Return the commands of a block, without comments."""
     return [line for text in block.splitlines() if (line := text.partition("#")[0].strip())]
 
 
 def run_all(nodes: Nodes, lines: list[str]) -> str:
-    """Return what these commands print. Each of them must end well."""
+    """Run these commands, each of which must end well, and return their output."""
     all_printed = ""
     for line in lines:
         code, printed = nodes.shell.ended(nodes.here(line))
@@ -164,7 +163,7 @@ def test_a_reload_prints_the_shown_output(reload: str, printed: str, nodes: Node
 def test_a_drained_node_holds_nothing_and_is_a_standby_again_at_once(
     look: str, drain: str, printed: str, done: str, nodes: Nodes
 ) -> None:
-    """The drained node rests for 60 s and is not restarted: the resume alone has it contend again."""
+    """The drained node rests for 60 s and is not restarted, so only the resume lets it contend again."""
     nodes.start()
     second = nodes.nodes[1]
     with nodes.shell_of(second) as elsewhere:
@@ -186,7 +185,7 @@ def test_a_drained_node_holds_nothing_and_is_a_standby_again_at_once(
 @SHOWN.by(OPERATIONS, "Pause and hand over", "sh", "drain")
 @SHOWN.by(OPERATIONS, "When nobody takes over", "sh", "undo")
 def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str, nodes: Nodes) -> None:
-    """The step-down still waits for a successor while the resume is typed into another shell."""
+    """The step-down still waits for a successor while another shell runs the resume."""
     nodes.start()
     assert nodes.nodes[1].stop() == 0
     pause, step_down, _ = typed(drain)
@@ -247,7 +246,7 @@ def test_moved_records_keep_a_pause(shown: str, nodes: Nodes, tmp_path: Path) ->
 
 @SHOWN.by(OPERATIONS, "Upgrade without a failover", "sh")
 def test_the_shown_upgrade_checks_before_it_restarts(shown: str) -> None:
-    """That it keeps leadership is tried in a booted machine: tests/system/machine/test_crash.py."""
+    """tests/system/machine/test_crash.py tries on a booted machine that the upgrade keeps leadership."""
     start = re.search(r"^ExecStart=(\S+)/consul-supervisor run (\S+)$", UNIT.read_text(), re.MULTILINE)
     assert start is not None
     assert typed(shown) == [
@@ -259,11 +258,11 @@ def test_the_shown_upgrade_checks_before_it_restarts(shown: str) -> None:
     ]
 
 
-# --- what is quoted ------------------------------------------------------------------------------
+# --- quotations of the page -----------------------------------------------------------------------
 
 
 def texts() -> str:
-    """All constant text of the product, f-strings included; a gap between two."""
+    """Return all constant text of the product, f-strings included, with a gap between two pieces."""
     found = []
     for file in sorted((ROOT / "supervisor").rglob("*.py")):
         nodes = ast.walk(ast.parse(file.read_text()))
@@ -282,18 +281,18 @@ def test_each_symptom_has_a_remedy() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("row", TROUBLES, ids=[row[0] for row in TROUBLES])
 def test_the_words_of_each_symptom_are_the_products_own(row: list[str]) -> None:
-    """``…`` stands for what differs; a sentence may be made of several."""
+    """``…`` stands for variable parts; a sentence may be made of several texts."""
     events = {*first_codes(LOGS, "event"), *Reason, *Role}
     product, metrics = texts(), (ROOT / "docs" / "metrics.md").read_text()
     for piece in re.findall(r"`([^`]+)`", row[1]):
         words = [part.strip() for part in re.split(r"[…;:.]", piece)]
         known = piece in events or piece in OF_OTHERS or f"`{piece}`" in metrics
-        known = known or piece.startswith("consul-supervisor ")  # test_named_commands.py looks at commands
+        known = known or piece.startswith("consul-supervisor ")  # test_named_commands.py checks commands
         assert known or all(part in product for part in words), piece
 
 
 def test_every_event_that_needs_an_operator_is_named() -> None:
-    """Those of the log that are errors."""
+    """These are the error events of the log."""
     errors = {row[0].strip("`") for row in rows(LOGS, "event") if "error" in row[1]}
     page = set(code_of(OPERATIONS)) | {
         "token-file",  # security.md, as `tls-files`

@@ -1,4 +1,4 @@
-"""What a package index shows is of one line of pyproject.toml, and its links lead into the repository."""
+"""The page of a package index comes from pyproject.toml, and its links lead into the repository."""
 
 import re
 import tomllib

@@ -26,7 +26,7 @@ INSTALL_S = 300.0  # from a package index that may be far away
 DEMO_S = 120.0
 EXAMPLE = ROOT / "examples" / "configs" / "minimal.yaml"
 NEEDS_SYSTEMD = "needs systemd; tests/processes/test_systemd.py has the unit"
-# Lines that no test runs, and why.
+# Lines that no test runs, with the reason.
 NOT_RUN = {
     "make test": "it is what runs this test",
     "make test-unit": "its tests are run already",
@@ -37,7 +37,7 @@ NOT_RUN = {
 
 
 def lines(block: str) -> list[str]:
-    """The commands of a block, without comments and what is not run."""
+    """Return the commands of a block that are run, without comments."""
     typed = [line.partition("#")[0].strip() for line in block.splitlines()]
     return [line for line in typed if line and line not in NOT_RUN]
 
@@ -55,7 +55,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_bytes()) <= BYTES_MAX
 
 
-# --- what it says ---------------------------------------------------------------------------------
+# --- text of the readme ---------------------------------------------------------------------------
 
 
 @SHOWN.by(README, "", "text")
@@ -95,7 +95,7 @@ def test_each_promise_is_one_of_the_guarantees() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Iterator[Shell]:
-    """One in this checkout, as a new user has it: nothing of this test's own Python, pipx's folders ours."""
+    """Return a shell in this checkout as a new user has it, without this test's Python and pipx folders."""
     ours = ("PYTHON", "VIRTUAL_ENV", "MAKE", "MFLAGS", "TESTS", "WORKERS", "CONSUL", "PIPX", "PYTEST")
     environ = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     venv = ROOT / ".venv" / "bin" / "python"
@@ -116,7 +116,7 @@ def checkout(tmp_path: Path) -> Iterator[Shell]:
 
 
 def run_all(shell: Shell, block: str, within_s: float) -> str:
-    """What the commands of a block print; every one must end well."""
+    """Run the commands of a block, each of which must end well, and return their output."""
     all_printed = ""
     for line in lines(block):
         code, printed = shell.ended(line, within_s)
@@ -132,7 +132,7 @@ DEVELOPMENT = SHOWN.of(README, "Development")
 
 
 def assert_shows_the_excerpt(printed: str) -> None:
-    """In the shown order, other lines between; times, tokens and which node it is differ each time."""
+    """Check that the shown lines occur in their order; times, tokens and nodes differ each time."""
 
     def form(text: str) -> list[str]:
         text = re.sub(r"^ +\d+\.\d{3} s", "TIME", text, flags=re.MULTILINE)
@@ -145,7 +145,7 @@ def assert_shows_the_excerpt(printed: str) -> None:
 
 @pytest.mark.long
 def test_the_installation_with_pipx_works_and_the_demo_after_it(checkout: Shell, tmp_path: Path) -> None:
-    """In one shell. From the package index that pip is set up for, as the set-up of the tests does."""
+    """One shell runs both. pip uses its configured package index, as the set-up of the tests does."""
     (install,) = WORKSTATION
     assert run_all(checkout, install.text, INSTALL_S).endswith(f"\nconsul-supervisor {__version__}\n")
     assert checkout.run("command -v consul-supervisor").strip() == str(tmp_path / "bin" / "consul-supervisor")
@@ -154,7 +154,7 @@ def test_the_installation_with_pipx_works_and_the_demo_after_it(checkout: Shell,
 
 @pytest.mark.long
 def test_the_installation_with_venv_and_systemd_works(checkout: Shell, tmp_path: Path) -> None:
-    """``/opt/``, ``/etc/`` and ``/usr/local/`` are below the test's folder; all is where the unit says."""
+    """``/opt/``, ``/etc/`` and ``/usr/local/`` are below the test's folder."""
 
     def here(text: str) -> str:
         return re.sub(r"(?<!\S)/(?=(?:opt|etc|usr/local)/)", f"{tmp_path}/", text)

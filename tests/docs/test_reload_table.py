@@ -1,5 +1,7 @@
-"""The table of docs/configuration.md that says which change keeps leadership: each row's change is made
-to a file, and what becomes of a holder is what the row says."""
+"""The table of docs/configuration.md about the effects of changes on a holder.
+
+Each row's change is made to a file, and the effect on a holder must be that of the row.
+"""
 
 import asyncio
 import json
@@ -31,12 +33,12 @@ BEFORE: dict[str, Any] = {"elections": {"app": APP}, "semaphores": {"rebuild": R
 
 
 def app(**changes: Any) -> dict[str, Any]:
-    """The file with another election app."""
+    """Return the file with another election app."""
     return {**BEFORE, "elections": {"app": {**APP, **changes}}}
 
 
 def rebuild(**changes: Any) -> dict[str, Any]:
-    """The file with another semaphore rebuild."""
+    """Return the file with another semaphore rebuild."""
     return {**BEFORE, "semaphores": {"rebuild": {**REBUILD, **changes}}}
 
 
@@ -45,11 +47,11 @@ def of_hook(**changes: Any) -> dict[str, Any]:
 
 
 def elections(**named: Any) -> dict[str, Any]:
-    """The file with these elections."""
+    """Return the file with these elections."""
     return {**BEFORE, "elections": named}
 
 
-# By what the first column says: files with that change.
+# By the text of the first column: files with that change.
 CHANGES: dict[str, list[dict[str, Any]]] = {
     "comments, order, another file of the directory": [dict(reversed(BEFORE.items()))],
     "`on_acquire`": [app(on_acquire=[HOOK]), rebuild(on_acquire=[HOOK])],
@@ -105,12 +107,12 @@ def items_of(folder: Path, file: dict[str, Any]) -> dict[str, ItemSettings]:
 
 
 def codes(text: str) -> list[str]:
-    """The keys that a text names."""
+    """Return the keys that a text names."""
     return re.findall(r"`([\w.]+)`", text)
 
 
 def holders(items: dict[str, ItemSettings]) -> Iterator[Contender]:
-    """Each of them as it holds."""
+    """Return each contender as a holder."""
     tenure = holding().contender.tenure
     assert tenure is not None and tenure.believes
     for settings in items.values():
@@ -118,14 +120,14 @@ def holders(items: dict[str, ItemSettings]) -> Iterator[Contender]:
 
 
 def said(effects: dict[str, ReloadEffect]) -> list[str]:
-    """What ``reload`` prints of what has changed."""
+    """Return the lines of ``reload`` about the changes."""
     return [str(effect) for effect in effects.values() if effect is not ReloadEffect.UNCHANGED] or [
         ReloadEffect.UNCHANGED
     ]
 
 
 def reloaded(config: Config, running: Config) -> Config:
-    """What a daemon with the running configuration takes from this one."""
+    """Return the settings that a daemon with the running configuration takes from this one."""
 
     async def load() -> Config:
         return config
@@ -148,14 +150,14 @@ def test_every_tested_change_has_its_row() -> None:
 
 
 def test_every_key_of_an_election_or_semaphore_is_in_a_row() -> None:
-    """Those of a hook, a check, a session and a run stand under the name of the whole."""
+    """The keys of a hook, a check, a session and a run have the name of the whole."""
     named = {key for row in ROWS for key in re.findall(r"`(\w+)`", row[0])}
     rules = json.loads((ROOT / "schemas" / "config.schema.json").read_text())["$defs"]
     assert {*rules["election"]["properties"], *rules["semaphore"]["properties"]} <= named
 
 
 def test_a_node_that_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> None:
-    """Who stands in line has told the others how long to wait, as a holder has."""
+    """A node in line has shown its prune delay to other contenders, as a holder has."""
     assert "Of one that is not in line: changed" in PAGE.read_text()
     waiting = {
         name: new_contender(settings, spread=0.0, instance="i")
@@ -201,7 +203,7 @@ def test_the_page_has_the_time_that_reload_waits() -> None:
     ids=str,
 )
 def test_the_page_names_the_changes_that_need_a_restart(change: dict[str, Any], tmp_path: Path) -> None:
-    """Each with the remedy that the page has for it."""
+    """The page has a remedy for each of them."""
     running, config = config_of(tmp_path, BEFORE), config_of(tmp_path, {**BEFORE, **change})
     with pytest.raises(CannotReload) as refused:
         reloaded(config, running)

@@ -32,7 +32,7 @@ def test_every_block_of_the_start_page_has_a_test() -> None:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    """One with the shown programs, but that an agent has ports of this test's own and dies with its shell."""
+    """Return a shell with the shown programs; an agent gets ports of this test and dies with its shell."""
     http, server, serf = free_ports(3)
     ports = {"http": http, "server": server, "serf_lan": serf, "serf_wan": -1, "dns": -1, "grpc": -1}
     (tmp_path / "consul.json").write_text(json.dumps({"bind_addr": HOST, "ports": ports}))
@@ -48,7 +48,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 def follow(shell: Shell, blocks: list[Block]) -> None:
-    """Paste each block of commands; a block of output below it shows what its last command prints."""
+    """Run each block of commands; a block of output below it must be the output of the last command."""
     for block, below in zip(blocks, [*blocks[1:], None], strict=True):
         if block.language == "sh":
             paste(shell, block.text, below.text if below and below.language == "text" else "")
@@ -57,13 +57,13 @@ def follow(shell: Shell, blocks: list[Block]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("first", [FIRST_LINE, "consul agent -dev"])
 def test_the_first_minute_is_the_same_with_either_agent(first: str, shell: Shell) -> None:
-    """The page names both for the first line, and shows one."""
+    """The page names both agents for the first line, and shows one."""
     assert f"write `{first}`" in START.read_text() or MINUTE[0].text.startswith(f"{first} >")
     follow(shell, [block._replace(text=block.text.replace(FIRST_LINE, first)) for block in MINUTE])
 
 
 def declaration() -> Block:
-    """The block that writes demo.yaml."""
+    """Return the block that writes demo.yaml."""
     (block,) = (block for block in MINUTE if block.text.startswith("cat >demo.yaml"))
     return block
 
@@ -89,7 +89,7 @@ def test_the_start_page_names_all_examples() -> None:
 
 @SHOWN.by(START, "What a hook receives", "json", "text")
 def test_a_hook_gets_the_shown_object(text: str, shared_agent: Agent, tmp_path: Path, unique: str) -> None:
-    """By a real on_lose: the same names in their order, and the same values except for what is this run's."""
+    """The object of a real on_lose has these names in their order, and the values that are not of the run."""
     shown = json.loads(text)
     told = tmp_path / "told"
     election = {
