@@ -185,6 +185,8 @@ def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
     if lease.failover_s is not None and lease.ttl_s is not None:
         longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
         terms = f"2 x ttl + {settings.guard_name}"
+        if lease.acquire_delay_s:
+            terms += f" + acquire_delay {format_duration(lease.acquire_delay_s)}"
         yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
         yield f"else Consul's own election and {more} more"
         return

@@ -31,7 +31,14 @@ from supervisor.formats.durations import parse_duration
 
 def election(full: dict[str, Any]) -> ElectionSettings:
     """Return the settings of one election from its complete data."""
-    return ElectionSettings(**{**_item(full), "key": full["key"], "value": _encoded(full["value"])})
+    return ElectionSettings(
+        **{
+            **_item(full),
+            "key": full["key"],
+            "value": _encoded(full["value"]),
+            "acquire_delay_s": parse_duration(full["acquire_delay"]),
+        }
+    )
 
 
 def semaphore(full: dict[str, Any]) -> SemaphoreSettings:

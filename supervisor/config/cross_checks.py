@@ -166,6 +166,8 @@ def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
         and not settings.accept_overlap
     ):
         report.warn(_guard_path(settings, path), _late_return(settings))
+    if 0 < settings.guard_s <= lease.acquire_delay_s:
+        report.warn((*path, "acquire_delay"), _little_preference(settings))
     if settings.kind == "semaphore" and session.behavior == "release":
         message = "the key of a contender that vanishes stays below the prefix: use delete, which removes it"
         report.warn((*path, "session", "behavior"), message)
@@ -216,6 +218,16 @@ def _late_return(settings: ItemSettings) -> str:
     return (
         f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
         f"{terms} exceeds {guard}: set {enough_s}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
+    )
+
+
+def _little_preference(settings: ItemSettings) -> str:
+    """Return the consequence of a try that comes when the lock-delay of a crashed holder is over already."""
+    lead_s = format_duration(lease_of(settings).acquire_delay_s - settings.guard_s)
+    guard = format_duration(settings.guard_s)
+    return (
+        f"after a crash this node leaves the key to others for {lead_s} only, because its first try comes "
+        f"after the lock_delay: set less than {guard}, or {guard} plus the time to leave"
     )
 
 

@@ -17,7 +17,7 @@ from supervisor.core.lock.election import ElectionLock
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.on_change import Change
 from supervisor.core.record import RecordKeeper
-from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
+from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings, Wanted
 
 
 def new_contender(
@@ -96,4 +96,5 @@ def departing_contender(
 def _lock_of(settings: ItemSettings, spread: float) -> Lock:
     if isinstance(settings, SemaphoreSettings):
         return SemaphoreLock().follows(settings, LONG_AGO)
-    return ElectionLock(spread=spread)
+    assert isinstance(settings, ElectionSettings)
+    return ElectionLock(spread=spread).follows(settings)

@@ -110,10 +110,14 @@ class ResumeAsked:
 
 @dataclass(frozen=True, slots=True)
 class StepDownAsked:
-    """Give up the tenure in order, and do not contend for ``for_s`` seconds after that."""
+    """Give up the tenure in order, and do not contend for ``for_s`` seconds after that.
+
+    handover_to: the session to which an election's key is handed over. Blank: to none in particular.
+    """
 
     item: str
     for_s: float
+    handover_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ belief, because Consul promises only the lock-delay, and documents a TTL as a lo
 
 from dataclasses import dataclass
 
-from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
 
 MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
 MARGIN_SHARE = 0.05  # clocks whose rates differ, with much more than any crystal's error
@@ -40,6 +40,7 @@ class Lease:
     room_s: how long belief lasts after the newest contact.
     interval_s: how long a holder waits from one read to the next.
     exchange_s: how long one exchange with Consul may take.
+    acquire_delay_s: how long this node, as a waiter, leaves a free key to others.
     """
 
     ttl_s: float | None
@@ -49,6 +50,7 @@ class Lease:
     room_s: float
     interval_s: float
     exchange_s: float
+    acquire_delay_s: float = 0.0
 
     @property
     def silence_s(self) -> float:
@@ -72,12 +74,13 @@ class Lease:
 
     @property
     def failover_s(self) -> float | None:
-        """How long after a crash of the holder a rival may hold. None: no TTL ends the session.
+        """How long after a crash of the holder a node with this lease holds at the latest.
 
         While Consul keeps its leader, it ends a session at most 2 x TTL after the last renewal. The
-        lock-delay follows.
+        lock-delay follows, and then the time for which this node leaves the key to others. None: no TTL ends
+        the session.
         """
-        return None if self.ttl_s is None else 2 * self.ttl_s + self.lock_delay_s
+        return None if self.ttl_s is None else 2 * self.ttl_s + self.lock_delay_s + self.acquire_delay_s
 
     @property
     def fresh_s(self) -> float:
@@ -149,4 +152,5 @@ def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> L
         room_s=room_s,
         interval_s=interval_s,
         exchange_s=min(interval_s, EXCHANGE_MAX_S),
+        acquire_delay_s=settings.acquire_delay_s if isinstance(settings, ElectionSettings) else 0.0,
     )

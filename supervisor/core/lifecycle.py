@@ -14,10 +14,11 @@ from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
+from supervisor.core.lock.election import ElectionLock
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.outcomes import View
 from supervisor.core.session import Stage
-from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
 from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
 
 REJOIN_DELAY_MAX_S = 300.0
@@ -201,6 +202,8 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
     lock, tenure = contender.lock, contender.tenure
     if isinstance(lock, SemaphoreLock) and isinstance(settings, SemaphoreSettings):
         lock = lock.follows(settings, now)
+    if isinstance(lock, ElectionLock) and isinstance(settings, ElectionSettings):
+        lock = lock.follows(settings)
     lease = lease_by(contender, settings)
     if tenure is not None and tenure.believes:  # a smaller room wants news sooner
         lock = lock.read_by(tenure.contact + lease.interval_s)
@@ -219,12 +222,16 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
     )
 
 
-def step_down(contender: Contender, for_s: float, now: float) -> Contender:
-    """Give up the tenure, and rest after that; change nothing without a tenure that believes."""
+def step_down(contender: Contender, for_s: float, now: float, *, handover_to: str = "") -> Contender:
+    """Give up the tenure, and rest after that; change nothing without a tenure that believes.
+
+    ``handover_to``: the session to which the release hands the lock over. Blank: to none in particular.
+    """
     tenure = contender.tenure
     if tenure is None or not tenure.believes:
         return contender
-    return replace(contender, tenure=tenure.lose(Reason.STEP_DOWN, now), rest_s=for_s)
+    session = replace(contender.session, handover_to=handover_to)
+    return replace(contender, tenure=tenure.lose(Reason.STEP_DOWN, now), rest_s=for_s, session=session)
 
 
 def resume(contender: Contender, now: float) -> Contender:

@@ -107,6 +107,7 @@ class Session:
     ending_since: when that began.
     final_attempt: this process ends, so one unanswered attempt of each write must do.
     abandoned_id: the session that a final attempt left behind, for the next process to end.
+    handover_to: the session to which the release hands the lock over. Blank: to none in particular.
     """
 
     stage: Stage = Stage.ABSENT
@@ -123,6 +124,7 @@ class Session:
     ending_since: float = NEVER
     final_attempt: bool = False
     abandoned_id: str = ""
+    handover_to: str = ""
 
     @property
     def deadline(self) -> float:

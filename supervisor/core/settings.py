@@ -158,7 +158,12 @@ class ItemSettings:
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings(ItemSettings):
-    """One election of the file; the leader holds ``key``."""
+    """One election of the file; the leader holds ``key``.
+
+    acquire_delay_s: how long this node leaves a free key to others.
+    """
+
+    acquire_delay_s: float = 0.0
 
     @property
     def kind(self) -> str:

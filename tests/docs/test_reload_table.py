@@ -69,7 +69,8 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     ],
     "`value`": [app(value="v"), rebuild(value="v")],
     "`candidate_check`": [app(candidate_check={"exec": ["true"]})],
-    "`rejoin_delay`, `on_adopt`, `acquire_failure`, `accept_overlap`": [
+    "`acquire_delay`, `rejoin_delay`, `on_adopt`, `acquire_failure`, `accept_overlap`": [
+        app(acquire_delay="2s"),
         app(rejoin_delay="1s"),
         app(on_adopt="acquire"),
         app(acquire_failure="keep"),

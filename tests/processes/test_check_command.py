@@ -44,7 +44,7 @@ def test_check_json_has_the_figures_and_warnings_of_a_valid_file(tmp_path: Path)
     file = tmp_path / "c.yaml"
     file.write_text(
         "elections:\n"
-        "  app: {session: {ttl: 5s, lock_delay: 45s}, on_lose: [{shell: a}]}\n"
+        "  app: {session: {ttl: 5s, lock_delay: 45s}, acquire_delay: 2s, on_lose: [{shell: a}]}\n"
         "  seen: {contend: false}\n"
         "semaphores: {rebuild: {limit: 3}}\n"
     )
@@ -65,7 +65,8 @@ def test_check_json_has_the_figures_and_warnings_of_a_valid_file(tmp_path: Path)
         "exchange_s": 0,
         "silence_s": 0,
         "cut_off_s": 0,
-        "failover_s": 55.0,
+        "failover_s": 57.0,
+        "acquire_delay_s": 2.0,
         "lose_terms": [{"what": "on_lose[0]", "length_s": 6.0}],
     }
     assert seen == {

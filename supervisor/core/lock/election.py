@@ -6,8 +6,12 @@ delay, because it reads each holder's session once while that session holds the 
 
 Where many contenders wait for the key, few of them try at the same moment (``lock.backoff``).
 
-The bound: a contender that may try does so at most ``BACKOFF_MAX_S`` after the key has become free. If a
-lock-delay refuses that attempt, the contender tries again at most ``BACKOFF_MAX_S`` after the delay's end.
+A node that is not preferred leaves a free key to other nodes for its ``acquire_delay``. A holder may hand the
+key over to a node that an operator has named (``lock.handover``). Then the other nodes leave the key to it.
+
+The bound: a contender that may try does so at most ``BACKOFF_MAX_S + acquire_delay`` after the key has become
+free. If a lock-delay refuses that attempt, the contender tries again at most that long after the delay's end.
+A hand-over to another node adds ``HANDOVER_S`` to the first of these times.
 """
 
 from dataclasses import dataclass
@@ -17,7 +21,7 @@ from supervisor.core.actions import Reason
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import RETRY_SPREAD_S
-from supervisor.core.lock import backoff
+from supervisor.core.lock import backoff, handover
 from supervisor.core.lock.base import (
     READ_AHEAD_S,
     WAIT_S,
@@ -32,6 +36,7 @@ from supervisor.core.lock.base import (
 from supervisor.core.outcomes import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
 from supervisor.core.requests import Acquire, ReadKey, ReadSession, Release, Request, Rewrite, WatchKey
 from supervisor.core.session import Session, Terms
+from supervisor.core.settings import ElectionSettings
 from supervisor.core.tenure import Tenure
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time that news of the delay takes to come
@@ -56,7 +61,9 @@ class ElectionLock(Lock):
     holder_session: the session of the newest holder whose lock-delay this node has asked for.
     attempt_probability: how likely it is that this node tries at once when the key is free again.
     hold_index: the index at which the newest hold began.
-    backoff_s: how long this node leaves the free key to other contenders before it tries.
+    acquire_delay_s: how long this node leaves each free key to other contenders, as the file says.
+    backoff_s: how long this node leaves the free key to other contenders before it tries. The sum contains
+        ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
     """
 
     spread: float = 0.0
@@ -65,6 +72,7 @@ class ElectionLock(Lock):
     holder_session: HolderSession | None = None
     attempt_probability: float = 1.0
     hold_index: int = 0
+    acquire_delay_s: float = 0.0
     backoff_s: float = 0.0
 
     @property
@@ -77,6 +85,14 @@ class ElectionLock(Lock):
         )
         return f"{whose}, not a lock's; give the election another key, or delete this one if nobody needs it"
 
+    def follows(self, settings: ElectionSettings) -> Self:
+        """Go on by these settings; another acquire_delay counts for a key that is free already."""
+        more_s = settings.acquire_delay_s - self.acquire_delay_s
+        key = replace(self, acquire_delay_s=settings.acquire_delay_s)
+        if not self.is_free:
+            return key
+        return replace(key, backoff_s=max(0.0, self.backoff_s + more_s), try_at=self.try_at + more_s)
+
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
         """Return the key as the observation shows it; where the key is free, plan when to try for it."""
         view = observation.view
@@ -86,7 +102,7 @@ class ElectionLock(Lock):
         if view.is_foreign:
             return replace(self, view=view)._taken()
         if not view.session:
-            return self._free(observation, view, now)
+            return self._free(observation, view, our_session, now)
         key = replace(self, view=view)
         if view.session != our_session and self.is_free and now < self.try_at:
             key = replace(key, attempt_probability=backoff.decrease(self.attempt_probability))
@@ -95,20 +111,27 @@ class ElectionLock(Lock):
         key = replace(key, holder=view.session, hold_index=view.modify_index, details=details)
         return key._taken()
 
-    def _free(self, observation: Observation, view: KeyView, now: float) -> Self:
-        """Return the key as free; where it has just become free, set how long others may try for it first."""
+    def _free(self, observation: Observation, view: KeyView, our_session: str, now: float) -> Self:
+        """Return the key as free; where it has just become free, set how long others may try for it first.
+
+        A contender leaves a key that is handed over to its target. The target leaves the key to nobody.
+        """
         if self.is_free:
             return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
         since = observation.true_since if observation.after_index else now
-        backoff_s = self._next_backoff_s
+        target = handover.target_of(view.value)
+        is_target = bool(target) and target == our_session
+        drawn_s = self._next_backoff_s
+        backoff_s = 0.0 if is_target else drawn_s + self.acquire_delay_s
+        handover_s = handover.HANDOVER_S if target and not is_target else 0.0
         return replace(
             self,
             view=view,
             free_at=observation.true_since,
             free_since=since,
             backoff_s=backoff_s,
-            try_at=since + backoff_s,
-            read_ahead_s=0.0 if backoff_s else READ_AHEAD_S,
+            try_at=since + backoff_s + handover_s,
+            read_ahead_s=0.0 if drawn_s else READ_AHEAD_S,
         )
 
     def _taken(self) -> Self:
@@ -182,8 +205,15 @@ class ElectionLock(Lock):
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
-        """Return the release, which leaves the value of the key as it is."""
+        """Return the release, which leaves the value of the key as it is, or the hint of a hand-over.
+
+        A hint that stands there already is over, so our own value replaces it.
+        """
         kept = self.view.value if self.view is not None else value
+        if session.handover_to:
+            kept = handover.hint_for(session.handover_to)
+        elif handover.target_of(kept):
+            kept = value
         return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:

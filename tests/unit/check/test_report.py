@@ -41,6 +41,23 @@ namenode
     assert printed(tmp_path, text) == expected
 
 
+def test_the_failover_of_a_node_that_is_not_preferred_counts_its_acquire_delay(tmp_path: Path) -> None:
+    text = printed(tmp_path, "elections: {app: {acquire_delay: 2s, session: {lock_delay: 45s}}}")
+    assert (
+        "  failover     67s at most after a crash while Consul keeps its leader: "
+        "2 x ttl + lock_delay + acquire_delay 2s;\n"
+    ) in text
+    assert "warning" not in text
+
+
+def test_an_acquire_delay_beyond_the_lock_delay_is_warned_of(tmp_path: Path) -> None:
+    text = printed(tmp_path, "elections: {app: {acquire_delay: 47s, session: {lock_delay: 45s}}}")
+    assert (
+        "elections.app.acquire_delay: after a crash this node leaves the key to others for 2s only, because "
+        "its first try comes after the lock_delay: set less than 45s, or 45s plus the time to leave\n"
+    ) in text
+
+
 def test_an_observer_has_no_figures(tmp_path: Path) -> None:
     assert printed(tmp_path, "elections: {app: {contend: false}}") == (
         "app\n  key          service/app/leader\n  role         observes: no session, no lease\n"

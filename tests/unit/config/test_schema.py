@@ -141,6 +141,7 @@ def another(key: str, default: Any) -> Any:
         "retry_delay": "3s",
         "kill_after": "2s",
         "stop_timeout": "3s",
+        "acquire_delay": "3s",
         "rejoin_delay": "3s",
     }
     return (

@@ -55,6 +55,7 @@ def test_an_empty_election_has_every_default(file: Path) -> None:
         on_lose_failure=(),
         run=None,
         acquire_failure="release",
+        acquire_delay_s=0.0,
         rejoin_delay_s=10.0,
         accept_overlap=False,
     )
@@ -180,10 +181,11 @@ def test_run_and_the_policies_are_read(file: Path) -> None:
     app = election(
         file,
         "{run: {exec: [/bin/app], stop_timeout: 2s, env: {A: b}, cwd: /srv, user: u, group: g},"
-        " acquire_failure: keep, rejoin_delay: 1m, accept_overlap: true}",
+        " acquire_failure: keep, acquire_delay: 2s, rejoin_delay: 1m, accept_overlap: true}",
     )
     assert app.run == Run(Command(("/bin/app",), (("A", "b"),), "/srv", "u", "g"), 2.0)
-    assert (app.acquire_failure, app.rejoin_delay_s, app.accept_overlap) == ("keep", 60.0, True)
+    assert (app.acquire_failure, app.acquire_delay_s, app.rejoin_delay_s) == ("keep", 2.0, 60.0)
+    assert app.accept_overlap
     assert election(file, "{run: {shell: app}}").run == Run(Command(("/bin/sh", "-c", "app")), 5.0)
 
 
