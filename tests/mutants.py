@@ -30,7 +30,7 @@ TESTS = (
     "tests/unit/journal/test_damaged_records.py",
 )
 SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
-COPIED = ("supervisor", "schemas", "tests", "pyproject.toml")
+COPIED = ("supervisor", "schemas", "tests", "docs", "pyproject.toml")
 QUICK = "--quick"  # without the walks over every order: a survivor is a mutant that only those notice
 MARKS = ("not long", "long")
 DEPTH = "2"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
