@@ -15,6 +15,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.contender import Contender
 from supervisor.core.lane import NEVER
+from supervisor.core.lock.handover import hint_for
 from tests.models.invariants import Monitor
 from tests.models.state_key import GRID_S, Key, key_of
 
@@ -94,12 +95,15 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield e.HooksChecked(name, (FAULT,))
     if e.StepDownAsked in hostile:
         yield e.StepDownAsked(name, 2.0)
+        yield e.StepDownAsked(name, 2.0, "other")
     if e.Stalled in hostile:
         yield e.Stalled(GRID_S)
     for request in monitor.pending:
         if type(request) in hostile:
             for outcome in every_answer(world, request):
                 yield e.Answered(request, outcome)
+            if e.StepDownAsked in hostile and isinstance(request, r.ReadKey | r.WatchKey):
+                yield from (e.Answered(request, view) for view in _handed_over(world.contender))
     for running in (monitor.hook, monitor.change, monitor.check):
         if running is not None and a.StartHook in hostile:
             assert isinstance(running.started, a.StartHook)
@@ -110,6 +114,12 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield e.RunEnded(monitor.run.started)
     if stop and not world.contender.winding_up:
         yield e.StopAsked()
+
+
+def _handed_over(election: Contender) -> Iterator[o.KeyView]:
+    """A free key that a holder has handed over: to another contender, or to our session."""
+    targets = ("other", election.session.id) if election.session.id else ("other",)
+    yield from (o.KeyView(7, "", hint_for(target), 3, 7, 1) for target in targets)
 
 
 def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.Event]:

@@ -20,7 +20,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.creation import contender_of
 from supervisor.core.lane import NEVER
-from supervisor.core.lock import backoff
+from supervisor.core.lock import backoff, handover
 from supervisor.core.lock import base as rules
 from supervisor.core.settings import Wanted
 from supervisor.core.step import step
@@ -51,13 +51,14 @@ def explore(walk: Walk, enough: float = inf) -> tuple[Walked, set[object]]:
 
 @contextmanager
 def _fewer_steps() -> Iterator[None]:
-    """Count to one idle wake and one lost race only, because higher counts only add states."""
-    usual = rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR
+    """Count to one idle wake, one lost race and two seconds of a hand-over, because more only add states."""
+    usual = rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR, handover.HANDOVER_S
     rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR = 1, round(1 / backoff.ATTEMPT_PROBABILITY_MIN)
+    handover.HANDOVER_S = 2.0
     try:
         yield
     finally:
-        rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR = usual
+        rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR, handover.HANDOVER_S = usual
 
 
 class _EveryOrder:

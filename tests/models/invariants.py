@@ -13,6 +13,9 @@ from supervisor.core import outcomes as out
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender
+from supervisor.core.lock import handover
+from supervisor.core.lock.election import ElectionLock
+from supervisor.core.reducer import apply_event
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Phase
 
@@ -113,6 +116,7 @@ def watch_step(
         monitor = _begun(monitor, after, action, now)
     monitor = _held_to_its_word(monitor, before, after, now)
     _rests_until_resumed(event, after, begun, now)
+    _hint_moves_the_try_alone(before, event, now)
     _matches(monitor, after)
     # Actions that wait for a record are due in the step of its answer, which follows at once.
     waits = monitor.asked is not None
@@ -360,6 +364,47 @@ def _rests_until_resumed(event: e.Event, after: Contender, begun: tuple[a.Action
     assert not (rests and after.role is a.Role.WAITING), "the role hides the rest"
     resumed = isinstance(event, e.ResumeAsked)
     assert not (resumed and (rests or after.rest_s or after.paused)), "a resume left a rest or a pause"
+
+
+def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> None:
+    """A hand-over changes the time of a try and nothing else: compare with a twin that sees no hint."""
+    match event:
+        case e.StepDownAsked(handover_to=target) if target:
+            hinted = apply_event(before, event, now)
+            plain = apply_event(before, replace(event, handover_to=""), now)
+            assert _handing_over_to_nobody(hinted) == _handing_over_to_nobody(plain)
+        case e.Answered(request, out.KeyView(session="", value=value) as view) if handover.target_of(value):
+            hinted = apply_event(before, event, now)
+            plain = apply_event(_without_hints(before), e.Answered(request, _without_hint(view) or view), now)
+            moved_s = hinted.lock.try_at - plain.lock.try_at if hinted.lock.is_free else 0.0
+            later_s = round(moved_s, 6)
+            assert later_s <= handover.HANDOVER_S, "a hint delays a try for too long"
+            is_target = handover.target_of(value) == before.session.id
+            assert later_s <= 0.0 if is_target else later_s >= 0.0, "a hint moves a try the wrong way"
+            assert _at_no_time(_without_hints(hinted)) == _at_no_time(plain), "a hint does more than that"
+
+
+def _handing_over_to_nobody(contender: Contender) -> Contender:
+    return replace(contender, session=replace(contender.session, handover_to=""))
+
+
+def _without_hints(contender: Contender) -> Contender:
+    """The contender that has seen other values in the place of hints."""
+    lock = replace(contender.lock, view=_without_hint(contender.lock.view))
+    newest = _without_hint(contender.change.newest)
+    return replace(contender, lock=lock, change=replace(contender.change, newest=newest))
+
+
+def _without_hint(view: out.View | None) -> out.View | None:
+    if isinstance(view, out.KeyView) and (target := handover.target_of(view.value)):
+        return replace(view, value=target.encode())
+    return view
+
+
+def _at_no_time(contender: Contender) -> Contender:
+    """The contender whose try has no time."""
+    assert isinstance(contender.lock, ElectionLock)
+    return replace(contender, lock=replace(contender.lock, try_at=0.0, backoff_s=0.0))
 
 
 def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now: float) -> Monitor:

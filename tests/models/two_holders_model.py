@@ -21,6 +21,7 @@ from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender
 from supervisor.core.creation import departing_contender, new_contender
+from supervisor.core.lock.handover import target_of
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.step import step
 from tests.models.search import Link, Moves, Walked, print_table, search
@@ -47,6 +48,7 @@ class RivalWalk:
     departs: whether a restart finds that the file has no such election any more.
     files: how often the file changes and is read again, with another value and another room.
     alters: how often a proxy changes the request for a session, so that Consul makes it without a lock-delay.
+    hands: how often we are asked to hand over, to the rival or to a session of ours that may follow.
     takes: how often the rival takes the key; the last time it keeps the key.
     """
 
@@ -61,6 +63,7 @@ class RivalWalk:
     departs: bool = False
     files: int = 0
     alters: int = 0
+    hands: int = 0
     takes: int = 1
 
     def file(self, changes: int) -> ElectionSettings:
@@ -89,6 +92,7 @@ class World:
     ``acts``: the application of our node acts as holder; ``acts_until``: so far it is judged, for nobody
     tells the application of a supervisor that is dead and restarted after its last room.
     ``owed``: the session whose on_acquire began and whose on_lose has not ended.
+    ``hint``: the value that a hand-over has left on a key that nobody has taken since.
     """
 
     contender: Contender | None
@@ -113,6 +117,8 @@ class World:
     takes: int = 0
     files: int = 0
     alters: int = 0
+    hands: int = 0
+    hint: bytes = b""
     recorded: ElectionSettings | None = None
     value: bytes = b""
 
@@ -140,6 +146,7 @@ class World:
             self.run and self.run[1] - self.now,
             (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.stopped),
             (self.losses, self.ends, self.crashes, self.refusals, self.takes),
+            (self.hands, self.hint),
             (self.alters, self.files, self.recorded and self.recorded.value, self.value, record.leader),
         )
 
@@ -151,7 +158,7 @@ class World:
     @property
     def view(self) -> o.KeyView:
         """Return the key as an answer of now shows it."""
-        value = self.value if self.holder in NAMES else b"rival"
+        value = self.value if self.holder in NAMES else self.hint or b"rival"
         return o.KeyView(7, self.holder, value, 3, 7, 1)
 
 
@@ -233,7 +240,7 @@ class _BesideARival:
     def _rival(self, world: World) -> Moves[World]:
         left = self.walk.takes - world.takes
         if not world.holder and world.now >= world.delay_until and left:
-            yield "the rival takes the key", replace(world, holder=RIVAL, takes=world.takes + 1)
+            yield "the rival takes the key", replace(world, holder=RIVAL, hint=b"", takes=world.takes + 1)
         if world.holder == RIVAL and left:
             yield "the rival releases the key", replace(world, holder="")
 
@@ -287,6 +294,10 @@ class _BesideARival:
         if world.files < self.walk.files and world.contender is not None and not world.contender.winding_up:
             changed = replace(world, files=world.files + 1)
             yield from self._turn(changed, e.SettingsChanged("n", self.walk.file(changed.files)))
+        if world.hands < self.walk.hands:
+            asked = replace(world, hands=world.hands + 1)
+            for target in (RIVAL, NAMES[1]):
+                yield from self._turn(asked, e.StepDownAsked("n", 1.0, target))
         if world.crashes < self.walk.crashes:
             yield "crash", self._crashed(world)
 
@@ -431,8 +442,9 @@ class _BesideARival:
                 if world.holder != session:
                     return world, o.LostRace()
                 return replace(world, value=value), o.Done()
-            case r.Release(session=session):
-                return replace(world, holder="") if world.holder == session else world, o.Done()
+            case r.Release(session=session, value=value):
+                released = replace(world, holder="", hint=value if target_of(value) else b"")
+                return released if world.holder == session else world, o.Done()
             case r.DestroySession(session=session):
                 return self._without(world, session), o.Done()
         return world, world.view
@@ -444,7 +456,7 @@ class _BesideARival:
             return world, o.LockDelayed()
         if world.holder not in ("", session):
             return world, o.LostRace()
-        return replace(world, holder=session, value=value), o.Won(3, 7, 1)
+        return replace(world, holder=session, value=value, hint=b""), o.Won(3, 7, 1)
 
     def _without(self, world: World, session: str) -> World:
         if session not in world.alive:
@@ -470,7 +482,7 @@ def _without_idle_writes(world: World) -> World:
 # --- walks -----------------------------------------------------------------------------------------
 
 
-POWERS = ("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "alters", "takes")
+POWERS = ("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "alters", "hands", "takes")
 
 
 def walk(name: str, *slow: type, **more: Any) -> RivalWalk:
@@ -495,6 +507,9 @@ WALKS = (
     walk("crash, run", crashes=1, ends=1, run=RUN),
     walk("crash, two hooks", crashes=1, on_lose=(hook("one"), hook("two"))),
     walk("crash, on_adopt", crashes=1, on_adopt="acquire"),
+    walk("handing over", r.Release, losses=1, ends=1, hands=1),
+    walk("handing over, crash", r.Release, crashes=1, hands=1),
+    walk("handing over, late acquire", r.Acquire, losses=1, hands=1),
     walk("another file", r.Rewrite, losses=2, ends=1, files=2),
     walk("another file, silence", r.ReadKey, losses=2, files=1),
     walk("another file, crash", r.Rewrite, losses=1, crashes=1, files=2),
