@@ -210,9 +210,13 @@ class KnownSlots(Lock):
         return slots if slots._unsure_of() is None else replace(slots, details=self.details.schedule_by(now))
 
     def _unsure_of(self) -> str | None:
-        """Return the key to ask about next, which may be gone or merely hidden; None when all is sure."""
+        """Return the key to ask about next, which may be gone or merely hidden; None when all is sure.
+
+        Without a view nothing is known to be hidden, and the next view decides again.
+        """
         unsure = (each.name for each in self.missing if not each.confirmed_gone and not each.unlisted)
-        return next(unsure, LOCK if self.notifies and self._may_hide_all else None)
+        asks_for_lock = self.notifies and self.view is not None and self._may_hide_all
+        return next(unsure, LOCK if asks_for_lock else None)
 
     def _told_of_lock(self, lock: KeyView, now: float) -> Self:
         """Note that nobody uses the prefix yet, or that the list hides ``.lock``.

@@ -9,7 +9,19 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from tests.unit.core.play import CREATE, FORBIDDEN, Play, hook
-from tests.unit.core.slot_play import ASK, EMPTY, GONE, READ, WATCH, key, lock, semaphore, view
+from tests.unit.core.slot_play import (
+    ASK,
+    EMPTY,
+    ENROLL,
+    GONE,
+    READ,
+    WATCH,
+    key,
+    lock,
+    semaphore,
+    view,
+    waiting,
+)
 
 TOLD = hook("told")
 THERE = o.KeyView(5, "", b"{}", 3, 5, 0)  # no newer than the list that does not show it
@@ -145,3 +157,11 @@ def test_a_contender_creates_no_record_beside_one_that_may_be_hidden() -> None:
     play.happens(0.0, e.Tick())
     play.on(0.05, CREATE, o.Created("s"))
     assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("enroll s, watch 5, ask p/.lock, notice")
+
+
+def test_while_the_slots_are_read_anew_the_record_is_not_asked_for_on_and_on() -> None:
+    """A lost race has made the view void. What the list hides shows when the list is there again."""
+    play = waiting(on_change=(TOLD,))
+    assert "ask p/o2" in Play.says(play.on(0.2, WATCH, view("o1", at=lock("o1", "o2"))))
+    assert "read" in Play.says(play.on(0.3, ENROLL, o.LostRace()))
+    assert Play.says(play.on(0.4, ASK, GONE)) == ""
