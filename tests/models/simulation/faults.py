@@ -17,6 +17,7 @@ from tests.models.simulation.machine import Machine
 from tests.models.simulation.scenario import CALM_FROM_S, Fault
 from tests.models.simulation.schedule import Schedule
 from tests.models.simulation.supervisor import Doom
+from tests.models.simulation.trace import short
 
 AGAIN_AFTER_S = 2.0
 NOTICED_S = 6.0  # so long after an agent's death serf says so
@@ -273,10 +274,16 @@ class Faults:
         if roll < 0.4:
             self._stop(machine, dice)
         elif roll < 0.55:
-            machine.note("FAULT is asked to step down")
-            machine.supervisor.deliver(StepDownAsked(ITEM, self._lasts(dice, 0.0, 20.0)))
+            target = self._another(machine, dice)
+            machine.note(f"FAULT is asked to step down{f', to {short(target)}' if target else ''}")
+            machine.supervisor.deliver(StepDownAsked(ITEM, self._lasts(dice, 0.0, 20.0), target))
         else:
             self._hands.session_destroyed(machine, dice)
+
+    def _another(self, machine: Machine, dice: random.Random) -> str:
+        """The session of a node to hand over to, or of none that lives; blank where it does not matter."""
+        others = (other.session for other in self._machines if other is not machine and other.session)
+        return dice.choice(("", "dead", *others))
 
     # --- pauses -------------------------------------------------------------------------------------------
 

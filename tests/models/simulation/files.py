@@ -50,7 +50,8 @@ def election_of(dice: random.Random) -> ElectionSettings:
         on_adopt=dice.choice(("none", "none", "acquire")),
     )
     session = replace(settings.session, lock_delay_s=_guard_s(settings, dice.uniform(*ROOM_S)))
-    return replace(settings, session=session)
+    acquire_delay_s = dice.uniform(0.5, 3.0) if dice.random() < 0.25 else 0.0
+    return replace(settings, session=session, acquire_delay_s=acquire_delay_s)
 
 
 def semaphore_of(dice: random.Random) -> SemaphoreSettings:
