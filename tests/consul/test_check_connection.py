@@ -197,7 +197,9 @@ def test_whether_a_command_sees_all_sessions_is_told_where_consul_shows_it(
         (Failed("500 No cluster leader"), "1.8.7", Level.UNTOLD),
     ],
 )
-def test_what_a_list_of_sessions_shows(outcome: Outcome, version: str, level: Level) -> None:
+def test_a_list_of_sessions_shows_whether_the_token_sees_all(
+    outcome: Outcome, version: str, level: Level
+) -> None:
     facts = facts_of({"Config": {"Version": version}})
     assert of_sessions(outcome, (), facts).level is level
     assert of_sessions(outcome, (), None).level is Level.UNTOLD

@@ -135,7 +135,7 @@ def test_an_item_in_which_nobody_takes_part_is_a_no(file: File, name: str) -> No
     assert done.returncode == NEGATIVE and json.loads(done.stdout)["items"][0]["members"] == []
 
 
-def test_what_other_programs_write_reaches_no_terminal(file: File) -> None:
+def test_no_control_character_of_another_program_reaches_a_terminal(file: File) -> None:
     file.leads(json.dumps({"Node": EVIL}).encode(), Name=EVIL)
     done = file.run("members", "app")  # run looks for escape characters
     assert done.returncode == DONE and "\\x1b[2J" in done.stdout and "日本" in done.stdout
