@@ -224,10 +224,10 @@ COMMANDS = {
             DONE: "it is so",
             NEGATIVE: "it was not so within the time",
             USAGE: "wrong usage, or there is no such election or semaphore, or a semaphore has no leader",
-            UNREACHABLE: "Consul, or for `holding` the daemon, did not answer at the end of the time",
+            UNREACHABLE: "Consul, or with --for holding the daemon, did not answer at the end of the time",
             CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
         },
-        _argument("NAME", f"{_CONFIGURED}; for `holding`, of the daemon", values.name),
+        _argument("NAME", f"{_CONFIGURED}; with --for holding, of the daemon", values.name),
         _argument(
             "--for STATE",
             "holding: this node holds it, and on_acquire has finished; leader: a node holds the key of the "
@@ -243,7 +243,7 @@ COMMANDS = {
             default="60s",
             dest="timeout_s",
         ),
-        _argument("--socket PATH", "for `holding`: the daemon's control socket", values.socket),
+        _argument("--socket PATH", "with --for holding: the daemon's control socket", values.socket),
         _argument("--config PATH", f"configuration (default: {DEFAULT_CONFIG})", Path),
     ),
     "verify": CommandSpec(
