@@ -97,12 +97,8 @@ class Daemon:
     ) -> None:
         """Open the journal, end the hooks that a crashed process left running, and make all parts.
 
-        load: reads the configuration again. None: no configuration can be read, so the daemon ends as soon as
-            what is on record is wound up.
-        path: the path of the configuration. None: it has no path.
-
-        Raises TokenError when the token file cannot be used, and JournalError or JournalBusy when state_dir
-        cannot.
+        load: reads the configuration again. None: none can be read, so the daemon only winds up the records.
+        Raises TokenError for the token file, and JournalError or JournalBusy for state_dir.
         """
         self._log, self._environ = log, environ
         self._config, self._load = config, load
