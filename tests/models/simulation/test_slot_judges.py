@@ -21,7 +21,7 @@ from tests.models.simulation.scenario import DURATION_S, scenario_of
 from tests.models.simulation.simulation import Simulation
 from tests.models.simulation.slot_judges import LimitKept, PrunesLate, TokensOfSlots
 
-SEED = 6  # its semaphore has three slots for four nodes, on_acquire and on_lose
+SEED = 4  # its semaphore has three slots for four nodes, on_acquire and on_lose
 
 
 class Witnessed:
