@@ -91,6 +91,7 @@ class HookContext:
     rival_at: float | None = None  # lose: from when on a rival may hold
     kind: str = "election"
     holders: tuple[Holder, ...] = ()  # of a semaphore, as far as this node knows
+    note: str = ""  # why an operator gave the command that causes the hook
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,7 @@ class Record:
     reason: Reason = Reason.ACQUIRED
     paused: bool = False
     foreign: bool = False
+    note: str = ""
 
 
 EMPTY_RECORD = Record()

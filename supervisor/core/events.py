@@ -113,11 +113,13 @@ class StepDownAsked:
     """Give up the tenure in order, and do not contend for ``for_s`` seconds after that.
 
     handover_to: the session to which an election's key is handed over. Blank: to none in particular.
+    note: the operator's reason, which the hooks are told. Blank: none was given.
     """
 
     item: str
     for_s: float
     handover_to: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,16 +222,20 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
     )
 
 
-def step_down(contender: Contender, for_s: float, now: float, *, handover_to: str = "") -> Contender:
+def step_down(
+    contender: Contender, for_s: float, now: float, *, handover_to: str = "", note: str = ""
+) -> Contender:
     """Give up the tenure, and rest after that; change nothing without a tenure that believes.
 
     ``handover_to``: the session to which the release hands the lock over. Blank: to none in particular.
+    ``note``: the operator's reason, which the hooks are told. Blank: none was given.
     """
     tenure = contender.tenure
     if tenure is None or not tenure.believes:
         return contender
     session = replace(contender.session, handover_to=handover_to)
-    return replace(contender, tenure=tenure.lose(Reason.STEP_DOWN, now), rest_s=for_s, session=session)
+    tenure = replace(tenure.lose(Reason.STEP_DOWN, now), note=note)
+    return replace(contender, tenure=tenure, rest_s=for_s, session=session)
 
 
 def resume(contender: Contender, now: float) -> Contender:

@@ -180,4 +180,5 @@ def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContex
         rival_at=None if acquiring else tenure.rival_at(lease),
         kind=settings.kind,
         holders=tenure.holders,
+        note=tenure.note,
     )

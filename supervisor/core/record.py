@@ -103,6 +103,7 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *
         reason=tenure.reason,
         paused=paused,
         foreign=tenure.session != session.id,
+        note=tenure.note,
     )
 
 
@@ -183,4 +184,5 @@ def tenure_from(record: Record, now: float) -> Tenure | None:
         recorded=True,
         fresh_since=max(now, nextafter(record.contact, inf)),  # what is on record confirms nothing
         acquired=record.step is Step.HOLDING,
+        note=record.note,
     )

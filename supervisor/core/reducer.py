@@ -80,8 +80,8 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
             return _stalled(contender, now)
         case StopAsked(reason):
             return stop(contender, reason, now)
-        case StepDownAsked(for_s=for_s, handover_to=handover_to):
-            return step_down(contender, for_s, now, handover_to=handover_to)
+        case StepDownAsked(for_s=for_s, handover_to=handover_to, note=note):
+            return step_down(contender, for_s, now, handover_to=handover_to, note=note)
         case SettingsChanged(settings=settings, unchecked=unchecked):
             return change_settings(contender, settings, now, unchecked=unchecked)
         case ItemRemoved():

@@ -85,6 +85,7 @@ class Tenure:
     renewed: Consul has renewed the session since this process took the tenure up.
     acquired: on_acquire was already done when the process before this one crashed.
     holders: the holders of a semaphore, as this node last heard of them.
+    note: why an operator stepped this node down, which the hooks are told. Blank: no reason was given.
     """
 
     session: str
@@ -110,6 +111,7 @@ class Tenure:
     renewed: bool = False
     acquired: bool = False
     holders: tuple[Holder, ...] = ()
+    note: str = ""
 
     @property
     def believes(self) -> bool:

@@ -41,6 +41,7 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float) -> dict[
         "transition": context.transition,
         "attempt": attempt,
         "node": node,
+        "note": context.note,
     }
     if context.kind == "semaphore":
         del event_facts["leader"], event_facts["previous_leader"]

@@ -35,6 +35,7 @@ FACTS = {
     "transition": "f3b1c5d0-0001",
     "attempt": 3,
     "node": "node-1",
+    "note": "",
 }
 
 

@@ -27,7 +27,13 @@ def test_the_environment_of_a_hook_has_every_name_of_the_contract() -> None:
         "CONSUL_SUPERVISOR_TRANSITION": "f3b1c5d0-0001",
         "CONSUL_SUPERVISOR_ATTEMPT": "2",
         "CONSUL_SUPERVISOR_NODE": "node-1",
+        "CONSUL_SUPERVISOR_NOTE": "",
     }
+
+
+def test_a_hook_gets_the_note_as_it_was_given() -> None:
+    told = facts(replace(CONTEXT, note="kernel update: ä $(x)"), attempt=1, node="n", now=0.0)
+    assert as_environment(told)["CONSUL_SUPERVISOR_NOTE"] == told["note"] == "kernel update: ä $(x)"
 
 
 def test_the_json_object_has_the_names_of_the_environment_and_keeps_numbers() -> None:

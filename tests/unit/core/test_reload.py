@@ -9,8 +9,10 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.contender import record_of
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import new_contender
+from supervisor.core.record import tenure_from
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
 from supervisor.core.step import step
@@ -280,6 +282,21 @@ def resting(**more: Any) -> Play:
     play.passes(6.0)
     assert play.contender.session.id == ""
     return play
+
+
+def test_on_lose_gets_the_reason_of_a_step_down_also_after_a_crash() -> None:
+    play = holder()
+    begun = play.happens(3.0, e.StepDownAsked("n", 60.0, note="kernel update"))
+    (start,) = [action for action in begun if isinstance(action, a.StartHook)]
+    record = record_of(play.contender)
+    assert start.context.note == record.note == "kernel update"
+    again = tenure_from(record, 4.0)
+    assert again is not None and again.note == "kernel update"
+
+
+def test_a_loss_without_a_command_has_no_note() -> None:
+    begun = holder().happens(3.0, e.StopAsked())
+    assert [action.context.note for action in begun if isinstance(action, a.StartHook)] == [""]
 
 
 def test_a_holder_that_steps_down_rests_after_the_release() -> None:
