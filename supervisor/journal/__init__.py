@@ -1,8 +1,9 @@
 """The records that survive a crash of the supervisor: one file for each item under the state directory.
 
-    format.py      the format: lines with checksums, of which the newest state is complete
-    serialize.py   dataclasses as plain values and back
-    fsync.py       a child that forces files to disk, for which nothing waits
+    format.py        the format: lines with checksums, of which the newest state is complete
+    checked_line.py  one such line
+    serialize.py     dataclasses as plain values and back
+    fsync.py         a child that forces files to disk, for which nothing waits
 
 A record counts as written when the kernel has it, which survives any crash of this process. Only a loss of
 power can take it back, and that ends the application as well. A record is written by one write(2), before

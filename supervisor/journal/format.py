@@ -13,8 +13,6 @@ write, and a new file takes its place only when it is whole. Pure functions of b
 touch a file.
 """
 
-import json
-import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +22,7 @@ from supervisor.core.actions import EMPTY_RECORD, Record, Step
 from supervisor.core.settings import ItemSettings, Settings
 from supervisor.formats.semaphore_record import SESSION
 from supervisor.hooks.leftovers import Group
+from supervisor.journal.checked_line import content_of, line_of
 from supervisor.journal.serialize import from_plain, to_plain
 
 SECRETS = ("token", "http_auth")  # of Consul's settings
@@ -79,7 +78,7 @@ def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tupl
     """
     reached = {name: part for name, part in to_plain(consul).items() if name not in SECRETS}
     content = {"record": "settings", "item": settings.name, "settings": to_plain(settings)}
-    return _line(content | {"consul": reached, "withheld": to_plain(withheld)})
+    return line_of(content | {"consul": reached, "withheld": to_plain(withheld)})
 
 
 def state_line(record: Record, groups: tuple[Group, ...], identity: MachineIdentity, time: str) -> bytes:
@@ -89,13 +88,13 @@ def state_line(record: Record, groups: tuple[Group, ...], identity: MachineIdent
         if len(getattr(record, name) or b"") > LEADER_BYTES_MAX:
             del state[name]
     content = {"record": "state", "time": time} | state | to_plain(identity)
-    return _line(content | {"groups": [to_plain(group) for group in groups]})
+    return line_of(content | {"groups": [to_plain(group) for group in groups]})
 
 
 def read(data: bytes) -> Recorded:
     """Return the record in this content of a file. Raises UnreadableRecord."""
     lines = data.rstrip(b" ")
-    contents = [_content(line) for line in lines.split(b"\n")[:-1]]
+    contents = [content_of(line) for line in lines.split(b"\n")[:-1]]
     try:
         _refuse_a_cut(data, lines)
         return _newest(contents)
@@ -180,25 +179,6 @@ _NO_STATE: dict[str, Any] = {
     **to_plain(EMPTY_RECORD),
     **to_plain(MachineIdentity("", "", "")),
 }
-
-
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-
-
-def _line(content: dict[str, Any]) -> bytes:
-    text = _encode(content).encode()
-    return b"%08x %s\n" % (zlib.crc32(text), text)
-
-
-def _content(line: bytes) -> dict[str, Any] | None:
-    """Return the content of a line. None: the line is not as it was written."""
-    checksum, _, text = line.partition(b" ")
-    if checksum != b"%08x" % zlib.crc32(text):
-        return None
-    with suppress(ValueError, RecursionError):
-        content = json.loads(text)
-        return content if isinstance(content, dict) else None
-    return None
 
 
 def is_at_rest(record: Record, groups: tuple[Group, ...]) -> bool:
