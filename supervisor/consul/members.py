@@ -5,7 +5,6 @@ each node has a contender key. Consul records no times, only indexes that grow. 
 functions are pure.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from supervisor.consul.query import NotReadable, Questions
 from supervisor.core.lease import LOCK_DELAY_MAX_S
 from supervisor.core.outcomes import KeyView, ListedSession, SessionsView, SlotsView, View
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.formats.holder_node import holder_node
 
 DEFAULT_NAMES = "consul-supervisor:"  # how the default of session.name begins
 AGAIN_MAX = 2  # readings when a holder has no listed session, because another node may just have taken over
@@ -46,12 +46,7 @@ class Member:
     @property
     def node(self) -> str:
         """The node's own name, which is ``Node`` of a value in JSON. Blank: there is none."""
-        try:
-            fields = json.loads(self.value)
-        except (ValueError, RecursionError):
-            return ""
-        name = fields.get("Node") if isinstance(fields, dict) else None
-        return name[:NODE_CHARS_MAX] if isinstance(name, str) else ""
+        return holder_node(self.value)[:NODE_CHARS_MAX]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from textwrap import wrap
 from typing import Any
 
 from supervisor.cli.display.text import escape, pad, shrink_to_fit, truncate, width
+from supervisor.formats.holder_node import holder_node
 
 GAP = "  "
 RECENT_S = 300.0  # how long an error that is over is still shown
@@ -169,10 +170,14 @@ def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tupl
 def _leader(item: Item, now: datetime) -> str:
     holders = item["holders"]
     if holders is None:
-        return "-" if item["leader"] is None else escape(item["leader"])
+        return "-" if item["leader"] is None else _holder(item["leader"])
     limit = item["effective_limit"] or item["limit"]
-    values = ", ".join(escape(holder["value"]) for holder in holders)
+    values = ", ".join(_holder(holder["value"]) for holder in holders)
     return f"{len(holders)} of {limit or '?'}" + (f": {values}" if values else "")
+
+
+def _holder(value: str) -> str:
+    return escape(holder_node(value) or value)
 
 
 def _lease(item: Item, now: datetime) -> str:
@@ -224,7 +229,7 @@ _LEASE = _Column("LEASE", _lease)
 _LEADER = _Column("LEADER", _leader, 8)
 _KIND = _Column("KIND", lambda item, now: item["kind"])
 _SINCE = _Column("SINCE", lambda item, now: duration(_since(item["since"], now)))
-_NAME = _Column("NAME", lambda item, now: escape(item["name"]), 8)
+_NAME = _Column("NAME", lambda item, now: escape(item["name"]))
 _ROLE = _Column("ROLE", lambda item, now: _role(item))
 _COLUMNS = (_NAME, _KIND, _ROLE, _SINCE, _LEADER, _LEASE, _HOOK, _ERROR)
 _DROPPED_FIRST = (_ERROR, _KIND, _HOOK, _LEADER, _SINCE)

@@ -79,10 +79,10 @@ def test_the_table_shows_every_item_at_a_glance() -> None:
     assert lines(USUAL, None, colours=False) == [
         "vm7: healthy, up 2d5h, pid 123; Consul http://127.0.0.1:8500 answered 200ms ago",
         "",
-        "  NAME      KIND       ROLE     SINCE  LEADER                      LEASE  LAST HOOK                            LAST ERROR",  # noqa: E501
-        '* namenode  election   holding  3m12s  {"Node":"vm7","Port":8020}  21s    ok on_acquire[0] 120ms               -',  # noqa: E501
-        "  backup    election   waiting  4s     -                           -      FAILED on_acquire[0] 120ms (exit 1)  4s ago: on_acquire[0] failed: exit 1",  # noqa: E501
-        "  rebuild   semaphore  waiting  3m12s  2 of 2: vm1, vm2            -      running on_acquire[0] 120ms          -",  # noqa: E501
+        "  NAME      KIND       ROLE     SINCE  LEADER            LEASE  LAST HOOK                            LAST ERROR",  # noqa: E501
+        "* namenode  election   holding  3m12s  vm7               21s    ok on_acquire[0] 120ms               -",  # noqa: E501
+        "  backup    election   waiting  4s     -                 -      FAILED on_acquire[0] 120ms (exit 1)  4s ago: on_acquire[0] failed: exit 1",  # noqa: E501
+        "  rebuild   semaphore  waiting  3m12s  2 of 2: vm1, vm2  -      running on_acquire[0] 120ms          -",  # noqa: E501
         "",
         "warning: backup: does not contend before 2026-11-21T15:00:06.000Z, after a loss of its own making",
     ]
@@ -109,7 +109,7 @@ def test_eighty_columns_show_the_errors_below_the_table() -> None:
     page = lines(USUAL, 80, colours=False)
     assert page[2:6] == [
         "  NAME      KIND       ROLE     SINCE  LEADER            LEASE  LAST HOOK",
-        '* namenode  election   holding  3m12s  {"Node":"vm7","…  21s    ok on_acquire[0…',
+        "* namenode  election   holding  3m12s  vm7               21s    ok on_acquire[0…",
         "  backup    election   waiting  4s     -                 -      FAILED on_acqui…",
         "  rebuild   semaphore  waiting  3m12s  2 of 2: vm1, vm2  -      running on_acqu…",
     ]
@@ -118,6 +118,31 @@ def test_eighty_columns_show_the_errors_below_the_table() -> None:
         "warning: backup: does not contend before 2026-11-21T15:00:06.000Z, after a loss",
         "  of its own making",
     ]
+
+
+def test_a_name_is_whole_before_anything_else_is_shown() -> None:
+    name = "n" * 30
+    for columns in (40, 60, 80, 120):
+        page = lines(status(item(name, leader="l" * 40, last_hook=hook("ok"))), columns, colours=False)
+        assert page[3].startswith(f"  {name}"), page[3]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ('{"Node": "vm1", "Port": 1}', "vm1"),
+        ('{"Node": ""}', '{"Node": ""}'),
+        ('{"Node": 7}', '{"Node": 7}'),
+        ('["Node"]', '["Node"]'),
+        ("[" * 100_000, "["),
+        ("vm1", "vm1"),
+        ("\x1b[2J", r"\x1b[2J"),
+        ('{"Node": "\\u001b[2J"}', r"\x1b[2J"),
+    ],
+)
+def test_a_leader_is_shown_by_its_node(value: str, shown: str) -> None:
+    page = lines(status(item("a", leader=value)), None, colours=False)
+    assert page[3].split(maxsplit=4)[4].startswith(shown) and page[3].isprintable()
 
 
 def test_a_wider_terminal_shows_more_columns() -> None:
