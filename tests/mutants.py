@@ -28,6 +28,7 @@ TESTS = (
     "tests/unit/daemon/test_restore.py",
     "tests/unit/journal/test_journal.py",
     "tests/unit/journal/test_damaged_records.py",
+    "tests/unit/journal/test_event_file.py",
 )
 SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
 COPIED = ("supervisor", "schemas", "tests", "docs", "pyproject.toml")

@@ -3,6 +3,7 @@
     format.py        the format: lines with checksums, of which the newest state is complete
     checked_line.py  one such line
     serialize.py     dataclasses as plain values and back
+    event_file.py    what happened on this node lately, for people: in the same folder, and no record
     fsync.py         a child that forces files to disk, for which nothing waits
 
 A record counts as written when the kernel has it, which survives any crash of this process. Only a loss of
