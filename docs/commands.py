@@ -24,7 +24,7 @@ BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"
 END = "<!-- to here -->\n"
 COLUMNS = 1000  # no usage is broken into lines
 SOCKET = "`--socket PATH`"
-SHARED_MIN = 6  # of the seven commands that ask the daemon all but reload take a name
+SHARED_MIN = 6  # of the commands that ask the daemon all except reload take a name
 ARGUMENTS = "| argument | what it says |\n|---|---|\n"
 CODES = "| exit code | when |\n|---|---|\n"
 

@@ -43,6 +43,7 @@ def status(now: datetime) -> Status:
         "healthy": False,
         "troubles": [stuck],
         "consul": {"address": "http://127.0.0.1:8500", "answered_s_ago": 0.2, "token_refused": False},
+        "last_event": _ago(now, 30),
         "items": [_namenode(now), _activemq(now), _redis(now), _rebuild(now)],
     }
 
@@ -68,6 +69,7 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
         "limit": None,
         "effective_limit": None,
         "holders": None,
+        "command": None,
         "last_hook": None,
         "last_error": None,
         "warnings": [],

@@ -10,6 +10,7 @@
     consul_commands.py  leader, verify, limit: requests to Consul
     cluster_commands.py members, sessions, wait, status --cluster: requests about all nodes
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
+    event_commands.py   events: what happened on this node, also from before a restart
     local_commands.py   demo, dev-agent, schema
     display/            tables, and pages that are drawn again and again
 

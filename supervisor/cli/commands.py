@@ -86,6 +86,15 @@ _SOCKET = (
     ),
 )
 
+_REASON = _argument(
+    "--reason TEXT",
+    "why: one line of at most 200 characters, for the log, status, events and the hooks of a step-down",
+    values.note,
+    default="",
+    dest="note",
+)
+_QUIET = _flag("--quiet", "print nothing when the command is done, for scripts")
+
 _ASKS_CONSUL = {
     UNREACHABLE: "Consul is unreachable or did not answer",
     CONFIGURATION: "the configuration, a CONSUL_ variable or the token file cannot be used",
@@ -288,6 +297,7 @@ COMMANDS = {
         {
             **_ASKS_FOR_ITEM,
             DONE: "the status was printed, healthy or not; or --watch was stopped",
+            NEGATIVE: "with --exit-code: the status was printed, and it is not healthy",
             UNREACHABLE: "the daemon, or with --cluster Consul, is unreachable or did not answer",
             CONFIGURATION: f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL[CONFIGURATION]}",
         },
@@ -302,6 +312,20 @@ COMMANDS = {
             _flag("--watch", "draw the status on the terminal each second, until Ctrl-C"),
             required=False,
         ),
+        _flag("--exit-code", "end with 1 if the daemon is not healthy"),
+        *_SOCKET,
+    ),
+    "events": CommandSpec(
+        "list the tenures and commands of this node, also from before a restart",
+        "events namenode --since 1h",
+        "event_commands:events",
+        {
+            **_ASKS_FOR_ITEM,
+            DONE: "the events were printed; those of a daemon that does not run come from its state_dir",
+        },
+        _argument("NAME", "only of this election or semaphore", values.name, nargs="?"),
+        _argument("--since DURATION", "only of this time, such as 1h30m", values.duration_s, dest="since_s"),
+        _flag("--json", "print one JSON document"),
         *_SOCKET,
     ),
     "holds": CommandSpec(
@@ -322,6 +346,8 @@ COMMANDS = {
         "daemon_commands:operate",
         {DONE: "it is released, and this node contends again", NEGATIVE: "it is not stuck", **_ASKS_FOR_ITEM},
         _argument("NAME", "an election or semaphore that is stuck", values.name),
+        _REASON,
+        _QUIET,
         *_SOCKET,
     ),
     "pause": CommandSpec(
@@ -330,6 +356,8 @@ COMMANDS = {
         "daemon_commands:operate",
         {DONE: "it does not contend until resume", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
         _NAME_OR_ALL,
+        _REASON,
+        _QUIET,
         *_SOCKET,
     ),
     "resume": CommandSpec(
@@ -338,6 +366,8 @@ COMMANDS = {
         "daemon_commands:operate",
         {DONE: "neither a pause nor a rest keeps it from contending", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
         _NAME_OR_ALL,
+        _REASON,
+        _QUIET,
         *_SOCKET,
     ),
     "step-down": CommandSpec(
@@ -357,6 +387,8 @@ COMMANDS = {
             default="60s",
             dest="rest_s",
         ),
+        _REASON,
+        _QUIET,
         *_SOCKET,
     ),
     "reload": CommandSpec(
@@ -369,6 +401,7 @@ COMMANDS = {
             CONFIGURATION: "nothing has changed: the configuration has faults, or needs a restart; "
             f"or {_NO_PLACE}",
         },
+        _QUIET,
         *_SOCKET,
     ),
     "demo": CommandSpec(

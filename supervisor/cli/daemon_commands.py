@@ -18,16 +18,19 @@ DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connectio
 
 
 def operate(options: argparse.Namespace) -> int:
-    """Send the daemon a command, print its reply, and return the exit code."""
+    """Send the daemon a command, print what came of it, and return the exit code."""
+    from supervisor.cli.display.text import escape
     from supervisor.control import OperatorCommand, Result, Verb
     from supervisor.control.client import ask
     from supervisor.control.protocol import REST_S
 
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
-    reply = ask(_socket_path(options), OperatorCommand(Verb(options.command), name, rest_s))
-    for line in reply.lines:
-        print(line, file=sys.stdout if reply.outcome is Result.DONE else sys.stderr)
-    if reply.outcome is Result.DONE:
+    note = getattr(options, "note", "")
+    reply = ask(socket_path(options), OperatorCommand(Verb(options.command), name, rest_s, note))
+    done = reply.outcome is Result.DONE
+    for line in () if done and options.quiet else reply.lines:
+        print(escape(line), file=sys.stdout if done else sys.stderr)
+    if done:
         return DONE
     codes = {Result.UNKNOWN: USAGE, Result.FAULTY: CONFIGURATION}
     return fail(codes.get(reply.outcome, NEGATIVE), reply.error)
@@ -40,24 +43,28 @@ def status(options: argparse.Namespace) -> int:
 
     if options.cluster:
         return _cluster(options)
-    path = _socket_path(options)
+    path = socket_path(options)
     if options.watch:
         return _watch(options, path)
     body, whole = fetch.status(path)
     shown = whole if options.name is None else of_item(whole, options.name)
     if options.name is not None and not shown["items"]:
-        return _no_such_item(options.name, whole)
+        return no_such_item(options.name, whole)
     if options.json:
         sys.stdout.buffer.write(body if shown is whole else _as_json(shown))
-        return DONE
-    print("\n".join(lines(shown, columns(), colours=has_colours())))
-    return DONE
+    else:
+        print("\n".join(lines(shown, columns(), colours=has_colours())))
+    return NEGATIVE if options.exit_code and not whole["healthy"] else DONE
 
 
 def _cluster(options: argparse.Namespace) -> int:
     from supervisor.cli.cluster_commands import cluster
 
-    for option, given in {"--watch": options.watch, "--socket": options.socket}.items():
+    for option, given in {
+        "--watch": options.watch,
+        "--exit-code": options.exit_code,
+        "--socket": options.socket,
+    }.items():
         if given:
             return fail(USAGE, f"cannot use {option} with --cluster, which asks Consul and not the daemon")
     return cluster(options)
@@ -73,6 +80,8 @@ def _watch(options: argparse.Namespace, path: str) -> int:
     from supervisor.cli.display.live import LiveStatus
     from supervisor.cli.display.screen import watch
 
+    if options.exit_code:
+        return fail(USAGE, "cannot use --exit-code with --watch: the status may change until Ctrl-C")
     if not sys.stdout.isatty():
         return fail(USAGE, "cannot watch: standard output is not a terminal; --json is for programs")
     live = LiveStatus(path, options.name, colours=has_colours())
@@ -87,10 +96,10 @@ def holds(options: argparse.Namespace) -> int:
     """
     from supervisor.control import fetch
 
-    path = _socket_path(options)
+    path = socket_path(options)
     held = fetch.holds(path, options.name)
     if held is None:
-        return _no_such_item(options.name, fetch.status(path)[1])
+        return no_such_item(options.name, fetch.status(path)[1])
     return DONE if held else NEGATIVE
 
 
@@ -106,10 +115,10 @@ def wait(options: argparse.Namespace) -> int:
 def _wait_here(options: argparse.Namespace) -> int:
     from supervisor.control import fetch
 
-    path = _socket_path(options)
+    path = socket_path(options)
     held = _held_within(path, options.name, options.timeout_s)
     if held is None:
-        return _no_such_item(options.name, fetch.status(path)[1])
+        return no_such_item(options.name, fetch.status(path)[1])
     if held:
         return DONE
     return fail(NEGATIVE, f"this node does not hold {options.name}, also after {options.timeout_s:g} s")
@@ -139,13 +148,13 @@ def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
         signal.sigtimedwait((), min(DAEMON_EVERY_S, left_s))  # a pause that Ctrl-C ends
 
 
-def _no_such_item(name: str, status: Mapping[str, Any]) -> int:
+def no_such_item(name: str, status: Mapping[str, Any]) -> int:
     """Print that the daemon has no item of this name, and return the exit code."""
     known = ", ".join(sorted(item["name"] for item in status["items"])) or "none"
     return fail(USAGE, f"cannot find {name}: no such election or semaphore, there are {known}")
 
 
-def _socket_path(options: argparse.Namespace) -> str:
+def socket_path(options: argparse.Namespace) -> str:
     """Return the path of the daemon's control socket. Raises ConfigError."""
     from supervisor.config import control_settings
 

@@ -92,6 +92,16 @@ def timeout_s(text: str) -> float:
     return length_s
 
 
+def note(text: str) -> str:
+    """Return why an operator gives a command."""
+    from supervisor.control.protocol import NOTE_CHARS_MAX, note_of
+
+    note = note_of(text)
+    if note is None:
+        raise ArgumentTypeError(f"invalid reason: one line of at most {NOTE_CHARS_MAX} printable characters")
+    return note
+
+
 def rest_s(text: str) -> float:
     """Return the seconds for which a node does not contend after step-down."""
     from supervisor.control.protocol import REST_S_MAX

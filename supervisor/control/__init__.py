@@ -2,6 +2,7 @@
 
     protocol.py  commands and replies, and how HTTP carries them
     listener.py  the socket's file: made, guarded by its mode, replaced when a crash left it behind
+    users.py     the name of the user who gave a command
     server.py    the daemon's end, which checks the client's user and answers its request
     fetch.py     the client's end for requests that only read, with as few imports as possible
     client.py    the client's end for commands

@@ -18,6 +18,7 @@ FETCH_S = 10.0  # the daemon answers in milliseconds, unless its machine hangs
 BODY_BYTES_MAX = 64 << 20  # a thousand items, each with twenty transitions and their hooks
 RECEIVE_BYTES = 1 << 16
 STATUS_VERSION = 1
+EVENTS_VERSION = 1
 
 
 class DaemonUnreachable(PeerError):
@@ -40,6 +41,22 @@ def status(socket_path: str, *, within_s: float = FETCH_S) -> tuple[bytes, dict[
             f"cannot read the daemon's status: it is of version {version}, not {STATUS_VERSION}"
         )
     return body, document
+
+
+def events(socket_path: str, *, within_s: float = FETCH_S) -> dict[str, Any]:
+    """Return the events of the daemon's node, decoded. Raises DaemonUnreachable."""
+    code, body = exchange(socket_path, "GET", "/v1/events", within_s=within_s)
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if code != 200 or not isinstance(document, dict) or "events" not in document:
+        raise DaemonUnreachable(f"cannot ask the daemon: {code} {_why(document)}")
+    if (version := document.get("version")) != EVENTS_VERSION:
+        raise DaemonUnreachable(
+            f"cannot read the daemon's events: they are of version {version}, not {EVENTS_VERSION}"
+        )
+    return document
 
 
 def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | None:

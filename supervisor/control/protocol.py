@@ -4,6 +4,8 @@
     POST /v1/reload            POST /v1/pause         POST /v1/resume       (all items)
     POST /v1/step-down/NAME    with the body {"for_s": 60}, or none
 
+The body of each may have {"note": "why it is given"}, which people read later.
+
 A success is 200 ``{"done": true, "lines": [...]}``. A failure is ``{"error": "cannot pause NAME: why",
 "lines": [...]}`` with 404 for a name that the daemon does not know, 409 for a command that is not possible
 now, and 422 for a configuration with faults.
@@ -19,6 +21,7 @@ ERROR_CHARS_MAX = 1000  # one line for a person
 LINES_MAX = 10_000  # a reload replies a line for each item or for each fault
 REST_S = 60.0  # how long a node does not contend after step-down, by default
 REST_S_MAX = 86_400.0
+NOTE_CHARS_MAX = 200  # a sentence; as JSON it has at most 2,400 bytes, within the body that the socket takes
 
 
 class Verb(StrEnum):
@@ -41,11 +44,13 @@ class OperatorCommand:
 
     name: the item. None: every item, which only the verbs of FOR_ALL allow.
     rest_s: how long the node does not contend after step-down.
+    note: why the operator gives it. Blank: no reason is given.
     """
 
     verb: Verb
     name: str | None = None
     rest_s: float = REST_S
+    note: str = ""
 
 
 class Result(StrEnum):
@@ -86,24 +91,41 @@ def request_path(command: OperatorCommand) -> str:
 
 def request_body(command: OperatorCommand) -> bytes:
     """Return the body of the request."""
-    return json.dumps({"for_s": command.rest_s}).encode() if command.verb is Verb.STEP_DOWN else b""
+    rest = {"for_s": command.rest_s} if command.verb is Verb.STEP_DOWN else {}
+    content: dict[str, object] = rest | ({"note": command.note} if command.note else {})
+    return json.dumps(content).encode() if content else b""
 
 
 def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
     """Return the command of a request. None: its path is not a command's. Raises InvalidCommand."""
     for verb in Verb:
         if path == f"/v1/{verb}" and verb in FOR_ALL:
-            return OperatorCommand(verb)
+            return OperatorCommand(verb, note=_note(body))
         name = path.removeprefix(f"/v1/{verb}/")
         if name != path and verb in FOR_ONE and NAME.fullmatch(name):
-            return OperatorCommand(verb, name, _rest_s(body) if verb is Verb.STEP_DOWN else REST_S)
+            rest_s = _rest_s(body) if verb is Verb.STEP_DOWN else REST_S
+            return OperatorCommand(verb, name, rest_s, _note(body))
     return None
+
+
+def note_of(text: str) -> str | None:
+    """Return the reason of a command, without blanks around it. None: it is no short, printable line."""
+    note = text.strip(" ")
+    return note if len(note) <= NOTE_CHARS_MAX and note.isprintable() else None
+
+
+def _note(body: bytes) -> str:
+    text = _object(body).get("note", "") if body else ""
+    note = note_of(text) if isinstance(text, str) else None
+    if note is None:
+        raise InvalidCommand(f"note must be a text of at most {NOTE_CHARS_MAX} printable characters")
+    return note
 
 
 def _rest_s(body: bytes) -> float:
     if not body:
         return REST_S
-    for_s = _object(body).get("for_s")
+    for_s = _object(body).get("for_s", REST_S)
     if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not 0 <= for_s <= REST_S_MAX:
         raise InvalidCommand(f"for_s must be a number from 0 to {REST_S_MAX:g}")
     return float(for_s)

@@ -39,7 +39,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 JSON = ("Content-Type", "application/json")
 
 Execute = Callable[[OperatorCommand], Awaitable[Reply]]
-Note = Callable[[OperatorCommand, Reply, Peer], None]
+Note = Callable[[OperatorCommand, Reply | None, Peer], None]
 Read = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 
@@ -48,7 +48,7 @@ class Control:
 
     group: the group whose members may use the socket, besides root and our own user. None: no group.
     execute: carries out a command, or refuses it.
-    note: is called for each command and its reply, for the log.
+    note: is called for each command when it arrives (without a reply) and when it is replied to, for the log.
     read: answers a request that is not a command and changes nothing (GET, HEAD, OPTIONS).
     """
 
@@ -92,6 +92,7 @@ class Control:
             return _refusal(404, "cannot do this: no such command")
         if request.method != "POST":
             return _refusal(405, f"cannot {command.verb} by {request.method}: use POST", ("Allow", "POST"))
+        self._note(command, None, request.peer)
         try:
             reply = await self._execute(command)
         except asyncio.CancelledError:

@@ -5,6 +5,7 @@
     operator.py          an operator's commands as events for the core, and the replies
     listeners.py         the control socket and http.listen: opened, moved, closed
     records.py           reads the journal at the start, writes it, and logs its failures
+    events.py            the events on disk: read after the start, written after everything urgent
     restore.py           the contenders with which a process starts, from configuration and records
     loading.py           the configuration, loaded in a child process while the loop goes on
     reload.py            the configuration, read again: checked whole before anything changes

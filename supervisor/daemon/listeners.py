@@ -17,6 +17,7 @@ from supervisor import __version__
 from supervisor.config import Config
 from supervisor.control import OperatorCommand, Reply, Result
 from supervisor.control.server import Control, Execute, serve
+from supervisor.control.users import user_name
 from supervisor.core.contenders import Contenders
 from supervisor.http_server import Peer
 from supervisor.telemetry.history import History
@@ -142,10 +143,15 @@ class Listeners:
             self._crowded_at = self._clock()
             self._log_http("warning", f"cannot let a client in: {error.strerror}; trying again")
 
-    def _log_command(self, command: OperatorCommand, reply: Reply, peer: Peer) -> None:
+    def _log_command(self, command: OperatorCommand, reply: Reply | None, peer: Peer) -> None:
+        """Log that a command has arrived, so that what follows has a cause in the log, or its reply."""
+        given = {"verb": command.verb, "uid": peer.uid, "user": user_name(peer.uid), "note": command.note}
+        if reply is None:
+            self._log.line("info", "command-received", item=command.name, **given)
+            return
         level: Level = "info" if reply.outcome is Result.DONE else "warning"
         name = "all" if command.name is None else command.name
-        self._log.line(level, "command", verb=command.verb, name=name, uid=peer.uid, why=reply.error)
+        self._log.line(level, "command", item=command.name, name=name, **given, why=reply.error)
 
     def _log_http(self, level: Level, why: str) -> None:
         self._log.line(level, "http", why=why)

@@ -45,6 +45,7 @@ from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Request
 from supervisor.daemon import signals
 from supervisor.daemon.driver import Driver, Effects
+from supervisor.daemon.events import Events
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.records import Records
@@ -128,6 +129,13 @@ class Daemon:
         self._lookout = Lookout(self.dispatch, log, environ, path)
         self._notifier = SystemdNotifier(contenders, environ, boottime, self._warn_systemd)
         history, metrics = self._listeners.history, self._listeners.metrics
+        self._events = Events(
+            config.state_dir,
+            self._records.machine,
+            log,
+            history,
+            lambda: (*contenders.by_name, *contenders.waiting),
+        )
         self._observers: tuple[Observer, ...] = (log, history, metrics, self._operator, self._notifier)
         self._tasks: set[asyncio.Task[None]] = set()
         self._pending: deque[tuple[Event, list[Action]]] = deque()
@@ -162,6 +170,7 @@ class Daemon:
             await self._listeners.open()
         except ControlError:
             await self._close()
+            self._records.close()
             raise
         self._log.line("info", "started", items=len(self._driver.contenders.by_name), pid=os.getpid())
         self.dispatch(Tick())
@@ -170,10 +179,13 @@ class Daemon:
             self.dispatch(StopAsked())
         else:  # after the first step, so that no adoption waits for the lookout
             loop.call_soon(self._start_lookout)
+        self._start(self._events.restore())
         await self._ended.wait()
         await self._close()
         clean = self._clean and not self._interrupted
         self._log.line("info", "stopped", clean=clean)
+        self._events.close()
+        self._records.close()
         self._log.finish()
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
 
@@ -286,7 +298,6 @@ class Daemon:
         await self._hooks.close()
         await self._client.close()
         self._flush.close()
-        self._records.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._notify_observers()
 

@@ -14,9 +14,10 @@ from supervisor.core.contenders import Contenders
 from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
 from supervisor.core.reload import ReloadEffect
 from supervisor.daemon.reload import CannotReload, Reloaded
+from supervisor.formats.holder_node import holder_node
 from supervisor.telemetry.stuck import remedy
 
-DONE = Reply(Result.DONE)
+NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
 RELEASED_S = 600.0  # for an on_lose with all its retries, and for Consul to come back
 IN_FORCE_S = 90.0  # for an on_lose that ends in time and a release; the reply names changes that take longer
@@ -57,7 +58,7 @@ class Operator:
             return _cannot(command.verb, command.name, why, Result.UNKNOWN)
         if command.verb is Verb.STEP_DOWN:
             assert command.name is not None, "step-down has the name of an item"
-            return await self._step_down(command.name, command.rest_s)
+            return await self._step_down(command.name, command.rest_s, command.note)
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
         names = contending if command.name is None else [command.name]
         replies = [self._one(command.verb, name) for name in names]
@@ -84,9 +85,7 @@ class Operator:
             return _cannot(
                 verb, name, "it is so now, but cannot be recorded: a restart forgets it (see the log)"
             )
-        if verb is Verb.RESUME and before.role is Role.RESTING:
-            return Reply(Result.DONE, "", (f"{name}: its rest after step-down has ended",))
-        return DONE
+        return Reply(Result.DONE, "", (f"{name}: {_what_came_of(verb, before)}",))
 
     # --- commands that take time -----------------------------------------------------------------
 
@@ -103,20 +102,24 @@ class Operator:
             del self._waiting[future]
         return True
 
-    async def _step_down(self, name: str, rest_s: float) -> Reply:
+    async def _step_down(self, name: str, rest_s: float, note: str) -> Reply:
         before = self._contenders.by_name.get(name)
         tenure = None if before is None else before.tenure
         if before is None or tenure is None or not tenure.believes:
             role = Role.WAITING if before is None else before.role
             return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})")
         holding = self._holders(name)
-        self._dispatch(StepDownAsked(name, rest_s))
+        self._dispatch(StepDownAsked(name, rest_s, note=note))
         if not await self._until(lambda: self._has_given_up(name, tenure.session), RELEASED_S):
             return _cannot(Verb.STEP_DOWN, name, "on_lose or the release is still under way, see `status`")
         if self._is_stuck(name):
             return _cannot(Verb.STEP_DOWN, name, f"on_lose failed, so it is stuck: {remedy(name)}")
+        released_at = asyncio.get_running_loop().time()
         if await self._until(lambda: bool(self._others(name) - holding), TAKEN_OVER_S):
-            return DONE
+            after_s = asyncio.get_running_loop().time() - released_at
+            took_over = self._names(name, self._others(name) - holding)
+            line = f"{name}: {took_over} holds it, {after_s:.1f} s after this node released it"
+            return Reply(Result.DONE, "", (line,))
         why = f"released, but nobody took over within {TAKEN_OVER_S:g} s"
         return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, rest_s)}")
 
@@ -145,6 +148,17 @@ class Operator:
         contender = self._contenders.by_name.get(name)
         view = None if contender is None else contender.lock.view
         return frozenset() if view is None else frozenset(holder.session for holder in view.holders)
+
+    def _names(self, name: str, sessions: frozenset[str]) -> str:
+        """Return the names of these holders: the node in the value, the value itself, or the session."""
+        view = self._contenders.by_name[name].lock.view
+        holders = () if view is None else view.holders
+        named = (
+            (holder_node(each.value) or each.value.decode(errors="replace"))[:NAME_CHARS_MAX] or each.session
+            for each in holders
+            if each.session in sessions
+        )
+        return ", ".join(named)
 
     def _others(self, name: str) -> frozenset[str]:
         """Return the holders other than the session by which this node contends again."""
@@ -188,6 +202,19 @@ def _obstacle(verb: Verb, contender: Contender) -> str:
     if contender.role is Role.STOPPED:
         return "it has ended, and the file has it no more"
     return "" if contender.settings.contend else "it only observes (contend: false)"
+
+
+def _what_came_of(verb: Verb, before: Contender) -> str:
+    """Return what a command that takes no time has changed."""
+    rests = before.role is Role.RESTING
+    if verb is Verb.RECOVER:
+        return "recovered; its lock is being released" + ("; it stays paused" if before.paused else "")
+    if verb is Verb.PAUSE:
+        holds = before.tenure is not None and before.tenure.believes
+        return "paused; it holds until step-down or a loss" if holds else "paused until resume"
+    if rests:
+        return "its rest after step-down has ended"
+    return "its pause has ended" if before.paused else "it was neither paused nor resting"
 
 
 def _cannot(verb: Verb, name: str, why: str, outcome: Result = Result.IMPOSSIBLE) -> Reply:

@@ -49,6 +49,11 @@ class Records:
         )
         self._groups: dict[Started, Group] = {}
 
+    @property
+    def machine(self) -> str:
+        """The id of this machine."""
+        return self._journal.identity.machine
+
     def start(self, wanted: Iterable[Wanted], now: float) -> Restored:
         """End the hooks that a crashed process left running. Return the contenders to begin with."""
         records = dict(self._journal.recorded())

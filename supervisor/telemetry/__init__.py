@@ -2,9 +2,12 @@
 
     log/             structured lines; a recurring failure has one line for its begin and one for its end
     metrics/         Prometheus: items, hooks, Consul and the process
-    history.py       the histories of all items since this process began, bounded
+    history.py       the histories of all items, bounded
+    event_log.py     the events of this node: its tenures and commands, bounded
+    past.py          the transitions of earlier processes, from their events
     item_history.py  the history of one item: transitions, hooks, the last error
     status.py        whether this node holds, whether all is well, and the whole status as JSON
+    shown.py         times and texts as the status and the events show them
     stuck.py         texts about a stuck item: the hook that failed, and the command that an operator runs
     systemd.py       readiness, status line and watchdog pings for systemd
 

@@ -1,12 +1,13 @@
-"""The history of each item since this process began, for status and for people.
+"""The history of each item, for status and for people.
 
 The history gets its events where the log gets them, after everything urgent, so it may lag by one callback of
 the loop. It must never decide anything, nor answer whether this node holds. It keeps the newest of everything
 and forgets the rest, which is in the log. Of a hook it keeps nothing except the name, because the command may
-hold secrets.
+hold secrets. Only events and transitions also come from earlier processes, as soon as their file was read.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from supervisor.core.actions import (
@@ -31,7 +32,8 @@ from supervisor.core.outcomes import (
     Throttled,
     Unknown,
 )
-from supervisor.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
+from supervisor.telemetry.event_log import EventLog
+from supervisor.telemetry.item_history import TRANSITIONS_MAX, Attempt, ItemHistory, LastError, Transition
 from supervisor.telemetry.stuck import failure_of
 
 DENIED_S = 90.0  # each request that is denied is repeated sooner; a watch is the last, after its wait
@@ -58,6 +60,8 @@ class History:
     """The histories of all items.
 
     ``wall`` returns Unix time, ``clock`` the seconds that durations are taken from.
+
+    events: the events of this node.
     """
 
     def __init__(self, wall: Callable[[], float], clock: Callable[[], float]) -> None:
@@ -65,6 +69,7 @@ class History:
         self._clock = clock
         self.began_at = wall()
         self.answered_at: float | None = None
+        self.events = EventLog(wall)
         self._items: dict[str, ItemHistory] = {}
         self._running: dict[StartHook | StartRun, tuple[Transition, Attempt]] = {}
 
@@ -77,6 +82,19 @@ class History:
     def retain(self, items: Collection[str]) -> None:
         """Forget what happened to all other items, which the configuration does not declare any more."""
         self._items = {item: kept for item, kept in self._items.items() if item in items}
+
+    def recall(self, item: str, transitions: Iterable[Transition]) -> None:
+        """Add the transitions of earlier processes to this item, the newest first."""
+        history, boot = self.of(item), self._wall() - self._clock()
+        former = [replace(each, began=each.at - boot) for each in transitions]
+        history.transitions = deque([*history.transitions, *former][:TRANSITIONS_MAX], TRANSITIONS_MAX)
+        history.transitions_json = ""
+
+    def end_all(self) -> None:
+        """End the transitions that are under way, because their process has ended."""
+        for history in self._items.values():
+            self._leave(history)
+            history.role = None
 
     def token_refused(self, now: float) -> bool:
         """Return whether Consul refuses the token for any kind of request that is still sent."""
@@ -101,7 +119,7 @@ class History:
                 case StopRun(started) if started in self._running:
                     self._running[started][1].stop_requested = True
                 case RoleChanged():
-                    self._role_changed(action)
+                    self.on_role(action)
                 case CannotStart(item, (fault, *_)):
                     how = f"{fault.why}: {fault.remedy}"
                     present, past = (
@@ -157,7 +175,7 @@ class History:
         context, history = start.context, self.of(start.context.name)
         is_run = isinstance(start, StartRun)
         event = "run" if is_run else context.event
-        transition = self._transition(history, event, context.reason, context.transition)
+        transition = self.transition(history, event, context.reason, context.transition)
         hook, number = ("run", 1) if isinstance(start, StartRun) else (start.hook.name, start.attempt)
         attempt = Attempt(hook, number, event, self._wall(), self._clock())
         transition.attempts.append(attempt)
@@ -193,7 +211,7 @@ class History:
         if of in LOSE_SIDE:
             history.lose_failure = failure_of(event)
 
-    def _transition(self, history: ItemHistory, event: str, reason: str, id_: str) -> Transition:
+    def transition(self, history: ItemHistory, event: str, reason: str, id_: str) -> Transition:
         """Return the transition to which these hooks belong, which is begun if there is none."""
         if event in ("acquire", "lose"):
             transition = self._enter(history, event, reason)
@@ -210,7 +228,8 @@ class History:
 
     # --- roles -----------------------------------------------------------------------------------
 
-    def _role_changed(self, became: RoleChanged) -> None:
+    def on_role(self, became: RoleChanged) -> None:
+        """Note that the role of an item has changed."""
         history = self.of(became.item)
         if became.role is Role.ACQUIRING:
             self._enter(history, "acquire", became.reason)

@@ -76,7 +76,7 @@ class LastError:
 
 @dataclass(slots=True)
 class ItemHistory:
-    """The history of one item since this process began.
+    """The history of one item since this process began; its transitions may be of earlier processes.
 
     since: when it took its role, as Unix time.
     answered_at: when Consul last answered a request for the item, by the clock that durations are taken from.

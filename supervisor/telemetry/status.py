@@ -9,7 +9,6 @@ most of a page: without that text a page of a thousand items with full histories
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from supervisor.core.actions import Fault, Holder, Reason, Role
@@ -17,13 +16,14 @@ from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.settings import SemaphoreSettings
+from supervisor.telemetry.event_log import Event
 from supervisor.telemetry.history import ALTERED, History
 from supervisor.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
+from supervisor.telemetry.shown import bounded, when
 from supervisor.telemetry.stuck import remedy, why_stuck
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
-DETAIL_CHARS_MAX = 500  # of a text from a hook, Consul or the kernel; the log has the whole text
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,14 @@ class Status:
             "healthy": not troubles,
             "troubles": troubles,
             "consul": self._consul(now),
+            "last_event": self._history.events.newest_at,
         }
         listed = ",\n".join(self._item(name, contender, now) for name, contender in items.items())
         return f'{_json(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
+
+    def events(self, newest: int) -> bytes:
+        """Return the newest events of this node as JSON."""
+        return self._history.events.body(newest)
 
     def _daemon(self) -> dict[str, Any]:
         facts = self._facts
@@ -149,12 +154,21 @@ class Status:
             "lease_runs_out": lease_runs_out(contender, now),
             "warnings": list(self._warnings(contender, history, after, now)),
             "since": when(history.since),
+            "command": None if (given := self._command(name, contender)) is None else _command(given),
             "last_hook": None if history.last_hook is None else _last_hook(history.last_hook),
             "last_error": None if history.last_error is None else _last_error(history.last_error),
         }
         if not history.transitions_json:
             history.transitions_json = _json([_transition(each) for each in history.transitions])
         return f'{_json(fields)[:-1]},"transitions":{history.transitions_json}}}'
+
+    def _command(self, name: str, contender: Contender) -> Event | None:
+        """Return the command by which the item is paused, or else steps down or rests. None: none is kept."""
+        events, tenure = self._history.events, contender.tenure
+        if contender.paused:
+            return events.command("pause", name)
+        steps_down = tenure is not None and tenure.reason is Reason.STEP_DOWN
+        return events.command("step-down", name) if steps_down or contender.role is Role.RESTING else None
 
     def _warnings(
         self, contender: Contender, history: ItemHistory, after: frozenset[str], now: float
@@ -178,9 +192,13 @@ class Status:
                 "still runs with its previous settings, until Consul confirms that it holds the lock"
                 " or the tenure ends"
             )
+        given = self._command(contender.settings.name, contender)
+        if contender.paused and given is not None:
+            yield f"paused{_by(given)} since {given['time']}: does not contend until resume"
         if contender.tenure is None and contender.rests_until > now and not contender.paused:
-            until, ends = when(self._wall() + contender.rests_until - now), "`consul-supervisor resume"
-            yield f"rests until {until} after step-down; {ends} {contender.settings.name}` ends the rest"
+            until = when(self._wall() + contender.rests_until - now)
+            ends = f"`consul-supervisor resume {contender.settings.name}` ends the rest"
+            yield f"rests until {until} after step-down{_by(given)}; {ends}"
         if contender.tenure is None and contender.own_losses and contender.rejoin_at > now:
             at = when(self._wall() + contender.rejoin_at - now)
             yield f"does not contend before {at}, because its own hook, run or check ended the last tenure"
@@ -234,13 +252,26 @@ def _holder(holder: Holder) -> dict[str, str]:
     return {"session": holder.session, "value": display_value(holder.value)}
 
 
+def _command(given: Event) -> dict[str, Any]:
+    fields = {field: given.get(field) for field in ("verb", "uid", "user", "note")}
+    return {"at": given["time"], **fields}
+
+
+def _by(given: Event | None) -> str:
+    """Return who gave a command and why, to be added to a text. Blank: no such command is kept."""
+    if given is None:
+        return ""
+    who = given.get("user") or f"user id {given.get('uid')}"
+    return f" by {who}" + (f" ({note})" if (note := given.get("note")) else "")
+
+
 def _last_hook(attempt: Attempt) -> dict[str, Any]:
     return {"hook": attempt.hook, "event": attempt.event, **_outcome(attempt)}
 
 
 def _last_error(error: LastError) -> dict[str, str | None]:
     over_at = None if error.over_at is None else when(error.over_at)
-    return {"at": when(error.at), "text": _bounded(error.text), "over_at": over_at}
+    return {"at": when(error.at), "text": bounded(error.text), "over_at": over_at}
 
 
 def _transition(transition: Transition) -> dict[str, Any]:
@@ -261,23 +292,14 @@ def _outcome(attempt: Attempt) -> dict[str, Any]:
         "result": "running" if attempt.ok is None else "ok" if attempt.ok else "failed",
         "at": when(attempt.at),
         "duration_s": _rounded(attempt.duration_s),
-        "detail": _bounded(attempt.detail),
+        "detail": bounded(attempt.detail),
     }
-
-
-def when(at: float) -> str:
-    """Return a time of day as text: UTC, to the millisecond. ``at`` is Unix time."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def display_value(value: bytes) -> str:
     """Return a value of Consul as text, of at most VALUE_BYTES_MAX bytes."""
     text = value[:VALUE_BYTES_MAX].decode(errors="replace")
     return text if len(value) <= VALUE_BYTES_MAX else f"{text}…"
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= DETAIL_CHARS_MAX else f"{text[:DETAIL_CHARS_MAX]}…"
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -2,6 +2,7 @@
 
     /                                 a page for people, whose script reads /v1/status: docs/page.md
     /v1/status                        the whole status as JSON: docs/http.md
+    /v1/events, /v1/events?newest=N   this node's tenures and commands as JSON, also of earlier processes
     /leader/NAME, /holder/NAME        200 while this node holds NAME at this instant, else 503
     /healthz                          200, or 503 with the reasons
     /metrics                          for Prometheus: docs/metrics.md
@@ -12,11 +13,13 @@ look: it sends Consul no request, carries out no command, and waits for nothing.
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 
 from supervisor.core.actions import Role
 from supervisor.core.contender import Contender
 from supervisor.http_server import HttpAnswer, HttpRequest
+from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.metrics import Metrics
 from supervisor.telemetry.status import Status
 from supervisor.web.page import load_page
@@ -26,6 +29,7 @@ ALLOW = ("Allow", ", ".join(METHODS))
 NO_STORE = ("Cache-Control", "no-store")
 JSON = ("Content-Type", "application/json")
 TEXT = ("Content-Type", "text/plain; charset=utf-8")
+NEWEST = re.compile(r"newest=([0-9]{1,9})")  # any other query is ignored, as for all paths
 HOLDER_PATHS = ("/leader/", "/holder/")
 
 
@@ -51,8 +55,11 @@ class Routes:
                 f"method {request.method} not allowed: read-only, commands go to the control socket",
                 ALLOW,
             )
-        path = request.target.partition("?")[0]
-        found = await self._scraped(request) if path == "/metrics" else self._find(path)
+        path, _, query = request.target.partition("?")
+        if path == "/v1/events":
+            found = self._events(query)
+        else:
+            found = await self._scraped(request) if path == "/metrics" else self._find(path)
         if request.method == "OPTIONS":
             return HttpAnswer(found.status, headers=(*found.headers, ALLOW))
         return found
@@ -78,6 +85,11 @@ class Routes:
 
     def _all(self) -> HttpAnswer:
         return HttpAnswer(200, self._status.body(), (JSON, NO_STORE))
+
+    def _events(self, query: str) -> HttpAnswer:
+        asked = NEWEST.fullmatch(query)
+        newest = EVENTS_MAX if asked is None else int(asked[1])
+        return HttpAnswer(200, self._status.events(newest), (JSON, NO_STORE))
 
     def _holder(self, name: str) -> HttpAnswer:
         contender = self._status.item(name)

@@ -24,7 +24,7 @@ from supervisor.errors import CommandError
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 
-DAEMON_COMMANDS = ("status", "holds", "recover", "pause", "resume", "step-down")
+DAEMON_COMMANDS = ("status", "events", "holds", "recover", "pause", "resume", "step-down")
 
 # command, exit code, arguments; {…} are the fields of World
 CASES = [
@@ -76,6 +76,8 @@ CASES = [
     ("limit", 78, "unmade 3 --config {bad}"),
     ("status", 0, "--config {daemon}"),
     ("status", 0, "held --json --config {daemon}"),
+    ("events", 0, "--since 1h --config {daemon}"),
+    ("events", 0, "held --json --config {daemon}"),
     ("holds", 0, "held --config {daemon}"),
     ("holds", 1, "seen --config {daemon}"),
     ("recover", 0, "broken --config {daemon}"),
@@ -101,6 +103,7 @@ ENVIRONMENTS = {
 }
 ELSEWHERE = {
     ("run", 0): "tests/consul/elections/test_stop.py",
+    ("status", 1): "tests/consul/elections/test_events.py",
     ("step-down", 0): "tests/consul/elections/test_reload.py",
     ("demo", 0): "tests/processes/test_demo.py",
     ("demo", 1): "tests/processes/test_demo.py",

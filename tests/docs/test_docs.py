@@ -20,6 +20,7 @@ from docs import commands, devagent, reference
 from supervisor.check.report import report
 from supervisor.config import files as config_source
 from supervisor.config import load
+from supervisor.control.protocol import NOTE_CHARS_MAX
 from supervisor.core.actions import HookContext, Reason, StartHook
 from supervisor.core.lease import (
     EXCHANGE_MAX_S,
@@ -34,8 +35,11 @@ from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
 from supervisor.core.settings import Hook, Webhook
+from supervisor.daemon.events import RETRY_S
 from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
+from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
+from supervisor.telemetry.event_log import EVENTS_MAX
 from tests.consul.web.reader import Reader
 from tests.processes.test_check_command import Ansible, Refused
 from tests.support.consul import HOST, free_ports
@@ -156,6 +160,43 @@ def test_the_shown_crontab_runs_the_job_where_this_node_holds_it(shown: str, tmp
                 timeout=PATIENCE_S,
             )
         assert (done.stdout, done.stderr) == (ran, "")
+
+
+@SHOWN.by(COMMANDS, "What happened on this node", "sh", "shown")
+@SHOWN.by(COMMANDS, "What happened on this node", "text", "printed")
+def test_the_shown_events_are_printed_so(shown: str, printed: str, tmp_path: Path) -> None:
+    """By the command, from events as a daemon keeps them."""
+    time, token = "2026-11-22T15:01:0", 48213
+    note: dict[str, object] = {"note": "kernel update"}
+    events: list[dict[str, object]] = [
+        {"event": "command-received", "verb": "step-down", "uid": 0, "user": "root", **note},
+        {
+            "event": "role",
+            "former_role": "holding",
+            "role": "losing",
+            "reason": "step-down",
+            "token": token,
+            **note,
+        },
+        {"event": "hook-succeeded", "hook": "on_lose[0]", "attempt": 1, "duration_s": 0.405},
+        {"event": "role", "former_role": "losing", "role": "resting"},
+    ]
+    times = ("7.612Z", "7.614Z", "8.020Z", "8.020Z")
+    body = [{"time": time + at, "item": "app", **event} for at, event in zip(times, events, strict=True)]
+    answer = answer_of(json.dumps({"version": 1, "events": body}).encode())
+    program, *arguments = shown.split()
+    assert (program, arguments[-2:]) == ("consul-supervisor", ["--since", "1h"])
+    with UnixPeer(tmp_path / "s", lambda: answer):
+        done = command(*arguments[:-2], "--since", "1000000h", "--socket", str(tmp_path / "s"))
+    assert (done.stdout, done.stderr) == (printed, "")
+
+
+def test_the_figures_of_the_events_are_kept() -> None:
+    text = " ".join(COMMANDS.read_text().split())
+    assert f"of {FILE_BYTES_MAX // 1024} KiB each, which is some {EVENTS_MAX:,} events" in text
+    assert f"(`{NEWER}`, and the older `{OLDER}`)" in text
+    assert f"tried again every {RETRY_S:g} seconds" in LOGS.read_text()
+    assert f"at most {NOTE_CHARS_MAX} characters" in text
 
 
 @pytest.mark.long

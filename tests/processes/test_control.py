@@ -16,7 +16,9 @@ import pytest
 from supervisor.config import ControlSettings
 from supervisor.control import ControlError, OperatorCommand, Reply, Result, Verb
 from supervisor.control.client import DaemonUnreachable, ask
+from supervisor.control.protocol import NOTE_CHARS_MAX, REST_S, InvalidCommand, command_of
 from supervisor.control.server import LIMITS, Control, serve
+from supervisor.control.users import user_name
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Peer
 from tests.support.supervisor import PATIENCE_S, command
 
@@ -31,6 +33,7 @@ class Standin:
 
     def __init__(self) -> None:
         self.asked: list[OperatorCommand] = []
+        self.received: list[tuple[OperatorCommand, Peer]] = []
         self.noted: list[tuple[OperatorCommand, Result, Peer]] = []
 
     async def ask(self, asked: OperatorCommand) -> Reply:
@@ -44,8 +47,11 @@ class Standin:
     async def read(self, request: HttpRequest) -> HttpAnswer:
         return HttpAnswer(200, f"{request.method} {request.target}".encode())
 
-    def note(self, asked: OperatorCommand, reply: Reply, peer: Peer) -> None:
-        self.noted.append((asked, reply.outcome, peer))
+    def note(self, asked: OperatorCommand, reply: Reply | None, peer: Peer) -> None:
+        if reply is None:
+            self.received.append((asked, peer))
+        else:
+            self.noted.append((asked, reply.outcome, peer))
 
 
 def served(path: Path, test: Callable[[Standin], Awaitable[None]], *, group: str | None = None) -> Standin:
@@ -116,6 +122,73 @@ def test_a_command_reaches_the_daemon_once_and_prints_nothing(
         assert daemon.asked == [asked]
 
     served(path, test)
+
+
+def test_what_came_of_a_command_is_printed_unless_it_is_to_be_quiet(folder: Path) -> None:
+    path = folder / "c.sock"
+
+    class Talks(Standin):
+        async def ask(self, asked: OperatorCommand) -> Reply:
+            return Reply(Result.DONE, "", ("app: paused \x1b[2J", "web: paused"))
+
+    async def run() -> None:
+        daemon = Talks()
+        control = Control(str(path), None, daemon.ask, daemon.note, daemon.read)
+        await control.open()
+        told = await operate("pause", "--all", "--socket", str(path))
+        assert told == (DONE, "app: paused \\x1b[2J\nweb: paused\n", "")
+        assert await operate("pause", "--all", "--quiet", "--socket", str(path)) == (DONE, "", "")
+        await control.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "recover", "step-down"])
+def test_the_reason_of_a_command_reaches_the_daemon(verb: str, folder: Path) -> None:
+    path, reason = folder / "c.sock", "ä" * (NOTE_CHARS_MAX - 3) + ' "😀'
+
+    async def test(daemon: Standin) -> None:
+        await operate(verb, "app", "--reason", f" {reason}", "--socket", str(path))
+        (asked,) = daemon.asked
+        assert (asked.verb, asked.name, asked.note) == (verb, "app", reason)
+        assert daemon.received[0][0] == asked and daemon.received[0][1].uid == os.geteuid()
+
+    served(path, test)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["x" * (NOTE_CHARS_MAX + 1), "two\nlines", "\x1b[2J", "\u202e", b"\xff".decode(errors="surrogateescape")],
+)
+def test_a_reason_that_is_no_short_line_is_refused(reason: str, folder: Path) -> None:
+    path = folder / "c.sock"
+
+    async def test(daemon: Standin) -> None:
+        code, out, error = await operate("pause", "app", "--reason", reason, "--socket", str(path))
+        assert (code, out) == (USAGE, "") and "one line of at most 200 printable characters" in error
+        assert daemon.asked == []
+        with pytest.raises(InvalidCommand, match="note must be a text"):
+            command_of("/v1/pause/app", json.dumps({"note": reason}).encode())
+
+    served(path, test)
+
+
+@pytest.mark.parametrize("note", [7, None, ["x"], {"a": 1}])
+def test_a_note_that_is_no_text_is_refused(note: object) -> None:
+    with pytest.raises(InvalidCommand, match="note must be a text"):
+        command_of("/v1/step-down/app", json.dumps({"note": note}).encode())
+
+
+def test_a_step_down_with_a_note_alone_rests_as_long_as_by_default() -> None:
+    asked = command_of("/v1/step-down/app", b'{"note": " why "}')
+    assert asked == OperatorCommand(Verb.STEP_DOWN, "app", REST_S, "why")
+
+
+def test_a_user_has_the_name_of_the_local_file(tmp_path: Path) -> None:
+    users = tmp_path / "passwd"
+    users.write_bytes(b"broken\nroot:x:0:0::/root:/bin/sh\nj\xff:x:1000:1000::/:/bin/sh\n")
+    named = [user_name(uid, users) for uid in (0, 1000, 7)]
+    assert named == ["root", "j\ufffd", ""] and user_name(0, tmp_path / "none") == ""
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A server of the page beside a status that the test makes up, which no real Consul would show at will.
 
-The page and its headers are the product's own, and only ``/v1/status`` is not.
+The page and its headers are the product's own, and only ``/v1/status`` and ``/v1/events`` are not.
 """
 
 import json
@@ -15,11 +15,13 @@ class CannedDaemon(Server):
     """A server that answers ``/`` as a daemon does, and ``/v1/status`` with ``status``.
 
     status: None: it does not answer.
+    events: the events of ``/v1/events``, the oldest first.
     """
 
     def __init__(self, status: dict[str, Any] | None) -> None:
         super().__init__(_Handler, poll_s=0.01)
         self.status = status
+        self.events: list[dict[str, Any]] = []
         self.page = load_page()
 
 
@@ -31,6 +33,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(self.server.page.body, self.server.page.headers)
         elif self.path == "/v1/status" and self.server.status is not None:
             self._answer(json.dumps(self.server.status).encode(), (("Content-Type", "application/json"),))
+        elif self.path.startswith("/v1/events") and self.server.status is not None:
+            document = {"version": 1, "events": self.server.events}
+            self._answer(json.dumps(document).encode(), (("Content-Type", "application/json"),))
         self.close_connection = True
 
     def _answer(self, body: bytes, headers: tuple[tuple[str, str], ...]) -> None:

@@ -32,7 +32,8 @@ TOP_LEVEL = {
 FLOORS = {
     "cli": "check config consul control core daemon demo devagent errors filesystem formats journal preflight"
     " telemetry",
-    "daemon": "config consul control core filesystem hooks http_server journal preflight telemetry web",
+    "daemon": "config consul control core filesystem formats hooks http_server journal preflight telemetry"
+    " web",
     "preflight": "check config core hooks telemetry",
     "check": "config consul core filesystem formats transport",
     "web": "config core http_server telemetry",

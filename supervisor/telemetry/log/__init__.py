@@ -24,13 +24,22 @@ from supervisor.core.actions import (
     HookContext,
     KillHook,
     NoticeChanged,
+    Reason,
     Role,
     RoleChanged,
     StartHook,
     StartRun,
     StopRun,
 )
-from supervisor.core.events import Answered, Event, HookEnded, RunEnded, Stalled, StopAsked
+from supervisor.core.events import (
+    Answered,
+    Event,
+    HookEnded,
+    RunEnded,
+    Stalled,
+    StepDownAsked,
+    StopAsked,
+)
 from supervisor.core.outcomes import (
     Denied,
     Failed,
@@ -57,6 +66,17 @@ from supervisor.telemetry.stuck import failure_of, remedy, why_stuck
 __all__ = ["Level", "Log", "Name", "reaches_journal"]
 
 STANDARD_ERROR = 2
+# The lines that are kept as events of this node: its tenures and its commands.
+KEPT: tuple[Name, ...] = (
+    "started",
+    "stopped",
+    "role",
+    "hook-succeeded",
+    "hook-failed",
+    "run-ended",
+    "command-received",
+    "command",
+)
 CHECK = "candidate_check"  # the name of that hook
 # Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s
 # (RateLimitBurst= in journald.conf(5)), those of a failover as well as those of a chatty hook.
@@ -68,6 +88,7 @@ class Log:
 
     clock: seconds for durations and for the bound on repetition.
     journal: whether journald reads the lines, as ``reaches_journal`` returns.
+    keep: receives the name and the fields of each line of KEPT, whatever the level of the log.
     """
 
     def __init__(
@@ -88,6 +109,8 @@ class Log:
         self._output = LineBudget(clock, OUTPUT_LINES_MAX)
         self._begun_at: dict[StartHook | StartRun, float] = {}
         self._lose_failures: dict[str, str] = {}
+        self._roles: dict[str, Role] = {}
+        self.keep: Callable[[Name, dict[str, Any]], None] = lambda event, fields: None
 
     def adjust(self, level: Level, form: str) -> None:
         """Use this level and this form from now on."""
@@ -116,8 +139,9 @@ class Log:
         if not self._output.exhausted:
             self._log_dropped_output()
         self._happened(event)
+        note = event.note if isinstance(event, StepDownAsked) else ""
         for action in sorted(actions, key=_is_no_role):
-            self._decided(action)
+            self._decided(action, note)
 
     def delayed(self, started: StartHook | StartRun, why: str) -> None:
         """Log that a hook cannot start yet. The line of its end reports the result."""
@@ -149,9 +173,13 @@ class Log:
         dropped, self._outlet.dropped = self._outlet.dropped, 0
         if dropped:
             self._logger.warning("log-lines-dropped", count=dropped)
+        if PRIORITIES[level] > self._least and event not in KEPT:
+            return
+        present = {name: value for name, value in fields.items() if name == "text" or value not in _NOTHING}
+        if event in KEPT:
+            self.keep(event, present)
         if PRIORITIES[level] <= self._least:
-            kept = {name: value for name, value in fields.items() if name == "text" or value not in _NOTHING}
-            getattr(self._logger, level)(event, **kept)
+            getattr(self._logger, level)(event, **present)
 
     # --- what happened -----------------------------------------------------------------------------
 
@@ -206,7 +234,7 @@ class Log:
 
     # --- what was decided --------------------------------------------------------------------------
 
-    def _decided(self, action: Action) -> None:
+    def _decided(self, action: Action, note: str) -> None:
         match action:
             case StartHook(hook, attempt, context):
                 self._begun_at[action] = self._clock()
@@ -220,7 +248,7 @@ class Log:
             case StopRun(started):
                 self.line("info", "run-stopping", **_of_hook(started.context))
             case RoleChanged():
-                self._became(action)
+                self._became(action, note)
             case NoticeChanged(item, notice):
                 self._notices.noticed(item, notice)
             case CannotStart():
@@ -229,6 +257,7 @@ class Log:
                 self._recurring.forget_item(item)
                 self._notices.forget_item(item)
                 self._lose_failures.pop(item, None)
+                self._roles.pop(item, None)
                 if not clean:
                     self.line("error", "finished-stuck", item=item, remedy=remedy(item, ended=True))
             case Request():
@@ -236,11 +265,14 @@ class Log:
                 about = {"kind": kind} if line == "request" else {"session": getattr(action, "session", None)}
                 self.line("debug", line, item=action.item, **about)
 
-    def _became(self, became: RoleChanged) -> None:
+    def _became(self, became: RoleChanged, note: str) -> None:
         item, stuck = became.item, became.role is Role.STUCK
         unasked = became.role is Role.LOSING and became.reason not in ORDERED
         level: Level = "error" if stuck else "warning" if unasked else "info"
+        began_as = Role.WAITING if became.reason == Reason.ACQUIRED else None
+        former, self._roles[item] = self._roles.get(item, began_as), became.role
         fields: dict[str, Any] = {"item": item, "role": became.role, "reason": became.reason}
+        fields |= {"former_role": former, "note": note}
         if stuck:
             fields |= {"why": why_stuck(self._lose_failures.get(item, "")), "remedy": remedy(item)}
         elif became.role is Role.ACQUIRING:

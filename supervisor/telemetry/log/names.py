@@ -18,6 +18,7 @@ Name = Literal[
     "configuration",
     "reloaded",
     "reload-refused",
+    "command-received",
     "command",
     "control-socket",
     "http",
@@ -67,6 +68,8 @@ Name = Literal[
     "journal-unreadable",
     "journal-failed",
     "journal-recovered",
+    "events-failed",
+    "events-recovered",
     "leftover-process",
     # the log itself
     "log-lines-dropped",

@@ -46,6 +46,7 @@ KINDS: dict[Name, Kind] = {
     "session-altered": Kind("error", "consul-answers", FORGET_S),
     "check-failed": Kind("warning", "check-recovered"),
     "journal-failed": Kind("error", "journal-recovered"),
+    "events-failed": Kind("warning", "events-recovered"),
 }
 
 

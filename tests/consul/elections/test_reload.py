@@ -231,7 +231,8 @@ def test_step_down_of_a_single_node_reports_that_no_node_took_over(scene: Scene)
     assert told["role"] == "resting"
     (warning,) = told["warnings"]
     assert re.fullmatch(
-        rf"rests until \S+Z after step-down; `consul-supervisor resume {scene.name}` ends the rest", warning
+        rf"rests until \S+Z after step-down( by \S+)?; `consul-supervisor resume {scene.name}` ends the rest",
+        warning,
     )
     resumed = command("resume", scene.name, "--socket", str(a.folder / "control.sock"))
     assert (resumed.returncode, resumed.stdout) == (0, f"{scene.name}: its rest after step-down has ended\n")

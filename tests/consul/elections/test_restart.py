@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests.consul.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_operator import operate
+from tests.support.hung import needs_root
 from tests.support.supervisor import Supervisor, until
 
 # --- another file ----------------------------------------------------------------------------------
@@ -399,19 +399,6 @@ def test_a_damaged_record_and_a_broken_file_still_mean_on_lose(scene: Scene) -> 
     assert scene.calls("a") == ["acquire acquired", "lose crashed"]
     scene.overlap = scene.forgets = True  # the record names neither the tenure nor its token
     scene.excuse("a")
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 256 KiB for this test alone."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(path)], check=True)
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
-
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a disk; CI is root")
 
 
 @pytest.mark.long

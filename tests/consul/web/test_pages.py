@@ -15,7 +15,8 @@ from supervisor.core.requests import Roster
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
-from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, VERSION
+from supervisor.telemetry.shown import DETAIL_CHARS_MAX
+from supervisor.telemetry.status import VALUE_BYTES_MAX, VERSION
 from supervisor.web.listener import LIMITS, RETRY_S
 from supervisor.web.routes import METHODS
 from tests.consul.web.test_status import TENURE, Stage, happenings
@@ -56,12 +57,21 @@ def seen() -> dict[str, set[str]]:
     observer = replace(stage.node.by_name["n"].settings, contend=False)
     stage.change(settings=observer)
     statuses.append(stage.told)
-    statuses.append(slots())
+    statuses += [slots(), *paused()]
     types: dict[str, set[str]] = {}
     for status in statuses:
         for path, kind in found(status):
             types.setdefault(path, set()).add(kind)
     return types
+
+
+def paused() -> Iterator[dict[str, Any]]:
+    """The statuses of an election that is paused, by users with and without a name and a reason."""
+    for about in ({"user": "root", "note": "disk swap"}, {}):
+        stage = Stage()
+        stage.change(paused=True)
+        stage.history.events.add("command-received", {"verb": "pause", "item": "n", "uid": 0, **about})
+        yield stage.told
 
 
 def slots() -> dict[str, Any]:
@@ -96,7 +106,7 @@ def test_the_documented_paths_are_those_that_are_served() -> None:
     stage = Stage(tenure=TENURE)
     for path in first_codes(PAGE, "path"):
         assert stage.code(path.replace("NAME", "n")) == 200, path
-    others = {"/leader/NAME", "/holder/NAME", "/metrics"}
+    others = {"/leader/NAME", "/holder/NAME", "/metrics", "/v1/events"}
     assert {*stage.routes._pages} | others == set(first_codes(PAGE, "path"))
     assert "are GET, HEAD and OPTIONS." in PAGE.read_text() and METHODS == ("GET", "HEAD", "OPTIONS")
     assert stage.code("/none") == 404

@@ -22,7 +22,8 @@ from supervisor.http_server import HttpRequest
 from supervisor.telemetry.history import DENIED_S, History
 from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
 from supervisor.telemetry.metrics import Metrics
-from supervisor.telemetry.status import DETAIL_CHARS_MAX, VALUE_BYTES_MAX, DaemonInfo, Status
+from supervisor.telemetry.shown import DETAIL_CHARS_MAX
+from supervisor.telemetry.status import VALUE_BYTES_MAX, DaemonInfo, Status
 from supervisor.web import Routes
 from tests.unit.core.play import ROOM_S, contender
 

@@ -9,7 +9,7 @@ from tests.consul.elections.scene import Scene
 from tests.consul.web.reader import Reader
 from tests.support.browser import Browser
 from tests.support.consul import HOST
-from tests.support.supervisor import Supervisor
+from tests.support.supervisor import Supervisor, until
 from tests.system.programs.page.looking import bar, opened, row
 
 UNLOADED = "window.sameDocument === true"
@@ -82,6 +82,19 @@ def test_a_failover_is_in_the_time_line_with_its_hooks(scene: Scene, browser: Br
     )
     assert first[2].startswith("on_acquire[0] ok") and second[2].startswith("on_acquire[1] ok")
     assert page.run(UNLOADED)
+
+
+def test_the_time_line_survives_a_restart(scene: Scene, browser: Browser) -> None:
+    scene.restarts = True
+    node = scene.leader("a")
+    node.stop()
+    node.start()
+    until(lambda: len(node.lines("http", level="info")) == 2, "it listens again")
+    page = look(browser, node)
+    lost = f"[...{row(scene.name)}.querySelectorAll('ol > li')].map((step) => step.innerText).join('|')"
+    page.wait(f"{lost}.includes('shutdown')")
+    page.run("document.getElementById('events').querySelector('summary').click()")
+    page.wait("document.getElementById('events-list').innerText.includes('supervisor stopped')")
 
 
 def test_a_killed_daemon_is_shown_as_gone(scene: Scene, browser: Browser) -> None:

@@ -266,3 +266,66 @@ def test_the_browser_runs_only_the_script_of_the_page(page: Browser) -> None:
     assert page.run("window.hurt") is None
     assert page.run("getComputedStyle(document.body).color") != "rgb(255, 0, 0)"
     page.events.clear()  # it was refused, and told so
+
+
+# --- the events of the node ---------------------------------------------------------------------------
+
+EVENTS = "document.getElementById('events')"
+LISTED = f"[...{EVENTS}.querySelectorAll('li')].map((each) => each.innerText)"
+
+
+def test_events_are_read_when_they_are_looked_at_and_when_there_is_one_more(
+    page: Browser, daemon: CannedDaemon
+) -> None:
+    time = said(daemon)["last_event"]
+    role = {"time": time, "event": "role", "item": "redis", "former_role": "holding", "role": "losing"}
+    daemon.events = [
+        {"time": time, "event": "command-received", "item": "redis", "verb": "step-down",
+         "uid": 0, "user": "root", "note": "disk swap"},
+        {**role, "reason": "step-down", "note": "disk swap", "token": 7},
+        {"time": time, "event": "hook-failed", "item": "redis", "hook": "on_lose[0]", "attempt": 2,
+         "duration_s": 0.25, "detail": "exit 1"},
+    ]  # fmt: skip
+    asked = (
+        "performance.getEntriesByType('resource').filter((each) => each.name.includes('v1/events')).length"
+    )
+    page.wait(f"{POLLED} > 1")
+    assert page.run(asked) == 0
+    page.run(f"{EVENTS}.querySelector('summary').click()")
+    page.wait(f"{EVENTS}.querySelectorAll('li').length === 3")
+    failed, losing, command = page.run(LISTED)
+    assert failed.endswith("✕ on_lose[0] attempt 2 failed 250 ms (exit 1)") and "redis" in failed
+    assert losing.endswith("holding → losing (step-down: disk swap), token 7")
+    assert command.endswith("step-down by root (disk swap)")
+    polled = page.run(POLLED)
+    page.wait(f"{POLLED} > {polled + 1}")
+    assert page.run(asked) == 1
+    daemon.events.append({"time": time, "event": "stopped", "clean": True})
+    said(daemon)["last_event"] = "2026-11-22T15:01:07.612Z"
+    page.wait(f"{EVENTS}.querySelectorAll('li').length === 4")
+    assert page.run(LISTED)[0].endswith("supervisor stopped")
+
+
+def test_a_hostile_event_stays_text(page: Browser, daemon: CannedDaemon) -> None:
+    names = ("role", "hook-failed", "command-received", "command", HOSTILE)
+    daemon.events = [
+        {"time": HOSTILE, "event": name, "item": HOSTILE, "role": HOSTILE, "hook": HOSTILE, "detail": HOSTILE,
+         "verb": HOSTILE, "note": HOSTILE, "why": HOSTILE, "user": HOSTILE}
+        for name in names
+    ]  # fmt: skip
+    page.run(f"{EVENTS}.querySelector('summary').click()")
+    page.wait(f"{EVENTS}.querySelectorAll('li').length === {len(names)}")
+    assert page.run("document.images.length") == 0 and page.run("window.hurt") is None
+
+
+def test_the_command_that_paused_an_item_is_told_once(browser: Browser, daemon: CannedDaemon) -> None:
+    given = {"at": "2026-11-22T15:01:07.612Z", "verb": "pause", "uid": 0, "user": "root", "note": "disk swap"}
+    warning = "paused by root (disk swap) since 2026-11-22T15:01:07.612Z: does not contend until resume"
+    said(daemon)["items"][1].update(
+        {"paused": True, "role": "paused", "command": given, "warnings": [warning]}
+    )
+    opened(browser, daemon.url)
+    text = browser.run(f"{row('activemq')}.querySelector('summary').innerText")
+    assert text.count("does not contend") == 1 and "disk swap" in text
+    browser.run(OPEN_ALL)
+    assert "pause by root (disk swap)" in browser.run(f"{row('activemq')}.innerText")

@@ -1,0 +1,124 @@
+"""The events of this node on disk: read after the start, and written after everything urgent.
+
+A file system that does not answer, a full disk or a file that cannot be read costs events and nothing else.
+The loop never waits for them, and the log says what fails.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from supervisor.filesystem.children import NoAnswer
+from supervisor.journal import WRITE_WITHIN_S
+from supervisor.journal.event_file import BATCH_MAX, EventFile, events_of
+from supervisor.telemetry.event_log import EVENTS_MAX
+from supervisor.telemetry.history import History
+from supervisor.telemetry.log import Log, Name
+from supervisor.telemetry.past import Past
+
+DELAY_S = 0.05  # so that the hook whose begin is an event begins first, and one write has several events
+LOOK_S = 1.0  # between two looks whether the file system answers; one that works has answered by then
+RETRY_S = 10.0  # after a failure, such as a full disk
+READ_AT_ONCE = 25  # lines in one turn of the loop, which take it half a millisecond
+
+
+class Events:
+    """The events of one daemon, from the lines that the log keeps to the file in its state directory.
+
+    items: returns the names of the items whose transitions are still of interest.
+    """
+
+    def __init__(
+        self, directory: str, machine: str, log: Log, history: History, items: Callable[[], Iterable[str]]
+    ) -> None:
+        self._file = EventFile(directory, machine)
+        self._machine = machine
+        self._log = log
+        self._history = history
+        self._items = items
+        self._pending: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
+        self._timer: asyncio.TimerHandle | None = None
+        self._read = False
+        self._unanswered = False
+        log.keep = self._add
+
+    def _add(self, name: Name, fields: dict[str, Any]) -> None:
+        if name == "command" and not fields.get("why"):
+            return  # it was carried out, as the events since ``command-received`` show
+        self._pending.append(self._history.events.add(name, fields))
+        self._write_in(DELAY_S)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    async def restore(self) -> None:
+        """Read the events of earlier processes, piece by piece, and write those of this one from then on."""
+        lines, past = await self._lines(), Past()
+        for number, event in enumerate(events_of(lines, self._machine)):
+            if event is not None:
+                past.replay(event)
+            if number % READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        past.end()
+        self._unanswered = False
+        self._history.events.prepend(past.events)
+        for item in self._items():
+            self._history.recall(item, past.of(item))
+        self._read = True
+        self._write_in(DELAY_S)
+
+    async def _lines(self) -> list[bytes]:
+        while True:
+            try:
+                return self._file.lines(0.0)
+            except NoAnswer as error:
+                self._failed(error)
+                await asyncio.sleep(LOOK_S)
+            except OSError as error:
+                self._failed(error)
+                return []
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def _write_in(self, delay_s: float) -> None:
+        if self._read and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._write)
+
+    def _write(self) -> None:
+        """Write what is pending, at most BATCH_MAX events in one turn of the loop."""
+        self._timer = None
+        try:
+            self._append(0.0)
+        except OSError as error:
+            self._failed(error)
+            self._write_in(LOOK_S if isinstance(error, NoAnswer) else RETRY_S)
+            return
+        self._unanswered = False
+        self._log.recovered("events-failed", "")
+        if self._pending:
+            self._write_in(0.0)
+
+    def _append(self, within_s: float) -> None:
+        batch = [self._pending[at] for at in range(min(BATCH_MAX, len(self._pending)))]
+        if batch:
+            self._file.append(batch, within_s)
+        for _ in batch:
+            self._pending.popleft()
+
+    def _failed(self, error: OSError) -> None:
+        """Log the failure, except the first look at a file system that has had no time to answer."""
+        if isinstance(error, NoAnswer) and not self._unanswered:
+            self._unanswered = True
+            return
+        self._log.failed("events-failed", "", f"cannot use the file of events: {error.strerror}")
+
+    def close(self) -> None:
+        """Write what is pending, if the file system answers. Nothing may be logged afterwards."""
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            while self._pending:
+                self._append(WRITE_WITHIN_S)
+        except OSError as error:
+            self._log.failed("events-failed", "", f"cannot use the file of events: {error.strerror}")
+        self._file.close()

@@ -1,0 +1,251 @@
+"""What happened on a node is known after a restart, a crash or damage, and while no daemon runs."""
+
+import json
+import os
+import random
+import signal
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
+from tests.consul.elections.scene import Scene
+from tests.support.hung import hung, needs_root
+from tests.support.supervisor import Supervisor, command, until
+
+WHY = "disk swap: ä $(x)"
+
+
+def place(node: Supervisor) -> tuple[str, str, str, str]:
+    return "--socket", str(node.folder / "control.sock"), "--config", str(node.config_path)
+
+
+def operate(node: Supervisor, *words: str) -> tuple[int, str, str]:
+    done = command(*words, *place(node), environ={"STATE_DIRECTORY": str(node.state_dir)})
+    return done.returncode, done.stdout, done.stderr
+
+
+def events(node: Supervisor, *words: str) -> list[dict[str, Any]]:
+    """What the command prints as JSON."""
+    code, out, error = operate(node, "events", "--json", *words)
+    assert code == 0, error
+    document = json.loads(out)
+    assert document["version"] == 1
+    return list(document["events"])
+
+
+def told(found: list[dict[str, Any]]) -> list[str]:
+    """What happened, in two words each."""
+    by_event = {"role": "role", "hook-succeeded": "hook", "hook-failed": "hook", "command-received": "verb"}
+    return [f"{each['event']} {each.get(by_event.get(each['event'], ''), '')}".strip() for each in found]
+
+
+def status(node: Supervisor) -> dict[str, Any]:
+    done = command("status", "--json", *place(node))
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def without_changes(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in found if each.get("event_kind") != "change"]
+
+
+@pytest.mark.long
+def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None:
+    notes = scene.folder / "notes"
+    lose = scene.hook("a", "lose", f'printf %s "$CONSUL_SUPERVISOR_NOTE" >{notes}; cat >{notes}.json')
+    a = scene.leader("a", on_lose=[lose])
+    scene.waiter("b")
+    code, out, error = operate(a, "step-down", scene.name, "--reason", WHY)
+    assert (code, error) == (0, "")
+    assert out.startswith(f"{scene.name}: b holds it, ") and out.endswith(" s after this node released it\n")
+    assert notes.read_text() == WHY and json.loads(Path(f"{notes}.json").read_text())["note"] == WHY
+    user: dict[str, Any] = {"uid": os.geteuid(), "note": WHY}
+    for name in ("command-received", "command"):
+        assert a.wait_line(name, verb="step-down", item=scene.name, **user)
+    assert a.wait_line("role", role="losing")["note"] == WHY
+    (item,) = status(a)["items"]
+    assert item["command"].items() >= {**user, "verb": "step-down"}.items()
+    assert any(f"({WHY})" in warning for warning in item["warnings"])
+    found = without_changes(events(a, scene.name, "--since", "1h"))
+    assert told(found) == [
+        "role acquiring", "hook-succeeded on_acquire[0]", "role holding", "command-received step-down",
+        "role losing", "hook-succeeded on_lose[0]", "role resting",
+    ]  # fmt: skip
+    losing, lost = found[4], found[5]
+    assert (losing["former_role"], losing["reason"], losing["note"]) == ("holding", "step-down", WHY)
+    assert losing["token"] == found[0]["token"] > 0 and lost["duration_s"] > 0
+    assert events(a, scene.name, "--since", "0.0s") == []
+    printed = operate(a, "events", scene.name)[1]
+    assert f"holding -> losing (step-down: {WHY}), token {losing['token']}\n" in printed
+    code, _, error = operate(a, "events", "nothing")
+    assert code == 2 and "no such election or semaphore" in error
+
+
+@pytest.mark.long
+def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a")
+    assert operate(a, "pause", scene.name, "--reason", WHY)[0] == 0
+    assert a.stop() == 0
+    before = events(a)
+    assert told(before)[-1] == "stopped" and before[-1]["clean"] is True
+    assert "these events are those that it left" in operate(a, "events")[2]
+    a.start()
+    until(lambda: len(a.lines("started")) == 2, "it runs again")
+    until(lambda: status(a)["items"][0]["transitions"], "the former transitions")
+    assert events(a)[: len(before)] == before
+    (item,) = status(a)["items"]
+    assert [(each["event"], each["reason"]) for each in item["transitions"] if each["event"] != "change"] == [
+        ("lose", "shutdown"),
+        ("acquire", "acquired"),
+    ]
+    assert all(each["duration_s"] is not None for each in item["transitions"])
+    assert item["command"]["note"] == WHY and any(WHY in warning for warning in item["warnings"])
+    assert operate(a, "resume", scene.name)[1] == f"{scene.name}: its pause has ended\n"
+    a.wait_line("role", role="holding", former_role="acquiring")
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds")
+    until(lambda: told(without_changes(events(a)))[-1] == "role holding", "its events")
+    before = events(a)
+    time.sleep(0.3)  # longer than the delay of a write
+    scene.kill("a")
+    assert events(a) == before
+    a.start()
+    until(lambda: len(a.lines("started")) == 3, "it runs again")
+    until(lambda: len(events(a)) > len(before), "the events of before")
+    assert events(a)[: len(before)] == before
+
+
+@pytest.mark.long
+def test_kills_at_any_moment_leave_events_that_can_be_read(scene: Scene) -> None:
+    scene.restarts = True
+    dice = random.Random(7)
+    a = scene.node("a")
+    for _ in range(6):
+        a.wait_line("started")
+        for verb in ("pause", "resume"):
+            command(verb, scene.name, *place(a))
+        time.sleep(dice.uniform(0.0, 0.1))
+        scene.kill("a")
+        content = (a.state_dir / NEWER).read_bytes()
+        assert not content or content.endswith(b"\n")
+        started = sum(each["event"] == "started" for each in events(a)) if content else 0
+        a.start()
+        until(lambda: (a.state_dir / "lock").exists() and a.lines("started"), "it runs")
+        assert started <= len(a.lines("started"))
+    until(lambda: any(each["event"] == "command-received" for each in events(a)), "events are there")
+
+
+@pytest.mark.long
+def test_damage_costs_the_damaged_events_alone(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a")
+    assert a.stop() == 0
+    path = a.state_dir / NEWER
+    before = events(a)
+    lines = path.read_bytes().split(b"\n")
+    lines[2] = b"\0" * len(lines[2])
+    path.write_bytes(b"\n".join(lines)[:-9])  # and cut in the last line
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds")
+    until(lambda: told(without_changes(events(a)))[-1] == "role holding", "its events")
+    after = events(a)
+    assert after[: len(before) - 2] == [each for each in before[:-1] if each != before[0]]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    a.assert_no_fault()
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_events_on_disk_cost_a_start_no_hand_over(scene: Scene) -> None:
+    """Both files are full: they are read beside everything urgent, and stay as large as they are."""
+    scene.restarts = True
+    a = scene.leader("a")
+    assert a.stop() == 0
+    text = (a.state_dir / NEWER).read_bytes()
+    for name in (OLDER, NEWER):
+        (a.state_dir / name).write_bytes((text * (FILE_BYTES_MAX // len(text)))[: FILE_BYTES_MAX - 1])
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds")
+    until(lambda: len(events(a)) > 2000, "its events")
+    for _ in range(5):
+        assert operate(a, "pause", scene.name, "--reason", "x" * 200)[0] == 0
+    until(lambda: (a.state_dir / NEWER).stat().st_size < FILE_BYTES_MAX / 2, "the newer file is begun anew")
+    assert sum((a.state_dir / name).stat().st_size for name in (NEWER, OLDER)) <= 2 * FILE_BYTES_MAX
+    assert not a.lines("event-loop-stalled")
+
+
+@pytest.mark.long
+@needs_root
+def test_on_a_full_disk_events_wait_and_nothing_else_does(scene: Scene, disk: Path) -> None:
+    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
+    a.state_dir = disk
+    scene.waiter("b")
+    until(lambda: (disk / NEWER).exists(), "its first events are written")
+    filler = disk / "filler"
+    with filler.open("wb", 0) as file, pytest.raises(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    size = (disk / NEWER).stat().st_size
+    os.truncate(disk / NEWER, size - size % 4096 or size)  # no room left in its last page
+    room = 4096 - (disk / NEWER).stat().st_size % 4096
+    for _ in range(room // 200 + 2):
+        operate(a, "pause", scene.name, "--reason", "x" * 150)
+        operate(a, "resume", scene.name)
+    assert "No space left" in a.wait_line("events-failed")["why"]
+    assert operate(a, "step-down", scene.name)[0] == 0
+    assert scene.calls("a") == ["acquire acquired", "lose step-down"]
+    kept = without_changes(events(a, scene.name))
+    assert told(kept)[-1] == "role resting"
+    filler.unlink()
+    a.wait_line("events-recovered")
+    assert a.stop() == 0
+    assert [each for each in events(a, scene.name) if each in kept][-len(kept) :] == kept
+
+
+@pytest.mark.long
+@needs_root
+def test_events_on_a_file_system_that_hangs_delay_nothing(scene: Scene) -> None:
+    a = scene.leader("a")
+    b = scene.waiter("b")
+    with hung(a.state_dir):
+        for number in range(20):
+            began_at = time.monotonic()
+            assert command("holds", scene.name, *place(a)).returncode == 0
+            a.signal(signal.SIGHUP)  # some events of its own
+            assert time.monotonic() - began_at < 5.0, number
+        assert operate(a, "recover", scene.name)[0] == 1  # an event that cannot be written
+        a.wait_line("events-failed")
+        assert not a.lines("event-loop-stalled")
+    a.wait_line("events-recovered")
+    assert b.stop() == 0
+    assert any(each["event"] == "command" for each in events(a))
+
+
+@pytest.mark.long
+def test_a_status_that_is_not_healthy_can_be_an_exit_code(scene: Scene) -> None:
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
+    assert operate(a, "status", "--exit-code")[0] == 0
+    scene.agent.session_destroy(scene.session_of("a"))
+    a.wait_line("role", role="stuck")
+    code, out, _ = operate(a, "status", "--exit-code")
+    assert code == 1 and "NOT HEALTHY" in out
+    assert operate(a, "status")[0] == 0 and operate(a, "status", "--exit-code", "--watch")[0] == 2
+    assert operate(a, "recover", scene.name)[1] == f"{scene.name}: recovered; its lock is being released\n"
+    scene.excuse("a")
+
+
+def test_what_another_user_may_not_read_is_said(tmp_path: Path) -> None:
+    """And an operator without a daemon and without events gets the daemon's own error."""
+    config = tmp_path / "c.yaml"
+    config.write_text(f"state_dir: {tmp_path}/state\ncontrol_socket: {tmp_path}/c.sock\n")
+    done = command("events", "--config", str(config))
+    assert done.returncode == 69 and done.stderr.count("\n") == 1 and "no such file" in done.stderr
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / NEWER).mkdir()
+    done = command("events", "--config", str(config))
+    assert done.returncode == 69 and f"cannot read the events in {tmp_path}/state" in done.stderr
+    done = command("events", "--socket", str(tmp_path / "c.sock"))
+    assert done.returncode == 69 and "cannot read" not in done.stderr
