@@ -375,8 +375,9 @@ COMMANDS = {
         "step-down namenode --for 5m",
         "daemon_commands:operate",
         {
-            DONE: "this node has released it, and another node holds it",
-            NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it",
+            DONE: "this node has released it, and another node holds it; with --to, the node that was named",
+            NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it; "
+            "with --to also: NODE is not exactly one waiting node, or another node took over",
             **_ASKS_FOR_ITEM,
         },
         _NAME,
@@ -386,6 +387,12 @@ COMMANDS = {
             values.rest_s,
             default="60s",
             dest="rest_s",
+        ),
+        _argument(
+            "--to NODE",
+            "hand over to this waiting node: its node name in Consul, or the id of its session. The others "
+            "leave the key to it for 10 s. For elections only; the token needs the right to read sessions",
+            values.node,
         ),
         _REASON,
         _QUIET,

@@ -25,8 +25,8 @@ def operate(options: argparse.Namespace) -> int:
     from supervisor.control.protocol import REST_S
 
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
-    note = getattr(options, "note", "")
-    reply = ask(socket_path(options), OperatorCommand(Verb(options.command), name, rest_s, note))
+    note, to = getattr(options, "note", ""), getattr(options, "to", None) or ""
+    reply = ask(socket_path(options), OperatorCommand(Verb(options.command), name, rest_s, note, to))
     done = reply.outcome is Result.DONE
     for line in () if done and options.quiet else reply.lines:
         print(escape(line), file=sys.stdout if done else sys.stderr)

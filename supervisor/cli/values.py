@@ -102,6 +102,13 @@ def note(text: str) -> str:
     return note
 
 
+def node(text: str) -> str:
+    """Return the name of a node, or the ID of its session."""
+    from supervisor.control.protocol import NODE
+
+    return _matching(NODE.pattern, text, "invalid node: must be a name without blanks, or a session's id")
+
+
 def rest_s(text: str) -> float:
     """Return the seconds for which a node does not contend after step-down."""
     from supervisor.control.protocol import REST_S_MAX

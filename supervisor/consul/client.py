@@ -32,13 +32,24 @@ from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.outcomes import Denied, Outcome, Unknown
-from supervisor.core.requests import ReadKey, ReadSlots, Release, Request, Watch, WatchKey, WatchSlots, Write
+from supervisor.core.requests import (
+    ReadKey,
+    ReadSessions,
+    ReadSlots,
+    Release,
+    Request,
+    Watch,
+    WatchKey,
+    WatchSlots,
+    Write,
+)
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 
 START_SPACING_S = 0.005  # between the starts of two items: the time of a session, an acquire and a hook
 HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own watch of the release can wait
 CONCURRENT_MAX = 32  # requests in flight besides watches, which shared.WATCHES_MAX limits
+SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
 LARGE_S = 60.0  # how long a list that was too large is not read again
 TOO_LARGE_PAUSE_S = 2.0  # after a list that was too large, because Consul sends much of it each time
 NOT_SENT = Unknown(f"not sent: {CONCURRENT_MAX} requests were already in flight")
@@ -143,6 +154,13 @@ class ConsulClient:
         if self._permits.try_acquire():
             return self._with_permit(request, self._send(request, deliver))
         return self._queued(request, deliver)
+
+    async def sessions(self) -> Outcome:
+        """Return Consul's list of sessions, or why there is none."""
+        request = ReadSessions("", self._clock(), SESSIONS_S)
+        answers: list[Answered] = []
+        await self._queued(request, answers.append)
+        return answers[0].outcome
 
     async def close(self) -> None:
         """Close all connections."""

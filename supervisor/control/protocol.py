@@ -2,7 +2,7 @@
 
     POST /v1/recover/NAME      POST /v1/pause/NAME    POST /v1/resume/NAME
     POST /v1/reload            POST /v1/pause         POST /v1/resume       (all items)
-    POST /v1/step-down/NAME    with the body {"for_s": 60}, or none
+    POST /v1/step-down/NAME    with the body {"for_s": 60, "to": "NODE"}, or a part of it, or none
 
 The body of each may have {"note": "why it is given"}, which people read later.
 
@@ -22,6 +22,7 @@ LINES_MAX = 10_000  # a reload replies a line for each item or for each fault
 REST_S = 60.0  # how long a node does not contend after step-down, by default
 REST_S_MAX = 86_400.0
 NOTE_CHARS_MAX = 200  # a sentence; as JSON it has at most 2,400 bytes, within the body that the socket takes
+NODE = re.compile(r"[\x21-\x7e]{1,256}")  # a name of Consul's or of a host, or the ID of a session
 
 
 class Verb(StrEnum):
@@ -45,12 +46,14 @@ class OperatorCommand:
     name: the item. None: every item, which only the verbs of FOR_ALL allow.
     rest_s: how long the node does not contend after step-down.
     note: why the operator gives it. Blank: no reason is given.
+    to: the node that is to take over after step-down. Blank: any node.
     """
 
     verb: Verb
     name: str | None = None
     rest_s: float = REST_S
     note: str = ""
+    to: str = ""
 
 
 class Result(StrEnum):
@@ -91,8 +94,9 @@ def request_path(command: OperatorCommand) -> str:
 
 def request_body(command: OperatorCommand) -> bytes:
     """Return the body of the request."""
-    rest = {"for_s": command.rest_s} if command.verb is Verb.STEP_DOWN else {}
-    content: dict[str, object] = rest | ({"note": command.note} if command.note else {})
+    content: dict[str, object] = {"for_s": command.rest_s} if command.verb is Verb.STEP_DOWN else {}
+    content |= {"to": command.to} if command.to else {}
+    content |= {"note": command.note} if command.note else {}
     return json.dumps(content).encode() if content else b""
 
 
@@ -103,8 +107,8 @@ def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
             return OperatorCommand(verb, note=_note(body))
         name = path.removeprefix(f"/v1/{verb}/")
         if name != path and verb in FOR_ONE and NAME.fullmatch(name):
-            rest_s = _rest_s(body) if verb is Verb.STEP_DOWN else REST_S
-            return OperatorCommand(verb, name, rest_s, _note(body))
+            rest_s, to = (_rest_s(body), _to(body)) if verb is Verb.STEP_DOWN else (REST_S, "")
+            return OperatorCommand(verb, name, rest_s, _note(body), to)
     return None
 
 
@@ -129,6 +133,13 @@ def _rest_s(body: bytes) -> float:
     if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not 0 <= for_s <= REST_S_MAX:
         raise InvalidCommand(f"for_s must be a number from 0 to {REST_S_MAX:g}")
     return float(for_s)
+
+
+def _to(body: bytes) -> str:
+    node = _object(body).get("to", "") if body else ""
+    if not isinstance(node, str) or (node and not NODE.fullmatch(node)):
+        raise InvalidCommand("to must be the name of a node or the ID of a session, without blanks")
+    return node
 
 
 def error_body(error: str) -> bytes:

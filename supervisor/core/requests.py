@@ -51,7 +51,7 @@ class ReadSession(Request):
 
 @dataclass(frozen=True, slots=True)
 class ReadSessions(Request):
-    """``GET /v1/session/list``, for commands: the daemon never sends it."""
+    """``GET /v1/session/list``, for an operator's commands: no contender ever sends it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
     loop.py              the event loop with its parts: Consul, hooks, records, listeners, signals, stop
     driver.py            a step: event to the core, its actions carried out in order, then records
     operator.py          an operator's commands as events for the core, and the replies
+    handover.py          the session of the node that a step-down names
     listeners.py         the control socket and http.listen: opened, moved, closed
     records.py           reads the journal at the start, writes it, and logs its failures
     events.py            the events on disk: read after the start, written after everything urgent

@@ -145,7 +145,8 @@ class Listeners:
 
     def _log_command(self, command: OperatorCommand, reply: Reply | None, peer: Peer) -> None:
         """Log that a command has arrived, so that what follows has a cause in the log, or its reply."""
-        given = {"verb": command.verb, "uid": peer.uid, "user": user_name(peer.uid), "note": command.note}
+        by = {"uid": peer.uid, "user": user_name(peer.uid), "note": command.note}
+        given = {"verb": command.verb, "to": command.to, **by}
         if reply is None:
             self._log.line("info", "command-received", item=command.name, **given)
             return

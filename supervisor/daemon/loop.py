@@ -121,7 +121,8 @@ class Daemon:
         self._items_to_preload = tuple(begun.settings)
         contenders = Contenders(begun.contenders, begun.successors)
         self._driver = Driver(contenders, self, self._effects())
-        self._operator = Operator(contenders, self.dispatch, self._reload)
+        sessions = self._client.sessions
+        self._operator = Operator(contenders, self.dispatch, self._reload, sessions, node_name)
         execute = self._operator.execute
         self._listeners = Listeners(
             config, contenders, execute, log, boottime, node_name=node_name, path=path

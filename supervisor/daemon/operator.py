@@ -12,7 +12,10 @@ from supervisor.core.actions import Action, Role
 from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
+from supervisor.core.lock.handover import HANDOVER_S
+from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
 from supervisor.core.reload import ReloadEffect
+from supervisor.daemon.handover import NoTarget, target_of
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.formats.holder_node import holder_node
 from supervisor.telemetry.stuck import remedy
@@ -32,6 +35,8 @@ class Operator:
     """The commands about the contenders of one node.
 
     reload: reads the configuration again and returns what has changed. Raises CannotReload.
+    sessions: asks Consul for its list of sessions.
+    hostname: the name of this host, which names of sessions may contain.
     """
 
     def __init__(
@@ -39,10 +44,14 @@ class Operator:
         contenders: Contenders,
         dispatch: Callable[[Event], None],
         reload: Callable[[], Awaitable[Reloaded]],
+        sessions: Callable[[], Awaitable[Outcome]],
+        hostname: str,
     ) -> None:
         self._contenders = contenders
         self._dispatch = dispatch
         self._reload = reload
+        self._sessions = sessions
+        self._hostname = hostname
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
@@ -58,7 +67,7 @@ class Operator:
             return _cannot(command.verb, command.name, why, Result.UNKNOWN)
         if command.verb is Verb.STEP_DOWN:
             assert command.name is not None, "step-down has the name of an item"
-            return await self._step_down(command.name, command.rest_s, command.note)
+            return await self._step_down(command)
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
         names = contending if command.name is None else [command.name]
         replies = [self._one(command.verb, name) for name in names]
@@ -102,26 +111,56 @@ class Operator:
             del self._waiting[future]
         return True
 
-    async def _step_down(self, name: str, rest_s: float, note: str) -> Reply:
+    async def _step_down(self, command: OperatorCommand) -> Reply:
+        """Give the lock up. Return the reply when another node holds it, or when none took it in time."""
+        name = command.name or ""
+        try:
+            target = await self._target(name, command.to) if command.to else None
+        except NoTarget as error:
+            return _cannot(Verb.STEP_DOWN, name, str(error))
         before = self._contenders.by_name.get(name)
         tenure = None if before is None else before.tenure
         if before is None or tenure is None or not tenure.believes:
             role = Role.WAITING if before is None else before.role
             return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})")
         holding = self._holders(name)
-        self._dispatch(StepDownAsked(name, rest_s, note=note))
+        handover_to = "" if target is None else target.id
+        self._dispatch(StepDownAsked(name, command.rest_s, handover_to=handover_to, note=command.note))
         if not await self._until(lambda: self._has_given_up(name, tenure.session), RELEASED_S):
             return _cannot(Verb.STEP_DOWN, name, "on_lose or the release is still under way, see `status`")
         if self._is_stuck(name):
             return _cannot(Verb.STEP_DOWN, name, f"on_lose failed, so it is stuck: {remedy(name)}")
         released_at = asyncio.get_running_loop().time()
-        if await self._until(lambda: bool(self._others(name) - holding), TAKEN_OVER_S):
+        within_s = TAKEN_OVER_S if target is None else TAKEN_OVER_S + HANDOVER_S
+        if await self._until(lambda: bool(self._others(name) - holding), within_s):
             after_s = asyncio.get_running_loop().time() - released_at
-            took_over = self._names(name, self._others(name) - holding)
-            line = f"{name}: {took_over} holds it, {after_s:.1f} s after this node released it"
+            return self._taken_over(name, target, self._others(name) - holding, after_s)
+        why = f"released, but nobody took over within {within_s:g} s"
+        return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, command.rest_s)}")
+
+    async def _target(self, name: str, to: str) -> ListedSession:
+        """Return the session of the candidate that ``to`` names. Raises NoTarget."""
+        contender = self._contenders.by_name.get(name)
+        if contender is None or contender.tenure is None:
+            raise NoTarget("this node does not hold it")
+        if contender.settings.kind != "election":
+            raise NoTarget("--to is for elections: a slot goes to the contender that is first in line")
+        seen = await self._sessions()
+        if not isinstance(seen, SessionsView):
+            raise NoTarget(f"Consul does not list its sessions: {getattr(seen, 'why', seen)}")
+        ours = contender.tenure.session
+        return target_of(to, contender.settings, seen, ours=ours, hostname=self._hostname)
+
+    def _taken_over(
+        self, name: str, target: ListedSession | None, holders: frozenset[str], after_s: float
+    ) -> Reply:
+        """Return the reply when another node has taken over: the target, if there is one, or not."""
+        holder = self._names(name, holders)
+        if target is None or target.id in holders:
+            line = f"{name}: {holder} holds it, {after_s:.1f} s after this node released it"
             return Reply(Result.DONE, "", (line,))
-        why = f"released, but nobody took over within {TAKEN_OVER_S:g} s"
-        return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, rest_s)}")
+        why = f"released, but {target.node} ({target.id}) did not take over: {holder} holds it now"
+        return Reply(Result.IMPOSSIBLE, f"{name}: {why}")
 
     def _what_now(self, name: str, rest_s: float) -> str:
         """Return what this node does when nobody takes over, and the command that has it contend at once."""

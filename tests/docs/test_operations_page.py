@@ -211,6 +211,19 @@ def test_a_drained_node_stays_paused_over_a_restart(drain: str, nodes: Nodes) ->
     until(lambda: len(nodes.first.lines("role", item="app", role="paused")) == 2, "it is paused still")
 
 
+@SHOWN.by(OPERATIONS, "Hand over to a named node", "sh", "shown")
+@SHOWN.by(OPERATIONS, "Hand over to a named node", "text", "printed")
+def test_the_named_node_takes_over(shown: str, printed: str, nodes: Nodes, shared_agent: Agent) -> None:
+    """Both nodes have the name of their one agent in Consul."""
+    nodes.start()
+    until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it has a session")
+    node = shared_agent.sessions()[0]["Node"]
+    members, step_down = typed(shown)
+    run_all(nodes, [members])
+    result = run_all(nodes, [step_down.replace("node2", node)])
+    assert re.fullmatch(re.sub(r"\d\.\d", r"\\d\\.\\d", printed.replace("node2", r"\S+")), result)
+
+
 @SHOWN.by(OPERATIONS, "Rotate a token", "sh")
 def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: Path) -> None:
     nodes.start()

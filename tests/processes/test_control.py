@@ -109,6 +109,11 @@ async def spoken(sock: socket.socket, target: str, method: str = "POST") -> tupl
         (("resume", "app"), OperatorCommand(Verb.RESUME, "app")),
         (("pause", "--all"), OperatorCommand(Verb.PAUSE)),
         (("resume", "--all"), OperatorCommand(Verb.RESUME)),
+        (("step-down", "app"), OperatorCommand(Verb.STEP_DOWN, "app")),
+        (
+            ("step-down", "app", "--for", "5s", "--to", "vm2"),
+            OperatorCommand(Verb.STEP_DOWN, "app", rest_s=5.0, to="vm2"),
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

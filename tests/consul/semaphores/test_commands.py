@@ -80,3 +80,14 @@ def test_verify_reports_whether_the_holder_still_has_its_slot(scene: SlotScene) 
     assert a.stop() == 0
     code, why = verify(scene, holder)
     assert code == 1 and "the session has no contender key" in why
+
+
+def test_a_slot_is_not_handed_over(scene: SlotScene) -> None:
+    a = scene.holder("a")
+    done = command("step-down", scene.name, "--to", "b", "--socket", str(a.folder / "control.sock"))
+    why = "--to is for elections: a slot goes to the contender that is first in line"
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"consul-supervisor: cannot step-down {scene.name}: {why}\n",
+    )
+    scene.wait_holders("a")

@@ -1,0 +1,152 @@
+"""``step-down --to``: the named node takes over, and every other result is said in one line."""
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from supervisor.core.lock.handover import HANDOVER_S, target_of
+from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_consul_lock import consul_lock
+from tests.consul.elections.test_operator import operate
+from tests.consul.elections.test_reload import item
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
+
+
+def started(scene: Scene, *names: str) -> list[Supervisor]:
+    """The nodes of these names, the first of which leads. All sessions have one name, as by default."""
+    nodes: list[Supervisor] = []
+    for name in names:
+        node = scene.node(name, session={"name": f"{scene.name}-all"})
+        if not nodes:
+            node.wait_line("role", role="holding")
+        scene.wait(node=name, stage="end", event="change")
+        nodes.append(node)
+        until(lambda: item(nodes[-1])["session"], f"{name} has a session")
+    return nodes
+
+
+def candidate(scene: Scene, **fields: object) -> str:
+    """A session like that of a supervisor that does not act."""
+    return scene.agent.session_create(Name=f"{scene.name}-all", TTL="60s", **fields)
+
+
+def step_down(scene: Scene, node: Supervisor, *words: str) -> tuple[int, str]:
+    """The exit code, and the one line that says what came of it."""
+    done = command("step-down", scene.name, *words, "--socket", str(node.folder / "control.sock"))
+    (line,) = (done.stdout + done.stderr).splitlines()
+    return done.returncode, line
+
+
+def test_the_named_node_takes_over(scene: Scene) -> None:
+    a, _, c = started(scene, "a", "b", "c")
+    target = str(item(c)["session"])
+    code, line = step_down(scene, a, "--to", target)
+    took_over = rf"{scene.name}: c holds it, \d\.\d s after this node released it"
+    assert code == 0 and re.fullmatch(took_over, line)
+    assert scene.wait_leader() == "c"
+    assert scene.calls("b") == [] and scene.calls("a") == ["acquire acquired", "lose step-down"]
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Value"] == b"c", "the next value replaces the hint"
+
+
+def test_a_node_with_two_candidates_is_refused_and_nothing_changes(scene: Scene) -> None:
+    a, b = started(scene, "a", "b")
+    other = candidate(scene)
+    node = next(each["Node"] for each in scene.sessions())
+    code, line = step_down(scene, a, "--to", node)
+    assert code == 1 and f"cannot step-down {scene.name}: {node} has 2 candidates" in line
+    assert other in line and item(b)["session"] in line
+    code, line = step_down(scene, a, "--to", "no-such-node")
+    assert code == 1 and f"no-such-node is no candidate; there are {node} (" in line
+    code, line = step_down(scene, b, "--to", other)
+    assert code == 1 and "this node does not hold it" in line
+    assert scene.wait_leader() == "a" and scene.calls("a") == ["acquire acquired"]
+    scene.agent.session_destroy(other)
+
+
+@pytest.mark.long
+def test_a_target_that_does_not_act_costs_ten_seconds(scene: Scene) -> None:
+    a, b = started(scene, "a", "b")
+    dead = candidate(scene)
+    began_at = time.monotonic()
+    code, line = step_down(scene, a, "--to", dead)
+    took_s = time.monotonic() - began_at
+    assert code == 1 and f"{dead}) did not take over: b holds it now" in line
+    assert scene.wait_leader() == "b"
+    assert HANDOVER_S <= took_s < HANDOVER_S + 2.0
+    scene.agent.session_destroy(dead)
+
+
+def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(scene: Scene) -> None:
+    """The key is free while it is handed over, and ``leader`` says so."""
+    a, b = started(scene, "a", "b")
+    scene.agent.call("PUT", "/catalog/register", {"Node": scene.name, "Address": "192.0.2.9"})
+    target = candidate(scene, Node=scene.name)
+    socket = str(a.folder / "control.sock")
+    handing = subprocess.Popen(
+        [*COMMAND, "step-down", scene.name, "--to", scene.name.upper(), "--socket", socket],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=ENVIRON,
+    )
+    try:
+
+        def hint() -> bytes:
+            entry = scene.agent.kv_get(scene.key)
+            assert entry is not None
+            return b"" if entry["Session"] else bytes(entry["Value"])
+
+        assert target_of(until(hint, "the key is handed over")) == target
+        asked = command("leader", "--key", scene.key, environ={"CONSUL_HTTP_ADDR": scene.agent.url})
+        assert (asked.returncode, asked.stdout) == (1, "")
+        time.sleep(1.0)
+        assert scene.calls("b") == []
+        assert scene.agent.acquire(scene.key, target, b"the target")
+        output, _ = handing.communicate(timeout=PATIENCE_S)
+        assert handing.returncode == 0
+        assert output.startswith(f"{scene.name}: the target holds it, ")
+        assert item(b)["leader"] == "the target"
+    finally:
+        handing.kill()
+        handing.wait()
+        scene.agent.session_destroy(target)
+        scene.agent.call("PUT", "/catalog/deregister", {"Node": scene.name})
+
+
+def test_consul_lock_takes_no_notice_of_a_hint(scene: Scene, tmp_path: Path) -> None:
+    scene.key = f"{scene.name}/.lock"
+    a = scene.leader("a", session={"name": f"{scene.name}-all"}, on_change=[])
+    dead = candidate(scene)
+    held = tmp_path / "held"
+    argv = consul_lock(scene, "-child-exit-code", scene.name, f"date +%s.%N > {held}; exec sleep 2")
+    with (tmp_path / "consul-lock.log").open("wb") as log:
+        waiting = subprocess.Popen(argv, stdout=log, stderr=log)
+        try:
+            until(lambda: len(scene.agent.sessions()) >= 3, "consul lock waits")
+            time.sleep(0.5)
+            began_at = time.time()
+            code, line = step_down(scene, a, "--to", dead)
+            assert waiting.wait(PATIENCE_S) == 0
+        finally:
+            waiting.kill()
+            waiting.wait()
+    assert code == 1 and "did not take over" in line
+    assert float(held.read_text()) - began_at < HANDOVER_S / 2
+    scene.agent.session_destroy(dead)
+
+
+@pytest.mark.long
+def test_a_preferred_node_is_first_and_another_takes_over_when_it_is_alone(scene: Scene) -> None:
+    a = scene.leader("a", acquire_delay="2s", session={"lock_delay": "4s"})
+    scene.waiter("b", acquire_delay="2s")
+    c = scene.waiter("c")
+    assert operate(a, "step-down", scene.name)[0] == 0
+    assert scene.wait_leader(but="a") == "c"
+    began_at = time.monotonic()
+    assert c.stop() == 0
+    assert scene.wait_leader(but="c") == "b"
+    assert time.monotonic() - began_at >= 2.0

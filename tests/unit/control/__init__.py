@@ -1,0 +1,1 @@
+"""Commands and replies as HTTP carries them."""
