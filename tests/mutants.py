@@ -1,12 +1,14 @@
 """Break each rule of the core, of the driver and of the journal once: its tests must notice.
 
-    python -m tests.mutants [--quick] [WORD ...]     only those whose reason holds one of the words
+    python -m tests.mutants [--write] [WORD ...]     only those whose reason holds one of the words
 
 The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree, never to the
-tree itself. There these tests run until the first that fails, the quick ones first, and those marked long
-only when all others pass. Exit 1 when a mutant survives, or when its ``old`` does not occur exactly once.
+tree itself. The test that the entry names runs first. When that test passes, or none is named, all tests run
+until the first that fails, the quick ones first, and those marked long only when all others pass; ``--write``
+then names that test in the entry. Exit 1: a mutant survives, or an ``old`` is not found exactly once.
 """
 
+import json
 import os
 import re
 import shutil
@@ -32,9 +34,11 @@ TESTS = (
 )
 SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
 COPIED = ("supervisor", "schemas", "tests", "docs", "pyproject.toml")
-QUICK = "--quick"  # without the walks over every order: a survivor is a mutant that only those notice
+WRITE = "--write"
+ANY = ""
 MARKS = ("not long", "long")
 DEPTH = "2"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
+NO_SUCH_TEST = 4  # pytest's exit code
 TIMEOUT_S = 600  # for each of the two runs; a mutant that makes a test run for ever counts as noticed
 
 
@@ -45,17 +49,19 @@ class Mutant:
     why: the rule that it breaks.
     file: its path below supervisor.
     old: a text that occurs exactly once in the file, and becomes ``new``.
+    test: the test that notices. Empty: not known yet.
     """
 
     why: str
     file: str
     old: str
     new: str
+    test: str = ""
 
 
 def main() -> int:
     """Run the mutants, print the table, and return the exit code."""
-    words = [word for word in sys.argv[1:] if word != QUICK]
+    words = [word for word in sys.argv[1:] if word != WRITE]
     mutants = [Mutant(**each) for each in tomllib.loads(DATA.read_text())["mutant"]]
     mutants = [mutant for mutant in mutants if not words or any(word in mutant.why for word in words)]
     wrong = [mutant for mutant in mutants if source(ROOT, mutant).count(mutant.old) != 1]
@@ -69,6 +75,11 @@ def main() -> int:
         for mutant, noticed in zip(mutants, pool.map(noticed_by, mutants), strict=True):
             survivors += noticed is None
             print(f"{'caught  ' if noticed else 'SURVIVED'}  {mutant.why:76}  {noticed or ''}", flush=True)
+            if noticed and noticed != mutant.test:
+                if WRITE in sys.argv and noticed.startswith("tests/"):
+                    write_test(mutant, noticed)
+                else:
+                    print(f"          {mutant.test or 'no test'} was expected to fail")
     took_s = time.monotonic() - began_at
     print(f"{len(mutants) - survivors} of {len(mutants)} mutants caught in {took_s:.0f} s")
     return 1 if survivors else 0
@@ -82,16 +93,24 @@ def noticed_by(mutant: Mutant) -> str | None:
             clone(ROOT / name, copy / name)
         text = source(copy, mutant).replace(mutant.old, mutant.new)
         (copy / "supervisor" / mutant.file).write_text(text)
-        marks = MARKS[:1] if QUICK in sys.argv else MARKS
-        return next(filter(None, (first_failure(copy, mark) for mark in marks)), None)
+        if mutant.test and first_failure(copy, [mutant.test], ANY):
+            return mutant.test
+        return next(filter(None, (first_failure(copy, tests(), mark) for mark in MARKS)), None)
+
+
+def write_test(mutant: Mutant, test: str) -> None:
+    """Name the test in the mutant's entry, below its reason."""
+    why = re.escape(f"why = {json.dumps(mutant.why, ensure_ascii=False)}\n")
+    named = f"test = {json.dumps(test, ensure_ascii=False)}\n"
+    DATA.write_text(re.sub(rf"^({why})(?:test = .*\n)?", rf"\1{named}", DATA.read_text(), flags=re.MULTILINE))
 
 
 def clone(source: Path, target: Path) -> None:
-    """Copy a file, or a folder with its links as they are and without compiled files."""
+    """Copy a file, or a folder with its links as they are and the compiled files, which Python checks."""
     if source.is_dir():
-        shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, target, symlinks=True)
     else:
-        shutil.copy(source, target)
+        shutil.copy2(source, target)
 
 
 def source(root: Path, mutant: Mutant) -> str:
@@ -99,11 +118,16 @@ def source(root: Path, mutant: Mutant) -> str:
     return (root / "supervisor" / mutant.file).read_text()
 
 
-def first_failure(copy: Path, mark: str) -> str | None:
-    """Return the name of the first of these tests that fails in that tree. None: none fails."""
+def tests() -> list[str]:
+    """Return the files of the tests, the slow ones last."""
     places = [ROOT / place for place in TESTS]
     found = [path for place in places for path in ([place] if place.is_file() else place.glob("test_*.py"))]
-    tests = sorted(found, key=lambda path: (path.name in SLOW, path.name))
+    found.sort(key=lambda path: (path.name in SLOW, path.name))
+    return [str(path.relative_to(ROOT)) for path in found]
+
+
+def first_failure(copy: Path, tests: list[str], mark: str) -> str | None:
+    """Return the name of the first of these tests that fails in that tree. None: none fails."""
     command = [
         sys.executable,
         "-m",
@@ -115,11 +139,8 @@ def first_failure(copy: Path, mark: str) -> str | None:
         "no:cacheprovider",
         "-p",
         "no:xdist",
-        "-m",
-        mark,
     ]
-    quick_only = QUICK in sys.argv
-    command += [str(path.relative_to(ROOT)) for path in tests if not (quick_only and path.name in SLOW)]
+    command += ["-m", mark, *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "DEPTH": DEPTH}
     try:
         ran = subprocess.run(
@@ -127,9 +148,9 @@ def first_failure(copy: Path, mark: str) -> str | None:
         )
     except subprocess.TimeoutExpired:
         return f"a test ran for more than {TIMEOUT_S} s"
-    if ran.returncode == 0:
+    if ran.returncode in (0, NO_SUCH_TEST):
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) tests/(?:core/)?(.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
     return failed[1] if failed else f"pytest exited with {ran.returncode}"
 
 
