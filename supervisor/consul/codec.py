@@ -21,7 +21,7 @@ from supervisor.consul.shared import Listing, ListQuery, listed
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import Acquire, ReadKey, Release, RenewSession, Request
-from supervisor.transport import RepeatedRequest
+from supervisor.transport import KeptRequest
 
 REPEATED_MAX = 512  # kept requests of some 3 KB; beyond some sixty elections one query reads many keys
 _Signature = tuple[type[Request], str, str, bytes, str | None]  # all that the bytes of a write depend on
@@ -41,11 +41,11 @@ class Codec:
         self._within = {name: value for name, value in within.items() if value is not None}
         self._template = requests.Request("GET", base_url, headers=_authorization(settings)).prepare()
         self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
-        self._repeated: dict[tuple[type[Request], str, str | None], RepeatedRequest] = {}
+        self._repeated: dict[tuple[type[Request], str, str | None], KeptRequest] = {}
 
-    def prepare(self, action: Acquire | Release) -> requests.PreparedRequest:
+    def prepare(self, action: Acquire | Release) -> KeptRequest:
         """Encode a write ahead, at most one of each item. ``encode`` returns it for an equal write."""
-        request = self._encode(action)
+        request = KeptRequest.of(self._encode(action))
         self._ahead[action.item] = (self._signature(action), request)
         return request
 
@@ -67,7 +67,7 @@ class Codec:
         if request is None:
             if len(self._repeated) >= REPEATED_MAX:
                 self._repeated.clear()
-            request = self._repeated[kept] = RepeatedRequest.of(self._encode(action))
+            request = self._repeated[kept] = KeptRequest.of(self._encode(action))
         return request
 
     def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:

@@ -4,7 +4,7 @@ A module imports only modules above it.
 
     failure.py     ExchangeFailed: why an exchange has no answer, in one line
     endpoint.py    where to connect, read from a URL
-    messages.py    a PreparedRequest as h11's events, h11's events as a Response
+    messages.py    a PreparedRequest as bytes, the bytes of an answer as a Response
     resolve.py     a name's addresses, looked up by a child that can be killed
     tls.py         an SSLContext that follows its files
     exchange.py    one request, and what has arrived of its answer
@@ -18,7 +18,7 @@ repeat a request that the peer may have acted on. The caller decides what a miss
 
 from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.failure import ExchangeFailed, FailureKind
-from supervisor.transport.messages import RepeatedRequest
+from supervisor.transport.messages import KeptRequest
 from supervisor.transport.pool import Transport
 
-__all__ = ["Endpoint", "ExchangeFailed", "FailureKind", "RepeatedRequest", "Transport"]
+__all__ = ["Endpoint", "ExchangeFailed", "FailureKind", "KeptRequest", "Transport"]

@@ -1,4 +1,4 @@
-"""One connection: bytes to h11 and back, one exchange at a time.
+"""One connection: requests as bytes, bytes as answers, one exchange at a time.
 
 A connection is an asyncio protocol and no stream, so that an answer costs one callback and one future. It
 must never hold the loop for long, whatever the peer sends, so an iteration of the loop receives at most
@@ -8,8 +8,6 @@ RECEIVE_BYTES_MAX. It must never be used again after an incomplete answer, so it
 import asyncio
 import socket
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import cast
 
 import h11
@@ -20,7 +18,6 @@ from supervisor.transport import messages
 from supervisor.transport.exchange import Exchange
 from supervisor.transport.failure import ExchangeFailed, FailureKind, lost_failure, protocol_reason
 
-HEAD_BYTES_MAX = 32768  # twice h11's default; parsed in 8 ms at worst (8000 headers without a value)
 RECEIVE_BYTES_MAX = 8192  # in one iteration of the loop; parsed in 8 ms at worst (1400 chunks of one byte)
 PIECE_BYTES_MIN = 64  # the average of a body, because each piece costs as much as some hundred bytes
 PIECES_FREE = 1000  # without that minimum, because an honest answer may come in some small chunks
@@ -60,9 +57,10 @@ class Connection(asyncio.BufferedProtocol):
         self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._http = self._new_http()
-        self._ahead: _Ahead | None = None
         self._received = NOTHING
+        self._unread = b""  # what has arrived and h11 has not got
+        self._ended = False  # the peer sends no more
+        self._http: h11.Connection | None = None  # reads an answer that is not an ordinary one
         self._expiry: asyncio.TimerHandle | None = None  # set while idle
         self._aborted = False
         self._closed = False
@@ -81,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         exchange.begin()
         self._exchange, self._release = exchange, release
         try:
-            exchange.unsent = self._take_encoded(exchange.request)
+            exchange.unsent = messages.encode(exchange.request, self._peer)
         except ExchangeFailed as failure:
             exchange.answer.set_exception(failure)
             return
@@ -117,37 +115,19 @@ class Connection(asyncio.BufferedProtocol):
         if not exchange.answer.done():
             self._established.write(unsent)
 
-    def prepare(self, request: requests.PreparedRequest) -> None:
-        """Encode this request ahead, on a connection that was never used. Another request may still come."""
-        http = self._new_http()
-        with suppress(ExchangeFailed):  # because the exchange itself raises the failure
-            self._ahead = _Ahead(request, http, messages.encode(http, request, self._peer))
-
-    def _take_encoded(self, request: requests.PreparedRequest) -> bytes:
-        ahead, self._ahead = self._ahead, None
-        if ahead is None or ahead.request is not request:
-            return messages.encode(self._http, request, self._peer)
-        self._http = ahead.http
-        return ahead.encoded
-
-    @staticmethod
-    def _new_http() -> h11.Connection:
-        return h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
-
     @property
     def reusable(self) -> bool:
         """Whether another request may follow, because the answer is complete and nothing came after it."""
+        http = self._http
         return (
             not self._established.is_closing()
-            and self._http.our_state is h11.DONE
-            and not self._http.trailing_data[0]
+            and (http is None or (http.our_state is h11.DONE and not http.trailing_data[0]))
             and not self._established.get_write_buffer_size()
         )
 
     def set_idle(self, age_max_s: float) -> None:
         """Wait for the next exchange. Abort after ``age_max_s``, or if the peer sends anything or closes."""
-        if self._http.our_state is h11.DONE:
-            self._http.start_next_cycle()
+        self._http = None
         self.has_received = False
         self.idle_since = self._loop.time()
         self._expiry = self._loop.call_later(age_max_s, self.abort)
@@ -189,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             return
         self.has_received = True
-        self._http.receive_data(bytes(self._received[:nbytes]))
+        self._take_in(bytes(self._received[:nbytes]))
         self._received = NOTHING
         if self._exchange is not None and (delay_s := self._exchange.take_delay_s()) > 0:
             self._delay_reading(delay_s)
@@ -200,7 +180,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> None:
         """Note that the peer sends no more. asyncio then closes the connection."""
-        self._http.receive_data(b"")
+        self._ended = True
+        if self._http is not None:
+            self._http.receive_data(b"")
         self._parse()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -244,10 +226,12 @@ class Connection(asyncio.BufferedProtocol):
         if exchange is None or exchange.answer.done():
             return
         try:
-            while (event := self._http.next_event()) is not h11.NEED_DATA:
-                self._handle(exchange, event)
-                if exchange.answer.done():
-                    return
+            if self._unread:
+                self._read(exchange, self._unread)
+            if self._http is not None:
+                self._read_events(exchange, self._http)
+            if exchange.answer.done():
+                return
             if self._aborted:
                 text = f"the connection to {self._peer} was closed on this side"
                 raise ExchangeFailed(FailureKind.LOCAL, text)
@@ -257,6 +241,29 @@ class Connection(asyncio.BufferedProtocol):
             exchange.answer.set_exception(self._unreadable(exc))
         except ExchangeFailed as failure:
             exchange.answer.set_exception(failure)
+
+    def _take_in(self, received: bytes) -> None:
+        if self._http is None:
+            self._unread += received
+        else:
+            self._http.receive_data(received)
+
+    def _read(self, exchange: Exchange, received: bytes) -> None:
+        """Read an ordinary answer, or leave these bytes and all that follow to h11."""
+        self._unread = b""
+        answer = messages.ordinary_answer(exchange.request, received)
+        if answer is not None:
+            self._refuse_body(len(answer.content))
+            exchange.answer.set_result(answer)
+            return
+        self._http = messages.reader(exchange.request)
+        self._http.receive_data(received)
+        if self._ended:
+            self._http.receive_data(b"")
+
+    def _read_events(self, exchange: Exchange, http: h11.Connection) -> None:
+        while not exchange.answer.done() and (event := http.next_event()) is not h11.NEED_DATA:
+            self._handle(exchange, event)
 
     def _deliver(self, exchange: Exchange) -> None:
         """Release the connection, then call ``on_response``, both before the awaiting task is scheduled."""
@@ -300,8 +307,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _unreadable(self, exc: h11.RemoteProtocolError) -> ExchangeFailed:
         if exc.error_status_hint == HTTP_TOO_LARGE:
-            return self._too_large(f"its head has more than {HEAD_BYTES_MAX} bytes")
-        if self._http.trailing_data[1]:
+            return self._too_large(f"its head has more than {messages.HEAD_BYTES_MAX} bytes")
+        if self._ended:
             return lost_failure(self._peer, None, self.has_received, self._tls)
         why = protocol_reason(str(exc))
         return ExchangeFailed(FailureKind.PROTOCOL, f"the answer of {self._peer} is not HTTP: {why}")
@@ -323,12 +330,3 @@ class Connection(asyncio.BufferedProtocol):
         except OSError:
             return False
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """A request that is encoded ahead, and the state of h11 after its last byte."""
-
-    request: requests.PreparedRequest
-    http: h11.Connection
-    encoded: bytes

@@ -1,9 +1,13 @@
-"""A PreparedRequest as bytes, and what h11 reads as a Response.
+"""A PreparedRequest as bytes, and the bytes of an answer as a Response.
 
-Pure: no socket, no clock. Nothing here decodes a charset or a content coding, because guessing a charset took
-0.7 s on 8 MB, and a coding can be a bomb. So ``Response.text`` must never be used.
+Pure: no socket, no clock. h11 encodes each request. An ordinary answer is read by one expression, because
+each event waits for it. h11 reads every other answer, and alone decides what is not HTTP.
+
+Nothing here decodes a charset or a content coding, because guessing a charset took 0.7 s on 8 MB, and a
+coding can be a bomb. So ``Response.text`` must never be used.
 """
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -13,50 +17,93 @@ from requests.structures import CaseInsensitiveDict
 
 from supervisor.transport.failure import ExchangeFailed, FailureKind
 
+HEAD_BYTES_MAX = 32768  # twice h11's default; parsed in 8 ms at worst (8000 headers without a value)
+_NAME, _VALUE = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", r"[\t -~\x80-\xff]*"
+# Without the statuses whose answer has no body, whatever its head says.
+_ORDINARY = re.compile(rf"HTTP/1\.1 (?!204|304)([2-5][0-9][0-9]) ({_VALUE})((?:\r\n{_NAME}:{_VALUE})*)")
+_HEADER = re.compile(rf"\r\n({_NAME}):[\t ]*((?:{_VALUE}[!-~\x80-\xff])?)")
 
-class RepeatedRequest(requests.PreparedRequest):
-    """A request that is sent again and again unchanged, so that its head is made only once.
 
-    head: the head. None: the request was not sent yet.
+class KeptRequest(requests.PreparedRequest):
+    """A request that is encoded once, because it is sent again and again or is prepared ahead.
+
+    encoded: the bytes. None: the request is not encoded yet.
     """
 
-    head: h11.Request | None = None
+    encoded: bytes | None = None
 
     @classmethod
-    def of(cls, request: requests.PreparedRequest) -> "RepeatedRequest":
-        """Return this request as one that is sent again and again. Nobody may change either of them."""
-        repeated = cls()
-        vars(repeated).update(vars(request))
-        return repeated
+    def of(cls, request: requests.PreparedRequest) -> "KeptRequest":
+        """Return this request as one that is encoded once. Nobody may change either of them."""
+        kept = cls()
+        vars(kept).update(vars(request))
+        return kept
 
 
-def encode(connection: h11.Connection, request: requests.PreparedRequest, peer: str) -> bytes:
-    """Return head and body of the request for one write. Afterwards ``connection`` awaits the answer.
+def encode(request: requests.PreparedRequest, peer: str) -> bytes:
+    """Return head and body of the request for one write.
 
     Raises ExchangeFailed (local) for a request that HTTP does not allow.
     """
-    assert request.method and request.url and "Transfer-Encoding" not in request.headers
-    body = request.body or b""
-    body = body.encode() if isinstance(body, str) else body
-    assert isinstance(body, bytes), "a body is bytes or text: its length must be known"
+    kept = request if isinstance(request, KeptRequest) else None
+    if kept is not None and kept.encoded is not None:
+        return kept.encoded
     try:
-        sent = [connection.send(_head(request))]
-        if body:
-            sent.append(connection.send(h11.Data(data=body)))
-        sent.append(connection.send(h11.EndOfMessage()))
+        encoded = _send(_connection(), request)
     except (h11.LocalProtocolError, UnicodeError):
         # h11's text is left out, because it quotes the header, which may be a token.
         text = f"cannot send a request to {peer}: its target or a header has a character that HTTP forbids"
         raise ExchangeFailed(FailureKind.LOCAL, text) from None
-    return b"".join(filter(None, sent))
+    if kept is not None:
+        kept.encoded = encoded
+    return encoded
+
+
+def reader(request: requests.PreparedRequest) -> h11.Connection:
+    """Return an h11 connection that awaits the answer to this request."""
+    connection = _connection()
+    _send(connection, request)
+    return connection
+
+
+def ordinary_answer(request: requests.PreparedRequest, received: bytes) -> requests.Response | None:
+    """Return the answer if these bytes are one whole ordinary answer, and nothing else.
+
+    Ordinary is the answer that Consul gives to most requests: HTTP/1.1 with a body of a declared length, on
+    a connection that stays open. None: h11 must read these bytes.
+    """
+    head, _, body = received.partition(b"\r\n\r\n")
+    found = _ORDINARY.fullmatch(head.decode("latin-1"))
+    if found is None or request.method == "HEAD":
+        return None
+    status, reason, fields = found.groups()
+    pairs = _HEADER.findall(fields)
+    headers = CaseInsensitiveDict[str](pairs)
+    if len(headers) != len(pairs) or "Transfer-Encoding" in headers or "Connection" in headers:
+        return None
+    if headers.get("Content-Length") != str(len(body)):
+        return None
+    return response_of(request, int(status), reason, headers, body)
 
 
 def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -> requests.Response:
+    """Return the answer that h11 has read."""
+    headers = CaseInsensitiveDict(_joined(head.headers))
+    return response_of(request, head.status_code, head.reason.decode("latin-1"), headers, body)
+
+
+def response_of(
+    request: requests.PreparedRequest,
+    status: int,
+    reason: str,
+    headers: "CaseInsensitiveDict[str]",
+    body: bytes,
+) -> requests.Response:
     """Return the answer as requests models it, with its ``content`` and without an encoding."""
     response = requests.Response()
-    response.status_code = head.status_code
-    response.reason = head.reason.decode("latin-1")
-    response.headers = CaseInsensitiveDict(_joined(head.headers))
+    response.status_code = status
+    response.reason = reason
+    response.headers = headers
     response.url = request.url or ""
     response.request = request
     response._content = body
@@ -70,13 +117,21 @@ def content_length(head: h11.Response) -> int:
     return int(length) if length.isdigit() else 0
 
 
-def _head(request: requests.PreparedRequest) -> h11.Request:
-    if isinstance(request, RepeatedRequest) and request.head is not None:
-        return request.head
+def _connection() -> h11.Connection:
+    return h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
+
+
+def _send(connection: h11.Connection, request: requests.PreparedRequest) -> bytes:
+    assert request.method and request.url and "Transfer-Encoding" not in request.headers
+    body = request.body or b""
+    body = body.encode() if isinstance(body, str) else body
+    assert isinstance(body, bytes), "a body is bytes or text: its length must be known"
     head = h11.Request(method=str(request.method), target=request.path_url, headers=_headers(request))
-    if isinstance(request, RepeatedRequest):
-        request.head = head
-    return head
+    sent = [connection.send(head)]
+    if body:
+        sent.append(connection.send(h11.Data(data=body)))
+    sent.append(connection.send(h11.EndOfMessage()))
+    return b"".join(filter(None, sent))
 
 
 def _headers(request: requests.PreparedRequest) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ must never send a request twice, except a GET whose kept connection closed befor
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import requests
@@ -16,6 +17,7 @@ from supervisor.transport.dial import Dialer, Progress
 from supervisor.transport.endpoint import Endpoint
 from supervisor.transport.exchange import Delay, Exchange, OnResponse, ignore, no_delay
 from supervisor.transport.failure import ExchangeFailed, FailureKind
+from supervisor.transport.messages import KeptRequest, encode
 
 BODY_BYTES_MAX = 8 << 20  # a thousand contenders with the largest values; one value has 512 KiB at most
 IDLE_MAX = 24  # because Consul closes connections of one address beyond 200 (http_max_conns_per_client)
@@ -50,7 +52,6 @@ class Transport:
         self._dialer = Dialer(endpoint, body_bytes_max, self._alive, warn)
         self._idle: list[Connection] = []
         self._spare: Connection | None = None
-        self._expected: requests.PreparedRequest | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -108,18 +109,19 @@ class Transport:
         """Whether a connection is ready for the next fresh exchange."""
         return self._spare in self._alive
 
-    def prepare(self, request: requests.PreparedRequest | None = None) -> None:
+    def prepare(self, request: KeptRequest | None = None) -> None:
         """Open a connection ahead for the next fresh exchange, unless a young one is ready.
 
-        request: the request to encode ahead, which saves time if the next exchange has this very object.
+        request: the request to encode ahead, which saves time when an exchange has this very object.
 
         This method returns at once. If the connection cannot be opened, the exchange raises the failure.
         """
-        self._expected = request
+        if request is not None:
+            with suppress(ExchangeFailed):  # because the exchange itself raises the failure
+                encode(request, self._endpoint.peer)
         young = self._idle_age_max_s / 2  # so that one is ready for a caller that prepares now and then
         now = asyncio.get_running_loop().time()
         if self._spare in self._alive and now - self._spare.idle_since < young:
-            self._encode_ahead(self._spare)
             return
         if self._preparing is None and not self._closed:
             self._preparing = asyncio.create_task(self._prepare())
@@ -183,7 +185,6 @@ class Transport:
         finally:
             self._preparing = None
         former, self._spare = self._spare, connection
-        self._encode_ahead(connection)
         connection.set_idle(self._idle_age_max_s)
         if former is not None:
             former.abort()
@@ -192,10 +193,6 @@ class Transport:
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.abort()
-
-    def _encode_ahead(self, spare: Connection) -> None:
-        if self._expected is not None:
-            spare.prepare(self._expected)
 
     def _take_spare(self) -> Connection | None:
         connection, self._spare = self._spare, None
