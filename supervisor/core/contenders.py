@@ -5,7 +5,7 @@ of contenders that the event does not concern.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from supervisor.core.actions import Action, Finished
@@ -33,7 +33,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.record import RecordKeeper
 from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload
-from supervisor.core.step import step
+from supervisor.core.step import decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,7 @@ class Contenders:
         self._deadlines: dict[str, float] = {}
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
-        for name in self.by_name:
-            self._queue(name)
+        self._moved = dict.fromkeys(self.by_name)  # those whose deadline may have moved
 
     @property
     def stopped(self) -> bool:
@@ -75,6 +74,7 @@ class Contenders:
 
     def deadline(self) -> float:
         """Return the earliest time at which a ``Tick`` has something to do. NEVER: there is none."""
+        self._queue_moved()
         while self._due:
             due_at, name = self._due[0]
             if self._is_due(due_at, name):
@@ -83,22 +83,26 @@ class Contenders:
         return NEVER
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Return the actions that follow from this event, in order.
+        """Return the actions that follow from this event, in order: see ``decide``."""
+        return list(self.decide(event, now))
 
+    def decide(self, event: Event, now: float) -> Iterator[Action]:
+        """Yield the actions that follow from this event, in order, to be carried out one after the other.
+
+        The event is dealt with when the last action has been yielded, so the caller must take all of them.
         A ``Tick`` concerns all contenders whose deadline has come, and a ``StopAsked`` concerns all
         contenders. A ``ConfigLoaded`` becomes one event for each contender that it changes.
         """
         if isinstance(event, ConfigLoaded):
-            return self._reload(event, now)
-        actions: list[Action] = []
+            yield from self._reload(event, now)
+            return
         if isinstance(event, StopAsked):
             self._successors.clear()
         if isinstance(event, HooksChecked) and event.item in self._successors:
             self._look_ahead(event)
-            return []
+            return
         for name in self._recipients(event, now):
-            actions += self._step_one(name, event, now)
-        return actions
+            yield from self._decide_one(name, event, now)
 
     def _look_ahead(self, event: HooksChecked) -> None:
         """Note which hooks of an item that has not begun yet cannot start."""
@@ -106,20 +110,28 @@ class Contenders:
         heir = replace(successor.contender, faults=event.faults)
         self._successors[event.item] = Successor(heir, successor.after)
 
-    def _step_one(self, name: str, event: Event, now: float) -> tuple[Action, ...]:
-        contender, begun = step(self.by_name[name], event, now)
-        self.by_name[name] = contender
-        self._queue(name)
-        if Finished(name, clean=True) in begun:
-            if contender.departing:
-                del self.by_name[name], self._deadlines[name]
-            self._succeed(contender)
-        return begun
+    def _decide_one(self, name: str, event: Event, now: float) -> Iterator[Action]:
+        self._moved[name], finished = None, False
+        for contender, begun in decide(self.by_name[name], event, now):
+            self.by_name[name] = contender
+            yield from begun
+            for action in begun:
+                finished = finished or (isinstance(action, Finished) and action.clean)
+        if finished:
+            self._end(self.by_name[name])
+
+    def _end(self, contender: Contender) -> None:
+        """Begin each item that waited for this contender, and forget a contender that departs."""
+        if contender.departing:
+            name = contender.settings.name
+            del self.by_name[name]
+            self._deadlines.pop(name, None)
+        self._succeed(contender)
 
     # --- another file ----------------------------------------------------------------------------
 
-    def _reload(self, event: ConfigLoaded, now: float) -> list[Action]:
-        """Return the actions that follow from another file.
+    def _reload(self, event: ConfigLoaded, now: float) -> Iterator[Action]:
+        """Yield the actions that follow from another file.
 
         New contenders stand ready before those in their way end, because some end at once.
         """
@@ -135,13 +147,11 @@ class Contenders:
         ]
         leaving = {name: each for name, each in self.by_name.items() if name not in staying}
         self._begin(event, leaving, now)
-        actions: list[Action] = []
         for name in standing:
             if name not in staying:
-                actions += self._step_one(name, ItemRemoved(name), now)
+                yield from self._decide_one(name, ItemRemoved(name), now)
             elif effects[name] is ReloadEffect.CHANGES:
-                actions += self._step_one(name, changed[name], now)
-        return actions
+                yield from self._decide_one(name, changed[name], now)
 
     def _begin(self, event: ConfigLoaded, leaving: Mapping[str, Contender], now: float) -> None:
         waiting, self._successors = self.waiting, {}
@@ -161,7 +171,7 @@ class Contenders:
                 self._successors[name] = Successor(contender, after)
             else:
                 self.by_name[name] = contender
-                self._queue(name)
+                self._moved[name] = None
 
     def _succeed(self, predecessor: Contender) -> None:
         """Begin each successor that waited for this predecessor alone.
@@ -179,7 +189,7 @@ class Contenders:
             self._successors[name] = Successor(heir, after)
             if not after:
                 self.by_name[name] = self._successors.pop(name).contender
-                self._queue(name)
+                self._moved[name] = None
 
     def _recipients(self, event: Event, now: float) -> Iterable[str]:
         match event:
@@ -208,6 +218,7 @@ class Contenders:
         return (name,) if name in self.by_name else ()
 
     def _take_due(self, now: float) -> list[str]:
+        self._queue_moved()
         names: dict[str, None] = {}
         while self._due and self._due[0][0] <= now:
             due_at, name = self._unqueue()
@@ -219,13 +230,18 @@ class Contenders:
         """Return whether this is still the deadline of that contender."""
         return self._deadlines.get(name) == due_at
 
-    def _queue(self, name: str) -> None:
-        """Queue the deadline once, because it may move there and back a million times before it comes."""
-        due_at = self._deadlines[name] = self.by_name[name].deadline
-        due = (due_at, name)
-        if due_at != NEVER and due not in self._queued:
-            self._queued.add(due)
-            heapq.heappush(self._due, due)
+    def _queue_moved(self) -> None:
+        """Queue each new deadline once, because it may move to and fro a million times."""
+        for name in self._moved:
+            contender = self.by_name.get(name)
+            if contender is None:
+                continue
+            due_at = self._deadlines[name] = contender.deadline
+            due = (due_at, name)
+            if due_at != NEVER and due not in self._queued:
+                self._queued.add(due)
+                heapq.heappush(self._due, due)
+        self._moved.clear()
 
     def _unqueue(self) -> tuple[float, str]:
         due = heapq.heappop(self._due)

@@ -5,6 +5,8 @@ nothing else begins before the record. This module never looks at an event, beca
 already applied it to the contender.
 """
 
+from collections.abc import Iterator
+
 from supervisor.core import candidate_check as healths
 from supervisor.core import on_change as changes
 from supervisor.core import phases
@@ -30,10 +32,11 @@ from supervisor.core.tenure import Phase
 Begun = tuple[Contender, tuple[Action, ...]]
 
 
-def begin_due(contender: Contender, now: float) -> Begun:
-    """Begin everything that is due, and return the actions for the shell."""
+def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
+    """Begin everything that is due, and yield the actions for the shell in portions: see ``step.decide``."""
     if offered := _offer_file(contender, now):
-        return contender, offered
+        yield contender, offered
+        return
     contender, actions = _advance_tenure(contender, now)
     awaited = _awaits_record(contender)
     first: tuple[Action, ...] = ()
@@ -42,12 +45,16 @@ def begin_due(contender: Contender, now: float) -> Begun:
         actions = (*first, *actions)
     if awaited and first:
         contender, reported = _report_loss(contender, now)
-        return contender, (*actions, *reported)
+        yield contender, (*actions, *reported)
+        return
+    if actions:
+        yield contender, actions
     for begin in _IN_ORDER:
         if not (first and begin is _advance_record):
             contender, begun = begin(contender, now)
-            actions += begun
-    return contender, actions
+            if begun:
+                yield contender, begun
+    yield contender, ()
 
 
 def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:

@@ -5,7 +5,13 @@
 A step has three parts. It ends what time alone ends, it applies the event to the contender, and it begins
 everything that is due. Belief ends before the event is looked at, so no event comes before that end. Silence
 of Consul is never news, neither of a loss nor of a win.
+
+``decide`` is the step in portions. The shell carries out the actions of a portion before the next portion is
+decided, because a release, an acquire or a hook comes first in a step, and another node or an application
+waits for it.
 """
+
+from collections.abc import Iterator
 
 from supervisor.core.actions import Action, Reason
 from supervisor.core.contender import Contender, has_finished
@@ -13,19 +19,30 @@ from supervisor.core.events import Event, RecordWritten
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO
 from supervisor.core.reducer import apply_event
-from supervisor.core.scheduler import begin_due
+from supervisor.core.scheduler import Begun, begin_due
 from supervisor.core.tenure import Phase
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:
     """Return the contender after this event at this time, and the actions to carry out, in order."""
+    portions = tuple(decide(contender, event, now))
+    return portions[-1][0], tuple(action for _, begun in portions for action in begun)
+
+
+def decide(contender: Contender, event: Event, now: float) -> Iterator[Begun]:
+    """Yield the contender after each portion of the step, with the actions of that portion, in order.
+
+    The contender of the last portion is the contender after the step.
+    """
     if has_finished(contender):
-        return contender, ()
+        yield contender, ()
+        return
     contender = _expire(contender, now)
     before, contender = contender, apply_event(contender, event, now)
     if isinstance(event, RecordWritten) and event.ok and _waits_for_no_record(before):
-        return contender, ()  # the step that wrote the record has begun all that is due
-    return begin_due(contender, now)
+        yield contender, ()  # the step that wrote the record has begun all that is due
+        return
+    yield from begin_due(contender, now)
 
 
 def _waits_for_no_record(contender: Contender) -> bool:

@@ -14,8 +14,10 @@ from supervisor.core.outcomes import Outcome, Throttled, Unknown
 from supervisor.core.requests import LeaveSemaphore, Release, RenewSession, Request, Write
 
 THROTTLED_S = 1.0  # the pause after the first refusal; it doubles with each further one
-THROTTLED_S_MAX = 16.0  # a failover is late by that much, and half of it, at the worst
-LEVEL_MAX = 5  # the pause has long been at its maximum
+LEVEL_MAX = 5
+THROTTLED_S_MAX = THROTTLED_S * 2 ** (
+    LEVEL_MAX - 1
+)  # a failover is late by that much, and half of it, at worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +56,4 @@ class Throttle:
         spread: the contender's own number in [0, 1), so that a fleet does not come back in step.
         """
         level = max(self.reads, self.writes)
-        return min(THROTTLED_S * 2 ** (level - 1), THROTTLED_S_MAX) * (0.5 + spread) if level else 0.0
+        return THROTTLED_S * 2 ** (level - 1) * (0.5 + spread) if level else 0.0

@@ -68,11 +68,13 @@ class Driver:
             self._world.wake(self._wake_at)
 
     def _run_step(self, event: Event, now: float) -> None:
+        """Carry out each action before the core decides the next: see ``core.step.decide``."""
         events, steps = deque([event]), list[tuple[Event, list[Action]]]()
         while events:
             event = events.popleft()
-            actions = self.contenders.step(event, now)
-            for action in actions:
+            actions: list[Action] = []
+            for action in self.contenders.decide(event, now):
+                actions.append(action)
                 if isinstance(action, Request):
                     self._world.request(action)
                 elif isinstance(action, WriteRecord):

@@ -10,7 +10,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.frozen import replace
 from supervisor.core.session import CREATE_WITHOUT_TTL_RETRY_S
-from supervisor.core.throttle import THROTTLED_S_MAX
+from supervisor.core.throttle import THROTTLED_S_MAX, Throttle
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
@@ -138,6 +138,24 @@ def test_a_refused_release_does_not_wait_and_the_destroy_after_it_does() -> None
     while DESTROY not in map(type, play.under_way):
         play.happens(play.deadline, e.Tick())
     assert gaps(play, DESTROY, 3) == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4)])
+
+
+def test_a_release_does_not_wait_although_reads_were_refused() -> None:
+    play = holding()
+    play.contender = replace(play.contender, throttle=Throttle(reads=3))
+    play.happens(1.5, e.StepDownAsked("n", 60.0))
+    play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert gaps(play, RELEASE, 2) == pytest.approx([RETRY_S] * 2)
+
+
+def test_a_renewal_does_not_wait_although_reads_were_refused() -> None:
+    play = waiting()
+    play.on(0.2, WATCH, RIVAL)
+    play.contender = replace(play.contender, throttle=Throttle(reads=3))
+    while RENEW not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert gaps(play, RENEW, 2) == pytest.approx([RETRY_S] * 2)
+    assert play.contender.throttle == Throttle(reads=3), "a refused renewal does not count"
 
 
 def test_a_waiter_that_is_refused_goes_on_renewing_its_session() -> None:
