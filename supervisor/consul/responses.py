@@ -19,6 +19,7 @@ WHY_CHARS_MAX = 200  # because an error text goes into log lines and status
 RATE_LIMIT = "rate limit exceeded"
 CONNECTION_LIMIT = "too many concurrent connections"
 MORE_CONNECTIONS = "raise limits.http_max_conns_per_client in the agent's configuration"
+_JSON = json.JSONDecoder()
 _HOPS = re.compile(r"^(?:(?:rpc error making call|rpc error|apply failed): (?:code = \w+ desc = )?)+")
 
 
@@ -29,7 +30,7 @@ class MalformedResponse(Exception):
 def json_of(response: requests.Response, kind: type) -> Any:
     """Return the body, which must be a JSON value of this kind."""
     try:
-        value = json.loads(response.content)
+        value = _JSON.decode(response.content.decode())
     except (ValueError, RecursionError):
         raise MalformedResponse("no JSON") from None
     if not isinstance(value, kind):

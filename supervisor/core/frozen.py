@@ -18,13 +18,16 @@ else:
 
     def replace(value, /, **changes):
         """Return the value with these fields changed, or the value itself when nothing changes."""
-        for name, new in changes.items():
-            if getattr(value, name) is not new:
+        for name in changes:
+            if getattr(value, name) is not changes[name]:
                 break
         else:
             return value
-        cls = type(value)
-        slots = _SLOTS.get(cls) or _slots(cls)
+        cls = value.__class__
+        try:
+            slots = _SLOTS[cls]
+        except KeyError:
+            slots = _slots(cls)
         copy = cls.__new__(cls)
         for name, read, write in slots:
             write(copy, changes[name] if name in changes else read(value))

@@ -23,7 +23,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Literal
 
 from supervisor.core.actions import LOSE_SIDE, KillHook, StartHook, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
@@ -289,13 +288,12 @@ class Hooks:
         return facts(action.context, attempt=attempt, node=self._node, now=self._clock())
 
     def _lines(self, action: Started, name: str) -> tuple[Lines, Lines]:
-        budget = LineBudget(self._clock)
-        item, transition = action.context.name, action.context.transition
-
-        def lines(stream: Literal["stdout", "stderr"]) -> Lines:
-            return Lines(lambda text: self._log_line(HookLine(item, name, transition, stream, text)), budget)
-
-        return lines("stdout"), lines("stderr")
+        budget, context = LineBudget(self._clock), action.context
+        line = partial(HookLine, context.name, name, context.transition)
+        return (
+            Lines(lambda text: self._log_line(line("stdout", text)), budget),
+            Lines(lambda text: self._log_line(line("stderr", text)), budget),
+        )
 
 
 def _what(action: Started) -> tuple[Command, str, int]:

@@ -143,12 +143,12 @@ class HookProcess:
         if ended_by_itself and not self._reported and remains.any_running(self._loop.time()):
             self._escalate(KILL_GRACE_S, self._ignored_kill)
         self._sweep(remains)
+        self._loop.remove_reader(self._pidfd)  # only now, because a release waits for the report of the end
+        os.close(self._pidfd)
 
     def _reap(self) -> None:
         _, status = os.waitpid(self.pgid, 0)
         self._code = os.waitstatus_to_exitcode(status)
-        self._loop.remove_reader(self._pidfd)
-        os.close(self._pidfd)
 
     def _sweep(self, remains: group.RemainingProcesses) -> None:
         """Report the end as soon as no process of the group is left."""

@@ -63,12 +63,14 @@ def as_environment(event_facts: Mapping[str, Fact]) -> dict[str, str]:
     A value that no environment can carry (with a NUL byte, or too long for the kernel) is left out, because
     half a leader's value would be worse than none. Standard input has the whole value.
     """
-    environment = {}
-    for fact, value in event_facts.items():
-        name, text = _variable_name(fact), value if value.__class__ is str else _variable(value)
-        if _fits_environment(name, text):
-            environment[name] = text
-    return environment
+    environment = {
+        _variable_name(fact): value if value.__class__ is str else _variable(value)
+        for fact, value in event_facts.items()
+    }
+    together = "".join(environment.values())
+    if "\0" not in together and len(together) <= SURELY_FITS_CHARS:
+        return environment
+    return {name: text for name, text in environment.items() if _fits_environment(name, text)}
 
 
 @cache

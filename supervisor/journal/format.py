@@ -15,6 +15,7 @@ touch a file.
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from supervisor.config.settings import ConsulSettings
@@ -87,8 +88,13 @@ def state_line(record: Record, groups: tuple[Group, ...], identity: MachineIdent
     for name in ("leader", "previous_leader"):
         if len(getattr(record, name) or b"") > LEADER_BYTES_MAX:
             del state[name]
-    content = {"record": "state", "time": time} | state | to_plain(identity)
+    content = {"record": "state", "time": time} | state | _plain_identity(identity)
     return line_of(content | {"groups": [to_plain(group) for group in groups]})
+
+
+@cache
+def _plain_identity(identity: MachineIdentity) -> Any:
+    return to_plain(identity)
 
 
 def read(data: bytes) -> Recorded:

@@ -6,9 +6,11 @@ ignored. Bytes become text that a person can read, and any bytes survive.
 
 import types
 import typing
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 _PLAIN = (str, int, float, bool, types.NoneType)
@@ -22,18 +24,20 @@ def to_plain(value: Any) -> Any:
         return value.value
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]
-    names = _names(value.__class__)
+    names, read = _fields(value.__class__)
     if not names:
         return value
     # A holder writes its record with each answer of Consul, so most parts are taken as they are.
-    parts = ((name, getattr(value, name)) for name in names)
+    parts = zip(names, read(value), strict=False)
     return {name: part if part.__class__ in _PLAIN else to_plain(part) for name, part in parts}
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass; nothing for any other type."""
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+def _fields(kind: type) -> tuple[tuple[str, ...], Callable[[Any], Iterable[Any]]]:
+    """Return the names of the fields of a dataclass and their reader. No name: another type."""
+    names = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    # The reader of one name alone would return the field itself and no tuple.
+    return names, attrgetter(*names, names[0]) if names else tuple
 
 
 def from_plain(kind: Any, plain: Any) -> Any:

@@ -9,10 +9,12 @@ coding can be a bomb. So ``Response.text`` must never be used.
 
 import re
 from collections.abc import Iterable
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 import h11
 import requests
+from requests.cookies import RequestsCookieJar
 from requests.structures import CaseInsensitiveDict
 
 from supervisor.transport.failure import ExchangeFailed, FailureKind
@@ -21,6 +23,7 @@ HEAD_BYTES_MAX = 32768  # twice h11's default; parsed in 8 ms at worst (8000 hea
 _NAME, _VALUE = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", r"[\t -~\x80-\xff]*"
 # Without the statuses whose answer has no body, whatever its head says.
 _ORDINARY = re.compile(rf"HTTP/1\.1 (?!204|304)([2-5][0-9][0-9]) ({_VALUE})((?:\r\n{_NAME}:{_VALUE})*)")
+_DECIDES = re.compile(r"\r\n(?:transfer-encoding|connection):", re.IGNORECASE)  # about body and connection
 _HEADER = re.compile(rf"\r\n({_NAME}):[\t ]*((?:{_VALUE}[!-~\x80-\xff])?)")
 
 
@@ -38,6 +41,33 @@ class KeptRequest(requests.PreparedRequest):
         kept = cls()
         vars(kept).update(vars(request))
         return kept
+
+
+class WholeResponse(requests.Response):
+    """A response whose body is there. Its jar for cookies is empty, and no code of ours asks for one."""
+
+    raw = None
+    encoding = None
+    cookies = RequestsCookieJar()
+    elapsed = timedelta()
+
+    def __init__(
+        self,
+        request: requests.PreparedRequest,
+        status: int,
+        reason: str,
+        headers: "CaseInsensitiveDict[str]",
+        body: bytes,
+    ) -> None:
+        """Set each attribute, because ``Response.__init__`` makes parts that each response here lacks."""
+        self.request = request
+        self.url = request.url or ""
+        self.status_code = status
+        self.reason = reason
+        self.headers = headers
+        self.history = []
+        self._content = body
+        self._content_consumed = True
 
 
 def encode(request: requests.PreparedRequest, peer: str) -> bytes:
@@ -79,36 +109,17 @@ def ordinary_answer(request: requests.PreparedRequest, received: bytes) -> reque
     status, reason, fields = found.groups()
     pairs = _HEADER.findall(fields)
     headers = CaseInsensitiveDict[str](pairs)
-    if len(headers) != len(pairs) or "Transfer-Encoding" in headers or "Connection" in headers:
+    if len(headers) != len(pairs) or _DECIDES.search(fields):
         return None
     if headers.get("Content-Length") != str(len(body)):
         return None
-    return response_of(request, int(status), reason, headers, body)
+    return WholeResponse(request, int(status), reason, headers, body)
 
 
 def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -> requests.Response:
     """Return the answer that h11 has read."""
     headers = CaseInsensitiveDict(_joined(head.headers))
-    return response_of(request, head.status_code, head.reason.decode("latin-1"), headers, body)
-
-
-def response_of(
-    request: requests.PreparedRequest,
-    status: int,
-    reason: str,
-    headers: "CaseInsensitiveDict[str]",
-    body: bytes,
-) -> requests.Response:
-    """Return the answer as requests models it, with its ``content`` and without an encoding."""
-    response = requests.Response()
-    response.status_code = status
-    response.reason = reason
-    response.headers = headers
-    response.url = request.url or ""
-    response.request = request
-    response._content = body
-    response._content_consumed = True  # type: ignore[attr-defined]  # not in the stubs
-    return response
+    return WholeResponse(request, head.status_code, head.reason.decode("latin-1"), headers, body)
 
 
 def content_length(head: h11.Response) -> int:
