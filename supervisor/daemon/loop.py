@@ -257,8 +257,9 @@ class Daemon:
 
     def observe(self, event: Event, actions: list[Action]) -> None:
         """Report a step to the observers after everything that the step began, because that is urgent."""
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._notify_observers)
         self._pending.append((event, actions))
-        asyncio.get_running_loop().call_soon(self._notify_observers)
 
     def _notify_observers(self) -> None:
         while self._pending:

@@ -61,7 +61,8 @@ class Connection(asyncio.BufferedProtocol):
         self._unread = b""  # what has arrived and h11 has not got
         self._ended = False  # the peer sends no more
         self._http: h11.Connection | None = None  # reads an answer that is not an ordinary one
-        self._expiry: asyncio.TimerHandle | None = None  # set while idle
+        self._idle = False
+        self._expiry: asyncio.TimerHandle | None = None  # one for many idle times, each of which is short
         self._aborted = False
         self._closed = False
         self._lost: Exception | None = None
@@ -75,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         If the peer has sent something or closed before the request, as an agent with too many connections
         does, the request is left to ``answer``, which reads first.
         """
-        assert self._exchange is None and self._expiry is None
+        assert self._exchange is None and not self._idle
         exchange.begin()
         self._exchange, self._release = exchange, release
         try:
@@ -130,17 +131,29 @@ class Connection(asyncio.BufferedProtocol):
         self._http = None
         self.has_received = False
         self.idle_since = self._loop.time()
-        self._expiry = self._loop.call_later(age_max_s, self.abort)
+        self._idle = True
+        if self._expiry is None:
+            self._expire_after(age_max_s)
 
     def reuse(self) -> bool:
         """End the idle time. Return False, and abort, if the peer has sent anything or has closed."""
-        assert self._expiry is not None
-        self._expiry.cancel()
-        self._expiry = None
+        assert self._idle
+        self._idle = False
         if self._established.is_closing() or not self._is_quiet():
             self.abort()
             return False
         return True
+
+    def _expire_after(self, age_max_s: float) -> None:
+        self._expiry = self._loop.call_at(self.idle_since + age_max_s, self._expire, age_max_s)
+
+    def _expire(self, age_max_s: float) -> None:
+        """Abort a connection that has been idle for ``age_max_s``."""
+        self._expiry = None
+        if self._idle and self._loop.time() >= self.idle_since + age_max_s:
+            self.abort()
+        elif self._idle:
+            self._expire_after(age_max_s)
 
     def abort(self) -> None:
         """Close at once and without a TLS shutdown, or as soon as the connection is established."""
@@ -165,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Parse the bytes that have arrived. An idle connection is aborted."""
-        if self._expiry is not None:
+        if self._idle:
             self.abort()
             return
         self.has_received = True
