@@ -28,7 +28,8 @@ class Stage:
     def take_down(self, action: Any) -> None:
         self.done.append(action)
 
-    request = take_down
+    def request(self, request: r.Request) -> None:
+        self.take_down(request)
 
     def write_record(self, write: a.WriteRecord) -> str:
         self.done.append(write)
@@ -52,14 +53,36 @@ class Stage:
 def driven() -> tuple[Driver, Stage]:
     """Return a driver whose election has sent its acquire."""
     stage = Stage()
+    driver = driven_by(stage)
+    driver.dispatch(e.Answered(stage.last(r.WatchKey), FREE))
+    return driver, stage
+
+
+def driven_by(stage: Stage) -> Driver:
+    """Return a driver whose election has a session and does not know yet that the key is free."""
     kinds = (a.PrepareWrite, a.StartHook, a.KillHook, a.StartRun, a.StopRun, a.Finished)
     effects: Effects = dict.fromkeys(kinds, stage.take_down)
     driver = Driver(Contenders([new_contender(contender(), spread=0.0, instance="i")]), stage, effects)
     driver.dispatch(e.Tick())
     driver.dispatch(e.Answered(stage.last(r.CreateSession), o.Created("s")))
     driver.dispatch(e.Answered(stage.last(r.RenewSession), o.SessionAlive()))
+    return driver
+
+
+def test_an_acquire_is_sent_before_the_rest_of_its_step_is_decided() -> None:
+    """The watch that follows in the same step is not under way yet when the acquire is sent."""
+    stage = Stage()
+    driver = driven_by(stage)
+    watched: list[bool] = []
+
+    def send(request: r.Request) -> None:
+        stage.take_down(request)
+        watched.append(driver.contenders.by_name["n"].lock.watch.pending is not None)
+
+    stage.request = send  # type: ignore[method-assign]
     driver.dispatch(e.Answered(stage.last(r.WatchKey), FREE))
-    return driver, stage
+    assert stage.kinds()[-2:] == ["Acquire", "WatchKey"]
+    assert watched[-2:] == [False, True]
 
 
 def test_a_record_is_written_before_the_hook_that_waits_for_it() -> None:
