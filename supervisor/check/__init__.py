@@ -1,6 +1,7 @@
 """What `check` reports about a configuration: figures, warnings, and findings about the real Consul.
 
     report.py      figures of the leases, warnings and findings, as text and as JSON
+    plan.py        the inverse of the figures: the session block that meets an operator's wishes
     file_modes.py  warns when other users can read our secrets or replace what we run
     connection.py  check --connect: requests to the real Consul, none of which changes anything
     findings.py    the meaning of each of Consul's answers, with its remedy

@@ -127,9 +127,13 @@ def _paragraph(settings: ItemSettings) -> str:
         ("role", "contends" if settings.contend else "observes: no session, no lease"),
     ]
     if settings.contend:
-        rows += _lease_rows(settings, lease_of(settings))
-    lines = (f"  {label:<{_LABEL_WIDTH}}  {text}\n" for label, text in rows)
-    return f"{settings.name}\n{''.join(lines)}"
+        rows += lease_rows(settings)
+    return f"{settings.name}\n" + as_lines(rows, "  ")
+
+
+def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:
+    """Return a line for each row, a label and its text. Each line begins with ``before``."""
+    return "".join(f"{before}{label:<{_LABEL_WIDTH}}  {text}\n" for label, text in rows)
 
 
 def _place_rows(settings: ItemSettings) -> list[tuple[str, str]]:
@@ -139,7 +143,9 @@ def _place_rows(settings: ItemSettings) -> list[tuple[str, str]]:
     return [("key", settings.key)]
 
 
-def _lease_rows(settings: ItemSettings, lease: Lease) -> Iterator[tuple[str, str]]:
+def lease_rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
+    """Yield each figure of the lease of an item that contends: its name, and its sum."""
+    lease = lease_of(settings)
     yield "ttl", "none" if lease.ttl_s is None else format_duration(lease.ttl_s)
     yield settings.guard_name, format_duration(lease.lock_delay_s)
     terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in lose_terms(settings))

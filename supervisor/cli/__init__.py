@@ -7,6 +7,7 @@
     terminal.py         errors and exit codes, the terminal's width and colours, the event loop
     running.py          run
     checking.py         check
+    planning.py         plan
     consul_commands.py  leader, verify, limit: requests to Consul
     cluster_commands.py members, sessions, wait, status --cluster: requests about all nodes
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon

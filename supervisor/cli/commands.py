@@ -165,6 +165,46 @@ COMMANDS = {
         ),
         _flag("--json", "print one JSON document, also for errors"),
     ),
+    "plan": CommandSpec(
+        "print the session block that meets your wishes, with its sums",
+        "plan --failover 60s --on-lose 5s",
+        "planning:plan",
+        {
+            DONE: "the block was printed as YAML, with its sums and the warnings of check as comments",
+            NEGATIVE: "no session block meets the wishes; standard error says which contradict each other",
+        },
+        _argument(
+            "--failover DURATION",
+            "how long after a crash of the holder's machine another node holds at the latest, while Consul "
+            "keeps its leader: the figure failover of check",
+            values.duration_s,
+            dest="failover_s",
+            required=True,
+        ),
+        _argument(
+            "--on-lose DURATION",
+            "how long everything may take that ends after a loss: the figure lose_time of check, which is "
+            "timeout + kill_after of each hook of on_lose and on_lose_failure, stop_timeout of run, and the "
+            "longest kill_after of on_acquire",
+            values.duration_s,
+            dest="on_lose_s",
+            required=True,
+        ),
+        _argument(
+            "--silence DURATION",
+            "how long Consul may be silent, or this node be cut off from it, without a loss: the figures "
+            "silence and cut off of check (default: 14.5s of silence, below which check warns; any cut off)",
+            values.duration_s,
+            dest="silence_s",
+        ),
+        _argument(
+            "--checks CHECKS",
+            "node_checks of the session, such as serfHealth; several are separated by commas",
+            values.checks,
+            default=(),
+            dest="node_checks",
+        ),
+    ),
     "leader": CommandSpec(
         "print the current leader's value",
         "leader namenode",

@@ -9,6 +9,7 @@ import re
 from argparse import ArgumentTypeError
 from pathlib import Path
 
+CHECKS_MAX = 32  # of a session, as the schema has it
 TIMEOUT_S_MAX = 86_400.0  # of a command that waits; a script that waits for longer should do so in a loop
 
 
@@ -82,6 +83,16 @@ def duration_s(text: str) -> float:
         return parse_duration(text)
     except ValueError:
         raise ArgumentTypeError(f"invalid duration {text}: write 500ms, 1s or 1m30s") from None
+
+
+def checks(text: str) -> tuple[str, ...]:
+    """Return the ids of Consul's checks in a list with commas, each of them once."""
+    found = tuple(dict.fromkeys(text.split(",")))
+    if len(found) > CHECKS_MAX or not all(
+        re.fullmatch(r"(?!.*\$\{)[\x21-\x7e]{1,256}", each) for each in found
+    ):
+        raise ArgumentTypeError(f"invalid checks: at most {CHECKS_MAX} ids of checks, separated by commas")
+    return found
 
 
 def timeout_s(text: str) -> float:

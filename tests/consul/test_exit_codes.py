@@ -38,6 +38,8 @@ CASES = [
     ("check", 78, "{bad}"),
     ("check", 78, "{bad} --json"),
     ("check", 78, "{denied} --connect"),
+    ("plan", 0, "--failover 50s --on-lose 5s"),
+    ("plan", 1, "--failover 20s --on-lose 5s"),
     ("leader", 0, "held --config {daemon}"),
     ("leader", 1, "free --config {good}"),
     ("leader", 2, "none --config {good}"),

@@ -72,6 +72,7 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("holds app --socket /nonexistent", 69, ASK),
         ("pause app --socket /nonexistent", 69, ASK),
         ("reload --socket /nonexistent", 69, ASK),
+        ("plan --failover 50s --on-lose 5s", 0, NOTHING),
         ("check GOOD", 0, YAML | VALIDATOR),
         ("check GOOD --json", 0, YAML | VALIDATOR),
         ("check BAD", 78, YAML | VALIDATOR),

@@ -54,6 +54,7 @@ from tests.support.pages import (
     OPERATIONS,
     PAGES,
     ROOT,
+    SAFETY,
     SECURITY,
     START,
     Shown,
@@ -113,6 +114,19 @@ def test_the_documented_variables_of_consul_are_read() -> None:
         for variable in re.findall(r"`(CONSUL_[A-Z_]+)`", cell)
     }
     assert documented == read
+
+
+# --- safety.md ----------------------------------------------------------------------------------------
+
+
+PLANS = SHOWN.of(SAFETY, "From wishes to a session block")
+
+
+def test_the_shown_plans_are_printed_so() -> None:
+    shown, printed, contradiction = (block.text for block in PLANS)
+    assert command(*shown.split()[1:]).stdout == printed
+    wishes = ("--failover", "50s", "--on-lose", "10s", "--silence", "20s")
+    assert command("plan", *wishes).stderr == contradiction
 
 
 # --- commands.md ----------------------------------------------------------------------------------------

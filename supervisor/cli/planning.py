@@ -1,0 +1,18 @@
+"""``plan``: the session block that meets an operator's wishes, the inverse of ``check``."""
+
+import argparse
+
+from supervisor.cli.exit_codes import DONE, NEGATIVE
+from supervisor.cli.terminal import fail
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Print the session block with its sums, or which wishes contradict each other."""
+    from supervisor.check import plan
+
+    wishes = plan.Wishes(options.failover_s, options.on_lose_s, options.silence_s, options.node_checks)
+    found = plan.plan(wishes)
+    if isinstance(found, plan.Contradiction):
+        return fail(NEGATIVE, plan.contradiction_text(found))
+    print(plan.as_text(found), end="")
+    return DONE

@@ -1,0 +1,270 @@
+"""``plan`` is the inverse of ``check``: the loader judges each answer, and a search judges each refusal."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from supervisor.check.plan import (
+    FAILOVER,
+    ON_LOSE,
+    ROUNDING_S,
+    SILENCE,
+    Contradiction,
+    Wishes,
+    as_text,
+    contradiction_text,
+    plan,
+)
+from supervisor.check.report import report
+from supervisor.config import load
+from supervisor.config.cross_checks import check_item
+from supervisor.config.problems import Places, Report
+from supervisor.core.lease import SILENCE_MIN_S, lease_of
+from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
+from tests.support.supervisor import command
+
+FAILOVERS_S = (15.0, 23.0, 30.0, 47.6, 62.0, 90.0, 7200.0)
+ON_LOSE_S = (0.0, 5.0, 12.3, 35.8, 50.0, 58.0)
+SILENCES_S = (None, 0.0, 1.0, 14.0, 20.0, 45.0)
+WISHES = [Wishes(*each) for each in product(FAILOVERS_S, ON_LOSE_S, SILENCES_S)]
+
+
+class Candidate(NamedTuple):
+    """The figures of one session, and how many warnings the loader has about it."""
+
+    failover_s: float
+    tolerated_s: float
+    warnings: int
+
+
+@cache
+def candidates(on_lose_s: float) -> tuple[Candidate, ...]:
+    """Return every session that the loader accepts: lock-delays in halves of a second, TTLs in seconds."""
+    return tuple(_accepted(on_lose_s))
+
+
+def _accepted(on_lose_s: float) -> Iterator[Candidate]:
+    hook = Hook("on_lose[0]", Command(("true",), kill_after_s=0.0), on_lose_s)
+    for ttl_s, lock_delay_s in product(range(10, 46), halves(60)):
+        session = SessionSettings("app", ttl_s, lock_delay_s)
+        settings = ElectionSettings("app", "app", b"", session, on_lose=(hook,) if on_lose_s else ())
+        judged = Report(Places(""))
+        check_item(settings, judged)
+        lease = lease_of(settings)
+        assert lease.failover_s is not None
+        if not judged.problems:
+            tolerated_s = max(0.0, min(lease.silence_s, lease.cut_off_s))
+            yield Candidate(lease.failover_s, tolerated_s, len(judged.warnings))
+
+
+def halves(last: int) -> list[float]:
+    return [number / 2 for number in range(2 * last + 1)]
+
+
+def found_by_search(wishes: Wishes) -> list[Candidate]:
+    """Return all candidates that meet the wishes."""
+    return [each for each in candidates(wishes.on_lose_s) if meets(each, wishes)]
+
+
+def meets(candidate: Candidate, wishes: Wishes) -> bool:
+    if wishes.failover_s is not None and candidate.failover_s > wishes.failover_s + ROUNDING_S:
+        return False
+    if wishes.silence_s is None:
+        return candidate.warnings == 0
+    return candidate.tolerated_s >= wishes.silence_s - ROUNDING_S
+
+
+def checked(tmp_path: Path, wishes: Wishes, block: str) -> tuple[Candidate, str]:
+    """Return the figures that the real loader gives a file with this session block, and the report."""
+    hook = {"exec": ["true"], "name": "on_lose", "timeout": f"{wishes.on_lose_s:g}s", "kill_after": "0s"}
+    election = {**yaml.safe_load(block), "on_lose": [hook] if wishes.on_lose_s else []}
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump({"elections": {"app": election}}))
+    config = load(file, {}, "node1")
+    lease = lease_of(config.items[0])
+    assert lease.failover_s is not None
+    tolerated_s = max(0.0, min(lease.silence_s, lease.cut_off_s))
+    return Candidate(lease.failover_s, tolerated_s, len(config.warnings)), report(config)
+
+
+# --- both ways -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on_lose_s", ON_LOSE_S)
+def test_an_answer_meets_its_wishes_and_a_contradiction_is_real(tmp_path: Path, on_lose_s: float) -> None:
+    """The loader judges each answer as ``check`` does. The search finds nothing for a contradiction."""
+    met = 0
+    for wishes in (each for each in WISHES if each.on_lose_s == on_lose_s):
+        answer, others = plan(wishes), found_by_search(wishes)
+        if isinstance(answer, Contradiction):
+            assert others == [] == found_by_search(only(wishes, answer.between)), wishes
+            continue
+        candidate, _ = checked(tmp_path, wishes, as_text(answer))
+        assert meets(candidate, wishes), wishes
+        assert candidate.warnings <= min((each.warnings for each in others), default=candidate.warnings)
+        met += 1
+    assert (met > 0) is (on_lose_s <= 55)  # the longest lock_delay less the margin and the least room
+
+
+@pytest.mark.parametrize("wishes", [Wishes(45.0, 5.0), Wishes(28.0, 5.0, 1.0), Wishes(50.0, 10.0, 20.0)])
+def test_no_wish_of_a_contradiction_is_needless(wishes: Wishes) -> None:
+    answer = plan(wishes)
+    assert isinstance(answer, Contradiction)
+    for option in answer.between:
+        rest = tuple(each for each in answer.between if each != option)
+        assert found_by_search(only(wishes, rest)) != []
+
+
+def only(wishes: Wishes, kept: tuple[str, ...]) -> Wishes:
+    """Return the wishes without those that are not kept."""
+    return Wishes(
+        wishes.failover_s if FAILOVER in kept else None,
+        wishes.on_lose_s if ON_LOSE in kept else 0.0,
+        wishes.silence_s if SILENCE in kept else 0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    "wishes", [Wishes(45.0, 5.0), Wishes(20.0, 5.0), Wishes(100.0, 50.0), Wishes(50.0, 10.0, 20.0)]
+)
+def test_each_named_cost_is_enough_and_the_least(wishes: Wishes) -> None:
+    answer = plan(wishes)
+    assert isinstance(answer, Contradiction)
+    failover, on_lose, silence = answer.costs
+    assert (failover.option, on_lose.option, silence.option) == (FAILOVER, ON_LOSE, SILENCE)
+    for cost, hopeless_s, tenth_s in ((failover, 7200.0, -0.1), (on_lose, 0.0, 0.1), (silence, 0.0, 0.1)):
+        if cost.length_s is None:
+            assert isinstance(plan(changed(wishes, cost.option, hopeless_s)), Contradiction)
+        else:
+            assert isinstance(plan(changed(wishes, cost.option, cost.length_s)), ElectionSettings)
+            assert isinstance(plan(changed(wishes, cost.option, cost.length_s + tenth_s)), Contradiction)
+
+
+def changed(wishes: Wishes, option: str, length_s: float) -> Wishes:
+    """Return the wishes with another length for one of them."""
+    if option == FAILOVER:
+        return replace(wishes, failover_s=length_s)
+    return replace(wishes, on_lose_s=length_s) if option == ON_LOSE else replace(wishes, silence_s=length_s)
+
+
+# --- what is printed -------------------------------------------------------------------------------
+
+
+def test_the_block_is_followed_by_the_sums_that_check_prints(tmp_path: Path) -> None:
+    wishes = Wishes(50.0, 5.0)
+    answer = plan(wishes)
+    assert isinstance(answer, ElectionSettings)
+    text = as_text(answer)
+    assert text == (
+        "session:\n"
+        "  ttl: 10s\n"
+        "  lock_delay: 28s\n"
+        "# ttl          10s\n"
+        "# lock_delay   28s\n"
+        "# lose_time    5s = on_lose 5s\n"
+        "# room         21.6s = lock_delay 28s - margin 1.4s - lose_time 5s\n"
+        "# silence      14.93s are tolerated while Consul changes its leader: room - 2 x interval 3.33s\n"
+        "# cut off      12.67s are tolerated while Consul keeps its leader: "
+        "2 x ttl - ttl/3 - exchange 3s - 1s\n"
+        "# failover     48s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;\n"
+        "#              else Consul's own election and 20s more\n"
+    )
+    printed = checked(tmp_path, wishes, text)[1]
+    assert all(line.replace("#", " ", 1) in printed.splitlines() for line in text.splitlines()[3:])
+
+
+def test_a_silence_that_costs_a_warning_is_printed_with_it() -> None:
+    done = command("plan", "--failover", "45s", "--on-lose", "5s", "--silence", "12s")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  lock_delay: 25s\n" in done.stdout
+    assert "\n# warning: elections.NAME.session.lock_delay: tolerates 12.08s without an answer" in done.stdout
+
+
+def test_a_wished_silence_holds_for_a_node_that_is_cut_off_also() -> None:
+    answer = plan(Wishes(95.0, 5.0, 30.0))
+    assert isinstance(answer, ElectionSettings)
+    assert (answer.session.ttl_s, lease_of(answer).cut_off_s >= 30.0) == (21.0, True)
+
+
+def test_a_semaphore_with_the_block_has_the_same_figures(tmp_path: Path) -> None:
+    answer = plan(Wishes(50.0, 5.0))
+    assert isinstance(answer, ElectionSettings)
+    hook = {"exec": ["true"], "name": "on_lose", "timeout": "5s", "kill_after": "0s"}
+    semaphore = {"limit": 2, **yaml.safe_load(as_text(answer)), "on_lose": [hook]}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"semaphores": {"app": semaphore}}))
+    config = load(tmp_path / "c.yaml", {}, "node1")
+    assert (lease_of(config.items[0]), config.warnings) == (lease_of(answer), ())
+
+
+def test_serf_health_changes_no_figure_and_says_what_it_mostly_gains() -> None:
+    usual = command("plan", "--failover", "50s", "--on-lose", "5s").stdout
+    done = command("plan", "--failover", "50s", "--on-lose", "5s", "--checks", "serfHealth,memory")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '\n  node_checks: ["serfHealth", "memory"]\n' in done.stdout
+    assert "Consul mostly ends the session 6s to 9s after a crash" in done.stdout
+    assert "node mostly holds after 34s to 37s. Only the ttl limits that" in done.stdout
+    assert set(usual.splitlines()) <= set(done.stdout.splitlines())
+    assert yaml.safe_load(done.stdout)["session"]["node_checks"] == ["serfHealth", "memory"]
+
+
+def test_a_contradiction_is_1_and_names_the_wishes_and_their_costs() -> None:
+    done = command("plan", "--failover", "50s", "--on-lose", "10s", "--silence", "20s")
+    assert (done.returncode, done.stdout) == (1, "")
+    first, *lines = done.stderr.splitlines()
+    assert first == (
+        "consul-supervisor: cannot plan a session: --failover 50s and --silence 20s contradict each other; "
+        "change one wish:"
+    )
+    assert [line for line in lines if line.startswith("  --")] == [
+        "  --failover 70.5s or more: ttl 14.4s, lock_delay 41.7s",
+        "  --on-lose: not even 0s is short enough beside the other wishes",
+        "  --silence 11.8s or less: ttl 10s, lock_delay 30s",
+    ]
+    assert "    room         18.5s = lock_delay 30s - margin 1.5s - lose_time 10s" in lines
+    assert any(line.startswith("    warning: tolerates 11.83s without an answer") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "why"),
+    [
+        (
+            Wishes(20.0, 5.0),
+            "no ttl and lock_delay that Consul accepts meet --failover 20s, whatever the other",
+        ),
+        (Wishes(99.0, 50.0), "--on-lose 50s and --silence 14.5s (the default) contradict each other;"),
+        (
+            Wishes(45.0, 5.0),
+            "and --silence 14.5s (the default) contradict each other, although any two do not",
+        ),
+    ],
+)
+def test_the_fewest_wishes_are_named(wishes: Wishes, why: str) -> None:
+    answer = plan(wishes)
+    assert isinstance(answer, Contradiction) and why in contradiction_text(answer)
+
+
+def test_the_help_has_the_silence_below_which_check_warns() -> None:
+    assert f"{SILENCE_MIN_S:g}s of silence, below which check warns" in " ".join(
+        command("plan", "--help").stdout.split()
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--failover", "20s"),
+        ("--failover", "20", "--on-lose", "5s"),
+        ("--failover", "20s", "--on-lose", "5s", "--checks", "a,,b"),
+        ("--failover", "20s", "--on-lose", "5s", "--checks", "${X}"),
+        ("--failover", "20s", "--on-lose", "5s", "--checks", ",".join(map(str, range(33)))),
+    ],
+)
+def test_wishes_that_are_none_are_wrong_usage(arguments: tuple[str, ...]) -> None:
+    done = command("plan", *arguments)
+    assert (done.returncode, done.stdout) == (2, "") and "Traceback" not in done.stderr
