@@ -205,6 +205,30 @@ COMMANDS = {
             dest="node_checks",
         ),
     ),
+    "test-hook": CommandSpec(
+        "run one hook as the daemon would, and print its output, result and duration",
+        "test-hook namenode on_lose[0] --reason step-down",
+        "hook_commands:test_hook",
+        {
+            DONE: "the hook succeeded",
+            NEGATIVE: "the hook failed, or could not be started",
+            USAGE: "wrong usage, or the configuration has no such election, semaphore or hook",
+            CONFIGURATION: "the configuration cannot be used",
+        },
+        _argument("NAME", _CONFIGURED, values.name),
+        _argument(
+            "HOOK",
+            "the hook's place, such as on_lose[0] or candidate_check, or its name. The hook really acts, and "
+            "Consul is not asked. Not covered: run, which does not end by itself; retries; the environment, "
+            "folder, limits and sandbox of the unit, because the hook has those of this command",
+        ),
+        _argument(
+            "--reason REASON",
+            "the reason that the hook is given (default: acquired, shutdown, lose-failed, leader-changed or "
+            "scheduled)",
+        ),
+        _CONFIG,
+    ),
     "leader": CommandSpec(
         "print the current leader's value",
         "leader namenode",

@@ -15,6 +15,7 @@ end later, never the call that started or killed the attempt.
     webhook.py     one HTTP request and its outcome
     leftovers.py   ends the hooks that a crashed supervisor left running
     signature.py   signs a webhook, so that its receiver can trust it
+    rehearsal.py   one hook outside the daemon, for ``test-hook``
 """
 
 import asyncio

@@ -74,6 +74,8 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("reload --socket /nonexistent", 69, ASK),
         ("plan --failover 50s --on-lose 5s", 0, NOTHING),
         ("check GOOD", 0, YAML | VALIDATOR),
+        ("test-hook none on_lose[0] --config GOOD", 2, YAML | VALIDATOR),
+        ("test-hook app on_acquire[0] --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("check GOOD --json", 0, YAML | VALIDATOR),
         ("check BAD", 78, YAML | VALIDATOR),
         ("check GOOD --connect", 0, YAML | VALIDATOR | CONSUL),

@@ -309,6 +309,18 @@ def test_every_reason_of_a_hook_is_explained() -> None:
     assert sorted(first_codes(HOOKS, "reason")) == sorted(Reason)
 
 
+@SHOWN.by(HOOKS, "Trying a hook", "sh", "shown")
+@SHOWN.by(HOOKS, "Trying a hook", "text", "printed")
+def test_the_shown_trial_of_a_hook_is_printed_so(shown: str, printed: str, tmp_path: Path) -> None:
+    """Only the duration differs."""
+    file = tmp_path / "c.yaml"
+    hook = {"shell": 'echo "stopping ($CONSUL_SUPERVISOR_REASON)"'}
+    file.write_text(yaml.safe_dump({"elections": {"app": {"on_lose": [hook]}}}))
+    done = command(*shown.split()[1:], "--config", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.sub(r"\d\.\d{3}s of", "0.052s of", done.stdout) == printed
+
+
 class Receiver(BaseHTTPRequestHandler):
     """Keeps the headers and body of each request in ``seen``, of its server."""
 

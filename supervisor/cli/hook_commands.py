@@ -1,0 +1,99 @@
+"""``test-hook``: one hook of the file, run as the daemon would run it."""
+
+import argparse
+import os
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from supervisor.cli.consul_commands import known_names, not_found
+from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
+from supervisor.cli.terminal import fail, run_async, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from supervisor.core.actions import StartHook
+    from supervisor.core.settings import Hook, ItemSettings
+    from supervisor.hooks.rehearsal import Rehearsed
+
+STREAM_WIDTH = 7  # of stdout, stderr and delayed
+
+
+def test_hook(options: argparse.Namespace) -> int:
+    """Run one hook, print its output and its figures, and return DONE if it succeeded."""
+    from supervisor.check.report import as_lines
+    from supervisor.config import load
+
+    hostname = socket.gethostname()
+    config = load(options.config, os.environ, hostname)
+    item = next((each for each in config.items if each.name == options.name), None)
+    if item is None:
+        return not_found("election or semaphore", config, options)
+    # Late, because it imports everything that runs the daemon's hooks.
+    from supervisor.hooks.rehearsal import REASONS, hooks_by_place, start_of
+
+    places = hooks_by_place(item)
+    place = next((each for each, (_, hook) in places.items() if options.hook in (each, hook.name)), None)
+    if place is None:
+        return fail(
+            USAGE, f"cannot find {options.hook} of {item.name}: it has {known_names(options.hook, places)}"
+        )
+    event, hook = places[place]
+    reason = next((each for each in REASONS[event] if each == (options.reason or REASONS[event][0])), None)
+    if reason is None:
+        known = known_names(options.reason, REASONS[event])
+        return fail(USAGE, f"cannot use --reason {options.reason} with {place}: it has {known}")
+    inherited = {name: value for name, value in os.environ.items() if name not in config.withheld}
+    done = run_async(_run(item, start_of(item, event, hook, reason, _now()), hostname, inherited))
+    say(as_lines(_rows(item, event, hook, done), "  ").rstrip("\n"))
+    return DONE if done.ok else fail(NEGATIVE, f"{place} of {item.name} failed: {done.detail}")
+
+
+async def _run(
+    item: "ItemSettings", start: "StartHook", node: str, environ: "Mapping[str, str]"
+) -> "Rehearsed":
+    import asyncio
+
+    from supervisor.hooks.rehearsal import rehearse
+
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):  # the hook is killed, as after Ctrl-C
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await rehearse(
+        item,
+        start,
+        node=node,
+        environ=environ,
+        clock=_now,
+        on_line=lambda stream, text: say(f"{stream:<{STREAM_WIDTH}} {text}"),
+    )
+
+
+def _now() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _rows(item: "ItemSettings", event: str, hook: "Hook", done: "Rehearsed") -> "Iterator[tuple[str, str]]":
+    """Yield the result of the attempt, its duration, and its share of the item's lose_time."""
+    from supervisor.check.report import lease_rows
+    from supervisor.core.actions import LOSE_SIDE
+    from supervisor.core.settings import Command
+    from supervisor.formats.durations import format_duration
+
+    timeout, kill_after, attempt = map(format_duration, (hook.timeout_s, hook.kill_after_s, hook.attempt_s))
+    terms = f"timeout {timeout}"
+    if isinstance(hook.call, Command):
+        terms += f" + kill_after {kill_after}"
+    yield "result", f"{'ok' if done.ok else 'failed'}: {done.detail}"
+    yield "duration", f"{done.duration_s:.3f}s of {attempt} = {terms}"
+    if event == "acquire":
+        yield "share", f"{kill_after} of lose_time: kill_after, if no hook of on_acquire has a longer one"
+    elif event in LOSE_SIDE:
+        yield "share", f"{attempt} of lose_time"
+    else:
+        yield "share", "none of lose_time"
+        return
+    yield from (row for row in lease_rows(item) if row[0] == "lose_time")
